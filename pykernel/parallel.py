@@ -42,6 +42,8 @@ A function of a module, without side effects, safe in threads: on Dask, workers 
 
 CONNECT_SECONDS = 30.0
 """So long a Dask scheduler has to answer, and to have a worker."""
+MOST_PROCESSES = 1024
+"""More do not get the pipes and semaphores that they need, on any machine."""
 
 
 def cores() -> int:
@@ -170,7 +172,7 @@ class Workers:
     An interrupt (or any exception) ends the workers at once and keeps what is finished.  Processes are spawned: a script
     that uses this needs ``if __name__ == "__main__":``.
 
-    Raises UserError if jobs is below 1, the scheduler does not answer, or a worker dies.
+    Raises UserError if jobs is not from 1 to MOST_PROCESSES, the scheduler does not answer, or a worker dies.
     """
 
     def __init__(
@@ -187,6 +189,8 @@ class Workers:
     ) -> None:
         if jobs is not None and jobs < 1:
             raise UserError(f"jobs is {jobs}; it must be 1 or more")
+        if jobs is not None and jobs > MOST_PROCESSES:
+            raise UserError(f"jobs is {jobs}; it must be at most {MOST_PROCESSES:,}")
         self.function, self.shared, self.context = function, shared, context
         self.jobs, self.scheduler = jobs or cores(), scheduler
         self.results = Results(results)
@@ -287,7 +291,12 @@ class Workers:
                 self.jobs, multiprocessing.get_context("spawn"), _begin, (self.shared,)
             )
         executor = self._executor
-        return lambda task: executor.submit(_call, self.function, task), concurrent.futures.as_completed
+
+        def submit(task: Task) -> Any:
+            with _without_interrupts():
+                return executor.submit(_call, self.function, task)
+
+        return submit, concurrent.futures.as_completed
 
 
 def _connect(address: str) -> Any:
@@ -329,11 +338,29 @@ def _is_lost(error: Exception) -> bool:
 _shared: Any = None
 
 
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Interrupts of this thread wait, and those of processes that it starts, until ``_begin`` ignores them.
+
+    Ctrl-C goes to all processes of a terminal: one that is still importing would print where it is.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(shared: Any) -> None:
     """In a new process: keep what tasks share, leave interrupts to the parent, and end when it does."""
     global _shared
     _shared = shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

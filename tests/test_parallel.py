@@ -252,9 +252,34 @@ def test_two_runs_do_not_write_to_one_file(tmp_path):
     Results(tmp_path / "r.jsonl").close()
 
 
+class Beginning:
+    """Knows whether interrupts were blocked where it was unpickled, before a worker could ignore them."""
+
+    blocked = None
+
+    def __setstate__(self, state):
+        self.blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+    def __getstate__(self):
+        return {"any": 1}
+
+
+def began(task, shared):
+    return [shared.blocked, signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows")
+def test_an_interrupt_does_not_reach_workers_that_are_still_starting():
+    with Workers(began, Beginning(), jobs=2) as workers:
+        assert workers.run([{"n": n} for n in range(4)]) == [[True, False]] * 4
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 def test_bad_workers_are_told_in_one_sentence(monkeypatch, tmp_path):
     with pytest.raises(UserError, match="jobs is 0; it must be 1 or more"):
         Workers(work, jobs=0)
+    with pytest.raises(UserError, match="jobs is 9999999999; it must be at most 1,024"):
+        Workers(work, jobs=9_999_999_999)
     with pytest.raises(UserError, match="a worker process ended by itself"), Workers(die, jobs=2) as workers:
         workers.run([{"n": 0}])
     with pytest.raises(TypeError, match="what JSON can hold, not set"), Workers(returns_a_set, jobs=1) as workers:

@@ -28,6 +28,7 @@ MEMORY = 2**30  # bytes of the largest array that a method keeps
 TRACED_NUMBERS = 2**22  # up to so many numbers (32 MB) the trace of a listed basis is exact
 TRACED_ROWS = 4096  # else it is estimated on so many rows
 TRACED_AT_ONCE = 32  # vectors
+MOST_PROPOSED = 2**16  # rows at once; more are hardly ever accepted, and each takes time
 EXACT_LEVERAGE = 10_000  # rows: K and its eigenvectors are 0.8 GB each
 EXACT_LEVERAGE_BY_ITSELF = 2048
 LLOYD_NUMBERS = 2**23  # up to so many numbers k-means is Lloyd's, on all rows
@@ -208,7 +209,7 @@ class RandomlyPivotedCholesky(_Sweep):
     block : int
         Rows proposed at once, all by the R of the round's begin; each is accepted with probability R_rr now / R_rr then,
         which is the same distribution, and a pass over the rows serves all that were accepted (Epperly, Tropp, Webber
-        2024, accelerated RPCholesky).  1: one draw, one pass.
+        2024, accelerated RPCholesky).  1: one draw, one pass.  At most 65,536.
     memory : int
         Bytes for C; beyond, C is computed anew in each pass.
     """
@@ -229,8 +230,8 @@ class RandomlyPivotedCholesky(_Sweep):
         block: int = 64,
         memory: int = MEMORY,
     ) -> None:
-        if isinstance(block, bool) or not isinstance(block, (int, np.integer)) or block < 1:
-            raise UserError(f"block is {block!r}; it must be a whole number from 1 up")
+        if isinstance(block, bool) or not isinstance(block, (int, np.integer)) or not 1 <= block <= MOST_PROPOSED:
+            raise UserError(f"block is {block!r}; it must be a whole number from 1 to {MOST_PROPOSED:,}")
         super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon, memory=memory)
         self.block = int(block)
 

@@ -51,10 +51,25 @@ def need_free(path: Path | None, data: str, force: bool) -> None:
     if path is not None and not path.absolute().parent.is_dir():
         raise UserError(f"{path}: cannot be written: there is no folder {path.parent}; make it, or give another name")
     need_not_data(path, data)
-    if path is None or not path.exists():
+    if path is not None and not os.access(path.absolute().parent, os.W_OK):
+        raise UserError(f"{path}: cannot be written: the folder {path.parent} is not writable; give another name")
+    if path is None or not (path.exists() or path.is_symlink()):
         return
+    if path.is_symlink() or not path.is_file():
+        what = "a link" if path.is_symlink() else "no file"
+        raise UserError(f"{path}: is {what}; give the path of a file to write")
     if not force:
         raise UserError(f"{path}: is there already; give another name, or --force to overwrite it")
+
+
+def prefix(out: Path, name: str | None) -> str:
+    """Of the names in C: as given, or as the spec's file is called."""
+    if name is None and not (re.fullmatch("[a-z](_?[a-z0-9])*", out.stem) and len(out.stem) <= 31):
+        raise UserError(
+            f"{out}: names in C would begin with {out.stem!r}, which they cannot; give --name, or call the file by 1 to 31 of "
+            "a-z, 0-9 and single '_', a letter first"
+        )
+    return out.stem if name is None else name
 
 
 def need_not_data(path: Path | None, data: str) -> None:
@@ -99,6 +114,8 @@ def positive_numbers(text: str, option: str) -> list[float]:
             raise UserError(f"{option} is {text!r}; it must be numbers with commas between, such as 0.5,1,2") from None
         if not 0 < numbers[-1] < math.inf:
             raise UserError(f"{option} holds {word}; each must be above zero")
+        if option == "--sigma" and not 1e-150 < numbers[-1] < 1e150:
+            raise UserError(f"{option} holds {word}; its square must not overflow: scale the data")
     if not numbers:
         raise UserError(f"{option} is {text!r}; give at least one number")
     return numbers
@@ -118,13 +135,17 @@ def whole_numbers(text: str, option: str) -> list[int]:
 
 def workers(text: str | None, default: int) -> int | str:
     """A number of processes, or the address of a Dask scheduler."""
+    from pykernel.parallel import MOST_PROCESSES
+
     if text is None:
         return default
-    if text.isascii() and text.isdigit() and int(text) >= 1:
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PROCESSES:
         return int(text)
     if "://" in text:
         return text
-    raise UserError(f"--workers is {text!r}; it must be a number of processes from 1, or a Dask scheduler's address")
+    raise UserError(
+        f"--workers is {text!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}, or a Dask scheduler's address"
+    )
 
 
 def method_options(text: str | None, method: str) -> dict[str, Any]:

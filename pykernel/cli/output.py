@@ -49,10 +49,6 @@ def interrupted(kept: str = UNWRITTEN) -> typer.Exit:
     return typer.Exit(INTERRUPTED)
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f", … ({len(names)})" if len(names) > most else "")
-
-
 # -------------------------------------------------------------------------------------------------------------- numbers
 
 

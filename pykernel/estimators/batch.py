@@ -55,6 +55,8 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
     "precomputed": (),
 }
 """Kernels, and which parameters each has."""
+LARGEST_WEIGHT = 1e300
+"""Of a sample; sums of larger ones overflow."""
 SHAPE = ("sigma", "gamma", "coef0", "degree")
 BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
@@ -287,6 +289,8 @@ class _KernelMachine(ToFrozen, KernelEstimator):
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if not (weights >= 0).all():
             raise self._error(f"sample_weight holds {weights.min():g}; weights must be 0 or more")
+        if weights.max() > LARGEST_WEIGHT:
+            raise self._error(f"sample_weight holds {weights.max():g}; weights must be at most {LARGEST_WEIGHT:g}")
         counts = weights > 0
         if counts.sum() < 2:
             raise self._error(f"sample_weight is above 0 for {counts.sum()} samples; leaving one out takes two or more")

@@ -270,6 +270,10 @@ def _sentence(error: ValidationError, kind: type[Spec]) -> str:
         return f"{section}{key} {message}".strip() if key else message
     if first["type"] == "model_type":
         return f"{key or 'it'} is {shown_value(first['input'])}; it must be a section, [{key or 'input'}], with keys of its own"
+    if first["type"] == "too_short":
+        return (
+            f"{section}{key} holds {first['ctx']['actual_length']}; there must be {first['ctx']['min_length']} or more"
+        )
     message = (
         message.replace("Input should be", "it must be").replace("a valid", "a").replace("a integer", "a whole number")
     )

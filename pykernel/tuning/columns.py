@@ -36,6 +36,10 @@ def read_columns(
             raise UserError(
                 f"{name}, line 1: names one column, {''.join(header)!r}; a label and at least one input are needed"
             )
+        if label == "":
+            raise UserError(
+                f"{name}: the label's column is '', and no column has that name; give one of {listed(header)}"
+            )
         others = () if inputs and label else header
         chosen.extend(dict.fromkeys([*inputs, *([label] if label else []), *others]))
         return chosen
@@ -92,6 +96,10 @@ def _why(name: str, cells: Sequence[str], values: np.ndarray | None) -> str:
     if np.ptp(finite_values(values)) == 0:
         return "always the same"
     return "a time" if _counts_time(name, values) else "not an input"
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f", … ({len(names)})" if len(names) > most else "")
 
 
 def finite_values(values: np.ndarray) -> np.ndarray:

@@ -18,8 +18,8 @@ import numpy as np
 from pykernel.errors import CheckFailed, UserError
 from pykernel.parallel import Workers
 from pykernel.spec.defaults import completed, width
-from pykernel.spec.model import Spec, make_spec
-from pykernel.tuning.columns import Show, finite_values, left_out, likely_inputs, numeric_columns, read_columns
+from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec
+from pykernel.tuning.columns import Show, finite_values, left_out, likely_inputs, listed, numeric_columns, read_columns
 from pykernel.tuning.combinations import (
     NUMBERS_INPUT,
     NUMBERS_LABEL,
@@ -138,6 +138,8 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     """
     _, columns = read_columns(file, name, show, inputs, label)
     numeric = numeric_columns(columns)
+    if label in inputs:
+        raise UserError(f"{name}: column {label!r} is the label; leave it out of --inputs")
     assumed = [f"label {label}"] if label else ["no label: a monitor that raises alarms"]
     chosen = list(inputs) or likely_inputs(numeric, label)
     for column in chosen:
@@ -145,10 +147,12 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
             raise UserError(f"{name}: column {column!r} does not hold numbers; leave it out of --inputs")
     if not inputs:
         without = left_out(columns, numeric, [*chosen, *([label] if label else [])])
-        assumed[:0] = [f"inputs {', '.join(chosen)}"] + ([f"without {', '.join(without)}"] if without else [])
+        assumed[:0] = [f"inputs {listed(chosen)}"] + ([f"without {listed(without)}"] if without else [])
     if not chosen:
         raise UserError(f"{name}: has no column of different numbers beside the label {label!r}; give --inputs")
     x = np.column_stack([numeric[column] for column in chosen])
+    if gaps := int((~np.isfinite(x)).any(axis=1).sum()):
+        assumed.append(f"{gaps:,} {'row' if gaps == 1 else 'rows'} with a missing input, neither predicted nor learned")
     content: Content = {"name": "planned", "input": {"columns": chosen}}
     if label is None:
         return Inferred(content | {"novelty": {}}, x, None, assumed)
@@ -159,6 +163,13 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
         return Inferred(content | {"label": {"column": label}}, x, numeric[label], assumed)
     cells = [cell.strip() for cell in columns[label]]
     classes = sorted({cell for cell in cells if cell})
+    if not classes:
+        raise UserError(f"{name}: the label {label!r} is empty in all rows; there is nothing to learn")
+    if len(classes) > OUTPUTS_LIMIT:
+        raise UserError(
+            f"{name}: the label {label!r} holds {len(classes):,} different words; there may be {OUTPUTS_LIMIT} classes: is it "
+            "the right column?"
+        )
     if len(classes) < 2:
         raise UserError(f"{name}: the label {label!r} has one class, {', '.join(classes)}; there is nothing to learn")
     positions = {kind: i for i, kind in enumerate(classes)} | {"": -1}

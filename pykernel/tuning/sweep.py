@@ -88,7 +88,7 @@ def prequential(spec: Spec, data: Data) -> dict[str, Any]:
 
     mae and rmse, in the label's unit (of several labels: means over them), or error_rate for classes; None where no row
     could be predicted.  scored: rows that count.  diverged: updates refused because the model would leave its range.
-    inputs_refused, labels_refused: rows beyond the spec's limits.  train_every: labels from one training to the next, of a
+    inputs_refused, labels_refused: rows beyond the spec's limits; an input that is missing is not.  train_every: labels from one training to the next, of a
     model that the device trains.
     """
     simulation = _simulated(spec, data)
@@ -98,7 +98,7 @@ def prequential(spec: Spec, data: Data) -> dict[str, Any]:
         **{key: found[key]["model"] for key in MEASURES if key in found},
         "scored": found["scored"],
         "diverged": sum(count for name, count in refused.items() if name not in ("REFUSED_INPUT", "REFUSED_LABEL")),
-        "inputs_refused": simulation.inputs_refused,
+        "inputs_refused": simulation.inputs_refused - int(np.isnan(data.x).any(axis=1).sum()),
         "labels_refused": refused.get("REFUSED_LABEL", 0),
         **({"train_every": simulation.train_every} if simulation.train_every else {}),
     }

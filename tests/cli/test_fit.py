@@ -187,7 +187,7 @@ def test_what_is_assumed_is_told(folder, fit, run):
     for text in (
         "the label is kind, the last column",
         "2 inputs: a, b, without same (always the same), colour (text, such as 'red')",
-        "left out 1 rows without a label and 2 with a missing input",
+        "left out 1 row without a label and 2 rows with a missing input",
         "3 classes, high, low, middle, so the model is kfd",
         "inputs standardised",
     ):
@@ -195,6 +195,11 @@ def test_what_is_assumed_is_told(folder, fit, run):
     assert report["rows"] == 27
     report, _ = fit("odd.csv", "--inputs", "b,a", "--no-standardise", *QUICK, "--out", "odd2.toml")
     assert report["inputs"] == ["b", "a"] and load_spec("odd2.toml").input.center is None
+    rows[3] = rows[4]
+    Path("odd.csv").write_text("\n".join(["a,b,same,colour,kind", *rows]) + "\n")
+    report, _ = fit("odd.csv", *QUICK, "--model", "krr", "--out", "odd4.toml")
+    told = "; ".join(report["assumed"])
+    assert "left out 2 rows with a missing input; 3 classes, high, low, middle;" in told and "so the model" not in told
     code, out, _ = run("fit", "odd.csv", *QUICK, "--out", "odd3.toml")
     assert code == 0 and out.startswith("assumed: the label is kind")
 
@@ -448,12 +453,29 @@ def test_nothing_is_overwritten_unasked(folder, run):
     assert load_spec("k.toml").name == "k" and Path("k.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch):
+    Path("folder.toml").mkdir()
+    Path("link.toml").symlink_to("elsewhere")
+    monkeypatch.setattr("pykernel.cli.work.tables.read_table", None)  # the work would fail
+    for path, says in (("folder.toml", "is no file"), ("link.toml", "is a link")):
+        code, out, err = run("fit", "kinds.csv", *QUICK, "--out", path, "--force")
+        assert code == 2 and out == "" and err.startswith(f"error: {path}: {says}") and err.count("\n") == 1
+    monkeypatch.setattr("os.access", lambda path, how: False)
+    code, out, err = run("fit", "kinds.csv", *QUICK, "--out", "k.toml")
+    assert (
+        code == 2
+        and out == ""
+        and err == "error: k.toml: cannot be written: the folder . is not writable; give another name\n"
+    )
+
+
 @pytest.mark.parametrize(
     "arguments, says",
     [
         (["absent.csv"], "absent.csv: there is no such file"),
         (["kinds.csv", "--label", "z"], "names no column 'z'; it names 'a', 'b', 'y'"),
         (["kinds.csv", "--inputs", "a,z"], "names no column 'z'"),
+        (["kinds.csv", "--label", ""], "the label's column is '', and no column has that name"),
         (["kinds.csv", "--inputs", "a,y"], "column 'y' is the label; leave it out of --inputs"),
         (["kinds.csv", "--label", "a", "--inputs", "y"], "column 'y' does not hold numbers"),
         (["kinds.csv", "--model", "svm"], "--model svm is not known; did you mean 'ls-svm'?"),
@@ -498,6 +520,10 @@ def test_nothing_is_overwritten_unasked(folder, run):
         (["kinds.csv", "--workers", "fast"], "--workers is 'fast'"),
         (["kinds.csv", "--precision", "float16"], "precision"),
         (["kinds.csv", "--name", "2nd"], "name"),
+        (["kinds.csv", "--out", "a.b.toml"], "a.b.toml: names in C would begin with 'a.b', which they cannot; give --name"),
+        (["kinds.csv", "--sigma", "1e-300"], "--sigma holds 1e-300; its square must not overflow"),
+        (["kinds.csv", "--seed", str(2**32)], "seed is 4294967296; it must be at most 4294967295"),
+        (["kinds.csv", "--workers", "9" * 20], "it must be a number of processes from 1 to 1,024"),
         (["kinds.csv", "--sigma", "1", "--ridge", "1", "--plot", "p.png"], "there is one width and one ridge"),
         (["kinds.csv", "--out", "absent/k.toml"], "absent/k.toml: cannot be written"),
     ],

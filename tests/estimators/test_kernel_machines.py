@@ -185,6 +185,7 @@ def test_who_takes_weights():
         KernelFisherClassifier().fit(x, y, sample_weight=np.ones(len(x)))
     for weights, sentence in (
         (np.where(np.arange(60) == 5, -1.0, 1.0), "sample_weight holds -1; weights must be 0 or more"),
+        (np.where(np.arange(60) == 5, 1e308, 1.0), "sample_weight holds 1e.308; weights must be at most 1e.300"),
         (np.arange(60) == 5, "sample_weight is above 0 for 1 samples"),
         (np.where(y == "wet", 0.0, 1.0), "y holds one class"),
     ):

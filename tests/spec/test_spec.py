@@ -130,6 +130,26 @@ def test_numbers_that_the_precision_cannot_hold_are_refused(name: str, why: str,
     assert all(np.isfinite(value).all() for value in made.config_values.values())
 
 
+@pytest.mark.parametrize(("function", "phases", "says"), [
+    ("fourier", [], "[expansion] phases holds 0; there must be 1 or more"),
+    ("fourier", [0.5], "[expansion] phases holds 1 numbers; it must hold 2, one for each vector"),
+    ("fourier", [0.5, -9.0], "[expansion] phases holds -9; turns must be from -1 to 1"),
+    ("fourier", [0.5, float("nan")], "[expansion] phases is nan; it must be a finite number"),
+    ("gaussian", [0.5, 0.5], "[expansion] phases is of fourier kernels; gaussian has none: leave it out"),
+])  # fmt: skip
+def test_phases_are_one_turn_for_each_vector(function: str, phases: list[float], says: str) -> None:
+    kernel = {"function": function} | ({"sigma": 1.0} if function == "gaussian" else {})
+    expansion = {"vectors": [[0.0, 1.0], [1.0, 0.0]], "weights": [[1.0, 2.0]], "bias": [0.0], "phases": phases}
+    content = {
+        "name": "m",
+        "input": {"dim": 2},
+        "kernel": kernel,
+        "learning": {"rule": "frozen"},
+        "expansion": expansion,
+    }
+    assert refusal(content).endswith(says)
+
+
 @pytest.mark.parametrize("missing", ["name", "input", "kernel"])
 def test_what_is_missing_is_named(missing: str) -> None:
     assert_is_one_sentence(refusal({k: v for k, v in BASE.items() if k != missing}), missing)

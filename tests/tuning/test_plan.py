@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -167,6 +168,16 @@ def test_an_interrupt_keeps_the_best_so_far(folder, run, monkeypatch):
     assert load_spec("pykernel-plan/planned.toml").learning.rule == found["winner"]["rule"]
 
 
+def test_an_interrupt_before_the_first_trial_is_one_sentence(folder, run, monkeypatch):
+    def interrupted(self, tasks):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Workers, "run", interrupted)
+    code, out, err = run("plan", "data.csv", "--inputs", "a,b", "--label", "y", *QUICK)
+    assert code == 130 and out == "" and err.splitlines()[-1] == "error: interrupted; no file was written"
+    assert "best so far" not in err and not Path("pykernel-plan").exists()
+
+
 @pytest.mark.exhaustive
 def test_the_course_does_not_depend_on_the_processes(folder, run):
     texts = []
@@ -250,6 +261,17 @@ def test_a_spec_is_made_from_the_columns_of_numbers():
     }  # fmt: skip
 
 
+def test_many_inputs_are_told_in_part_and_gaps_are_counted():
+    header = ",".join([*(f"c{i}" for i in range(20)), "y"])
+    rows = "".join(",".join(str(i * j % 7) for j in range(1, 22)) + "\n" for i in range(30))
+    assumed = inferred(f"{header}\n{rows},{'1,' * 19}1\n", label="y").assumed
+    assert (
+        assumed[0].startswith("inputs c0, c1, ")
+        and assumed[0].count("c") <= 8
+        and "1 row with a missing input" in assumed[-1]
+    )
+
+
 def test_a_label_of_words_is_a_class():
     found = inferred("a,y\n1,red\n2,green\n3,\n4,red\n", label="y")
     assert found.content["label"]["classes"] == ["green", "red"] and found.y.tolist() == [1, 0, -1, 1]
@@ -260,9 +282,18 @@ def test_a_label_of_words_is_a_class():
     [
         ("a,y\n1,2\n", [], "z", "names no column 'z'; it names 'a', 'y'"),
         ("a,y\n1,2\n", ["b"], None, "names no column 'b'"),
+        ("a,y\n1,2\n", [], "", "the label's column is '', and no column has that name; give one of a, y"),
+        ("a,y\n1,2\n", ["a", "y"], "y", "column 'y' is the label; leave it out of --inputs"),
         ("a,k,y\n1,on,2\n", ["k"], "y", "column 'k' does not hold numbers"),
         ("a,y\n1,on\n2,on\n", [], "y", "the label 'y' has one class, on"),
         ("a,y\n1,5\n2,\n3,5\n", [], "y", "the label 'y' is always 5"),
+        ("a,y\n1,\n2,\n", [], "y", "the label 'y' is empty in all rows"),
+        (
+            "a,y\n" + "".join(f"{i},k{i}\n" for i in range(65)),
+            [],
+            "y",
+            "the label 'y' holds 65 different words; there may be 64",
+        ),
         ("k,y\non,2\n", [], "y", "no column of different numbers beside the label 'y'"),
         ("y\n2\n", [], None, "names one column, 'y'"),
         ("", [], None, "is empty"),

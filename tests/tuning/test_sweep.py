@@ -371,6 +371,28 @@ def test_what_diverges_and_what_is_refused_is_told(folder, run):
     assert last.startswith("krls-t,nt,,") and "projection" in last
 
 
+def test_an_interrupt_before_the_first_run_promises_nothing(folder, run, monkeypatch):
+    def interrupted(self, tasks):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Workers, "run", interrupted)
+    code, _, err = run("sweep", "spec.toml", "data.csv", *SMALL, "--jobs", "1", "-o", "cut")
+    assert code == 130 and err.endswith("error: interrupted; no file was written\n") and not Path("cut").exists()
+
+
+def test_a_missing_input_is_not_taken_for_one_that_is_too_large(folder, run):
+    lines = (folder / "data.csv").read_text().splitlines()
+    lines[7], lines[9] = lines[7][lines[7].index(",") :], lines[9][lines[9].index(",") :]
+    Path("gaps.csv").write_text("\n".join(lines) + "\n")
+    quick = ["--rule", "klms", "--technique", "nt", "--n-max", "4", "--rounds", "0", "--target", "none", "--jobs", "1"]
+    code, _, err = run("sweep", "spec.toml", "gaps.csv", *quick)
+    assert code == 0 and "skipped  2 rows with an empty input" in err and "max_abs" not in err
+    lines[11] = "1e30" + lines[11][lines[11].index(",") :]
+    Path("gaps.csv").write_text("\n".join(lines) + "\n")
+    code, _, err = run("sweep", "spec.toml", "gaps.csv", *quick, "-o", "other")
+    assert code == 0 and "warning: 1 row is beyond [input] max_abs or [label] max_abs, and was refused" in err
+
+
 def test_keys_of_the_spec_that_mean_something_are_kept():
     spec = make_spec(
         named(

@@ -85,7 +85,7 @@ def need_possible(options: BasisOptions) -> None:
 
 def need_features(options: BasisOptions) -> None:
     if options.label is not None:
-        raise UserError("--features is without a label; leave --label out, or --features")
+        raise UserError("--features needs no label; leave out --label or --features")
     if options.learn:
         raise UserError("--learn learns a label, which --features has not; leave one of them out")
     if options.out is None:

@@ -100,7 +100,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
         warnings.simplefilter("always")
         machine, source = read_file(options.model, options.trust or ())
     said = [" ".join(str(warning.message).split()) for warning in caught]
-    name = options.out.stem if options.name is None else options.name
+    name = inputs.prefix(options.out, options.name)
     names, classes = all_words(options.inputs), all_words(options.classes)
     spec, told = spec_of_file(
         options.model, machine, name, options.precision, options.max_abs, names, classes, options.distance

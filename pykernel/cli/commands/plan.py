@@ -35,7 +35,8 @@ def plan(options: PlanOptions) -> None:
     Errors are those of the last 30 % of the rows; for a monitor, faults are put into these rows. Frozen: the model
     learned the first 70 % only. Learning: it goes on. Ctrl-C keeps the best model so far.
 
-    Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input.
+    Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
+    interrupted before a model was tried.
     """
     from pykernel.cli.work import search
     from pykernel.files import new_folder
@@ -92,10 +93,14 @@ def need_numbers(options: PlanOptions) -> None:
 
 def run(course: Search, options: PlanOptions) -> bool:
     """Whether it was interrupted."""
+    from pykernel.cli.work.search import kept
+
     try:
         with output.progress(options.as_json) as show:
             course.run(_Watch(options, show).left)
     except KeyboardInterrupt:
+        if not course.trials:
+            raise output.interrupted(kept(course.workers)) from None
         output.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
         return True
     return False

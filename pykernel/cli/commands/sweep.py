@@ -48,7 +48,8 @@ def sweep(options: SweepOptions) -> None:
     place = search.counting_target(options.target)
     bound = sum(group.bound(options.rounds) for group in groups)
     output.tell(
-        f"at most {bound:,} runs over {len(recorded.x):,} rows, for {len(groups)} combinations of rule, technique and size"
+        f"at most {bound:,} runs over {len(recorded.x):,} rows, for {len(groups)} "
+        f"{'combination' if len(groups) == 1 else 'combinations'} of rule, technique and size"
     )
     with new_folder(options.out):
         with search.workers(base, recorded, options, options.out, bound) as workers:
@@ -103,8 +104,9 @@ def print_best(
     output.show_table("the best model of each rule and technique", table_of(found, others, {}))
     outside = rows[picks["best"]]["inputs_refused"] + rows[picks["best"]]["labels_refused"]
     if outside:
+        rows_are, were = ("row is", "was") if outside == 1 else ("rows are", "were")
         output.warn(
-            f"{outside:,} rows are beyond [input] max_abs or [label] max_abs, and were refused; raise these, or scale the columns"
+            f"{outside:,} {rows_are} beyond [input] max_abs or [label] max_abs, and {were} refused; raise these, or scale the columns"
         )
 
 

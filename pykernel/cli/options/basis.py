@@ -141,6 +141,6 @@ class BasisOptions:
     @property
     def called(self) -> str:
         """The name in C."""
-        if self.name is None and self.out is None:
-            return "basis"
-        return self.name or self.out.stem  # type: ignore[union-attr]
+        from pykernel.cli.inputs import prefix
+
+        return self.name or ("basis" if self.out is None else prefix(self.out, None))

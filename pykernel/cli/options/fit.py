@@ -112,4 +112,6 @@ class FitOptions:
     @property
     def called(self) -> str:
         """The name in C."""
-        return self.out.stem if self.name is None else self.name
+        from pykernel.cli.inputs import prefix
+
+        return prefix(self.out, self.name)

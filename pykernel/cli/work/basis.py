@@ -62,6 +62,8 @@ class Asked:
 
 def asked(options: BasisOptions) -> Asked:
     """Refuses, before the work, what is no model, kernel or number."""
+    if options.seed < 0:
+        raise UserError(f"--seed is {options.seed}; it must be 0 or more")
     model = _model(options)
     several = options.label is not None
     epsilon, widths = _epsilon(options), _widths(options, several)

@@ -126,6 +126,8 @@ def held_out(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, 
         raise UserError(f"--hold-out is {part:g}; it must be from 0 to below 1, such as 0.3")
     if seed < 0:
         raise UserError(f"seed is {seed}; it must be 0 or more")
+    if seed >= 2**32:
+        raise UserError(f"seed is {seed}; it must be at most {2**32 - 1}")
     labels = table.y if table.classes else np.zeros(len(table.y), np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
     test = np.zeros(len(labels), bool)

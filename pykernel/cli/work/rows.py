@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from pykernel.cli import inputs as given
-from pykernel.cli.output import listed
 from pykernel.cli.work.tables import read_table
 from pykernel.errors import UserError
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.tuning.columns import left_out, numeric_columns, read_columns, without_times
+from pykernel.tuning.columns import left_out, listed, numeric_columns, read_columns, without_times
 
 BLOCK = 2**16
 

@@ -194,5 +194,14 @@ def workers(base: Spec, data: Data, options: SearchOptions, folder: Path, expect
         with at_work:
             yield at_work
     except KeyboardInterrupt:
-        done = f"{len(at_work.results.found):,} finished runs are kept in {results}"
-        raise output.interrupted(f"; {done}; run the same command to continue") from None
+        raise output.interrupted(kept(at_work)) from None
+
+
+def kept(workers: Workers) -> str:
+    """What an interrupt leaves, and what to do then."""
+    done, path = len(workers.results.found), workers.results.path
+    if not done:
+        return output.UNWRITTEN
+    return (
+        f"; {done:,} finished {'run is' if done == 1 else 'runs are'} kept in {path}; run the same command to continue"
+    )

@@ -9,11 +9,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pykernel.cli.options.fit import MODELS
-from pykernel.cli.output import listed
 from pykernel.errors import UserError
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.spec.renamed import word_meant
-from pykernel.tuning.columns import Show, left_out, likely_inputs, numeric_columns, read_columns
+from pykernel.tuning.columns import Show, left_out, likely_inputs, listed, numeric_columns, read_columns
 
 
 @dataclass
@@ -74,13 +73,13 @@ def read_table(
     rows = there & np.isfinite(x).all(axis=1)
     _need_rows(name, column, y[rows], found)
     if not rows.all():
-        without = int((~there).sum())
-        assumed.append(
-            f"left out {without:,} rows without a label and {int((~rows).sum()) - without:,} with a missing input"
-        )
+        without = {"without a label": int((~there).sum()), "with a missing input": int((there & ~rows).sum())}
+        told = [f"{number:,} {'row' if number == 1 else 'rows'} {why}" for why, number in without.items() if number]
+        assumed.append(f"left out {' and '.join(told)}")
+    found_out = model is None
     model = model or ("ls-svm" if found is None else "kfd")
-    what = "numbers" if found is None else f"{len(found)} classes, {listed(found)}"
-    assumed.append(f"{what}, so the model is {model}")
+    what = "labels are numbers" if found is None else f"{len(found)} classes, {listed(found)}"
+    assumed.append(f"{what}, so the model is {model}" if found_out else what)
     return LabelledTable(name, chosen, column, found, model, x[rows], y[rows], assumed)
 
 

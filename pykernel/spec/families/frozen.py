@@ -126,7 +126,7 @@ class FrozenModels:
             if max(map(abs, expansion.phases)) > 1:
                 refuse(
                     "[expansion] phases",
-                    f"holds {max(map(abs, expansion.phases)):g}; turns must be from -1 to 1",
+                    f"holds {max(expansion.phases, key=abs):g}; turns must be from -1 to 1",
                 )
 
     def _complain_of_decision(self, spec: FrozenSpec, refuse: Refuse) -> None:

@@ -151,7 +151,7 @@ class LinearModels:
             if spec.kernel.function not in SPECTRA:
                 refuse(
                     "[kernel] function",
-                    f"is {spec.kernel.function}, which has no random Fourier features here: they are of kernels of a - b; take "
+                    f"is {spec.kernel.function}, which has no random Fourier features here; take "
                     f"{', '.join(SPECTRA[:-1])} or {SPECTRA[-1]}",
                 )
             if spec.kernel.function == "gaussian" and spec.kernel.sigma is None and spec.kernel.gamma is None:
