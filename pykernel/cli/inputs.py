@@ -62,16 +62,6 @@ def need_free(path: Path | None, data: str, force: bool) -> None:
         raise UserError(f"{path}: is there already; give another name, or --force to overwrite it")
 
 
-def prefix(out: Path, name: str | None) -> str:
-    """Of the names in C: as given, or as the spec's file is called."""
-    if name is None and not (re.fullmatch("[a-z](_?[a-z0-9])*", out.stem) and len(out.stem) <= 31):
-        raise UserError(
-            f"{out}: names in C would begin with {out.stem!r}, which they cannot; give --name, or call the file by 1 to 31 of "
-            "a-z, 0-9 and single '_', a letter first"
-        )
-    return out.stem if name is None else name
-
-
 def need_not_data(path: Path | None, data: str) -> None:
     """Refuses to write over what is read."""
     if path and data != "-" and path.exists() and Path(data).exists() and path.samefile(data):

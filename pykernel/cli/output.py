@@ -159,10 +159,14 @@ def _fit(table: Table, console: Console) -> bool:
         measured.append((max(size.minimum for size in sizes), max(size.maximum for size in sizes)))
     # three characters between columns, two on each side
     left = console.width - 3 * len(measured) - 1 - sum(least for least, _ in measured)
-    # a number stays beside its unit if there is room
-    numbers_first = sorted(zip(table.columns, measured, strict=True), key=lambda each: each[0].justify != "right")
-    for column, (least, most) in numbers_first:
-        more = max(0, min(most - least, left))
+    each = list(zip(table.columns, measured, strict=True))
+    texts = sum(column.justify != "right" for column in table.columns)
+    # a number stays beside its unit if there is room; texts share what is left, and the short ones need less
+    for column, (least, most) in sorted(each, key=lambda one: (one[0].justify != "right", one[1][1] - one[1][0])):
+        share = left
+        if column.justify != "right":
+            share, texts = left // texts, texts - 1
+        more = max(0, min(most - least, share))
         column.width, left = least + more, left - more
     return left >= 0
 

@@ -139,7 +139,7 @@ def test_numbers_that_the_precision_cannot_hold_are_refused(name: str, why: str,
 ])  # fmt: skip
 def test_phases_are_one_turn_for_each_vector(function: str, phases: list[float], says: str) -> None:
     kernel = {"function": function} | ({"sigma": 1.0} if function == "gaussian" else {})
-    expansion = {"vectors": [[0.0, 1.0], [1.0, 0.0]], "weights": [[1.0, 2.0]], "bias": [0.0], "phases": phases}
+    expansion = {"vectors": [[0.0, 1.0], [1.0, 0.0]], "weights": [[1.0], [2.0]], "bias": [0.0], "phases": phases}
     content = {
         "name": "m",
         "input": {"dim": 2},

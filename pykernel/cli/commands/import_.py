@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pykernel.cli import inputs, output
-from pykernel.cli.options import Json, Name, Precision, SpecOut, argument, option, takes
+from pykernel.cli.options import Json, Name, Precision, SpecOut, argument, option, prefix, takes
 from pykernel.errors import CheckFailed, UserError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
         warnings.simplefilter("always")
         machine, source = read_file(options.model, options.trust or ())
     said = [" ".join(str(warning.message).split()) for warning in caught]
-    name = inputs.prefix(options.out, options.name)
+    name = prefix(options.out, options.name)
     names, classes = all_words(options.inputs), all_words(options.classes)
     spec, told = spec_of_file(
         options.model, machine, name, options.precision, options.max_abs, names, classes, options.distance

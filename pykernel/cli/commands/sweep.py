@@ -111,11 +111,14 @@ def print_best(
 
 
 def print_refused(found: Sweep) -> None:
-    table = output.new_table("rule", "techniques", "sizes", "why not (the first)")
+    lines = grouped(found.refused)
+    heads = ("rule", "techniques", "sizes", "why not (the first)")
+    used = [i for i in range(len(heads)) if any(line[i] for line in lines)]
+    table = output.new_table(*(heads[i] for i in used))
     for column in table.columns[1:]:
         column.justify = "left"
-    for line in grouped(found.refused):
-        table.add_row(*line)
+    for line in lines:
+        table.add_row(*(output.cell(line[i]) for i in used))
     output.show_table("combinations that cannot be used", table)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -13,6 +14,7 @@ import typer
 
 from pykernel.cli.help import RARE
 from pykernel.engine.choice import engine_used
+from pykernel.errors import UserError
 
 Options = TypeVar("Options")
 
@@ -103,3 +105,13 @@ With = Annotated[
     ),
 ]
 Delay = Annotated[int, option("--delay", value="K", text="Labels arrive K rows late.")]
+
+
+def prefix(out: Path, name: str | None) -> str:
+    """Of the names in C: as given, or as the spec's file is called."""
+    if name is None and not (re.fullmatch("[a-z](_?[a-z0-9])*", out.stem) and len(out.stem) <= 31):
+        raise UserError(
+            f"{out}: names in C would begin with {out.stem!r}, which they cannot; give --name, or call the file by 1 to 31 of "
+            "a-z, 0-9 and single '_', a letter first"
+        )
+    return out.stem if name is None else name

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli.options import Inputs, Json, Name, Precision, Standardise, With, argument, option
+from pykernel.cli.options import Inputs, Json, Name, Precision, Standardise, With, argument, option, prefix
 
 MODELS = ("krr", "ls-svm")
 DEFAULT_RIDGE = 0.1
@@ -141,6 +141,4 @@ class BasisOptions:
     @property
     def called(self) -> str:
         """The name in C."""
-        from pykernel.cli.inputs import prefix
-
         return self.name or ("basis" if self.out is None else prefix(self.out, None))

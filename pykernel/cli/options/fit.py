@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli.options import CsvData, Inputs, Json, Name, Precision, SpecOut, Standardise, With, option
+from pykernel.cli.options import CsvData, Inputs, Json, Name, Precision, SpecOut, Standardise, With, option, prefix
 
 MODELS = ("kfd", "ls-svm", "krr")
 MANY_ROWS = 1000
@@ -112,6 +112,4 @@ class FitOptions:
     @property
     def called(self) -> str:
         """The name in C."""
-        from pykernel.cli.inputs import prefix
-
         return prefix(self.out, self.name)
