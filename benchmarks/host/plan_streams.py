@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import csv
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.host.first_streams import raw
-from benchmarks.tables import DATA, save
+from benchmarks.tables import DATA, ROOT, Rows, markdown, publish, save
 from pykernel.parallel import Workers
 from pykernel.spec.model import make_spec
 from pykernel.tuning import sweep
@@ -33,18 +32,15 @@ ROWS, TRIALS = 1000, 1000
 
 
 def planned(table: Table, base: dict[str, Any]) -> dict[str, Any]:
-    began = time.monotonic()
     with Workers(work, table) as workers:
         course = Search(arms(base, table, None, None), table, workers, Limits(), 0, techniques())
         course.run(lambda search: TRIALS - len(search.trials))
     best = course.winner()
     assert best is not None
-    seconds = round(time.monotonic() - began)
-    return {"plan": f"{best.score:.5g}", "plan_model": model_name(best), "plan_seconds": seconds}
+    return {"plan": f"{best.score:.5g}", "plan_model": model_name(best)}
 
 
 def swept(table: Table, base: dict[str, Any], results: Path | None) -> dict[str, Any]:
-    began = time.monotonic()
     data, spec = sweep.Data(table.x, table.labels), make_spec(base)
     groups, refused = sweep.plan_groups(spec, data, rules(), techniques(), sweep.SIZES)
     shared = (data.x, data.labels)
@@ -54,8 +50,13 @@ def swept(table: Table, base: dict[str, Any], results: Path | None) -> dict[str,
     told = judge(make_spec(row["spec"]), table)
     name = " ".join(str(row[key]) for key in ("rule", "technique", "size") if row[key] is not None)
     error = (told["learning"] or told["frozen"])["error"]
-    seconds = round(time.monotonic() - began)
-    return {"sweep": f"{error:.5g}", "sweep_model": name, "sweep_runs": found.tries, "sweep_seconds": seconds}
+    return {"sweep": f"{error:.5g}", "sweep_model": name, "sweep_runs": found.tries}
+
+
+def table_of(rows: Rows) -> str:
+    keys = ("stream", "simple", "plan", "plan_model", "sweep", "sweep_model", "ratio")
+    heads = ("stream", "simple", "plan", "model", "sweep", "model", "plan / sweep")
+    return markdown(heads, [[row[key] for key in keys] for row in rows])
 
 
 def main() -> None:
@@ -78,7 +79,7 @@ def main() -> None:
         print(*rows[-1].values(), flush=True)
         if folder is not None:
             save(folder / "rows.csv", rows)
-    save(DATA / "plan-streams.csv", rows)
+    publish({"plan streams": table_of(save(DATA / "plan-streams.csv", rows))}, ROOT / "docs" / "choosing.md")
     ratios = np.array([float(row["ratio"]) for row in rows])
     print(f"within 5 % on {(ratios <= 1.05).sum()} of {len(rows)} streams; median ratio {np.median(ratios):.3f}")
 
