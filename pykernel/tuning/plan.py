@@ -47,6 +47,8 @@ FEWEST, FEW_ROWS = 20, 100
 """Fewer rows are refused; of fewer a plan warns."""
 NEAR = 1.01
 """Of models whose error is within this factor of the least, or of classes one row more, the one with the fewest bytes is chosen."""
+SMALLER = 1.05
+"""A model within this factor of the planned one's error is told, too, if it takes at most half the bytes."""
 LEADERS = 6
 """So many of the best arms are changed."""
 WIDTHS = (1 / 4, 1 / 2, 2.0)
@@ -379,6 +381,23 @@ class Search:
         """Of those that are as good as the best, the one with the fewest bytes; learning: of those that go on learning."""
         ranking = [trial for trial in self.ranking() if not learning or trial.found["learning"] is not None]
         near = [trial for trial in ranking if trial.score <= self._as_good_as(ranking[0])]
+        return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
+
+    def smaller(self, winner: Trial) -> Trial | None:
+        """The one of the fewest bytes within SMALLER of the winner's error, learning if that does; at most half its bytes.
+
+        None on a target, where it was not measured.
+        """
+        if self.limits.target is not None:
+            return None
+        learns = winner.found["learning"] is not None
+        near = [
+            trial
+            for trial in self.ranking()
+            if trial.score <= SMALLER * winner.score
+            and 2 * trial.bytes <= winner.bytes
+            and (trial.found["learning"] is not None) == learns
+        ]
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
     def _as_good_as(self, best: Trial) -> float:

@@ -51,6 +51,12 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     assert told["error"] < 0.8 * min(row["error"] for row in found["simple"].values())
     # nothing that was tried is better by more than what the choice of fewer bytes may cost
     assert told["error"] <= 1.01 * min(point[1] for point in found["points"])
+    # what is within 5 % in at most half the bytes is told, too
+    small = [point for point in found["points"] if point[1] <= 1.05 * told["error"] and 2 * point[0] <= winner["bytes"]]
+    assert (found["small"] is None) == (not small) == (found["small_spec"] is None)
+    if found["small"]:
+        assert found["small"]["bytes"] == min(point[0] for point in small)
+        assert load_spec(found["small_spec"]).learning.rule == found["small"]["rule"]
     text = (folder / "pykernel-plan" / "planned.toml").read_text()
     code, out, err = run(*words, "-o", "again")
     assert code == 0 and (folder / "again" / "planned.toml").read_text() == text

@@ -117,13 +117,18 @@ def concluded(
     specs = {"planned": planned(winner, target)}
     if winner.found["learning"] is None and (learner := course.winner(learning=True)) is not None:
         specs["learning"] = planned(learner, target)
+    if (small := course.smaller(winner)) is not None:
+        specs["small"] = planned(small, target)
     others = watched_simply(course.table) if course.table.y is None else simple(spec_of_labels(base), course.table)
     report = findings(course, winner, others) | {
         "ok": True,
         "uses": uses,
         "verified": row,
         "spec": str(options.out / "planned.toml"),
-        "learning_spec": str(options.out / "learning.toml") if "learning" in specs else None,
+        **{
+            f"{name}_spec": str(options.out / f"{name}.toml") if name in specs else None
+            for name in ("learning", "small")
+        },
     }
     comment = told_in_spec(report, "-" if options.data is None else str(options.data))
     return write(report, specs, options.out, comment)
@@ -230,6 +235,7 @@ def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[s
         "winner": row(winner),
         "table": [row(trial) for trial in ranked],
         "learner": row(learner) if (learner := course.winner(learning=True)) is not None else None,
+        "small": row(small) if (small := course.smaller(winner)) is not None else None,
         "points": [[trial.bytes, trial.score, kinds[trial.arm.name], model_name(trial)] for trial in course.ranking()],
         "simple": dict(others),
         "no_better_than": None,
@@ -270,9 +276,13 @@ def draw(report: Mapping[str, Any], path: Path) -> str | None:
     points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
     on = set(front([point[:2] for point in points]))
     marked = [(*point, i in on) for i, point in enumerate(points)]
-    winner = report["winner"]
-    chosen = next(i for i, p in enumerate(points) if p[3] == winner["model"] and p[0] == max(1, winner["bytes"]))
-    panel = Panel("bytes of RAM and tables", marked, {"planned": chosen})
+    picked = {"planned": report["winner"], "smaller": report["small"]}
+    chosen = {
+        name: next(i for i, p in enumerate(points) if p[3] == row["model"] and p[0] == max(1, row["bytes"]))
+        for name, row in picked.items()
+        if row is not None
+    }
+    panel = Panel("bytes of RAM and tables", marked, chosen)
     try:
         pareto_figure(path, "plan: error against bytes", f"{report['measure']}, last 30 % of the rows", [panel])
     except MissingExtra as missing:
@@ -302,6 +312,9 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
         print(f"values    {output.key_values(winner['values'])}")
     if (learner := report["learner"]) is not None and report["learning_spec"]:
         print(f"          it does not learn; the best that does: {learner['model']}, {shown(learner['learning'])}")
+    if (small := report["small"]) is not None:
+        told = small["learning"] or small["frozen"]
+        print(f"smaller   {small['model']}, {shown(told)}, {output.byte_count(small['bytes'])}")
     if report["no_better_than"] is not None:
         remedy = "take that, or record other inputs"
         if report["no_better_than"] == "last label":
@@ -310,7 +323,13 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
     print_uses(report)
     again = f"--trials {report['trials']} --seed {report['seed']}"
     print(f"again     {again} gives the same spec")
-    for key, text in (("spec", "spec"), ("learning_spec", ""), ("plot", "picture"), ("plot_note", "picture")):
+    for key, text in (
+        ("spec", "spec"),
+        ("learning_spec", ""),
+        ("small_spec", ""),
+        ("plot", "picture"),
+        ("plot_note", "picture"),
+    ):
         if report[key]:
             print(f"{text:8}  {report[key]}")
     spec = output.quoted(report["spec"])
