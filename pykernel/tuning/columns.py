@@ -102,6 +102,16 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f", … ({len(names)})" if len(names) > most else "")
 
 
+FEW_VALUES = 10
+"""A label of at most so many different whole numbers may be meant as classes."""
+
+
+def few_values(values: np.ndarray) -> list[str]:
+    """The different values of a label that may be meant as classes, in order; none if they are too many, or not whole."""
+    found = np.unique(finite_values(values))
+    return [f"{value:.0f}" for value in found] if len(found) <= FEW_VALUES and (found == np.round(found)).all() else []
+
+
 def finite_values(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
 

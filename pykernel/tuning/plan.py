@@ -19,7 +19,16 @@ from pykernel.errors import CheckFailed, UserError
 from pykernel.parallel import Workers
 from pykernel.spec.defaults import completed, width
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec
-from pykernel.tuning.columns import Show, finite_values, left_out, likely_inputs, listed, numeric_columns, read_columns
+from pykernel.tuning.columns import (
+    Show,
+    few_values,
+    finite_values,
+    left_out,
+    likely_inputs,
+    listed,
+    numeric_columns,
+    read_columns,
+)
 from pykernel.tuning.combinations import (
     NUMBERS_INPUT,
     NUMBERS_LABEL,
@@ -136,7 +145,7 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     """Of a table of text with a header line: names, and which are inputs.
 
     inputs: names of columns; all with different numbers but the label and times, if empty.  label: a column's name; without
-    one there is no label, and a monitor is planned.  A label that is not numbers is a class.
+    one there is no label, and a monitor is planned.  A label that is not numbers, or is one of two whole numbers, is a class.
     """
     _, columns = read_columns(file, name, show, inputs, label)
     numeric = numeric_columns(columns)
@@ -162,8 +171,20 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
         values = finite_values(numeric[label])
         if np.ptp(values) == 0:
             raise UserError(f"{name}: the label {label!r} is always {values[0]:g}; there is nothing to learn")
-        return Inferred(content | {"label": {"column": label}}, x, numeric[label], assumed)
-    cells = [cell.strip() for cell in columns[label]]
+        cells = [
+            cell.strip() if there else ""
+            for cell, there in zip(columns[label], np.isfinite(numeric[label]), strict=True)
+        ]
+        few = few_values(values)
+        if len(few) != 2 or len(set(cells) - {""}) != 2:
+            if few:
+                assumed.append(
+                    f"the label's {len(few)} different values are numbers; for classes name them in a spec, [label] classes, and "
+                    "give --spec"
+                )
+            return Inferred(content | {"label": {"column": label}}, x, numeric[label], assumed)
+    else:
+        cells = [cell.strip() for cell in columns[label]]
     classes = sorted({cell for cell in cells if cell})
     if not classes:
         raise UserError(f"{name}: the label {label!r} is empty in all rows; there is nothing to learn")
@@ -177,7 +198,10 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     positions = {kind: i for i, kind in enumerate(classes)} | {"": -1}
     y = np.array([positions[cell] for cell in cells], np.int32)
     return Inferred(
-        content | {"label": {"column": label, "classes": classes}}, x, y, [*assumed, f"{len(classes)} classes"]
+        content | {"label": {"column": label, "classes": classes}},
+        x,
+        y,
+        [*assumed, f"{len(classes)} classes, {listed(classes)}"],
     )
 
 

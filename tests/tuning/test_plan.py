@@ -252,6 +252,19 @@ def inferred(text, inputs=(), label=None):
     return infer(io.BytesIO(text.encode()), "data.csv", inputs, label)
 
 
+def test_a_label_of_two_numbers_is_two_classes_and_few_numbers_are_told():
+    def table(kinds):
+        return "a,b,y\n" + "".join(f"{i % 7},{i * i % 11},{kinds[i % len(kinds)]}\n" for i in range(40))
+
+    found = inferred(table(["0", "1", "", "nan"]), label="y")
+    assert found.content["label"] == {"column": "y", "classes": ["0", "1"]} and found.assumed[-1] == "2 classes, 0, 1"
+    assert found.y[:4].tolist() == [0, 1, -1, -1]
+    for kinds, told in ((["0", "1", "2"], True), (["0", "1", "1.0"], True), (["0.5", "1.5"], False)):
+        found = inferred(table(kinds), label="y")
+        assert found.content["label"] == {"column": "y"} and found.y.dtype.kind == "f"
+        assert ("different values are numbers; for classes" in found.assumed[-1]) == told
+
+
 def test_a_spec_is_made_from_the_columns_of_numbers():
     header = "v;kind;Uhrzeit;id;;a;b;y\n"
     lines = "".join(f"5;on;1:{i};{i};0;{i % 7};{i % 3},5;{i * 30}\n" for i in range(10, 50))
@@ -261,7 +274,7 @@ def test_a_spec_is_made_from_the_columns_of_numbers():
     assert f"without {reasons}" in found.assumed and "label y" in found.assumed
     assert found.x.shape == (40, 2) and found.y[2] == 360 and found.x[0].tolist() == [3, 1.5]
     assert inferred("a,b,y\n1,2,3\n2,1,\n", ["b"], "a").content["input"]["columns"] == ["b"]
-    assert np.isnan(inferred("a,b,y\n1,2,3\n2,1,\n4,2,5\n", label="y").y[1])
+    assert np.isnan(inferred("a,b,y\n1,2,3.5\n2,1,\n4,2,5\n", label="y").y[1])
     assert inferred("a,b,y\n1,2,3\n2,1,4\n").content == {
         "name": "planned", "input": {"columns": ["a", "b", "y"]}, "novelty": {}
     }  # fmt: skip
@@ -271,11 +284,8 @@ def test_many_inputs_are_told_in_part_and_gaps_are_counted():
     header = ",".join([*(f"c{i}" for i in range(20)), "y"])
     rows = "".join(",".join(str(i * j % 7) for j in range(1, 22)) + "\n" for i in range(30))
     assumed = inferred(f"{header}\n{rows},{'1,' * 19}1\n", label="y").assumed
-    assert (
-        assumed[0].startswith("inputs c0, c1, ")
-        and assumed[0].count("c") <= 8
-        and "1 row with a missing input" in assumed[-1]
-    )
+    assert assumed[0].startswith("inputs c0, c1, ") and assumed[0].count("c") <= 8
+    assert any("1 row with a missing input" in each for each in assumed)
 
 
 def test_a_label_of_words_is_a_class():

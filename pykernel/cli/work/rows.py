@@ -15,7 +15,7 @@ from pykernel.cli.work.tables import read_table
 from pykernel.errors import UserError
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.tuning.columns import left_out, listed, numeric_columns, read_columns, without_times
+from pykernel.tuning.columns import few_values, left_out, listed, numeric_columns, read_columns, without_times
 
 BLOCK = 2**16
 
@@ -84,6 +84,8 @@ def read(
         assumed.append(
             f"{len(table.classes)} classes: {', '.join(table.classes)}" if table.classes else "labels are numbers"
         )
+        if not table.classes and (few := few_values(y)):
+            assumed.append(f"if the labels are classes, give --classes {','.join(few)}")
     return table
 
 

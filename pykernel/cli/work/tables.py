@@ -12,7 +12,7 @@ from pykernel.cli.options.fit import MODELS
 from pykernel.errors import UserError
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.spec.renamed import word_meant
-from pykernel.tuning.columns import Show, left_out, likely_inputs, listed, numeric_columns, read_columns
+from pykernel.tuning.columns import Show, few_values, left_out, likely_inputs, listed, numeric_columns, read_columns
 
 
 @dataclass
@@ -80,6 +80,8 @@ def read_table(
     model = model or ("ls-svm" if found is None else "kfd")
     what = "labels are numbers" if found is None else f"{len(found)} classes, {listed(found)}"
     assumed.append(f"{what}, so the model is {model}" if found_out else what)
+    if found is None and (few := few_values(y[rows])):
+        assumed.append(f"if the labels are classes, give --classes {','.join(few)}")
     return LabelledTable(name, chosen, column, found, model, x[rows], y[rows], assumed)
 
 
