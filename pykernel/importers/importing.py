@@ -95,6 +95,8 @@ def from_sklearn(
     """
     machine = read_estimator(estimator)
     if variance:
+        if distance == "products":
+            raise UserError(f"{machine.source}: distance='products' does not go with variance, which takes differences")
         made = content(machine, name, precision, max_abs, input_names, classes, "differences")
         spec, told = make_spec(made | posterior(estimator, machine, precision), machine.source), machine.notes
     else:

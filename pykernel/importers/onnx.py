@@ -182,7 +182,7 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     if len(found) != 1:
         others = sorted({node.kind for node in graph.nodes})
         raise UserError(
-            f"holds {len(found) or 'no'} models that are known; it must hold one {', '.join(MACHINES[:-1])} or {MACHINES[-1]}"
+            f"holds {f'{len(found)} models' if found else 'no model'} that can be read; it must hold one {', '.join(MACHINES[:-1])} or {MACHINES[-1]}"
             + (f", and has {shown_value(', '.join(others))}" if others and not found else "")
         )
     (node,) = found

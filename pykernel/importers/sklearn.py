@@ -365,7 +365,9 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     gram = kernel.gram(vectors, vectors)
     white = model.kernel_.diag(model.X_train_) - size * kernel.diagonal(machine.vectors)
     extra = np.broadcast_to(np.asarray(model.alpha, float), white.shape) + white
-    if np.ptp(extra) > 1e-9 * np.abs(extra).max():
+    # white is a difference of numbers of the diagonal's size
+    rounding = 1e-13 * float(np.abs(model.kernel_.diag(model.X_train_)).max())
+    if np.ptp(extra) > 1e-9 * np.abs(extra).max() + rounding:
         raise UserError(f"{where}: alpha differs from sample to sample; variance has C for one alpha of all")
     noise, deviation = max(0.0, float(extra.mean())) / size, float(np.ravel(model._y_train_std)[0])
     try:

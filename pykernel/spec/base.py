@@ -38,6 +38,11 @@ RESERVED_FILES = frozenset(
 )
 
 
+def is_prefix(name: str) -> bool:
+    """Whether the names of C may begin with it."""
+    return re.fullmatch(r"[a-z](_?[a-z0-9])*", name) is not None and len(name) <= 31
+
+
 class Spec(Section):
     """A model, completely.  Read one with ``load_spec``; the fields are those of the TOML file."""
 
@@ -55,7 +60,7 @@ class Spec(Section):
     @field_validator("name")
     @classmethod
     def _identifier(cls, name: str) -> str:
-        if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) or name.endswith("_") or "__" in name:
+        if not is_prefix(name):
             raise ValueError(
                 f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
                 "because C symbols and files are named after it"

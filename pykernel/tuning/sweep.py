@@ -47,8 +47,8 @@ WORTH_MEASURING = 1.25
 PAIRS = 2000
 """Pairs of inputs whose distance sets the range of sigma."""
 
-RETRAINED = 10
-"""How often, over the stream, a model is trained anew that the device trains from all of its samples at once."""
+TRAININGS = 10
+"""How often, over the whole stream, a model is trained that the device trains from all of its samples at once."""
 
 Score = Literal["mae", "rmse", "error_rate"]
 MEASURES: tuple[Score, ...] = get_args(Score)
@@ -114,7 +114,7 @@ def trivial(spec: Spec, data: Data) -> dict[str, dict[str, float | None]]:
 
 def _simulated(spec: Spec, data: Data) -> Simulation:
     learns = spec.program.learns
-    every = max(1, int(data.labelled.sum()) // RETRAINED) if trained_at_once(spec) else 0
+    every = max(1, int(data.labelled.sum()) // TRAININGS) if trained_at_once(spec) else 0
     simulation = Simulation(spec, data.delay if learns else 0, train_every=every)
     for _ in simulation.run(data.x, data.labels):
         pass

@@ -575,6 +575,21 @@ def test_a_variance_that_has_no_c_is_refused_in_one_sentence(model, says):
     assert "\n" not in str(refusal.value)
 
 
+def test_a_variance_without_noise_is_refused_for_that_whatever_the_numbers_size():
+    """Of a kernel of large values, rounding is not taken for weights that differ."""
+    x, y, _ = regression()
+    model = GaussianProcessRegressor(DotProduct(1.0), optimizer=None).fit(x, y)
+    with pytest.raises(UserError, match="samples are so alike that float64 cannot tell"):
+        from_sklearn(model, "m", variance=True, precision="float64")
+
+
+def test_a_variance_takes_differences():
+    x, y, _ = regression()
+    model = GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None).fit(x, y)
+    with pytest.raises(UserError, match="distance='products' does not go with variance"):
+        from_sklearn(model, "m", variance=True, distance="products")
+
+
 def test_a_variance_is_of_one_target():
     x, y, _ = regression()
     model = GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None).fit(x, np.column_stack([y, y]))
@@ -1496,8 +1511,8 @@ def test_one_class_and_labels_of_text(tmp_path):
 
 SVM = svm()
 REFUSED_GRAPHS = {
-    "holds no models that are known; it must hold one LinearClassifier, SVMClassifier": graph(node("Identity", ["x"])),
-    "holds 2 models that are known": graph(svm(), onnx.helper.make_node(
+    "holds no model that can be read; it must hold one LinearClassifier, SVMClassifier": graph(node("Identity", ["x"])),
+    "holds 2 models that can be read": graph(svm(), onnx.helper.make_node(
         "SVMRegressor", ["x"], ["w"], domain="ai.onnx.ml", n_supports=1)),
     "gives its SVMClassifier a 'Normalizer'": graph(node("Normalizer", ["x"], norm="L2"), svm(x="z")),
     "gives its SVMClassifier a 'MatMul'": graph(node("MatMul", ["x", "w"]), svm(x="z"), tables={"w": np.eye(4)}),

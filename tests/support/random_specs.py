@@ -18,22 +18,12 @@ import numpy as np
 from pykernel.errors import UserError
 from pykernel.spec.families.online import TECHNIQUES
 from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections
+from pykernel.spec.sections import KernelFunctionName
 
 Content = dict[str, Any]
 
 RULES: tuple[str, ...] = tuple(rules())
-FUNCTIONS = (
-    "gaussian",
-    "laplacian",
-    "polynomial",
-    "linear",
-    "sigmoid",
-    "matern12",
-    "matern32",
-    "matern52",
-    "rational-quadratic",
-    "fourier",
-)
+FUNCTIONS = tuple(name for name in get_args(KernelFunctionName) if name != "custom")
 LARGEST = 12
 """Most expansion vectors, rows and features: what is small is quick, and full soon."""
 SHAPES = {

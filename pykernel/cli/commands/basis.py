@@ -63,7 +63,7 @@ def need_possible(options: BasisOptions) -> None:
     if options.kfd and options.label is None:
         raise UserError("--kfd separates classes; give --label, their column")
     if options.features is not None:
-        need_features(options)
+        need_features(options, options.features)
     if options.classes is not None and options.label is None:
         raise UserError("--classes needs a label; give --label, its column")
     if options.shards < 1:
@@ -83,15 +83,15 @@ def need_possible(options: BasisOptions) -> None:
         inputs.need_matplotlib()
 
 
-def need_features(options: BasisOptions) -> None:
+def need_features(options: BasisOptions, count: int) -> None:
     if options.label is not None:
         raise UserError("--features needs no label; leave out --label or --features")
     if options.learn:
         raise UserError("--learn learns a label, which --features has not; leave one of them out")
     if options.out is None:
         raise UserError("--features needs a spec; give --out SPEC")
-    if not 1 <= options.features <= options.n:  # type: ignore[operator]
-        raise UserError(f"--features is {options.features}; it must be from 1 to --n, which is {options.n}")
+    if not 1 <= count <= options.n:
+        raise UserError(f"--features is {count}; it must be from 1 to --n, which is {options.n}")
     if not 0 < options.shrinkage < float("inf"):
         raise UserError(f"--shrinkage is {options.shrinkage:g}; it must be above 0")
 

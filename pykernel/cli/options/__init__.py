@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -109,7 +108,9 @@ Delay = Annotated[int, option("--delay", value="K", text="Labels arrive K rows l
 
 def prefix(out: Path, name: str | None) -> str:
     """Of the names in C: as given, or as the spec's file is called."""
-    if name is None and not (re.fullmatch("[a-z](_?[a-z0-9])*", out.stem) and len(out.stem) <= 31):
+    from pykernel.spec.base import is_prefix
+
+    if name is None and not is_prefix(out.stem):
         raise UserError(
             f"{out}: names in C would begin with {out.stem!r}, which they cannot; give --name, or call the file by 1 to 31 of "
             "a-z, 0-9 and single '_', a letter first"
