@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pykernel.dialect import (
+    FLOAT32,
     INDEX_MAX,
-    PRECISIONS,
     Array,
     Bool,
     Config,
@@ -25,12 +25,15 @@ from pykernel.dialect import (
     Index,
     Kernel,
     Real,
+    Scalar,
     Struct,
+    Word,
     is_choice,
     real,
     unroll,
 )
 from pykernel.dialect.reserved import C_KEYWORDS
+from pykernel.dialect.types import REALS
 from pykernel.gen.ir import (
     Assign,
     Binary,
@@ -61,12 +64,13 @@ from pykernel.gen.ir import (
 from pykernel.gen.read import read
 
 ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
+OF_WORDS = {ast.RShift: ">>", ast.BitAnd: "&"}
 COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 INSTEAD = {
     ast.Pow: "** differs between libraries; multiply",
     ast.LShift: "shifts differ for negative numbers and wide results; multiply, or use pow2()",
-    ast.RShift: "shifts differ for negative numbers; divide with //",
-    ast.BitAnd: "bit operations are not in the dialect; use `and` for conditions, % for powers of two",
+    ast.RShift: ">> is for a Word by an Index; for an Index use floor_shift()",
+    ast.BitAnd: "& is for two Words; use `and` for conditions, % for powers of two",
     ast.BitOr: "bit operations are not in the dialect; use `or` for conditions",
     ast.BitXor: "bit operations are not in the dialect; use `and`, `or` and `not` for conditions",
     ast.MatMult: "@ allocates; write the loops",
@@ -114,6 +118,17 @@ def check_types(kernel: Kernel) -> Function:
     return _Typer(kernel).function()
 
 
+def _in_expressions(kind: Any) -> Any:
+    """A parameter's or a result's type as the function sees it: one that only memory knows is none."""
+    narrow = isinstance(kind, Scalar) and kind.stored not in ("", "<i4", "<u4")
+    return kind.value if isinstance(kind, Scalar) and not narrow else kind
+
+
+def _as_word(side: Expr, other: Expr) -> Expr:
+    plain = isinstance(side, Literal) and side.kind is Index and side.value >= 0
+    return replace(side, kind=Word) if plain and other.kind is Word else side
+
+
 class _Typer:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -151,10 +166,12 @@ class _Typer:
                 if issubclass(kind, Struct):
                     pointer = pointer or argument.arg
             else:
-                if kind not in (Real, Index, Bool) and not (isinstance(kind, Array) and kind.scalar is not Bool):
+                kind = _in_expressions(kind)
+                if kind not in (Real, Index, Word, Bool) and not (isinstance(kind, Array) and kind.scalar is not Bool):
                     self.refuse(
                         argument,
-                        f"parameter {argument.arg} is {kind}; the types are Real, Index, Bool, arrays of Real or Index, structs and configs",
+                        f"parameter {argument.arg} is {kind}; the types are Real, Index, Int, Word, Bool, arrays of numbers, "
+                        "structs and configs",
                     )
                 if isinstance(kind, Array) and len(kind.extents) > 1:
                     self.refuse(
@@ -166,8 +183,9 @@ class _Typer:
             self.scopes[0][argument.arg] = kind
         if "return" not in kernel.function.__annotations__:
             self.refuse(node, "the result has no type; annotate it: -> Real, -> Index, -> Bool or -> None")
-        if kernel.returns not in (Real, Index, Bool, None):
-            self.refuse(node, f"the result is {kernel.returns}; a kernel returns Real, Index, Bool or None")
+        self.returns = _in_expressions(kernel.returns)
+        if self.returns not in (Real, Index, Word, Bool, None):
+            self.refuse(node, f"the result is {kernel.returns}; a kernel returns Real, Index, Int, Word, Bool or None")
         body = list(node.body)
         doc = ast.get_docstring(node) or ""
         if doc:
@@ -176,7 +194,7 @@ class _Typer:
         if kernel.returns is not None and not self.ends(statements):
             self.refuse(node.body[-1], "not every path returns a value; end with a return")
         self.comments.refuse_lost()
-        return Function(kernel, doc, tuple(params), pointer, kernel.returns, statements)
+        return Function(kernel, doc, tuple(params), pointer, self.returns, statements)
 
     def ends(self, body: tuple[Statement, ...]) -> bool:
         last = body[-1] if body else None
@@ -368,7 +386,7 @@ class _Typer:
         if value and value.kind is None:
             self.refuse(node, f"{ast.unparse(node.value)} has no value; call it in a statement of its own")  # type: ignore[arg-type]
         kind = value.kind if value else None
-        if kind != self.kernel.returns:
+        if kind != self.returns:
             self.refuse(
                 node, f"the result is {kind}, declared is {self.kernel.returns}; convert it, or mend the annotation"
             )
@@ -413,7 +431,7 @@ class _Typer:
         if isinstance(value, Constant):
             if not re.fullmatch(r"[A-Z][A-Z0-9_]*", node.id):
                 self.refuse(node, f"{node.id} becomes a macro in C; constants are upper case")
-            for precision in PRECISIONS.values():
+            for precision in REALS.values():
                 with np.errstate(over="ignore"):
                     rounded = np.asarray(value.value(precision))
                 if rounded.ndim > 1 or not rounded.size or not np.isfinite(rounded).all():
@@ -421,10 +439,12 @@ class _Typer:
                         node, f"{node.id} is not a finite number or a table of them in {precision}; give such values"
                     )
             if not value.is_table:
+                if value.scalar is not Real:
+                    self.refuse(node, f"{node.id} is a whole number; write {node.id} = {value.value(FLOAT32)}")
                 return Named(node.lineno, Real, node.id, value)
             lengths = {len(values) for values in value.by_precision.values()}
             extent = lengths.pop() if len(lengths) == 1 else ...
-            return Named(node.lineno, Array(Real, (extent,)), node.id, value)
+            return Named(node.lineno, Array(value.scalar, (extent,)), node.id, value)
         if type(value) is int:
             if abs(value) > INDEX_MAX:
                 self.refuse(node, f"{node.id} = {value} does not fit in int32")
@@ -484,7 +504,7 @@ class _Typer:
             if isinstance(index, Literal) and isinstance(shortest, int) and index.value >= shortest:
                 self.refuse(position, f"position {index.value} of {shortest}; the last one is {shortest - 1}")
         if len(indices) == len(array.kind.extents):
-            return Element(node.lineno, array.kind.scalar, array, indices)
+            return Element(node.lineno, array.kind.scalar.value, array, indices)
         if len(indices) < len(array.kind.extents) and isinstance(array, (Field, Parameter)):
             return Row(node.lineno, Array(array.kind.scalar, array.kind.extents[1:]), array, indices[0])
         self.refuse(node, f"{ast.unparse(node.value)} has {len(array.kind.extents)} dimension(s)")
@@ -506,18 +526,20 @@ class _Typer:
         return Unary(node.lineno, operand.kind, "-", operand)
 
     def of_BinOp(self, node: ast.BinOp) -> Expr:
+        left, right = self.value(node.left), self.value(node.right)
+        if type(node.op) in OF_WORDS and left.kind is Word:
+            return self.of_words(node, OF_WORDS[type(node.op)], left, right)
         op = ARITHMETIC.get(type(node.op))
         if op is None:
             self.refuse(node, INSTEAD.get(type(node.op), f"{type(node.op).__name__} is not in the dialect"))
-        left, right = self.value(node.left), self.value(node.right)
-        self.same_numbers(node, left, right)
+        left, right = self.same_numbers(node, left, right)
         if op == "/" and left.kind is not Real:
             self.refuse(
                 node, "/ of integers is real in Python and truncated in C; use // for positions, real() for numbers"
             )
         if op in ("//", "%"):
             if left.kind is not Index:
-                self.refuse(node, f"{op} of reals is a library's business; use truncate()")
+                self.refuse(node, f"{op} is of Index, this is {left.kind}; use truncate() or index()")
             if not self.is_nonnegative(left) or not (
                 isinstance(right, Length) or (isinstance(right, Literal) and right.value > 0)
             ):
@@ -528,15 +550,27 @@ class _Typer:
                 )
         return Binary(node.lineno, left.kind, op, left, right)
 
-    def same_numbers(self, node: ast.AST, left: Expr, right: Expr) -> None:
+    def of_words(self, node: ast.BinOp, op: str, left: Expr, right: Expr) -> Expr:
+        """A shift of a Word by an Index, or what two Words have in common."""
+        if op == ">>" and (right.kind is not Index or (isinstance(right, Literal) and not 0 <= right.value <= 31)):
+            self.refuse(node, f"a Word is shifted by an Index from 0 to 31, this is {ast.unparse(node.right)}")
+        if op == "&":
+            left, right = self.same_numbers(node, left, right)
+        return Binary(node.lineno, Word, op, left, right)
+
+    def same_numbers(self, node: ast.AST, left: Expr, right: Expr) -> tuple[Expr, Expr]:
+        """Both sides, once they are of one type: beside a Word, a literal is a Word."""
         for side in (left, right):
-            if side.kind not in (Real, Index):
+            if side.kind not in (Real, Index, Word):
                 self.refuse(node, f"arithmetic and order need numbers, this is {side.kind}")
+        left, right = _as_word(left, right), _as_word(right, left)
         if left.kind is not right.kind:
             self.refuse(
                 node,
-                f"{left.kind} with {right.kind}: Numba and C promote differently; convert with real() or truncate()",
+                f"{left.kind} with {right.kind}: Numba and C promote differently; convert with "
+                + ("word() or index()" if Word in (left.kind, right.kind) else "real() or truncate()"),
             )
+        return left, right
 
     def is_nonnegative(self, value: Expr) -> bool:
         if isinstance(value, Literal):
@@ -584,7 +618,7 @@ class _Typer:
         if op is None:
             self.refuse(node, "`is` and `in` do not exist in C; compare with ==")
         left, right = self.value(node.left), self.value(node.comparators[0])
-        self.same_numbers(node, left, right)
+        left, right = self.same_numbers(node, left, right)
         return Binary(node.lineno, Bool, op, left, right)
 
     def of_BoolOp(self, node: ast.BoolOp) -> Expr:
@@ -596,7 +630,7 @@ class _Typer:
 
     def of_IfExp(self, node: ast.IfExp) -> Expr:
         condition, yes, no = self.condition(node.test), self.value(node.body), self.value(node.orelse)
-        if yes.kind != no.kind or yes.kind not in (Real, Index, Bool):
+        if yes.kind != no.kind or yes.kind not in (Real, Index, Word, Bool):
             self.refuse(node, f"one side is {yes.kind}, the other {no.kind}; both need the same scalar type")
         return Choice(node.lineno, yes.kind, condition, yes, no)
 
@@ -634,13 +668,14 @@ class _Typer:
                 if not isinstance(argument, ast.Name) or self.find(argument.id) is not kind:
                     self.refuse(argument, f"{param} of {name} takes this function's own {kind.__name__}")
                 continue
-            value = self.value(argument)
+            value, kind = self.value(argument), _in_expressions(kind)
             if not self.fits(value, kind):
                 self.refuse(
-                    argument, f"{param} of {name} is {kind}, this is {value.kind}; convert it with real() or truncate()"
+                    argument,
+                    f"{param} of {name} is {kind}, this is {value.kind}; convert it with real(), truncate(), word() or index()",
                 )
             args.append(value)
-        return Call(node.lineno, callee.returns, callee, tuple(args))
+        return Call(node.lineno, _in_expressions(callee.returns), callee, tuple(args))
 
     def fits(self, value: Expr, kind: Kind) -> bool:
         if isinstance(kind, Array) and isinstance(value.kind, Array):

@@ -12,7 +12,25 @@ from typing import Any
 import numpy as np
 
 from pykernel import dialect
-from pykernel.dialect import FLOAT32, Array, Bool, Config, Extent, Index, Kernel, Precision, Real, Struct
+from pykernel.dialect import (
+    FLOAT32,
+    Array,
+    Bool,
+    Config,
+    Extent,
+    Index,
+    Int,
+    Int8,
+    Int16,
+    Kernel,
+    Precision,
+    Real,
+    Scalar,
+    Struct,
+    Uint8,
+    Uint16,
+    Word,
+)
 from pykernel.gen.effects import Effects, effects
 from pykernel.gen.ir import (
     Assign,
@@ -55,6 +73,8 @@ PRECEDENCE = {
     "<=": 4,
     ">": 4,
     ">=": 4,
+    "&": 2.2,
+    ">>": 4.5,
     "+": 5,
     "-": 5,
     "*": 6,
@@ -63,6 +83,15 @@ PRECEDENCE = {
     "%": 6,
 }
 UNARY, ATOM = 7, 9
+INTEGER_TYPES = {
+    Index: "int32_t",
+    Int: "int32_t",
+    Word: "uint32_t",
+    Int16: "int16_t",
+    Uint16: "uint16_t",
+    Int8: "int8_t",
+    Uint8: "uint8_t",
+}
 # names that the templates give after the prefix, small as functions and types, large as macros
 GENERATED = frozenset(
     """t s init reset hash selftest replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
@@ -72,8 +101,20 @@ GENERATED = frozenset(
 )
 
 
+CASTS = {"truncate": "int32_t", "index": "int32_t", "word": "uint32_t"}
+"""Intrinsics that are conversions of C."""
+
+
+def _narrow(node: Expr) -> Scalar | None:
+    """The type in memory of an element that is narrower than what it is in expressions."""
+    scalar = node.array.kind.scalar if isinstance(node, Element) else None
+    return scalar if scalar is not None and scalar.stored not in ("", "<i4", "<u4") else None
+
+
 def number(value: Any, precision: Precision) -> str:
-    """A real as a C literal that reads back to the same bits: the shortest decimal."""
+    """A number of the precision as a C literal that reads back to the same bits: the shortest decimal."""
+    if precision.is_integer:
+        return str(int(value))
     value = precision.real(value)
     if not np.isfinite(value):
         raise ValueError(f"{value} has no literal")
@@ -183,10 +224,13 @@ class Printer:
 
     @property
     def real(self) -> str:
+        """The type of an input."""
+        if self.precision.is_integer:
+            return "int16_t"
         return "float" if self.precision is FLOAT32 else "double"
 
     def type(self, kind: Any) -> str:
-        return {Real: self.real, Index: "int32_t", Bool: "bool", None: "void"}[kind]
+        return {Real: self.real, Bool: "bool", None: "void", **INTEGER_TYPES}[kind]
 
     def extent(self, extent: Any) -> str:
         if not isinstance(extent, Extent):
@@ -337,7 +381,12 @@ class Printer:
         raise TypeError(type(node).__name__)
 
     def assignment(self, node: Assign) -> str:
-        target = self.expression(node.target)
+        target = self.element(node.target) if isinstance(node.target, Element) else self.expression(node.target)
+        if (narrow := _narrow(node.target)) is not None:
+            value = self.expression(node.value)
+            if node.op:
+                value = f"{self.expression(node.target)} {node.op} {self.operand(node.value, UNARY)}"
+            return f"{target} = ({self.type(narrow)})({value});"
         if (
             node.op
             and isinstance(node.value, Literal)
@@ -363,7 +412,7 @@ class Printer:
             return PRECEDENCE[node.op]
         if isinstance(node, Choice):
             return 0
-        if isinstance(node, (Unary, ToReal)):
+        if isinstance(node, (Unary, ToReal)) or (isinstance(node, Element) and _narrow(node)):
             return UNARY
         if isinstance(node, (Literal, Member)) and node.kind is not Bool and node.value < 0:
             return UNARY
@@ -373,6 +422,8 @@ class Printer:
         if isinstance(node, Literal):
             if node.kind is Bool:
                 return "true" if node.value else "false"
+            if node.kind is Word:
+                return f"{node.value}u"
             return str(node.value) if node.kind is Index else number(node.value, self.precision)
         if isinstance(node, Member):
             return f"{self.macro}_{node.value.name}" if type(node.value) is self.status else str(int(node.value))
@@ -389,7 +440,8 @@ class Printer:
         if isinstance(node, Row):
             return f"{self.expression(node.array)}[{self.expression(node.index)}]"
         if isinstance(node, Element):
-            return self.element(node)
+            # widened where it is read: an int may have 16 bits
+            return f"({self.type(node.kind)}){self.element(node)}" if _narrow(node) else self.element(node)
         if isinstance(node, Unary):
             return f"{'!' if node.op == 'not' else '-'}{self.operand(node.operand, UNARY + 1)}"
         if isinstance(node, ToReal):
@@ -422,8 +474,8 @@ class Printer:
         callee: Kernel = node.callee
         args = [self.expression(argument) for argument in node.args]
         if callee.intrinsic is not None:
-            if callee.name == "truncate":
-                return f"(int32_t){self.operand(node.args[0], ATOM)}"
+            if callee.name in CASTS:
+                return f"({CASTS[callee.name]}){self.operand(node.args[0], ATOM)}"
             self.primitives.add(callee.name)
             return f"{self.prefix}_{callee.name}({', '.join(args)})"
         if self.takes_struct(callee.name):
@@ -490,10 +542,13 @@ class FlashTable:
         self.node, self.nbytes = node, values.nbytes
         self.name = printer.expression(node)
         self.type = printer.type(node.kind.scalar)
+        unsigned = "u" if node.kind.scalar is Word else ""
         # a constant's table has a length of its own in each precision
         sizes = node.kind.extents if isinstance(node, Parameter) else values.shape
         self.extents = [printer.extent(e) for e in sizes]
-        self.values = [number(v, printer.precision) if values.dtype.kind == "f" else str(v) for v in values.flat]
+        self.values = [
+            number(v, printer.precision) if values.dtype.kind == "f" else f"{v}{unsigned}" for v in values.flat
+        ]
         self.rows = [self.values]
         if values.ndim == 2:
             width = values.shape[1]

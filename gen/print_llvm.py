@@ -16,7 +16,19 @@ from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
-from pykernel.dialect import FLOAT32, Array, Bool, Constant, Extent, Index, Kernel, Precision, Real
+from pykernel.dialect import (
+    FLOAT64,
+    INTEGERS,
+    Array,
+    Bool,
+    Constant,
+    Extent,
+    Index,
+    Kernel,
+    Precision,
+    Real,
+    Word,
+)
 from pykernel.gen.ir import (
     Assign,
     Binary,
@@ -45,14 +57,15 @@ from pykernel.gen.ir import (
     walk,
 )
 
-Word = tuple[str, str]
+TableWord = tuple[str, str]
 
 REALS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 # no nsw: a sum beyond int32 wraps.  The checker allows // and % only of what is not negative, by what is positive
-INTEGERS = {"+": "add", "-": "sub", "*": "mul", "//": "sdiv", "%": "srem"}
+WHOLES = {"+": "add", "-": "sub", "*": "mul", "//": "sdiv", "%": "srem", ">>": "lshr", "&": "and"}
 # a NaN is unordered: unequal to everything, and neither less nor greater
 COMPARE_REALS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 COMPARE_INTEGERS = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
+COMPARE_WORDS = {"==": "eq", "!=": "ne", "<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
 
 ROWS = "pk.rows"
 """The loop over samples, which every module has; no kernel's name has a dot."""
@@ -114,14 +127,16 @@ done:
   ret void
 }}"""
 
-# Reals and integers never share memory: each field, table, input and answer is an array of one type.
-METADATA = """!0 = !{}
-!1 = !{!"pykernel"}
-!2 = !{!"real", !1, i64 0}
-!3 = !{!"index", !1, i64 0}
-!4 = !{!2, !2, i64 0}
-!5 = !{!3, !3, i64 0}"""
-ALIAS = {Real: "!tbaa !4", Index: "!tbaa !5"}
+# Numbers of different types never share memory: each field, table, input and answer is an array of one type.
+TYPES = (Real, *INTEGERS)
+ALIAS = {kind: f"!tbaa !{2 + 2 * i}" for i, kind in enumerate(TYPES)}
+METADATA = "\n".join(
+    ["!0 = !{}", '!1 = !{!"pykernel"}']
+    + [
+        f'!{2 + 2 * i} = !{{!{3 + 2 * i}, !{3 + 2 * i}, i64 0}}\n!{3 + 2 * i} = !{{!"{kind}", !1, i64 0}}'
+        for i, kind in enumerate(TYPES)
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -129,7 +144,7 @@ class Module:
     """LLVM IR, and what it expects in the table of words."""
 
     text: str
-    words: tuple[Word, ...]
+    words: tuple[TableWord, ...]
 
 
 def print_llvm(functions: Functions, roots: Iterable[Kernel], precision: Precision) -> Module:
@@ -151,9 +166,8 @@ class _Printer:
 
     def __init__(self, functions: Functions, precision: Precision) -> None:
         self.functions, self.precision = functions, precision
-        self.real = "float" if precision is FLOAT32 else "double"
-        self.bits = 8 * precision.dtype.itemsize
-        self.words: dict[Word, int] = {}
+        self.real, self.bits = ("double", 64) if precision is FLOAT64 else ("float", 32)
+        self.words: dict[TableWord, int] = {}
         self.tables: dict[int, tuple[str, Constant]] = {}  # by identity: two files may give one name to two tables
 
     def module(self, roots: Iterable[Kernel]) -> Module:
@@ -167,7 +181,9 @@ class _Printer:
         return Module(text.replace("ptr %table", table), tuple(self.words))
 
     def type(self, kind: Any) -> str:
-        return "ptr" if isinstance(kind, Array) else {Real: self.real, Index: "i32", Bool: "i1", None: "void"}[kind]
+        if isinstance(kind, Array):
+            return "ptr"
+        return {Real: self.real, Bool: "i1", None: "void"}.get(kind) or f"i{8 * kind.dtype(self.precision).itemsize}"
 
     def number(self, value: Any) -> str:
         """A real, which LLVM writes as the bits of a double in either precision."""
@@ -177,8 +193,11 @@ class _Printer:
         return self.tables.setdefault(id(constant), (f"@table.{len(self.tables)}", constant))[0]
 
     def constant(self, name: str, constant: Constant) -> str:
-        values = [f"{self.real} {self.number(v)}" for v in constant.value(self.precision)]
-        return f"{name} = private unnamed_addr constant [{len(values)} x {self.real}] [{', '.join(values)}]"
+        kind = self.type(constant.scalar)
+        values = [
+            f"{kind} {self.number(v) if constant.scalar is Real else int(v)}" for v in constant.value(self.precision)
+        ]
+        return f"{name} = private unnamed_addr constant [{len(values)} x {kind}] [{', '.join(values)}]"
 
     def public(self, f: Function) -> str:
         pointers = [f"ptr %p{i}" for i in range(max(len(f.params), 2))]
@@ -273,12 +292,28 @@ class _Body:
 
     def do_Assign(self, node: Assign) -> None:
         kind = node.target.kind
-        place = f"%l.{node.target.name}" if isinstance(node.target, Local) else self.address(node.target)
-        alias = f", {ALIAS[kind]}" if isinstance(node.target, Element) else ""
+        if isinstance(node.target, Local):
+            place, value = f"%l.{node.target.name}", self.value(node.value)
+            if node.op:
+                value = self.arithmetic(node.op, kind, self.new(f"load {self.type(kind)}, ptr {place}"), value)
+            self.out(f"store {self.type(kind)} {value}, ptr {place}")
+            return
+        place, stored = self.address(node.target), node.target.array.kind.scalar
         value = self.value(node.value)
         if node.op:
-            value = self.arithmetic(node.op, kind, self.new(f"load {self.type(kind)}, ptr {place}{alias}"), value)
-        self.out(f"store {self.type(kind)} {value}, ptr {place}{alias}")
+            value = self.arithmetic(node.op, kind, self.load(stored, place), value)
+        if self.type(stored) != self.type(kind):
+            value = self.new(f"trunc {self.type(kind)} {value} to {self.type(stored)}")
+        self.out(f"store {self.type(stored)} {value}, ptr {place}, {ALIAS[stored]}")
+
+    def load(self, stored: Any, place: str) -> str:
+        """An element, widened to what it is in expressions."""
+        value = self.new(f"load {self.type(stored)}, ptr {place}, {ALIAS[stored]}")
+        if self.type(stored) == self.type(stored.value):
+            return value
+        return self.new(
+            f"{'zext' if 'u' in stored.stored else 'sext'} {self.type(stored)} {value} to {self.type(stored.value)}"
+        )
 
     def do_Do(self, node: Do) -> None:
         self.value(node.call)
@@ -346,13 +381,13 @@ class _Body:
         return getattr(self, f"of_{type(node).__name__}")(node)
 
     def arithmetic(self, op: str, kind: Any, left: str, right: str) -> str:
-        word = (REALS if kind is Real else INTEGERS)[op]
+        word = (REALS if kind is Real else WHOLES)[op]
         return self.new(f"{word} {self.type(kind)} {left}, {right}")
 
     def of_Literal(self, node: Literal) -> str:
         if node.kind is Bool:
             return "true" if node.value else "false"
-        return str(int(node.value)) if node.kind is Index else self.printer.number(node.value)
+        return self.printer.number(node.value) if node.kind is Real else str(int(node.value))
 
     def of_Member(self, node: Member) -> str:
         return str(int(node.value))
@@ -386,7 +421,7 @@ class _Body:
         return self.address(node)
 
     def of_Element(self, node: Element) -> str:
-        return self.new(f"load {self.type(node.kind)}, ptr {self.address(node)}, {ALIAS[node.kind]}")
+        return self.load(node.array.kind.scalar, self.address(node))
 
     def address(self, node: Element | Row) -> str:
         """Where an element, or the first of a row, lies: C order, in 64 bits."""
@@ -420,7 +455,8 @@ class _Body:
             return self.arithmetic(node.op, node.kind, left, right)
         if node.left.kind is Real:
             return self.new(f"fcmp {COMPARE_REALS[node.op]} {self.real} {left}, {right}")
-        return self.new(f"icmp {COMPARE_INTEGERS[node.op]} i32 {left}, {right}")
+        compare = COMPARE_WORDS if node.left.kind is Word else COMPARE_INTEGERS
+        return self.new(f"icmp {compare[node.op]} i32 {left}, {right}")
 
     def of_Choice(self, node: Choice) -> str:
         return self.choose(node.condition, node.yes, node.no)
@@ -444,7 +480,7 @@ class _Body:
 
     def of_Call(self, node: Call) -> str:
         if node.callee.intrinsic is not None:
-            return getattr(self, f"call_{node.callee.name}")(self.value(node.args[0]))
+            return getattr(self, f"call_{node.callee.name}")(*map(self.value, node.args))  # type: ignore[no-any-return]
         f = self.printer.functions[node.callee.name]
         given = [f"{self.type(kind)} {self.value(a)}" for a, (_, kind) in zip(node.args, f.params, strict=True)]
         call = f"call {self.type(f.returns)} @in.{f.name}({', '.join(['ptr %t', *given])})"
@@ -472,3 +508,19 @@ class _Body:
             biased = self.new(f"sext i32 {biased} to i64")
         bits = self.new(f"shl i{self.printer.bits} {biased}, {precision.bits}")
         return self.new(f"bitcast i{self.printer.bits} {bits} to {self.real}")
+
+    def call_word(self, a: str) -> str:
+        return a
+
+    def call_index(self, w: str) -> str:
+        return w
+
+    def call_exact_square(self, e: str) -> str:
+        return self.new(f"mul i32 {e}, {e}")
+
+    def call_floor_shift(self, a: str, k: str) -> str:
+        return self.new(f"ashr i32 {a}, {k}")
+
+    def call_multiply_high(self, a: str, k: str) -> str:
+        wide = self.new(f"mul nsw i64 {self.new(f'sext i32 {a} to i64')}, {self.new(f'sext i32 {k} to i64')}")
+        return self.new(f"trunc i64 {self.new(f'ashr i64 {wide}, 16')} to i32")

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pykernel.dialect import Array, Bool, Config, Extent, Index, Kernel, Precision, Struct
+import numpy as np
+
+from pykernel.dialect import Array, Bool, Config, Extent, Kernel, Precision, Real, Struct, Word
 from pykernel.gen.ir import (
     Assign,
     Binary,
@@ -38,6 +40,9 @@ from pykernel.gen.ir import (
     Unary,
     walk,
 )
+
+MASK = 2**32 - 1
+"""A Word is an int64 here, for Numba makes reals of sums of uint64 and int64; a product wraps to the same lower bits."""
 
 Part = type[Struct] | type[Config]
 """What a function takes before the values."""
@@ -96,7 +101,7 @@ class _Printer:
                     for axis, extent in enumerate(kind.extents):
                         if isinstance(extent, Extent):
                             self.sizes.setdefault(extent, (part, name, axis))
-        self.constants: dict[str, Any] = {"Real": precision.real}
+        self.constants: dict[str, Any] = {"Real": precision.real, "int64": np.int64}
         self.named: dict[str, Any] = {}
         self.intrinsics: dict[str, Kernel] = {}
         self.needs: dict[str, tuple[Part, ...]] = {}
@@ -125,7 +130,9 @@ class _Printer:
         return [f"    {line}" for line in lines]
 
     def do_Assign(self, node: Assign) -> list[str]:
-        return [f"{self.of(node.target)} {node.op}= {self.of(node.value)}"]
+        if node.op and node.target.kind is Word:
+            return [f"{self.place(node.target)} = ({self.of(node.target)} {node.op} {self.of(node.value)}) & {MASK}"]
+        return [f"{self.place(node.target)} {node.op}= {self.of(node.value)}"]
 
     def do_Do(self, node: Do) -> list[str]:
         return [self.of(node.call)]
@@ -152,7 +159,7 @@ class _Printer:
     def of_Literal(self, node: Literal) -> str:
         if node.kind is Bool:
             return str(bool(node.value))
-        return f"{int(node.value)}" if node.kind is Index else f"Real({float(node.value)!r})"
+        return f"Real({float(node.value)!r})" if node.kind is Real else f"{int(node.value)}"
 
     def of_Member(self, node: Member) -> str:
         return str(int(node.value))
@@ -175,8 +182,16 @@ class _Printer:
     def of_Field(self, node: Field) -> str:
         return f"{argument(node.struct)}.{node.name}"
 
-    def of_Element(self, node: Element) -> str:
+    def place(self, node: Local | Element) -> str:
+        """What is assigned to."""
+        if isinstance(node, Local):
+            return node.name
         return f"{self.of(node.array)}[{', '.join(map(self.of, node.indices))}]"
+
+    def of_Element(self, node: Element) -> str:
+        # Numba's rules for mixed types of integers make floats of some
+        wide = node.array.kind.scalar.stored in ("", "<i4")
+        return self.place(node) if wide else f"int64({self.place(node)})"
 
     def of_Row(self, node: Row) -> str:
         return f"{self.of(node.array)}[{self.of(node.index)}]"
@@ -193,6 +208,8 @@ class _Printer:
         return f"({'not ' if node.op == 'not' else '-'}{self.of(node.operand)})"
 
     def of_Binary(self, node: Binary) -> str:
+        if node.kind is Word and node.op in ("+", "-", "*"):
+            return f"(({self.of(node.left)} {node.op} {self.of(node.right)}) & {MASK})"
         return f"({self.of(node.left)} {node.op} {self.of(node.right)})"
 
     def of_Choice(self, node: Choice) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import OUTPUTS, Array, Extent, Index, Kernel, Layout, Memory, Real, extents
+from pykernel.dialect import OUTPUTS, Array, Extent, Index, Kernel, Layout, Memory, Precision, Real, extents
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Member, Row, walk
@@ -152,7 +152,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "constants": code.constants,
         "tables": code.tables,
         "primitives": ([primitive("unroll.h", printer)] if printer.unrolls else [])
-        + [primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
+        + [primitive(primitive_file(name, precision), printer) for name in sorted(printer.primitives)]
         + [primitive("crc32.h", printer), _arithmetic(printer)],
         "functions": ["\n".join(lines) for lines in code.printed.values()],
         "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
@@ -408,7 +408,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         "constants": constants(printer, functions),
         "tables": [t | {"declaration": renamed(t["declaration"])} for t in read],
         "primitives": ([primitive("unroll.h", printer)] if printer.unrolls else [])
-        + [renamed(primitive(f"{name}_{spec.real}.h", printer)) for name in sorted(printer.primitives)]
+        + [renamed(primitive(primitive_file(name, spec.real), printer)) for name in sorted(printer.primitives)]
         + [renamed(primitive("crc32.h", printer))],
         "functions": [renamed("\n".join(lines)) for lines in printed.values()],
         "reads": [what for what in ("row", "real", "count") if f"_stored_{what}(" in text],
@@ -454,6 +454,12 @@ def primitive(name: str, printer: Printer, values: Mapping[str, str] | None = No
     for key, value in (values or {}).items():
         text = text.replace(key, value)
     return text.replace("pk_", f"{printer.prefix}_").replace("PK_", f"{printer.macro}_").rstrip()
+
+
+def primitive_file(name: str, precision: Precision) -> str:
+    """Where the C of an intrinsic is: those of whole numbers have one for all precisions."""
+    whole = importlib.resources.files("pykernel.runtime_c").joinpath(f"{name}.h").is_file()
+    return f"{name}.h" if whole else f"{name}_{precision}.h"
 
 
 def _arithmetic(printer: Printer) -> str:

@@ -152,6 +152,8 @@ def _table_element(node: Element, table: Named, position: int, precision: Precis
     values = table.constant.value(precision)
     if not 0 <= position < len(values):
         return node  # in a branch that is never taken
+    if table.constant.scalar is not Real:
+        return Literal(node.line, node.kind, int(values[position]))
     value = float(values[position])
     if value == 0 and math.copysign(1, value) < 0:
         return Unary(node.line, Real, "-", Literal(node.line, Real, 0.0))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect.kernels import Kernel, reachable, real
-from pykernel.dialect.types import INDEX_MAX, Constant, Precision
+from pykernel.dialect.types import Constant, Precision
 
 
 class Checked:
@@ -36,17 +36,22 @@ class Checked:
         value = self.array[self._position(key)]
         if isinstance(value, np.ndarray):
             return Checked(value)
-        return int(value) if self.array.dtype.kind == "i" else value
+        return int(value) if _is_index(self.array.dtype) else value
 
     def __setitem__(self, key: Any, value: Any) -> None:
         position = self._position(key)
         value = int(value) if isinstance(value, IntEnum) else value
-        wanted = int if self.array.dtype.kind == "i" else self.array.dtype.type
+        wanted = int if _is_index(self.array.dtype) else self.array.dtype.type
         if type(value) is not wanted or len(position) != self.array.ndim:
             raise TypeError(f"a {type(value).__name__} stored into an array of {self.array.dtype}")
-        if wanted is int and not -INDEX_MAX - 1 <= value <= INDEX_MAX:
-            raise OverflowError(f"{value} does not fit in int32")
+        if wanted is int and not (limits := np.iinfo(self.array.dtype)).min <= value <= limits.max:
+            raise OverflowError(f"{value} does not fit in {self.array.dtype}")
         self.array[position] = value
+
+
+def _is_index(dtype: np.dtype) -> bool:
+    """Whether numbers are an Index once they are read: all integers but Words."""
+    return dtype.kind in "iu" and dtype != np.uint32
 
 
 @functools.cache

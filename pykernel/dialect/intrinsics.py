@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from pykernel.dialect.kernels import intrinsic
-from pykernel.dialect.types import Index, Precision, Real
+from pykernel.dialect.types import INDEX_MAX, Index, Precision, Real, Word
+
+MASK = 2**32 - 1
 
 
 def _jit(function: Callable) -> Callable:
@@ -47,3 +49,48 @@ def truncate(x: Real) -> Index:  # type: ignore[valid-type]
 @intrinsic(_pow2)
 def pow2(k: Index) -> Real:  # type: ignore[valid-type]
     """Two to the power k, exactly; k within the exponents of normal numbers."""
+
+
+def _whole(value: int) -> int:
+    if not -INDEX_MAX - 1 <= value <= INDEX_MAX:
+        raise OverflowError(f"{value} does not fit in int32")
+    return value
+
+
+def _plain_shift(a: int, k: int) -> int:
+    if not 0 <= k <= 31:
+        raise OverflowError(f"a shift by {k}; it must be from 0 to 31")
+    return a >> k
+
+
+def _plain_multiply(a: int, k: int) -> int:
+    if not 0 <= k <= 65535:
+        raise OverflowError(f"{k} is no factor of 16 bits")
+    return _whole((_whole(a) * k) >> 16)
+
+
+@intrinsic(lambda precision, jit: _jit(lambda a: a & MASK) if jit else lambda a: np.uint32(_whole(a) & MASK))
+def word(a: Index) -> Word:  # type: ignore[valid-type]
+    """The number modulo 2^32."""
+
+
+@intrinsic(lambda precision, jit: _jit(lambda w: w) if jit else lambda w: _whole(int(w)))
+def index(w: Word) -> Index:  # type: ignore[valid-type]
+    """The number, which must be below 2^31: that is proved."""
+
+
+@intrinsic(
+    lambda precision, jit: _jit(lambda e: (e * e) & MASK) if jit else lambda e: np.uint32((_whole(e) ** 2) & MASK)
+)
+def exact_square(e: Index) -> Word:  # type: ignore[valid-type]
+    """e^2 modulo 2^32; for |e| < 2^16 exactly."""
+
+
+@intrinsic(lambda precision, jit: _jit(lambda a, k: a >> k) if jit else _plain_shift)
+def floor_shift(a: Index, k: Index) -> Index:  # type: ignore[valid-type]
+    """a / 2^k, rounded down, for negative numbers too; k from 0 to 31: that is proved."""
+
+
+@intrinsic(lambda precision, jit: _jit(lambda a, k: (a * k) >> 16) if jit else _plain_multiply)
+def multiply_high(a: Index, k: Index) -> Index:  # type: ignore[valid-type]
+    """a k / 2^16, rounded down, with nothing lost in between; k from 0 to 65535: that is proved."""

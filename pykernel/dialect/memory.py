@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.dialect.types import INDEX_MAX, PRECISIONS, Array, Index, Precision, Real, Scalar
+from pykernel.dialect.types import INTEGERS, PRECISIONS, Array, Index, Precision, Ranged, Real, Scalar, Uint8
 
 _structs: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
 
@@ -59,19 +59,26 @@ class Views:
 
 
 class Struct:
-    """Memory of a model: reals and indices, scalars (reached as ``s.n[0]``) or arrays of fixed capacity."""
+    """Memory of a model: numbers, scalars (reached as ``s.n[0]``) or arrays of fixed capacity.
+
+    ranges: between which numbers a field always lies, where it says so (see ``within``).
+    """
 
     fields: dict[str, Array]
     scalars: frozenset[str]
+    ranges: dict[str, Ranged]
     views: type
 
     def __init_subclass__(cls) -> None:
-        annotations = inspect.get_annotations(cls, eval_str=True)
+        given = inspect.get_annotations(cls, eval_str=True)
+        cls.ranges = {name: kind for name, kind in given.items() if isinstance(kind, Ranged)}
+        annotations = {name: kind.kind if isinstance(kind, Ranged) else kind for name, kind in given.items()}
         for name, kind in annotations.items():
             scalar = kind.scalar if isinstance(kind, Array) else kind
-            if scalar not in (Real, Index) or (isinstance(kind, Array) and ... in kind.extents):
+            if scalar not in (Real, *INTEGERS) or (isinstance(kind, Array) and ... in kind.extents):
                 raise TypeError(
-                    f"{cls.__name__}.{name}: a field is Real or Index, or an array of them with fixed extents"
+                    f"{cls.__name__}.{name}: a field is Real or a type of whole numbers, or an array of them with fixed "
+                    "extents"
                 )
         cls.scalars = frozenset(name for name, kind in annotations.items() if isinstance(kind, Scalar))
         cls.fields = {name: kind[1] if isinstance(kind, Scalar) else kind for name, kind in annotations.items()}
@@ -91,9 +98,9 @@ class Config:
         cls.fields = inspect.get_annotations(cls, eval_str=True)
         for name, kind in cls.fields.items():
             if isinstance(kind, Array):
-                if kind.scalar not in (Real, Index) or ... in kind.extents or len(kind.extents) > 2:
+                if kind.scalar not in (Real, *INTEGERS) or ... in kind.extents or len(kind.extents) > 2:
                     raise TypeError(
-                        f"{cls.__name__}.{name}: a table is of Real or Index, with one or two fixed extents"
+                        f"{cls.__name__}.{name}: a table is of Real or whole numbers, with one or two fixed extents"
                     )
             elif kind not in (Real, Index) and not is_choice(kind):
                 raise TypeError(f"{cls.__name__}.{name}: a parameter is Real, Index, bool, an IntEnum or a table")
@@ -115,13 +122,14 @@ class Config:
             shape = kind.shape(capacities) if capacities is not None else given.shape
             if given.shape != shape or given.ndim != len(kind.extents):
                 raise ValueError(f"{cls.__name__}.{name} has shape {given.shape}; it must be {kind}, {shape}")
+            dtype = kind.scalar.dtype(precision)
             with np.errstate(over="ignore"):
-                table = np.array(given, precision.dtype if kind.scalar is Real else np.int64, order="C")
-            largest = np.finfo(precision.dtype).max if kind.scalar is Real else INDEX_MAX
+                table = np.array(given, dtype if kind.scalar is Real else np.int64, order="C")
+            limits = np.finfo(dtype) if kind.scalar is Real else np.iinfo(dtype)
             # not "> largest": NaN must fail
-            if not (np.abs(table) <= largest).all():
+            if not ((table >= limits.min) & (table <= limits.max)).all():
                 raise ValueError(f"{cls.__name__}.{name} holds a number that does not fit in {kind.scalar}")
-            return table if kind.scalar is Real else table.astype(np.int32)
+            return table.astype(dtype)
 
         return _fixed(cls.views, *(taken(name, kind) for name, kind in cls.fields.items()))
 
@@ -165,9 +173,7 @@ class Layout:
         return np.dtype(
             {
                 "names": [slot.name for slot in self.slots],
-                "formats": [
-                    (precision.dtype if slot.array.scalar is Real else "<i4", slot.shape) for slot in self.slots
-                ],
+                "formats": [(slot.array.scalar.dtype(precision), slot.shape) for slot in self.slots],
                 "offsets": [slot.offset for slot in self.slots],
                 "itemsize": self.nbytes,
             }
@@ -177,7 +183,9 @@ class Layout:
 def layout(
     structs: Sequence[type[Struct]], precision: Precision, capacities: Mapping[str, int], drop: Iterable[str] = ()
 ) -> Layout:
-    """Place fields: struct by struct, reals first, then indices, padding spelt out as a field of its own."""
+    """Place fields: struct by struct, reals first, then whole numbers, the wider before the narrower; padding is spelt
+    out as a field of its own.
+    """
     slots: list[Slot] = []
     ends: dict[str, int] = {}
     offset, dropped = 0, frozenset(drop)
@@ -185,19 +193,22 @@ def layout(
     def place(name: str, array: Array, scalar: bool, owner: str) -> None:
         nonlocal offset
         shape = array.shape(capacities)
-        size = int(np.prod(shape, dtype=np.int64)) * (precision.dtype.itemsize if array.scalar is Real else 4)
+        size = int(np.prod(shape, dtype=np.int64)) * array.scalar.dtype(precision).itemsize
         if any(slot.name == name for slot in slots):
             raise TypeError(f"two structs of one model have a field called {name}; rename one")
         slots.append(Slot(name, array, scalar, shape, offset, size, owner))
         offset += size
 
     for struct in structs:
-        for kind in (Real, Index):
-            for name, array in struct.fields.items():
-                if array.scalar is kind and name not in dropped:
-                    place(name, array, name in struct.scalars, struct.__name__)
-        if offset % precision.dtype.itemsize:
-            place(f"reserved_{struct.__name__.lower()}", Index[1], True, "")
+        kept = {name: array for name, array in struct.fields.items() if name not in dropped}
+        widths = {
+            name: 8 if array.scalar is Real else array.scalar.dtype(precision).itemsize for name, array in kept.items()
+        }
+        for name in sorted(kept, key=lambda name: -widths[name]):  # which leaves fields of one width in their order
+            place(name, kept[name], name in struct.scalars, struct.__name__)
+        if missing := -offset % precision.alignment:
+            narrow = Uint8[missing] if missing % 4 else Index[missing // 4]
+            place(f"reserved_{struct.__name__.lower()}", narrow, missing == 4, "")
         ends[struct.__name__] = offset
     return Layout(tuple(slots), offset, ends)
 
@@ -224,8 +235,7 @@ class Memory:
         for struct in structs:
             for name, array in struct.fields.items():
                 if name not in self.buffer.dtype.names:  # type: ignore[operator]
-                    kind = precision.dtype if array.scalar is Real else np.dtype("<i4")
-                    self._aside[name] = np.zeros(array.shape(capacities), kind)
+                    self._aside[name] = np.zeros(array.shape(capacities), array.scalar.dtype(precision))
 
     def field(self, name: str) -> np.ndarray:
         return self._aside[name] if name in self._aside else self.buffer[name]

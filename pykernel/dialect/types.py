@@ -61,7 +61,14 @@ class Array:
 
 @dataclass(frozen=True)
 class Scalar:
+    """A type of numbers; ``stored``: NumPy's name of it in memory, "" for that of the precision.
+
+    wide: what a number of it is once it was read, if that is another type.
+    """
+
     name: str
+    stored: str = ""
+    wide: Scalar | None = None
 
     def __getitem__(self, extents: Any) -> Array:
         return Array(self, extents if isinstance(extents, tuple) else (extents,))
@@ -69,13 +76,54 @@ class Scalar:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def value(self) -> Scalar:
+        """Its type in expressions."""
+        return self.wide or self
+
+    def dtype(self, precision: Precision) -> np.dtype:
+        return np.dtype(self.stored) if self.stored else precision.dtype
+
 
 Real = Scalar("Real")
 """A floating-point number of the bound precision."""
-Index = Scalar("Index")
-"""A count or position: int32 in the state and in C; results must fit in int32."""
+Index = Scalar("Index", "<i4")
+"""A count, a position, and any other whole number in an expression: int32; results must fit in int32."""
 Bool = Scalar("Bool")
 """A truth value; a local or a result, never a field."""
+Word = Scalar("Word", "<u4")
+"""uint32: results are taken modulo 2^32."""
+Int = Scalar("Int", "<i4", Index)
+"""A number that is neither a count nor a position, such as a weight: an Index in expressions."""
+Int8 = Scalar("Int8", "|i1", Index)
+"""As all below for memory only: a number is widened when it is read; what is written is proved to fit."""
+Int16 = Scalar("Int16", "<i2", Index)
+Uint8 = Scalar("Uint8", "|u1", Index)
+Uint16 = Scalar("Uint16", "<u2", Index)
+INTEGERS = (Index, Int, Word, Int16, Uint16, Int8, Uint8)
+"""All types of whole numbers, the widest first: so they lie in memory."""
+
+
+@dataclass(frozen=True)
+class Ranged:
+    """A field's type, and between which numbers it always lies; see ``within``."""
+
+    kind: Scalar | Array
+    least: Extent | float
+    most: Extent | float
+
+    def __str__(self) -> str:
+        return str(self.kind)
+
+
+def within(kind: Scalar | Array, least: Extent | float, most: Extent | float) -> Any:
+    """A field's type with its range, both ends of it included: ``n: within(Index, 0, N_MAX)``.
+
+    Whoever reads the field may rely on the range, and a state in which a number is outside of it is refused.  Of
+    integers, it is proved that nothing outside of it is ever written.
+    """
+    return Ranged(kind, least, most)
+
 
 _extents: dict[str, Extent] = {}
 
@@ -105,6 +153,16 @@ class Precision:
     bias: int  # of the exponent
 
     @property
+    def is_integer(self) -> bool:
+        """Whether models of it have no reals at all; inputs are then numbers of this type."""
+        return self.dtype.kind == "i"
+
+    @property
+    def alignment(self) -> int:
+        """Bytes of which each struct's size is a multiple."""
+        return 4 if self.is_integer else self.dtype.itemsize
+
+    @property
     def real(self) -> type[np.floating]:
         return self.dtype.type  # type: ignore[return-value]
 
@@ -119,19 +177,28 @@ class Precision:
 
 FLOAT32 = Precision("float32", np.dtype("<f4"), 23, 127)
 FLOAT64 = Precision("float64", np.dtype("<f8"), 52, 1023)
-PRECISIONS = {p.name: p for p in (FLOAT32, FLOAT64)}
+INT16 = Precision("int16", np.dtype("<i2"), 15, 0)
+PRECISIONS = {p.name: p for p in (FLOAT32, FLOAT64, INT16)}
+REALS = {p.name: p for p in (FLOAT32, FLOAT64)}
+"""Precisions of which Real is a type."""
 
 
 class Constant:
-    """A real, or a table of reals, rounded once to the bound precision; one value or one for each precision."""
+    """A real, or a table of reals, rounded once to the bound precision; one value or one for each precision.
 
-    def __init__(self, value: Any = None, /, **by_precision: Any) -> None:
-        self.by_precision = by_precision or {name: value for name in PRECISIONS}
+    scalar: of a table of whole numbers, their type.
+    """
+
+    def __init__(self, value: Any = None, /, scalar: Scalar = Real, **by_precision: Any) -> None:
+        self.by_precision = by_precision or {name: value for name in (REALS if scalar is Real else PRECISIONS)}
+        self.scalar = scalar
 
     def value(self, precision: Precision) -> Any:
+        if self.scalar is not Real:
+            return np.asarray(self.by_precision[precision.name], self.scalar.dtype(precision))
         rounded = np.asarray(self.by_precision[precision.name], precision.dtype)
         return rounded if rounded.ndim else precision.real(rounded)
 
     @property
     def is_table(self) -> bool:
-        return np.ndim(self.by_precision["float64"]) > 0
+        return np.ndim(next(iter(self.by_precision.values()))) > 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.dialect import Array, Config, Kernel, Memory, Precision, Real, Struct
+from pykernel.dialect import Array, Bool, Config, Kernel, Memory, Precision, Real, Struct
 from pykernel.dialect.program import taken_by
 
 if TYPE_CHECKING:
@@ -106,12 +106,12 @@ class Executor(ABC):
         self._rows((ask, learn, look), x, label, first, delay, answer, state, statuses)
 
     def _number(self, value: Any, kind: Any) -> np.ndarray:
-        return np.array(value, self.precision.dtype if kind is Real else np.int32)
+        return np.array(value, np.int32 if kind is Bool else kind.dtype(self.precision))
 
     def _array(self, name: str, array: Any, kind: Any, rows: tuple[int, ...]) -> np.ndarray:
         """The array, if it has ``rows`` of the kind.  kind: None for numbers of any type."""
         scalar = kind.scalar if isinstance(kind, Array) else kind
-        dtype = None if kind is None else self.precision.dtype if scalar is Real else np.dtype(np.int32)
+        dtype = None if kind is None else scalar.dtype(self.precision)
         own = kind.extents if isinstance(kind, Array) else ()
         fits = isinstance(array, np.ndarray) and array.flags.c_contiguous and dtype in (None, array.dtype)
         if fits and own == (...,):

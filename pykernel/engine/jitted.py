@@ -184,6 +184,10 @@ def _code(
     functions = specialise(checked_functions(roots), [k.name for k in roots], dict(choices), precision, ()).functions
     source = print_python(functions, structs, configs, precision, dict(capacities))
     versions = f"{sys.version} {numba.__version__} {np.__version__} {platform.machine()} {precision}"
-    constants = {name: np.asarray(value, float).tolist() for name, value in source.constants.items() if name != "Real"}
+    constants = {
+        name: np.asarray(value, float).tolist()
+        for name, value in source.constants.items()
+        if name not in ("Real", "int64")
+    }
     text = "\n".join([versions, MAKERS["dialect"], MAKERS["engine"], *source.texts.values(), repr(constants)])
     return _Code(source, precision, cache_folder("numba", hashlib.sha256(text.encode()).hexdigest()[:20]))

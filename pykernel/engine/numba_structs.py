@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -22,7 +23,7 @@ from numba.extending import (
     unbox,
 )
 
-from pykernel.dialect import FLOAT32, Array, Bool, Config, Index, Precision, Real, Views, is_choice
+from pykernel.dialect import Array, Bool, Config, Index, Precision, Real, Views, Word, is_choice
 
 
 class StructType(types.Type):
@@ -121,18 +122,17 @@ def struct_type(name: str, values: dict[str, Any]) -> StructType:
 
 
 def _scalar(dtype: np.dtype) -> Any:
-    return {"f4": types.float32, "f8": types.float64, "i4": types.int32}[dtype.str[1:]]
+    return numba.from_dtype(dtype)
 
 
 def numba_type(kind: Any, precision: Precision, readonly: bool = False) -> Any:
     """What Numba calls a kind of the dialect; arrays of a configuration are ``readonly``."""
-    real = types.float32 if precision is FLOAT32 else types.float64
     if kind is None:
         return types.none
-    if kind in (Real, Index, Bool):
-        return {Real: real, Index: types.int64, Bool: types.boolean}[kind]
+    if kind in (Real, Index, Word, Bool):
+        return {Real: _scalar(precision.dtype), Index: types.int64, Word: types.int64, Bool: types.boolean}[kind]
     if isinstance(kind, Array):
-        return types.Array(real if kind.scalar is Real else types.int32, len(kind.extents), "C", readonly=readonly)
+        return types.Array(_scalar(kind.scalar.dtype(precision)), len(kind.extents), "C", readonly=readonly)
     if is_choice(kind):
         return types.int64
     fields = {name: numba_type(field, precision, issubclass(kind, Config)) for name, field in kind.fields.items()}

@@ -27,13 +27,14 @@ from enum import IntEnum
 
 from pykernel.dialect import *
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import DIM, Bool, Config, Constant, Index, Real, Struct, absolute, kernel
+from pykernel.dialect import DIM, Bool, Config, Constant, Index, Real, Struct, absolute, kernel, word
 from pykernel.dialect import kernel, real, sqrt, truncate
 from tests.support.dialect_cases import Box, Kind, Settings
 
 TABLE = Constant((1.0, 2.0, 3.0))
 UNEQUAL = Constant(float32=(1.0, 2.0), float64=(1.0, 2.0, 3.0))
 WIDE = Constant(1e300)
+WHOLE = Constant(3, scalar=Index)
 SQUARE = Constant(((1.0, 2.0), (3.0, 4.0)))
 lower = Constant(1.0)
 HALF = 0.5
@@ -178,12 +179,12 @@ REFUSALS = [
     ("@kernel\ndef f(y: Real = 1) -> Real:  !!\n    return y", "positional and have no defaults"),
     ("@kernel\ndef f(*y: Real) -> Real:  !!\n    return y", "positional and have no defaults"),
     ("@kernel\ndef f(y) -> Real:  !!\n    return y", "parameter y has no type; annotate it, e.g. y: Real"),
-    ("@kernel\ndef f(y: float) -> Real:  !!\n    return y", "the types are Real, Index, Bool, arrays"),
-    ("@kernel\ndef f(y: Bool[2]) -> Real:  !!\n    return real(0)", "arrays of Real or Index"),
+    ("@kernel\ndef f(y: float) -> Real:  !!\n    return y", "the types are Real, Index, Int, Word, Bool, arrays"),
+    ("@kernel\ndef f(y: Bool[2]) -> Real:  !!\n    return real(0)", "arrays of numbers"),
     ("@kernel\ndef f(y: Real[N_MAX, DIM]) -> Real:  !!\n    return real(0)", "pass the struct that holds it"),
     ("@kernel\ndef f(s: Box, w: Box) -> Real:  !!\n    return real(0)", "a second Box"),
     ("@kernel\ndef f(y: Real):  !!\n    return y", "the result has no type; annotate it"),
-    ("@kernel\ndef f(y: Real) -> Real[2]:  !!\n    return y", "returns Real, Index, Bool or None"),
+    ("@kernel\ndef f(y: Real) -> Real[2]:  !!\n    return y", "returns Real, Index, Int, Word, Bool or None"),
     ("@kernel\ndef f(y: Real) -> Real:\n    if y > y:  !!\n        return y", "end with a return"),
     ("f = kernel(lambda y: y)  !!", "define it with def, in a file"),
     # names
@@ -306,8 +307,15 @@ REFUSALS = [
     ("z = (k > 0) == (k > 1)", "arithmetic and order need numbers, this is Bool"),
     ("y = y + k", "Real with Index: Numba and C promote differently; convert with real() or truncate()"),
     ("z = y < k", "Real with Index"),
+    ("z = word(k) < k", "Word with Index: Numba and C promote differently; convert with word() or index()"),
+    ("z = word(k) >> 32", "a Word is shifted by an Index from 0 to 31, this is 32"),
+    ("z = word(k) >> word(k)", "a Word is shifted by an Index from 0 to 31"),
+    ("z = word(k) & k", "Word with Index"),
+    ("z = word(k) // word(2)", "// is of Index, this is Word"),
+    ("z = -word(k)", "- of Word"),
+    ("k = WHOLE", "WHOLE is a whole number; write WHOLE = 3"),
     ("k = k / 2", "use // for positions, real() for numbers"),
-    ("y = y // y", "use truncate()"),
+    ("y = y // y", "// is of Index, this is Real; use truncate()"),
     ("k = k % 2", "the left side must be sure not to be negative"),
     ("z = k % 2\nk = 0", "the left side must be sure not to be negative"),  # k is a literal only later
     ("for i in range(-3, 3):\n    k = i % 3  !!", "rounds differently for negative numbers"),

@@ -23,7 +23,7 @@ from pykernel.engine.plain import Plain
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.print_c import Printer, number
-from pykernel.gen.project import primitive
+from pykernel.gen.project import primitive, primitive_file
 from pykernel.gen.specialise import Specialised, specialise
 
 CAPACITIES = {"N_MAX": 4, "DIM": 3}
@@ -133,7 +133,7 @@ def c_source(
     for name in printer.parameters(code.functions):
         value = getattr(config, name)
         lines.append(f"#define M_{name.upper()} ({value if type(value) is int else number(value, precision)})")
-    lines += [primitive(f"{name}_{precision}.h", printer) for name in sorted(printer.primitives)]
+    lines += [primitive(primitive_file(name, precision), printer) for name in sorted(printer.primitives)]
     declarations = [printer.signature(code.functions[k.name]) + ";" for k in kernels]
     lines += declarations
     lines += ["\n".join(body) for body in printed.values()]

@@ -1,0 +1,799 @@
+"""Proof that no whole number leaves its type: intervals through one model's functions, with its tables and sizes.
+
+A field's declared range (``within``) is an invariant: it is assumed wherever the field is read, and proved wherever it is
+written.  A loop's turns are computed side by side, as one more axis of the arrays that hold the intervals: so each turn
+sees its own row of a table, and a sum is bounded by the sums of its terms.  A loop of too many turns is bounded by the
+number of its turns times the largest term.
+
+P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from pykernel.dialect import INDEX_MAX, Array, Bool, Extent, Index, Precision, Real, Scalar, Struct, Word
+from pykernel.gen.effects import Effects, effects, root
+from pykernel.gen.ir import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    DialectError,
+    Do,
+    Element,
+    Expr,
+    Field,
+    For,
+    Function,
+    Functions,
+    If,
+    Leave,
+    Length,
+    Literal,
+    Local,
+    Member,
+    Named,
+    Parameter,
+    Return,
+    Row,
+    Statement,
+    Unary,
+    walk,
+)
+
+LANES = 2**21
+"""Most turns, of all loops around together, that are computed side by side."""
+ROUNDS = 4
+"""How often a loop is gone through for what its turns hand on, before that may be any number."""
+INT32 = (-INDEX_MAX - 1, INDEX_MAX)
+WORD = (0, 2**32 - 1)
+OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Between which numbers a value is, both included, in each turn; empty where ``low`` is above ``high``."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    def joined(self, other: Interval) -> Interval:
+        return Interval(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+    def met(self, other: Interval) -> Interval:
+        return Interval(np.maximum(self.low, other.low), np.minimum(self.high, other.high))
+
+    def within(self, other: Interval) -> bool:
+        return bool((self.low >= other.low).all() and (self.high <= other.high).all())
+
+    def deeper(self) -> Interval:
+        """The same in each turn of one more loop."""
+        return Interval(self.low[..., None], self.high[..., None])
+
+    def over(self, mask: np.ndarray) -> Interval:
+        """What it is in any turn of the innermost loop that the mask has; empty where it has none."""
+        low, high, mask = np.broadcast_arrays(self.low, self.high, mask)
+        return Interval(
+            np.where(mask, low, NONE.low).min(-1, initial=NONE.low),
+            np.where(mask, high, NONE.high).max(-1, initial=NONE.high),
+        )
+
+    def where(self, mask: np.ndarray, other: Interval) -> Interval:
+        return Interval(np.where(mask, self.low, other.low), np.where(mask, self.high, other.high))
+
+    @property
+    def exact(self) -> bool:
+        return bool((self.low == self.high).all())
+
+    @property
+    def empty(self) -> np.ndarray:
+        return np.asarray(self.low > self.high)
+
+
+def interval(low: Any, high: Any = None) -> Interval:
+    return Interval(np.asarray(low, np.int64), np.asarray(low if high is None else high, np.int64))
+
+
+NONE = Interval(np.int64(2**62), np.int64(-(2**62)))  # type: ignore[arg-type]
+"""No number at all."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """An array that a name stands for: a field, a table or an argument of a public function; ``before``: positions in
+    its first axes that were chosen already."""
+
+    kind: Array
+    shape: tuple[int | None, ...]
+    before: tuple[Interval, ...] = ()
+    table: np.ndarray | None = None
+    struct: type[Struct] | None = None
+    name: str = ""
+
+
+@dataclass
+class State:
+    """What is known at one point: locals and elements by their text, and in which turns the point can be reached at all."""
+
+    alive: np.ndarray
+    locals: dict[str, Interval] = field(default_factory=dict)
+    elements: dict[str, Interval] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        return State(self.alive, dict(self.locals), dict(self.elements))
+
+    def joined(self, other: State) -> State:
+        """What is known where two ways meet."""
+
+        def both(a: dict[str, Interval], b: dict[str, Interval]) -> dict[str, Interval]:
+            # a way that cannot be taken says nothing
+            return {
+                name: a[name].where(~other.alive, b[name].where(~self.alive, a[name].joined(b[name])))
+                for name in a
+                if name in b
+            }
+
+        return State(self.alive | other.alive, both(self.locals, other.locals), both(self.elements, other.elements))
+
+
+def prove(
+    functions: Functions,
+    roots: Sequence[str],
+    structs: Sequence[type[Struct]],
+    config: Any,
+    capacities: Mapping[str, int],
+    precision: Precision,
+) -> dict[str, tuple[int, int]]:
+    """Prove that no sum, product, position or element of one model's functions leaves its type or its declared range.
+
+    Returns between which numbers each root's result is.  Raises DialectError, with file, line and the range that was
+    found, for what cannot be proved.
+    """
+    prover = _Prover(functions, config, capacities, precision)
+    for struct in structs:
+        for name in struct.ranges:
+            low, high = prover.declared(struct, name)
+            if not low <= 0 <= high:
+                raise TypeError(f"{struct.__name__}.{name} is 0 at first, but declared from {low} to {high}")
+    found = {}
+    for name in roots:
+        result = prover.public(functions[name])
+        if result is not None:
+            found[name] = (int(result.low.min()), int(result.high.max()))
+    return found
+
+
+class _Prover:
+    def __init__(self, functions: Functions, config: Any, capacities: Mapping[str, int], precision: Precision) -> None:
+        self.functions, self.config, self.capacities, self.precision = functions, config, capacities, precision
+        self.known: dict[str, Effects] = effects(functions)
+        self.quiet = 0  # above 0 while a loop is only explored
+        self.stack: list[_Frame] = []
+
+    def declared(self, struct: type[Struct], name: str) -> tuple[int, int]:
+        """The range of a field: what it declares, else that of its type."""
+        limits = np.iinfo(struct.fields[name].scalar.dtype(self.precision))
+        if name not in struct.ranges:
+            return int(limits.min), int(limits.max)
+        ends = (struct.ranges[name].least, struct.ranges[name].most)
+        low, high = (int(e.value(self.capacities)) if isinstance(e, Extent) else int(e) for e in ends)
+        return max(low, int(limits.min)), min(high, int(limits.max))
+
+    def size(self, extent: Any) -> int | None:
+        if extent is ...:
+            return None
+        return extent.value(self.capacities) if isinstance(extent, Extent) else int(extent)
+
+    def public(self, f: Function) -> Interval | None:
+        """Go through a function with any arguments."""
+        given: list[Any] = []
+        for name, kind in f.params:
+            if isinstance(kind, Array):
+                given.append(Place(kind, tuple(map(self.size, kind.extents)), name=name))
+            elif kind is Real:
+                given.append(None)
+            else:
+                given.append(interval(*_type_range(kind)))
+        return self.call(f, given, np.array(True))[0]
+
+    def call(self, f: Function, given: list[Any], alive: np.ndarray) -> tuple[Interval | None, set[str]]:
+        frame = _Frame(self, f, given, alive)
+        return frame.result, set(self.known[f.name].fields)
+
+
+def _type_range(kind: Any) -> tuple[int, int]:
+    return {Index: INT32, Word: WORD, Bool: (0, 1)}[kind]
+
+
+class _Frame:
+    """One call of a function."""
+
+    def __init__(self, prover: _Prover, f: Function, given: list[Any], alive: np.ndarray) -> None:
+        self.prover, self.f = prover, f
+        self.places: dict[str, Place] = {}
+        self.result: Interval | None = None
+        self.relative: set[str] = set()  # sums of which a loop finds out what a turn adds
+        self.left: list[State] = []  # what is known where the innermost loop's turns are left
+        self.depth = np.ndim(alive)
+        state = State(alive)
+        for (name, kind), value in zip(f.params, given, strict=True):
+            if isinstance(value, Place):
+                self.places[name] = value
+            elif value is not None:
+                state.locals[name] = value
+        self.block(f.body, state)
+
+    # ------------------------------------------------------------------------------------------ what is refused
+
+    def refuse(self, line: int, message: str) -> None:
+        if not self.prover.quiet:
+            text = linecache.getline(str(self.f.file), line).strip()
+            raise DialectError(self.f.file, line, f"{message}, in: {text}" if text else message)
+
+    def need(self, state: State, line: int, value: Interval, low: Any, high: Any, what: str, remedy: str) -> Interval:
+        """The value, which is proved to be from low to high."""
+        wrong = state.alive & ~value.empty & ((value.low < low) | (value.high > high))
+        if wrong.any():
+            least, most = (np.broadcast_to(end, wrong.shape)[wrong] for end in (value.low, value.high))
+            self.refuse(line, f"{what} is from {least.min()} to {most.max()} here; {remedy}")
+        return value.met(interval(low, high))
+
+    def int32(self, state: State, line: int, value: Interval, what: str) -> Interval:
+        return self.need(state, line, value, *INT32, what, "int32 does not hold that: scale or clip before")
+
+    # --------------------------------------------------------------------------------------------- statements
+
+    def block(self, body: tuple[Statement, ...], state: State) -> State:
+        for statement in body:
+            if not state.alive.any():
+                break
+            state = getattr(self, f"do_{type(statement).__name__}")(statement, state)
+        return state
+
+    def do_Assign(self, node: Assign, state: State) -> State:
+        target, value = node.target, node.value
+        if isinstance(target, Local):
+            for key in [key for key in state.elements if _mentions(key, target.name)]:
+                del state.elements[key]
+        if target.kind is Real:
+            self.real(value, state)
+            return state
+        if isinstance(target, Local) and target.name in self.relative:
+            op, term = _term(node)
+            change = self.value(term, state)
+            old = state.locals[target.name]
+            state.locals[target.name] = (
+                Interval(old.low + change.low, old.high + change.high)
+                if op == "+"
+                else Interval(old.low - change.high, old.high - change.low)
+            )
+            return state
+        if node.op:
+            value = Binary(node.line, target.kind, node.op, target, value)
+        found = self.value(value, state)
+        if isinstance(target, Local):
+            state.locals[target.name] = found
+            return state
+        place = self.place(target.array, state)
+        self.positions(target, place, state)
+        scalar = place.kind.scalar
+        name = f"an element of {place.name}" if place.name else "an element"
+        if place.struct is not None:
+            low, high = self.prover.declared(place.struct, place.name)
+            if (low, high) != WORD:
+                found = self.need(
+                    state, node.line, found, low, high, name, f"it is declared from {low} to {high}: clip it, or refuse"
+                )
+        elif scalar.stored and scalar is not Word:
+            limits = np.iinfo(scalar.dtype(self.prover.precision))
+            found = self.need(
+                state, node.line, found, limits.min, limits.max, name, f"{scalar} does not hold that: clip it"
+            )
+        self.forget(state, {place.name} if place.struct is not None else None, place)
+        if (key := self.key(target)) is not None:
+            state.elements[key] = found
+        return state
+
+    def forget(self, state: State, fields: set[str] | None, place: Place | None = None) -> None:
+        """Drop what is known of elements that may have been written: of these fields; None: of an argument's."""
+        for key in list(state.elements):
+            owner = key.split("[")[0]
+            if fields is None or owner.removeprefix("s.") in fields or not owner.startswith("s."):
+                del state.elements[key]
+
+    def do_Do(self, node: Do, state: State) -> State:
+        self.value(node.call, state)
+        return state
+
+    def do_Return(self, node: Return, state: State) -> State:
+        if node.value is not None and node.value.kind is not Real:
+            found = self.value(node.value, state).where(state.alive, NONE)
+            # the result is the caller's, in whose turns the turns of loops around a return are one
+            while found.low.ndim > self.depth:
+                found = found.over(np.array(True))
+            self.result = found if self.result is None else self.result.joined(found)
+        elif node.value is not None:
+            self.real(node.value, state)
+        state.alive = np.zeros_like(state.alive)
+        return state
+
+    def do_Leave(self, node: Leave, state: State) -> State:
+        self.left.append(state.copy())
+        state.alive = np.zeros_like(state.alive)
+        return state
+
+    def do_If(self, node: If, state: State) -> State:
+        yes = self.block(node.body, self.assume(node.condition, True, state.copy()))
+        no = self.block(node.orelse, self.assume(node.condition, False, state.copy()))
+        return yes.joined(no)
+
+    # ---- loops
+
+    def do_For(self, node: For, state: State) -> State:
+        start, stop = self.value(node.start, state), self.value(node.stop, state)
+        up = node.step > 0
+        reached = np.broadcast_to(state.alive, np.broadcast_shapes(state.alive.shape, start.low.shape, stop.low.shape))
+        if not reached.any():
+            return state
+
+        def ends(value: Interval) -> tuple[int, int]:
+            low, high = (np.broadcast_to(end, reached.shape)[reached] for end in (value.low, value.high))
+            return int(low.min()), int(high.max())
+
+        # from the first turn that there may be to the last
+        first, last = (ends(start)[0], ends(stop)[1]) if up else (ends(start)[1], ends(stop)[0])
+        turns = range(first, last, node.step)
+        if not turns:
+            return state
+        if abs(node.step) > 1 and not start.exact:
+            turns = range(first, last, 1 if up else -1)  # any of these
+        written = self.written(node.body)
+        outer = state.copy()
+        self.forget(outer, written)
+        if len(turns) * max(1, reached.size) <= LANES:
+            variable = interval(np.array(turns))
+            count = 1
+        else:
+            variable = interval([min(turns)], [max(turns)])
+            count = len(turns)
+        low, high = (start.low, start.high), (stop.low, stop.high)
+        v = variable.low if variable.exact else variable.high
+
+        def deep(a: Any) -> np.ndarray:
+            return np.asarray(a)[..., None]
+
+        if variable.exact:
+            may = (v >= deep(low[0])) & (v < deep(high[1])) if up else (v <= deep(low[1])) & (v > deep(high[0]))
+            must = (v >= deep(low[1])) & (v < deep(high[0])) if up else (v <= deep(low[0])) & (v > deep(high[1]))
+            if abs(node.step) > 1 and not start.exact:
+                must = np.zeros_like(must)
+        else:
+            may, must = np.array([True]), np.array([start.exact and stop.exact])
+        inner = State(
+            outer.alive[..., None] & may,
+            {name: value.deeper() for name, value in outer.locals.items()} | {node.variable: variable},
+            {key: value.deeper() for key, value in outer.elements.items()},
+        )
+        carried = [name for name in _assigned(node.body) if name in outer.locals]
+        for key in [key for key in outer.elements if any(_mentions(key, name) for name in carried)]:
+            del inner.elements[key], outer.elements[key]
+        sums = [name for name in carried if _is_sum(name, node.body)]
+        others = [name for name in carried if name not in sums]
+        jumps = any(isinstance(n, (Leave, Return)) for n in walk(node.body))
+        for name in others:
+            inner.locals[name] = outer.locals[name].deeper()
+        # 1. what turns hand on: until nothing is added
+        for turn in range(ROUNDS + 2):
+            before = {name: inner.locals[name] for name in others}
+            ends_ = self.explore(node.body, inner, sums)
+            for name in others:
+                handed = ends_.locals[name].over(ends_.alive).deeper() if name in ends_.locals else NONE
+                wider = before[name].joined(handed)
+                if not wider.within(before[name]) and turn == ROUNDS:
+                    wider = interval(*_type_range(_kind_of(name, node.body))).deeper()
+                inner.locals[name] = wider
+            if all(inner.locals[name].within(before[name]) for name in others):
+                break
+        # 2. what each turn adds to sums
+        changes = self.explore(node.body, inner, sums)
+        after: dict[str, Interval] = {}
+        for name in sums:
+            change = changes.locals[name].where(changes.alive, interval(0))
+            sure = must & outer.alive[..., None] & ~np.array(jumps)
+            low_, high_ = np.broadcast_arrays(change.low, change.high)
+            low_ = np.where(sure, low_, np.minimum(low_, 0))
+            high_ = np.where(sure, high_, np.maximum(high_, 0))
+            shape = np.broadcast_shapes(low_.shape, inner.alive.shape)
+            low_, high_ = np.broadcast_to(low_, shape), np.broadcast_to(high_, shape)
+            if count > 1:
+                low_, high_ = np.minimum(low_, 0) * count, np.maximum(high_, 0) * count
+                inner.locals[name] = Interval(
+                    outer.locals[name].low[..., None] + low_, outer.locals[name].high[..., None] + high_
+                )
+                after[name] = inner.locals[name].over(np.array(True))
+            else:
+                total = np.cumsum(low_, -1), np.cumsum(high_, -1)
+                begin = outer.locals[name]
+                inner.locals[name] = Interval(
+                    begin.low[..., None] + total[0] - low_, begin.high[..., None] + total[1] - high_
+                )
+                after[name] = Interval(begin.low + total[0][..., -1], begin.high + total[1][..., -1])
+                if jumps:
+                    after[name] = after[name].joined(inner.locals[name].over(np.array(True)))
+            if name not in self.relative:
+                limits = interval(*_type_range(_kind_of(name, node.body)))
+                inner.locals[name] = _wrapped(inner.locals[name], limits)
+                after[name] = _wrapped(after[name], limits)
+        # 3. the proof
+        kept, self.left = self.left, []
+        end = self.block(node.body, inner.copy())
+        for way in self.left:
+            end = end.joined(way)
+        self.left = kept
+        for name in others:
+            if name in end.locals:
+                after[name] = outer.locals[name].joined(end.locals[name].over(end.alive))
+        outer.locals |= after
+        return outer
+
+    def explore(self, body: tuple[Statement, ...], inner: State, sums: list[str]) -> State:
+        """Go through a loop's body without refusing; of sums, what a turn adds."""
+        state = inner.copy()
+        state.locals |= {name: interval(np.zeros((1,) * inner.alive.ndim)) for name in sums}
+        kept, self.left, result, relative = self.left, [], self.result, set(self.relative)
+        self.relative |= set(sums)
+        self.prover.quiet += 1
+        end = self.block(body, state)
+        for way in self.left:
+            end = end.joined(way)
+        self.prover.quiet -= 1
+        self.left, self.result, self.relative = kept, result, relative
+        return end
+
+    def written(self, body: tuple[Statement, ...]) -> set[str]:
+        """Fields that a loop's body writes, itself or through what it calls."""
+        found: set[str] = set()
+        for node in walk(body):
+            if isinstance(node, Assign) and isinstance(node.target, Element):
+                target = root(node.target.array)
+                if target is not None:
+                    found.add(self.places[target.name].name if target.name in self.places else target.name)
+            elif isinstance(node, Call) and node.callee.name in self.prover.known:
+                below = self.prover.known[node.callee.name]
+                found |= below.fields
+                if below.params:
+                    for argument in node.args:
+                        target = root(argument) if isinstance(argument.kind, Array) else None
+                        if target is not None:
+                            found.add(self.places[target.name].name if target.name in self.places else target.name)
+        return found
+
+    # ------------------------------------------------------------------------------------------- conditions
+
+    def assume(self, condition: Expr, truth: bool, state: State) -> State:
+        """The state where a condition holds, or does not."""
+        if isinstance(condition, Unary) and condition.op == "not":
+            return self.assume(condition.operand, not truth, state)
+        if isinstance(condition, Binary) and condition.op in ("and", "or"):
+            if (condition.op == "and") == truth:
+                return self.assume(condition.right, truth, self.assume(condition.left, truth, state))
+            one = self.assume(condition.left, truth, state.copy())
+            other = self.assume(condition.right, truth, self.assume(condition.left, not truth, state))
+            return one.joined(other)
+        if isinstance(condition, Binary) and condition.op in OPPOSITE and condition.left.kind is not Real:
+            op = condition.op if truth else OPPOSITE[condition.op]
+            left, right = self.value(condition.left, state), self.value(condition.right, state)
+            for side, mine, other, how in (
+                (condition.left, left, right, op),
+                (condition.right, right, left, MIRRORED[op]),
+            ):
+                narrowed = _narrowed(mine, other, how)
+                state.alive = state.alive & ~narrowed.empty
+                if isinstance(side, Local) and side.name in state.locals and side.name not in self.relative:
+                    state.locals[side.name] = narrowed
+                elif isinstance(side, Element) and (key := self.key(side)) is not None:
+                    state.elements[key] = narrowed
+            return state
+        found = self.truth(condition, state)
+        state.alive = state.alive & ((found.high > 0) if truth else (found.low < 1))
+        return state
+
+    def truth(self, node: Expr, state: State) -> Interval:
+        if isinstance(node, Binary) and node.op in OPPOSITE and node.left.kind is Real:
+            self.real(node, state)
+            return interval(0, 1)
+        return self.value(node, state)
+
+    # ------------------------------------------------------------------------------------------- expressions
+
+    def real(self, node: Expr, state: State) -> None:
+        """Whole numbers within an expression of reals."""
+        for below in walk(node):
+            if isinstance(below, Element):
+                for position in below.indices:
+                    self.value(position, state)
+
+    def value(self, node: Expr, state: State) -> Interval:
+        return getattr(self, f"of_{type(node).__name__}")(node, state)  # type: ignore[no-any-return]
+
+    def of_Literal(self, node: Literal, state: State) -> Interval:
+        return interval(int(node.value))
+
+    def of_Member(self, node: Member, state: State) -> Interval:
+        return interval(int(node.value))
+
+    def of_Parameter(self, node: Parameter, state: State) -> Interval:
+        return interval(int(getattr(self.prover.config, node.name)))
+
+    def of_Length(self, node: Length, state: State) -> Interval:
+        if node.table is not None:
+            return interval(len(node.table.constant.value(self.prover.precision)))
+        return interval(self.prover.size(node.extent))
+
+    def of_Local(self, node: Local, state: State) -> Interval:
+        if node.name in self.relative or node.name not in state.locals:
+            return interval(*_type_range(node.kind))
+        return state.locals[node.name]
+
+    def of_Unary(self, node: Unary, state: State) -> Interval:
+        if node.op == "not":
+            operand = self.truth(node.operand, state)
+            return Interval(1 - operand.high, 1 - operand.low)
+        operand = self.value(node.operand, state)
+        return self.int32(state, node.line, Interval(-operand.high, -operand.low), "the negative")
+
+    def of_Choice(self, node: Choice, state: State) -> Interval:
+        yes = self.assume(node.condition, True, state.copy())
+        no = self.assume(node.condition, False, state.copy())
+        first, second = self.value(node.yes, yes), self.value(node.no, no)
+        return first.where(~no.alive, second.where(~yes.alive, first.joined(second)))
+
+    def of_Binary(self, node: Binary, state: State) -> Interval:
+        if node.op in ("and", "or"):
+            left = self.truth(node.left, state)
+            right = self.truth(node.right, self.assume(node.left, node.op == "and", state.copy()))
+            join = np.minimum if node.op == "and" else np.maximum
+            return Interval(join(left.low, right.low), join(left.high, right.high))
+        left, right = self.value(node.left, state), self.value(node.right, state)
+        if node.kind is Bool:
+            holds, fails = (_narrowed(left, right, op).empty for op in (node.op, OPPOSITE[node.op]))
+            return Interval(np.where(fails, 1, 0), np.where(holds, 0, 1))
+        found = self.arithmetic(node, left, right, state)
+        if node.kind is Word:
+            # what may leave the type may be any number
+            return _wrapped(found, interval(*WORD))
+        names = {"+": "this sum", "-": "this difference", "*": "this product"}
+        return self.int32(state, node.line, found, names.get(node.op, "this result"))
+
+    def arithmetic(self, node: Binary, left: Interval, right: Interval, state: State) -> Interval:
+        if node.op == "+":
+            return Interval(left.low + right.low, left.high + right.high)
+        if node.op == "-":
+            return Interval(left.low - right.high, left.high - right.low)
+        if node.op == "*":
+            return _product(left, right)
+        if node.op == "&":
+            # at most as large as either
+            high = np.minimum(left.high, right.high)
+            whole = right.exact & _is_mask(right.low) & (left.high <= right.low)
+            return Interval(np.where(whole, left.low, 0), high)
+        if node.op == ">>":
+            self.need(state, node.line, right, 0, 31, "this shift", "a Word is shifted by 0 to 31")
+            right = right.met(interval(0, 31))
+            return Interval(left.low >> np.clip(right.high, 0, 31), left.high >> np.clip(right.low, 0, 31))
+        self.need(state, node.line, left, 0, INDEX_MAX, "what is divided", "it must not be negative")
+        self.need(state, node.line, right, 1, INDEX_MAX, "the divisor", "it must be above zero")
+        left, right = left.met(interval(0, INDEX_MAX)), right.met(interval(1, INDEX_MAX))
+        if node.op == "//":
+            return Interval(left.low // np.maximum(right.high, 1), left.high // np.maximum(right.low, 1))
+        small = left.high < right.low  # then nothing changes
+        return Interval(np.where(small, left.low, 0), np.where(small, left.high, np.minimum(left.high, right.high - 1)))
+
+    def of_Call(self, node: Call, state: State) -> Interval:
+        if node.callee.intrinsic is not None:
+            given = [self.value(argument, state) for argument in node.args]
+            return getattr(self, f"call_{node.callee.name}")(node, state, *given)  # type: ignore[no-any-return]
+        f = self.prover.functions[node.callee.name]
+        values: list[Any] = []
+        for argument, (_, kind) in zip(node.args, f.params, strict=True):
+            if isinstance(kind, Array):
+                values.append(self.place(argument, state))
+            elif kind is Real:
+                self.real(argument, state)
+                values.append(None)
+            else:
+                values.append(self.truth(argument, state) if kind is Bool else self.value(argument, state))
+        shape = np.broadcast_shapes(state.alive.shape, *(v.low.shape for v in values if isinstance(v, Interval)))
+        result, fields = self.prover.call(f, values, np.broadcast_to(state.alive, shape))
+        written = set(fields)
+        for argument, (param, _) in zip(values, f.params, strict=True):
+            if isinstance(argument, Place) and param in self.prover.known[f.name].params:
+                written.add(argument.name)
+        if written:
+            self.forget(state, written)
+        return result if result is not None else interval(0)
+
+    # ---- intrinsics
+
+    def call_word(self, node: Call, state: State, a: Interval) -> Interval:
+        return interval(*WORD).where(a.low < 0, a)
+
+    def call_index(self, node: Call, state: State, w: Interval) -> Interval:
+        return self.int32(state, node.line, w, "this Word")
+
+    def call_exact_square(self, node: Call, state: State, e: Interval) -> Interval:
+        most = np.maximum(np.abs(e.low), np.abs(e.high))
+        least = np.where((e.low <= 0) & (e.high >= 0), 0, np.minimum(np.abs(e.low), np.abs(e.high)))
+        return interval(*WORD).where(most > 65535, Interval(least * least, np.minimum(most, 65535) ** 2))
+
+    def call_floor_shift(self, node: Call, state: State, a: Interval, k: Interval) -> Interval:
+        k = self.need(state, node.line, k, 0, 31, "this shift", "a shift must be from 0 to 31")
+        low, high = np.clip(k.low, 0, 31), np.clip(k.high, 0, 31)
+        return Interval(np.minimum(a.low >> low, a.low >> high), np.maximum(a.high >> low, a.high >> high))
+
+    def call_multiply_high(self, node: Call, state: State, a: Interval, k: Interval) -> Interval:
+        k = self.need(state, node.line, k, 0, 65535, "the factor", "it must be from 0 to 65535")
+        found = _product(a, k)
+        return Interval(found.low >> 16, found.high >> 16)
+
+    # ---- arrays
+
+    def place(self, node: Expr, state: State) -> Place:
+        """Which array an expression stands for."""
+        if isinstance(node, Local):
+            return self.places[node.name]
+        if isinstance(node, Field):
+            shape = tuple(map(self.prover.size, node.kind.extents))
+            return Place(node.kind, shape, struct=node.struct, name=node.name)
+        if isinstance(node, Parameter):
+            table = np.asarray(getattr(self.prover.config, node.name))
+            return Place(node.kind, table.shape, table=table, name=node.name)
+        if isinstance(node, Named):
+            table = np.asarray(node.constant.value(self.prover.precision))
+            return Place(node.kind, table.shape, table=table, name=node.name)
+        if isinstance(node, Row):
+            whole = self.place(node.array, state)
+            at = self.position(node.index, whole.shape[len(whole.before)], state)
+            return replace(whole, before=(*whole.before, at))
+        raise TypeError(type(node).__name__)
+
+    def position(self, node: Expr, size: int | None, state: State) -> Interval:
+        at = self.value(node, state)
+        last = INDEX_MAX if size is None else size - 1
+        return self.need(state, node.line, at, 0, last, "this position", f"the last one is {last}")
+
+    def positions(self, node: Element, place: Place, state: State) -> tuple[Interval, ...]:
+        sizes = place.shape[len(place.before) :]
+        own = tuple(self.position(index, size, state) for index, size in zip(node.indices, sizes, strict=True))
+        return (*place.before, *own)
+
+    def of_Element(self, node: Element, state: State) -> Interval:
+        place = self.place(node.array, state)
+        positions = self.positions(node, place, state)
+        if place.kind.scalar is Real:
+            return interval(0)
+        if (key := self.key(node)) is not None and key in state.elements:
+            return state.elements[key]
+        if place.table is not None:
+            return _looked_up(place.table, positions)
+        if place.struct is not None:
+            return interval(*self.prover.declared(place.struct, place.name))
+        limits = np.iinfo(place.kind.scalar.dtype(self.prover.precision))
+        return interval(limits.min, limits.max)
+
+    def key(self, node: Element) -> str | None:
+        """One element's text, if its positions do not change unless a local does."""
+        array = node.array
+        owner = f"s.{array.name}" if isinstance(array, Field) else array.name if isinstance(array, Local) else None
+        if owner is None:
+            return None
+        parts = []
+        for index in node.indices:
+            if isinstance(index, Literal):
+                parts.append(str(int(index.value)))
+            elif isinstance(index, Local):
+                parts.append(index.name)
+            else:
+                return None
+        return f"{owner}[{','.join(parts)}]"
+
+
+def _mentions(key: str, name: str) -> bool:
+    return name in key[key.index("[") + 1 : -1].split(",")
+
+
+def _wrapped(value: Interval, limits: Interval) -> Interval:
+    """What may have left its type may be any number of it."""
+    beyond = (value.low < limits.low) | (value.high > limits.high)
+    return limits.where(beyond, value)
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    ends = np.stack(np.broadcast_arrays(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high))
+    return Interval(ends.min(0), ends.max(0))
+
+
+def _is_mask(value: np.ndarray) -> np.ndarray:
+    """Whether a number's bits are all ones from the lowest on."""
+    return np.asarray(value & (value + 1)) == 0
+
+
+def _narrowed(mine: Interval, other: Interval, op: str) -> Interval:
+    """What is left of mine where ``mine op other`` holds for some of other's numbers."""
+    if op in ("<", "<="):
+        return Interval(mine.low + 0 * other.high, np.minimum(mine.high, other.high - (op == "<")))
+    if op in (">", ">="):
+        return Interval(np.maximum(mine.low, other.low + (op == ">")), mine.high + 0 * other.low)
+    if op == "==":
+        return mine.met(other)
+    single = other.low == other.high
+    return Interval(
+        np.where(single & (mine.low == other.low), mine.low + 1, mine.low),
+        np.where(single & (mine.high == other.high), mine.high - 1, mine.high),
+    )
+
+
+def _looked_up(table: np.ndarray, positions: tuple[Interval, ...]) -> Interval:
+    """What a table holds at these positions."""
+    ends = [
+        np.clip(end, 0, size - 1) for p, size in zip(positions, table.shape, strict=True) for end in (p.low, p.high)
+    ]
+    if all(p.exact for p in positions):
+        values = table[tuple(np.broadcast_arrays(*ends[::2]))].astype(np.int64)
+        return Interval(values, values)
+    slices = tuple(slice(int(a.min()), int(b.max()) + 1) for a, b in zip(ends[::2], ends[1::2], strict=True))
+    part = table[slices].astype(np.int64)
+    return interval(part.min(), part.max())
+
+
+def _assigned(body: tuple[Statement, ...]) -> list[str]:
+    """Locals that a loop's body assigns."""
+    targets = [n.target for n in walk(body) if isinstance(n, Assign)]
+    return list(dict.fromkeys(t.name for t in targets if isinstance(t, Local) and t.kind is not Real))
+
+
+def _kind_of(name: str, body: tuple[Statement, ...]) -> Scalar:
+    return next(
+        n.target.kind
+        for n in walk(body)
+        if isinstance(n, Assign) and isinstance(n.target, Local) and n.target.name == name
+    )
+
+
+def _term(node: Assign) -> tuple[str, Expr]:
+    """What ``name += term`` or ``name = name + term`` does."""
+    if node.op:
+        return node.op, node.value
+    assert isinstance(node.value, Binary) and isinstance(node.target, Local)
+    left = isinstance(node.value.left, Local) and node.value.left.name == node.target.name
+    return node.value.op, node.value.right if left else node.value.left
+
+
+def _is_sum(name: str, body: tuple[Statement, ...]) -> bool:
+    """Whether a loop's body only adds to a local, or subtracts from it."""
+    for node in walk(body):
+        if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name == name:
+            if node.target.kind is Bool or node.declares:
+                return False
+            if node.op:
+                if node.op not in "+-":
+                    return False
+                term = node.value
+            else:
+                value = node.value
+                if not (isinstance(value, Binary) and value.op in "+-"):
+                    return False
+                own = [isinstance(s, Local) and s.name == name for s in (value.left, value.right)]
+                if sum(own) != 1 or (value.op == "-" and not own[0]):
+                    return False
+                term = value.right if own[0] else value.left
+            if any(isinstance(n, Local) and n.name == name for n in walk(term)):
+                return False
+    return True
