@@ -101,7 +101,7 @@ GENERATED = frozenset(
 )
 
 
-CASTS = {"truncate": "int32_t", "index": "int32_t", "word": "uint32_t"}
+CASTS = {"truncate": "int32_t", "index": "int32_t"}
 """Intrinsics that are conversions of C."""
 
 

@@ -223,7 +223,7 @@ class _Frame:
         self.left: list[State] = []  # what is known where the innermost loop's turns are left
         self.depth = np.ndim(alive)
         state = State(alive)
-        for (name, kind), value in zip(f.params, given, strict=True):
+        for (name, _), value in zip(f.params, given, strict=True):
             if isinstance(value, Place):
                 self.places[name] = value
             elif value is not None:
@@ -358,24 +358,13 @@ class _Frame:
         outer = state.copy()
         self.forget(outer, written)
         if len(turns) * max(1, reached.size) <= LANES:
-            variable = interval(np.array(turns))
-            count = 1
+            variable, turns_in_one = interval(np.array(turns)), 1
         else:
-            variable = interval([min(turns)], [max(turns)])
-            count = len(turns)
-        low, high = (start.low, start.high), (stop.low, stop.high)
-        v = variable.low if variable.exact else variable.high
-
-        def deep(a: Any) -> np.ndarray:
-            return np.asarray(a)[..., None]
-
-        if variable.exact:
-            may = (v >= deep(low[0])) & (v < deep(high[1])) if up else (v <= deep(low[1])) & (v > deep(high[0]))
-            must = (v >= deep(low[1])) & (v < deep(high[0])) if up else (v <= deep(low[0])) & (v > deep(high[1]))
-            if abs(node.step) > 1 and not start.exact:
-                must = np.zeros_like(must)
-        else:
-            may, must = np.array([True]), np.array([start.exact and stop.exact])
+            variable, turns_in_one = interval([min(turns)], [max(turns)]), len(turns)
+        may, must = np.array([True]), np.array([False])
+        if turns_in_one == 1:
+            may, must = _taken(variable.low, start.deeper(), stop.deeper(), up)
+            must = must & (start.exact or abs(node.step) == 1)
         inner = State(
             outer.alive[..., None] & may,
             {name: value.deeper() for name, value in outer.locals.items()} | {node.variable: variable},
@@ -401,36 +390,28 @@ class _Frame:
                 inner.locals[name] = wider
             if all(inner.locals[name].within(before[name]) for name in others):
                 break
-        # 2. what each turn adds to sums
-        changes = self.explore(node.body, inner, sums)
+        # 2. what each turn adds to sums, one after the other: a sum's term may need another sum, such as a position
         after: dict[str, Interval] = {}
-        for name in sums:
+        for i, name in enumerate(sums):
+            changes = self.explore(node.body, inner, sums[i:])
             change = changes.locals[name].where(changes.alive, interval(0))
-            sure = must & outer.alive[..., None] & ~np.array(jumps)
-            low_, high_ = np.broadcast_arrays(change.low, change.high)
-            low_ = np.where(sure, low_, np.minimum(low_, 0))
-            high_ = np.where(sure, high_, np.maximum(high_, 0))
-            shape = np.broadcast_shapes(low_.shape, inner.alive.shape)
-            low_, high_ = np.broadcast_to(low_, shape), np.broadcast_to(high_, shape)
-            if count > 1:
-                low_, high_ = np.minimum(low_, 0) * count, np.maximum(high_, 0) * count
-                inner.locals[name] = Interval(
-                    outer.locals[name].low[..., None] + low_, outer.locals[name].high[..., None] + high_
-                )
-                after[name] = inner.locals[name].over(np.array(True))
+            sure = must & outer.alive[..., None] & (not jumps)
+            low, high = np.broadcast_arrays(change.low, change.high, inner.alive)[:2]
+            low, high = np.where(sure, low, np.minimum(low, 0)), np.where(sure, high, np.maximum(high, 0))
+            begin = outer.locals[name].deeper()
+            if turns_in_one > 1:
+                low, high = np.minimum(low, 0) * turns_in_one, np.maximum(high, 0) * turns_in_one
+                first_, last_ = Interval(begin.low + low, begin.high + high), None
             else:
-                total = np.cumsum(low_, -1), np.cumsum(high_, -1)
-                begin = outer.locals[name]
-                inner.locals[name] = Interval(
-                    begin.low[..., None] + total[0] - low_, begin.high[..., None] + total[1] - high_
-                )
-                after[name] = Interval(begin.low + total[0][..., -1], begin.high + total[1][..., -1])
-                if jumps:
-                    after[name] = after[name].joined(inner.locals[name].over(np.array(True)))
+                first_ = Interval(begin.low + np.cumsum(low, -1) - low, begin.high + np.cumsum(high, -1) - high)
+                last_ = Interval(first_.low[..., -1] + low[..., -1], first_.high[..., -1] + high[..., -1])
+            inner.locals[name] = first_
+            after[name] = first_.over(np.array(True)) if last_ is None else last_
+            if jumps and last_ is not None:
+                after[name] = last_.joined(first_.over(np.array(True)))
             if name not in self.relative:
                 limits = interval(*_type_range(_kind_of(name, node.body)))
-                inner.locals[name] = _wrapped(inner.locals[name], limits)
-                after[name] = _wrapped(after[name], limits)
+                inner.locals[name], after[name] = _wrapped(first_, limits), _wrapped(after[name], limits)
         # 3. the proof
         kept, self.left = self.left, []
         end = self.block(node.body, inner.copy())
@@ -707,6 +688,13 @@ class _Frame:
 
 def _mentions(key: str, name: str) -> bool:
     return name in key[key.index("[") + 1 : -1].split(",")
+
+
+def _taken(turn: np.ndarray, start: Interval, stop: Interval, up: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Whether a loop may come to a turn, and whether it must."""
+    if up:
+        return (turn >= start.low) & (turn < stop.high), (turn >= start.high) & (turn < stop.low)
+    return (turn <= start.high) & (turn > stop.low), (turn <= start.low) & (turn > stop.high)
 
 
 def _wrapped(value: Interval, limits: Interval) -> Interval:

@@ -66,7 +66,7 @@ def _plain_shift(a: int, k: int) -> int:
 def _plain_multiply(a: int, k: int) -> int:
     if not 0 <= k <= 65535:
         raise OverflowError(f"{k} is no factor of 16 bits")
-    return _whole((_whole(a) * k) >> 16)
+    return _whole(int(a) * int(k) >> 16)
 
 
 @intrinsic(lambda precision, jit: _jit(lambda a: a & MASK) if jit else lambda a: np.uint32(_whole(a) & MASK))

@@ -15,7 +15,24 @@ import cffi
 import numpy as np
 
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import DIM, Config, Index, Kernel, Memory, Precision, Real, Struct, is_choice, program
+from pykernel.dialect import (
+    DIM,
+    Config,
+    Index,
+    Int,
+    Int8,
+    Int16,
+    Kernel,
+    Memory,
+    Precision,
+    Real,
+    Struct,
+    Uint8,
+    Word,
+    is_choice,
+    program,
+    within,
+)
 from pykernel.engine import jitted, llvm
 from pykernel.engine.engines import choices_of
 from pykernel.engine.executor import Executor
@@ -40,6 +57,25 @@ class Box(Struct):
     counts: Index[N_MAX]
     n: Index
     m: Index
+
+
+class Whole(Struct):
+    """State of whole numbers, for tests."""
+
+    a: within(Int[N_MAX], -134217728, 134217727)
+    w: Word[N_MAX]
+    v: within(Int16[N_MAX, DIM], -8000, 8000)
+    closest: within(Uint8[N_MAX], 0, N_MAX - 1)
+    small: Int8
+    n: within(Index, 0, N_MAX)
+
+
+class Given(Config):
+    """Parameters that are whole numbers, for tests."""
+
+    weights: Int16[N_MAX]
+    factors: Int16[DIM]
+    q: Index
 
 
 class Kind(IntEnum):
@@ -171,7 +207,8 @@ class Compiled:
 
     def _argument(self, value: Any) -> Any:
         if isinstance(value, np.ndarray):
-            return self.ffi.cast("int32_t *" if value.dtype.kind == "i" else self.real, value.ctypes.data)
+            kind = {"i2": "int16_t *", "i4": "int32_t *"}.get(value.dtype.str[1:], self.real)
+            return self.ffi.cast(kind, value.ctypes.data)
         return value.item() if isinstance(value, np.generic) else value
 
 
