@@ -66,7 +66,7 @@ class CModel:
         return self._ffi.buffer(pointer, count)
 
     def _numbers(self, array: np.ndarray) -> Any:
-        kinds = {"i4": "int32_t *", "f4": "float *", "f8": "double *"}
+        kinds = {"i2": "int16_t *", "i4": "int32_t *", "f4": "float *", "f8": "double *"}
         return self.pointer(array, kinds[array.dtype.str[1:]])
 
     def prequential(
@@ -113,9 +113,9 @@ class CModel:
 
 def _declarations(project: Project) -> str:
     name = project.spec.name
-    real = "float" if project.spec.real.dtype.itemsize == 4 else "double"
     program = project.spec.program
-    label = "int32_t" if program.label_kind == "class" else real
+    real = {"i2": "int16_t", "f4": "float", "f8": "double"}[project.spec.real.dtype.str[1:]]
+    label = "int32_t" if program.whole or program.label_kind == "class" else real
     asked = {q: real if kind.scalar is Real else "int32_t" for q, kind in program.questions.items()}
     lines = [
         f"typedef struct {name}_s {name}_t;",

@@ -39,13 +39,16 @@ class Report:
 def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """A stream that visits every path: smooth data, scales from 1e-20 to 1e20, repeats, constants, NaN and infinities.
 
-    Returns inputs (samples, DIM) in the spec's precision and labels: numbers (samples,) or (samples, OUTPUTS), whose
+    Of whole numbers: the same in counts, and counts at the ends of 16 bits.
+
+    Returns inputs (samples, DIM) as the C takes them and labels: numbers (samples,) or (samples, OUTPUTS), whose
     columns are correlated, or positions of classes (samples,), int32, of which a few are no class; (samples, 0) where
     there are no labels.
     """
     rng, own = np.random.default_rng(seed), np.random.default_rng([seed, 1])
-    dtype, dim, labels = spec.real.dtype, spec.dim, spec.program.label_array(spec.capacities)
-    x = rng.normal(size=(samples, dim)) * min(2 * spec.length_scale / np.sqrt(dim), spec.input.max_abs / 4)
+    whole, dim, labels = spec.program.whole, spec.dim, spec.program.label_array(spec.capacities)
+    dtype = np.dtype(np.float64) if whole else spec.real.dtype
+    x = rng.normal(size=(samples, dim)) * min(2 * spec.length_scale / np.sqrt(dim), spec.input_max_abs / 4)
     if spec.expansion is not None:
         # far from its vectors a model has nothing to say
         vectors = np.array(spec.expansion.vectors, float)
@@ -80,6 +83,10 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
         rows = rng.integers(0, samples, few)
         if y.size:
             y[(rows, *(own.integers(0, width, few) for width in labels.shape))] = values
+    if whole:
+        x, y = spec.raw_inputs(x), y if labels.is_class else spec.raw_labels(y)
+        for values in (-32768, -32767, 32767, 0):
+            x[rng.integers(0, samples, few), rng.integers(0, dim)] = values
     return x, positions if labels.is_class else y
 
 
@@ -116,7 +123,7 @@ def check(
     chosen = [compiler(name) for name in compilers] if compilers else list(find_compilers())
     say(0.0, "generating C")
     project = build(spec, memory)
-    x, y = as_taken(spec, *(stream if stream is not None else mixed_stream(spec, samples, seed)))
+    x, y = as_taken(spec, *stream) if stream is not None else mixed_stream(spec, samples, seed)
     engine = engine or chosen_engine("numba")
     say(0.1, f"simulating with {engine}; what it compiles for a model of a new kind takes some seconds")
     reference = Reference(project, memory, x, y, engine)
@@ -132,7 +139,9 @@ def check(
 def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and labels in the types that the C takes; y: None where there are none."""
     y = np.zeros((len(x), 0)) if y is None else y
-    return np.ascontiguousarray(x, spec.real.dtype), np.ascontiguousarray(y, spec.program.label_dtype(spec.real))
+    is_class = spec.program.label_array(spec.capacities).is_class
+    labels = np.asarray(y, np.int32) if is_class else spec.raw_labels(y)
+    return np.ascontiguousarray(spec.raw_inputs(x)), np.ascontiguousarray(labels)
 
 
 class Device(Protocol):
@@ -203,7 +212,7 @@ class Reference:
         return {names[int(s)]: int(count) for s, count in zip(*np.unique(found, return_counts=True), strict=True)}
 
     def fresh_host(self) -> HostModel:
-        model = HostModel(self.spec, self.project.drop, self.engine)
+        model = HostModel(self.spec, self.project.drop, self.engine, raw=True)
         if self.start is not None:
             for struct in self.spec.program.persistent:
                 for name in struct.fields:

@@ -14,6 +14,7 @@ from pykernel.dialect.program import Entry, Program
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.ir import DialectError, Functions, Parameter
 from pykernel.gen.print_c import Printer, comment, number
+from pykernel.gen.ranges import prove
 from pykernel.gen.read import member_comments
 from pykernel.gen.specialise import Specialised, specialise
 from pykernel.spec.model import Spec
@@ -67,6 +68,9 @@ def model_code(spec: Spec) -> ModelCode:
     """Print a model's functions, and what they need.  Raises DialectError."""
     program, config, precision = spec.program, spec.config, spec.real
     code, entries = specialised(spec), program.entries_for(config)
+    if precision.is_integer:
+        roots = [*(entry.kernel.name for entry in entries), program.rehearse.name]
+        prove(code.functions, roots, program.structs, config, spec.capacities, precision)
     layout = spec.memory(tuple(sorted(code.unread))).layout
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
     public = {entry.kernel.name: entry.name for entry in entries}

@@ -524,3 +524,9 @@ class _Body:
     def call_multiply_high(self, a: str, k: str) -> str:
         wide = self.new(f"mul nsw i64 {self.new(f'sext i32 {a} to i64')}, {self.new(f'sext i32 {k} to i64')}")
         return self.new(f"trunc i64 {self.new(f'ashr i64 {wide}, 16')} to i32")
+
+    def call_as_signed(self, w: str) -> str:
+        return w
+
+    def call_quotient(self, a: str, b: str) -> str:
+        return self.new(f"sdiv i32 {a}, {b}")

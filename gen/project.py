@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import OUTPUTS, Array, Extent, Index, Kernel, Layout, Memory, Precision, Real, extents
+from pykernel.dialect import OUTPUTS, Array, Extent, Index, Int, Kernel, Layout, Memory, Precision, Real, extents
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Member, Row, walk
@@ -121,7 +121,8 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "capacity_docs": {name: known.doc for name, known in extents().items()},
         "classes": len(spec.label.classes or ()),
         "label_kind": program.label_kind,
-        "label_type": printer.type(Index if program.label_kind == "class" else Real),
+        "label_type": _label_type(program, printer),
+        "whole": program.whole,
         "learns": program.learns,
         "main": _question(program.asks, spec, printer),
         "training": next((name for name in program.trainings if name in names), ""),
@@ -153,17 +154,17 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "tables": code.tables,
         "primitives": ([primitive("unroll.h", printer)] if printer.unrolls else [])
         + [primitive(primitive_file(name, precision), printer) for name in sorted(printer.primitives)]
-        + [primitive("crc32.h", printer), _arithmetic(printer)],
+        + [primitive("crc32.h", printer), *([] if program.whole else [_arithmetic(printer)])],
         "functions": ["\n".join(lines) for lines in code.printed.values()],
         "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
         "selftest_hash": selftest_hash(spec, drop),
         "broken_build": BROKEN_BUILD,
         "returned": _returned(program, code.functions),
         "twenty": number(20, precision),
-        "half": number(0.5, precision),
+        "half": "10" if program.whole else number(0.5, precision),
         "zero": number(0, precision),
-        "input_scale": number(min(1.0, spec.input.max_abs), precision),
-        "label_scale": number(min(1.0, spec.label.max_abs), precision),
+        "input_scale": 1000 if program.whole else number(min(1.0, spec.input_max_abs), precision),
+        "label_scale": number(1000 if program.whole else min(1.0, spec.label.max_abs), precision),
     }
     context["shown"] = _used_capacities(context)
     if program.valid is not None:
@@ -273,7 +274,7 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
     quoted = {what: ", ".join(f"`{name.replace('`', chr(39))}`" for name in n) for what, n in _names(spec).items()}
     unnamed = f"`x[0]` to `x[{spec.dim - 1}]`" if spec.dim > 1 else "`x[0]`"
     lines = [
-        f"Inputs: {quoted.pop('Inputs', unnamed)}; each a `{real}` from {-spec.input.max_abs:g} to {spec.input.max_abs:g}."
+        f"Inputs: {quoted.pop('Inputs', unnamed)}; each a `{real}` from {-spec.input_max_abs:g} to {spec.input_max_abs:g}."
     ]
     if spec.standardises:
         lines[0] += " The model standardises them."
@@ -303,12 +304,12 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
     # an answer other than a forecast is called as the question is
     question = program.forecasts(spec.config)
     answer = "forecast" if program.asks == "predict" else program.asks
-    asked, whole = _question(question, spec, printer), program.questions[question].scalar is Index
+    asked, whole = _question(question, spec, printer), program.questions[question].scalar is not Real
     several = program.questions[question].shape(spec.capacities) != (1,)
     declared = f"{asked['type']} {answer} = {'0' if whole else zero};"
     if several:
         declared = f"{asked['type']} {answer}[{asked['count']}] = {{{'0' if whole else zero}}};"
-    c_type = printer.type(Index if kind == "class" else Real)
+    c_type = _label_type(program, printer)
     takes_label = program.learns and kind != "none"
     sample = ["sample(t, x);"]
     if takes_label:
@@ -317,7 +318,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         sample = [f"{c_type} y[{macro}_OUTPUTS];", "sample(t, x, y);"]
     lines = [shown(answer, answer, whole, several)]
     if takes_label:
-        lines.append(shown("label", "y", kind == "class", kind == "reals"))
+        lines.append(shown("label", "y", kind == "class" or program.whole, kind == "reals"))
     if program.learns:
         lines.append(shown("status", "status", True, False) | {"wide": "%d"})
     read_label, label_argument = [f"const {c_type} y = read_label();"], f"{c_type} read_label(void)"
@@ -343,6 +344,12 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         if program.raises_alarms(spec.config)
         else "",
     }
+
+
+def _label_type(program: Program, printer: Printer) -> str:
+    """What update takes as a label, or the elements of several."""
+    label = program.label if program.label is not None else Int if program.whole else Real
+    return printer.type(label.scalar if isinstance(label, Array) else label)
 
 
 def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
@@ -472,6 +479,8 @@ def _arithmetic(printer: Printer) -> str:
 
 
 def _guard(printer: Printer) -> str:
+    if printer.precision.is_integer:
+        return ""
     narrow = printer.real == "float"
     # 16: _Float16 is computed as it is, and so is what is wider
     exact = ("0", "16") if narrow else ("0", "1", "16")

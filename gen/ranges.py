@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import INDEX_MAX, Array, Bool, Extent, Index, Precision, Real, Scalar, Struct, Word
+from pykernel.dialect import INDEX_MAX, Array, Bool, Extent, Index, Precision, Real, Scalar, Struct, Word, ends_of
 from pykernel.gen.effects import Effects, effects, root
 from pykernel.gen.ir import (
     Assign,
@@ -113,6 +113,7 @@ class Place:
     kind: Array
     shape: tuple[int | None, ...]
     before: tuple[Interval, ...] = ()
+    depth: int = 0  # how many loops were around where they were chosen
     table: np.ndarray | None = None
     struct: type[Struct] | None = None
     name: str = ""
@@ -182,8 +183,7 @@ class _Prover:
         limits = np.iinfo(struct.fields[name].scalar.dtype(self.precision))
         if name not in struct.ranges:
             return int(limits.min), int(limits.max)
-        ends = (struct.ranges[name].least, struct.ranges[name].most)
-        low, high = (int(e.value(self.capacities)) if isinstance(e, Extent) else int(e) for e in ends)
+        low, high = ends_of(struct.ranges[name], self.capacities, self.config)
         return max(low, int(limits.min)), min(high, int(limits.max))
 
     def size(self, extent: Any) -> int | None:
@@ -569,13 +569,16 @@ class _Frame:
             self.need(state, node.line, right, 0, 31, "this shift", "a Word is shifted by 0 to 31")
             right = right.met(interval(0, 31))
             return Interval(left.low >> np.clip(right.high, 0, 31), left.high >> np.clip(right.low, 0, 31))
-        self.need(state, node.line, left, 0, INDEX_MAX, "what is divided", "it must not be negative")
-        self.need(state, node.line, right, 1, INDEX_MAX, "the divisor", "it must be above zero")
-        left, right = left.met(interval(0, INDEX_MAX)), right.met(interval(1, INDEX_MAX))
+        left, right = self.divided(node.line, left, right, state)
         if node.op == "//":
-            return Interval(left.low // np.maximum(right.high, 1), left.high // np.maximum(right.low, 1))
+            return Interval(left.low // right.high, left.high // right.low)
         small = left.high < right.low  # then nothing changes
         return Interval(np.where(small, left.low, 0), np.where(small, left.high, np.minimum(left.high, right.high - 1)))
+
+    def divided(self, line: int, left: Interval, right: Interval, state: State) -> tuple[Interval, Interval]:
+        left = self.need(state, line, left, 0, INDEX_MAX, "what is divided", "it must not be negative")
+        right = self.need(state, line, right, 1, INDEX_MAX, "the divisor", "it must be above zero")
+        return left, Interval(np.maximum(right.low, 1), np.maximum(right.high, 1))
 
     def of_Call(self, node: Call, state: State) -> Interval:
         if node.callee.intrinsic is not None:
@@ -608,6 +611,14 @@ class _Frame:
 
     def call_index(self, node: Call, state: State, w: Interval) -> Interval:
         return self.int32(state, node.line, w, "this Word")
+
+    def call_as_signed(self, node: Call, state: State, w: Interval) -> Interval:
+        low, high = ((end ^ 2**31) - 2**31 for end in (w.low, w.high))
+        return interval(*INT32).where((w.low < 2**31) & (w.high >= 2**31), Interval(low, high))
+
+    def call_quotient(self, node: Call, state: State, a: Interval, b: Interval) -> Interval:
+        a, b = self.divided(node.line, a, b, state)
+        return Interval(a.low // b.high, a.high // b.low)
 
     def call_exact_square(self, node: Call, state: State, e: Interval) -> Interval:
         most = np.maximum(np.abs(e.low), np.abs(e.high))
@@ -642,7 +653,7 @@ class _Frame:
         if isinstance(node, Row):
             whole = self.place(node.array, state)
             at = self.position(node.index, whole.shape[len(whole.before)], state)
-            return replace(whole, before=(*whole.before, at))
+            return replace(whole, before=(*self.before(whole, state), at), depth=state.alive.ndim)
         raise TypeError(type(node).__name__)
 
     def position(self, node: Expr, size: int | None, state: State) -> Interval:
@@ -653,7 +664,14 @@ class _Frame:
     def positions(self, node: Element, place: Place, state: State) -> tuple[Interval, ...]:
         sizes = place.shape[len(place.before) :]
         own = tuple(self.position(index, size, state) for index, size in zip(node.indices, sizes, strict=True))
-        return (*place.before, *own)
+        return (*self.before(place, state), *own)
+
+    def before(self, place: Place, state: State) -> tuple[Interval, ...]:
+        """The positions that were chosen already, in the turns of the loops around."""
+        found = place.before
+        for _ in range(state.alive.ndim - place.depth):
+            found = tuple(at.deeper() for at in found)
+        return found
 
     def of_Element(self, node: Element, state: State) -> Interval:
         place = self.place(node.array, state)

@@ -61,7 +61,7 @@ def check_targets(
         ways = [way for way in ways if _fits(project, way[0])] or ways[:1]
     for target, _, _ in ways:
         refuse_large_ram(project, target)
-    x, y = as_taken(spec, *(stream if stream is not None else mixed_stream(spec, samples, seed)))
+    x, y = as_taken(spec, *stream) if stream is not None else mixed_stream(spec, samples, seed)
     say(0.05, "simulating with Numba")
     reference = Reference(project, memory, x, y)
     rows = []

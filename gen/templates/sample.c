@@ -4,19 +4,26 @@
 static void sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
 {%- elif label_kind == "reals" -%}
 /* Makes up some inputs and labels.  Replace this function by one that reads your sensors. */
-static void sample(int32_t t, {{ real }} x[{{ macro }}_DIM], {{ real }} y[{{ macro }}_OUTPUTS])
+static void sample(int32_t t, {{ real }} x[{{ macro }}_DIM], {{ label_type }} y[{{ macro }}_OUTPUTS])
 {%- elif label_kind == "class" -%}
 /* Makes up some inputs and returns their class.  Replace this function by one that reads your sensors. */
 static int32_t sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
 {%- else -%}
 /* Makes up some inputs and returns their label.  Replace this function by one that reads your sensors. */
-static {{ real }} sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
+static {{ label_type }} sample(int32_t t, {{ real }} x[{{ macro }}_DIM])
 {%- endif %}
 {
+{%- if whole %}
+    const int32_t phase = t % 20;
+    for (int32_t j = 0; j < {{ macro }}_DIM; j++) {
+        x[j] = (int16_t)({{ "(phase - 10) * %d" % input_scale }});
+    }
+{%- else %}
     const {{ real }} phase = ({{ real }})(t % 20) / {{ twenty }};
     for (int32_t j = 0; j < {{ macro }}_DIM; j++) {
         x[j] = phase * {{ input_scale }};
     }
+{%- endif %}
 {%- if not example.takes_label %}
 {%- elif label_kind == "reals" %}
     for (int32_t o = 0; o < {{ macro }}_OUTPUTS; o++) {

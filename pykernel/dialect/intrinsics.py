@@ -9,7 +9,7 @@ import numpy as np
 from pykernel.dialect.kernels import intrinsic
 from pykernel.dialect.types import INDEX_MAX, Index, Precision, Real, Word
 
-MASK = 2**32 - 1
+MASK, SIGN = 2**32 - 1, 2**31
 
 
 def _jit(function: Callable) -> Callable:
@@ -57,6 +57,12 @@ def _whole(value: int) -> int:
     return value
 
 
+def _plain_quotient(a: int, b: int) -> int:
+    if a < 0 or b <= 0:
+        raise OverflowError(f"{a} / {b} rounds in another way elsewhere")
+    return int(a) // int(b)
+
+
 def _plain_shift(a: int, k: int) -> int:
     if not 0 <= k <= 31:
         raise OverflowError(f"a shift by {k}; it must be from 0 to 31")
@@ -94,3 +100,15 @@ def floor_shift(a: Index, k: Index) -> Index:  # type: ignore[valid-type]
 @intrinsic(lambda precision, jit: _jit(lambda a, k: (a * k) >> 16) if jit else _plain_multiply)
 def multiply_high(a: Index, k: Index) -> Index:  # type: ignore[valid-type]
     """a k / 2^16, rounded down, with nothing lost in between; k from 0 to 65535: that is proved."""
+
+
+@intrinsic(
+    lambda precision, jit: _jit(lambda w: (w ^ SIGN) - SIGN) if jit else lambda w: _whole((int(w) ^ SIGN) - SIGN)
+)
+def as_signed(w: Word) -> Index:  # type: ignore[valid-type]
+    """The number from -2^31 to 2^31 - 1 that is equal modulo 2^32: a sum of Words may leave that range on its way."""
+
+
+@intrinsic(lambda precision, jit: _jit(lambda a, b: a // b) if jit else _plain_quotient)
+def quotient(a: Index, b: Index) -> Index:  # type: ignore[valid-type]
+    """a / b, rounded down, for a >= 0 and b > 0: that is proved."""

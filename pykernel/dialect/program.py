@@ -11,12 +11,16 @@ import numpy as np
 
 from pykernel.dialect.kernels import Kernel, reachable, substitute
 from pykernel.dialect.memory import Config, Layout, Memory, Struct
-from pykernel.dialect.types import DIM, OUTPUTS, Array, Index, Precision, Real
+from pykernel.dialect.types import DIM, OUTPUTS, Array, Index, Int, Int16, Precision, Real
 from pykernel.errors import UserError
 
 LabelKind = Literal["real", "reals", "class", "none"]
 """What update takes as its label: a number, OUTPUTS numbers, the position of a class, or nothing."""
 LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": Index, "none": None}
+WHOLE_LABELS: dict[LabelKind, Any] = {"real": Int, "reals": Int[OUTPUTS], "class": Index, "none": None}
+"""The same of a program whose inputs are whole numbers: Int16[DIM]."""
+NOTHING = -(2**31)
+"""Where an answer of whole numbers would be, and nothing was written."""
 TAKES = {
     "question": "it takes (…, x: Real[DIM], an array)",
     "update": "the entry that learns a sample, and no other, is called update",
@@ -119,6 +123,7 @@ class Program:
     labels: LabelKind | None = None
     alarms: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
+    whole: bool = field(init=False)  # whether inputs are whole numbers, and there are no reals
     learns: bool = field(init=False)  # whether there is update
     asks: str = field(init=False)  # the main question
     actions: tuple[str, ...] = field(init=False)  # trainings among them
@@ -134,10 +139,12 @@ class Program:
         def of(*kinds: EntryKind) -> dict[str, Kernel]:
             return {entry.name: entry.kernel for entry in self.entries if entry.kind in kinds}
 
-        self._fit(taken)
         asked = of("question")
-        labelled = self.labels != "none" and (update is None or taken["update"] != [Real[DIM]])
+        whole = any(kinds[:1] == [Int16[DIM]] for kinds in taken.values())
+        sample = Int16[DIM] if whole else Real[DIM]
+        labelled = self.labels != "none" and (update is None or taken["update"] != [sample])
         found: dict[str, Any] = {
+            "whole": whole,
             "learns": update is not None,
             "asks": "predict" if "predict" in asked else next(iter(asked), ""),
             "actions": tuple(of("action", "training")),
@@ -148,6 +155,7 @@ class Program:
         }
         for name, value in found.items():
             object.__setattr__(self, name, value)
+        self._fit(taken, sample)
         if labelled and "predict" not in asked:
             raise TypeError(f"{self.name} has no predict(…, x: Real[DIM], y: Real[OUTPUTS])")
         if not asked:
@@ -157,7 +165,7 @@ class Program:
                 f"{self.name}: update tells the kind of its labels; without update, and only then, labels does"
             )
         if update is not None and taken["update"] not in [
-            [Real[DIM], *([] if label is None else [label])] for label in LABELS.values()
+            [sample, *([] if label is None else [label])] for label in (WHOLE_LABELS if whole else LABELS).values()
         ]:
             raise TypeError(
                 f"{self.name}: update takes (…, x: Real[DIM]), then a Real, Real[OUTPUTS], Index or nothing"
@@ -171,18 +179,18 @@ class Program:
         if strange := [name for name in self.between if name not in self.actions]:
             raise TypeError(f"{self.name}: {strange[0]} is to be called between samples, but is none of its actions")
 
-    def _fit(self, taken: Mapping[str, Sequence[Any]]) -> None:
+    def _fit(self, taken: Mapping[str, Sequence[Any]], sample: Array) -> None:
         """Refuse entries that do not take what their kind does."""
         for entry in self.entries:
-            kinds, sample = taken[entry.name], [Real[DIM]]
+            kinds = taken[entry.name]
             fits = {
-                "question": len(kinds) == 2 and kinds[:1] == sample and isinstance(kinds[1], Array),
+                "question": len(kinds) == 2 and kinds[0] == sample and isinstance(kinds[1], Array),
                 "update": entry.name == "update",
                 "visit": kinds == taken.get("update"),
                 "action": not kinds,
                 "training": not kinds,
                 "switch": kinds == [Index],
-                "reading": len(kinds) == 1 and isinstance(kinds[0], Array) and kinds != sample,
+                "reading": len(kinds) == 1 and isinstance(kinds[0], Array) and kinds != [sample],
             }
             if not fits[entry.kind] or (entry.name == "update") != (entry.kind == "update"):
                 raise TypeError(f"{self.name}: {entry.name} is no {entry.kind}: {TAKES[entry.kind]}")
@@ -202,11 +210,13 @@ class Program:
     @property
     def label(self) -> Any:
         """The type of update's label, or what labels stands for; None where there is none."""
-        return LABELS[self.labels] if self.labels is not None else next(iter(taken_by(self.entry("update"))[1:]), None)
+        if self.labels is not None:
+            return (WHOLE_LABELS if self.whole else LABELS)[self.labels]
+        return next(iter(taken_by(self.entry("update"))[1:]), None)
 
     @property
     def label_kind(self) -> LabelKind:
-        return next(kind for kind, label in LABELS.items() if label == self.label)
+        return next(kind for kind, label in (WHOLE_LABELS if self.whole else LABELS).items() if label == self.label)
 
     def label_array(self, capacities: Mapping[str, int]) -> LabelArray:
         if self.label is None:
@@ -216,10 +226,13 @@ class Program:
 
     def label_dtype(self, precision: Precision) -> np.dtype:
         """Of labels as the C takes them."""
-        return np.dtype("<i4") if self.label is Index else precision.dtype
+        return np.dtype("<i4") if self.whole or self.label is Index else precision.dtype
 
     def answers(self, question: str, rows: int, memory: Memory) -> np.ndarray:
-        """Room for a question's answers, (rows, values): NaN, or -1 for positions, where nothing is written."""
+        """Room for a question's answers, (rows, values).
+
+        Where nothing is written: NaN, -1 for positions, and NOTHING for other whole numbers.
+        """
         return _room(self.questions[question], (rows,), memory)
 
     def reading(self, name: str, memory: Memory) -> np.ndarray:
@@ -306,4 +319,5 @@ def taken_by(kernel: Kernel) -> list[Any]:
 
 def _room(kind: Array, rows: tuple[int, ...], memory: Memory) -> np.ndarray:
     shape = (*rows, *kind.shape(memory.capacities))
-    return np.full(shape, np.nan, memory.precision.dtype) if kind.scalar is Real else np.full(shape, -1, "<i4")
+    empty = np.nan if kind.scalar is Real else -1 if kind.scalar is Index else NOTHING
+    return np.full(shape, empty, kind.scalar.dtype(memory.precision))

@@ -104,25 +104,45 @@ INTEGERS = (Index, Int, Word, Int16, Uint16, Int8, Uint8)
 """All types of whole numbers, the widest first: so they lie in memory."""
 
 
+Bound = Extent | float | str
+"""An end of a range."""
+
+
 @dataclass(frozen=True)
 class Ranged:
     """A field's type, and between which numbers it always lies; see ``within``."""
 
     kind: Scalar | Array
-    least: Extent | float
-    most: Extent | float
+    least: Bound
+    most: Bound
 
     def __str__(self) -> str:
         return str(self.kind)
 
 
-def within(kind: Scalar | Array, least: Extent | float, most: Extent | float) -> Any:
+def within(kind: Scalar | Array, least: Bound, most: Bound) -> Any:
     """A field's type with its range, both ends of it included: ``n: within(Index, 0, N_MAX)``.
+
+    An end is a number, a capacity, or the name of a parameter, before which there may be a minus: "-reach".
 
     Whoever reads the field may rely on the range, and a state in which a number is outside of it is refused.  Of
     integers, it is proved that nothing outside of it is ever written.
     """
     return Ranged(kind, least, most)
+
+
+def ends_of(given: Ranged, capacities: Mapping[str, int], config: Any) -> tuple[Any, Any]:
+    """The range of a field, for one model's capacities and parameters."""
+
+    def end(bound: Bound) -> Any:
+        if isinstance(bound, Extent):
+            return bound.value(capacities)
+        if isinstance(bound, str):
+            value = getattr(config, bound.removeprefix("-"))
+            return -value if bound.startswith("-") else value
+        return bound
+
+    return end(given.least), end(given.most)
 
 
 _extents: dict[str, Extent] = {}

@@ -36,11 +36,16 @@ class HostModel:
     learns without labels takes no labels. ``engine`` executes the model: "llvm", "numba" or "python" (see
     ``pykernel.engine``). All engines compute the same bits. ``drop`` lists the fields that the generated C does not
     have, so that ``memory.bytes`` equals the C struct.
+
+    A model of whole numbers (precision int16) is given and gives numbers in the units of the data; with ``raw``, it is
+    given and gives what the C is given and gives.
     """
 
-    def __init__(self, spec: Spec, drop: tuple[str, ...] = (), engine: Engine | None = None) -> None:
+    def __init__(
+        self, spec: Spec, drop: tuple[str, ...] = (), engine: Engine | None = None, raw: bool = False
+    ) -> None:
         require_ieee()
-        self.spec, self.engine = spec, engine
+        self.spec, self.engine, self.raw = spec, engine, raw
         self.config = spec.config
         self.memory: Memory = spec.memory(drop)
         self._made: tuple[Memory, Executor] | None = None
@@ -56,8 +61,7 @@ class HostModel:
         return self.__dict__ | {"_made": None}  # machine code stays in its process
 
     def _inputs(self, x: Any) -> np.ndarray:
-        with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, too
-            x = np.array(x, self.spec.real.dtype, order="C", ndmin=2)
+        x = np.array(x, self.spec.real.dtype, order="C", ndmin=2) if self.raw else self.spec.raw_inputs(x)
         if x.ndim != 2 or x.shape[1] != self.spec.dim:
             raise ValueError(f"inputs of shape {x.shape}; the model takes (samples, {self.spec.dim})")
         return x
@@ -79,8 +83,8 @@ class HostModel:
             # what int32 does not hold is no class either
             y = np.clip(y, -(2**31), 2**31 - 1).astype(np.int32)
         else:
-            with np.errstate(over="ignore"):
-                y = np.array(y, self.spec.real.dtype, order="C", ndmin=1 + len(kind.shape))
+            y = np.array(y, self.spec.program.label_dtype(self.spec.real)) if self.raw else self.spec.raw_labels(y)
+            y = np.array(y, order="C", ndmin=1 + len(kind.shape))
         if y.shape != (samples, *kind.shape):
             raise ValueError(f"labels of shape {y.shape} for {samples} samples; they must be {(samples, *kind.shape)}")
         return y
@@ -106,7 +110,10 @@ class HostModel:
         statuses = np.zeros(len(x), np.int32)
         if len(x):
             self.executor.rows(x, statuses, ask=program.entry(question), answers=answers)
-        return answers, statuses
+        return self._given(question, answers), statuses
+
+    def _given(self, question: str, answers: np.ndarray) -> np.ndarray:
+        return answers if self.raw else self.spec.in_units(question, answers)
 
     def _require(self, question: str) -> None:
         if not self.has(question):
@@ -188,7 +195,7 @@ class HostModel:
     def _prequential(
         self, x: Any, y: Any, first: int, delay: int, question: str, watched: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        x = self._inputs(x)
+        given, x = x, self._inputs(x)
         y = self._labels(y, len(x))
         if not 0 <= first <= len(x) or delay < 0:
             raise ValueError(
@@ -198,7 +205,7 @@ class HostModel:
         program = self.spec.program
         states = np.full((len(x) - first, 2), np.nan, self.spec.real.dtype)
         if not program.learns:
-            answers, statuses = self.ask(question, x[first:])
+            answers, statuses = self.ask(question, given[first:])
             return self._shaped(answers), states, statuses
         answers = program.answers(question, len(x) - first, self.memory)
         statuses = np.zeros(len(answers), np.int32)
@@ -216,7 +223,7 @@ class HostModel:
                 first=first,
                 delay=delay,
             )
-        return self._shaped(answers), states, statuses
+        return self._shaped(self._given(question, answers)), states, statuses
 
     def call(self, name: str, *args: Any) -> Any:
         """Call an entry of the program, as firmware calls NAME_<name>; what this model does not have does nothing."""

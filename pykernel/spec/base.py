@@ -114,6 +114,8 @@ class Spec(Section):
 
     def _check_parameters(self, refuse: Refuse) -> None:
         """Every number that kernels take must be one in the precision: finite, and not lost near zero."""
+        if self.real.is_integer:
+            return  # each family scales its own, and refuses what cannot be
         limits = np.finfo(self.real.dtype)
         for name, value in self.config_values.items():
             if isinstance(value, (bool, int)):
@@ -248,7 +250,12 @@ class Spec(Section):
                 return 1 / float(kernel.gamma)
             if kernel.function in ("gaussian", "rational-quadratic"):
                 return math.sqrt(0.5 / kernel.gamma)
-        return min(1.0, self.input.max_abs)
+        return min(1.0, self.input_max_abs)
+
+    @property
+    def input_max_abs(self) -> float:
+        """The largest magnitude that any input may have."""
+        return float(np.max(self.input.max_abs))
 
     @property
     def scaling(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
@@ -266,6 +273,26 @@ class Spec(Section):
         x = x if scale is None else x / np.array(scale)
         return x if center is None else x + np.array(center)
 
+    # ---- inputs, labels and answers as the C takes and gives them
+
+    def accepts(self, x: np.ndarray) -> np.ndarray:
+        """Which rows hold only inputs within their limits, (samples,)."""
+        return np.asarray((np.abs(x) <= self.input.max_abs).all(axis=1))
+
+    def raw_inputs(self, x: Any) -> np.ndarray:
+        """Inputs, (samples, DIM), in the type that the C takes."""
+        with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, too
+            return np.array(x, self.real.dtype, order="C", ndmin=2)
+
+    def raw_labels(self, y: Any) -> np.ndarray:
+        """Labels that are numbers, in the type that the C takes."""
+        with np.errstate(over="ignore"):
+            return np.array(y, self.program.label_dtype(self.real), order="C")
+
+    def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
+        """What a question wrote, in the units of the labels."""
+        return answers
+
     @property
     def real(self) -> Precision:
         return PRECISIONS[self.precision]
@@ -276,7 +303,7 @@ class Spec(Section):
 
     @property
     def state_bytes_bound(self) -> int:
-        return self.family.size_bound(self) * self.real.dtype.itemsize
+        return self.family.size_bound(self) * self.real.alignment
 
     @property
     def config_values(self) -> dict[str, Any]:

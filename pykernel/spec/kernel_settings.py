@@ -76,7 +76,21 @@ def why_ignored(spec: Spec, key: str) -> str | None:
 
 def validate(spec: Spec, refuse: Refuse) -> None:
     """Refuse kernels that say too little, too much, or cannot be computed; scalings of another length than the inputs."""
-    rule, kernel, narrow = spec.learning.rule, spec.kernel, spec.precision == "float32"
+    validate_function(spec, refuse)
+    low, _ = range_of(spec)
+    if spec.input.max_abs < low:
+        refuse("[input] max_abs", f"is {spec.input.max_abs:g}; it must be {low:g} or more for {spec.precision}")
+    validate_scaling(spec, refuse)
+
+
+def range_of(spec: Spec) -> tuple[float, float]:
+    """Between which numbers settings may be."""
+    return (1e-18, 1e18) if spec.precision == "float32" else (1e-150, 1e150)
+
+
+def validate_function(spec: Spec, refuse: Refuse) -> None:
+    """Refuse kernels that say too little, too much, or cannot be computed."""
+    rule, kernel = spec.learning.rule, spec.kernel
     if kernel is None:
         refuse("[kernel]", f'is missing; {rule} needs one, such as function = "gaussian" with sigma')
     if kernel.sigma is not None and kernel.gamma is not None:
@@ -91,15 +105,18 @@ def validate(spec: Spec, refuse: Refuse) -> None:
         )
     if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "fourier", "custom"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
-    low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
+    low, high = range_of(spec)
     for key, top in (("sigma", high), ("gamma", high), ("alpha", high), ("max_value", largest(spec.precision))):
         value = getattr(kernel, key)
         if value is not None and not low <= value <= top:
             refuse(f"[kernel] {key}", f"is {value:g}; it must be from {low:g} to {top:g} for {spec.precision}")
     if abs(kernel.coef0) > high:
         refuse("[kernel] coef0", f"is {kernel.coef0:g}; it must be at most {high:g} for {spec.precision}")
-    if spec.input.max_abs < low:
-        refuse("[input] max_abs", f"is {spec.input.max_abs:g}; it must be {low:g} or more for {spec.precision}")
+
+
+def validate_scaling(spec: Spec, refuse: Refuse) -> None:
+    """Refuse scalings of another length than the inputs, or of numbers beyond the precision."""
+    low, high = range_of(spec)
     for key, values in zip(("center", "scale"), spec.scaling, strict=True):
         if values is not None and len(values) != spec.dim:
             refuse(f"[input] {key}", f"holds {len(values)} numbers; it must hold {spec.dim}, one for each input")

@@ -21,6 +21,7 @@ from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
 from pykernel.spec.defaults import completed
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
+from pykernel.spec.families.fixed import FIXED_FROZEN_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
@@ -54,10 +55,18 @@ FAMILIES: tuple[Family, ...] = (
     SUBSPACE_MODELS,
 )
 
+WHOLE_FAMILIES: tuple[Family, ...] = (FIXED_FROZEN_MODELS,)
+"""Models of precision int16."""
+
 
 def rules() -> dict[str, Family]:
     """Every rule, with its family."""
     return {rule: family for family in FAMILIES for rule in family.rules}
+
+
+def whole_rules() -> dict[str, Family]:
+    """The rules that there are in whole numbers (precision int16), each with the family that computes them so."""
+    return {rule: family for family in WHOLE_FAMILIES for rule in family.rules}
 
 
 def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
@@ -163,7 +172,14 @@ def _family(content: Any) -> tuple[str, Family]:
         one = f"{', '.join(others)} or {last}" if others else last
         remedy = word_meant(rule if isinstance(rule, str) else "", known, f"it must be {one}")
         raise _Refused(f"[learning] rule is {shown_value(rule)}; {remedy}")
-    return rule, known[rule]
+    if content.get("precision") != "int16":
+        return rule, known[rule]
+    whole = whole_rules()
+    if rule not in whole:
+        raise _Refused(
+            f'precision is "int16", which {", ".join(whole)} can have; {rule} needs "float32" or "float64": choose one of them'
+        )
+    return rule, whole[rule]
 
 
 def _own(content: Any, kind: type[Spec], rule: str) -> Any:

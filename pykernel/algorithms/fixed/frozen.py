@@ -1,0 +1,327 @@
+"""Models that were trained elsewhere, in whole numbers: no call computes with reals, or divides but for probabilities.
+
+The functions are f_o(x) = sum_i weights_io k(v_i, x) + bias_o, as in ``pykernel.algorithms.frozen``.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
+from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
+from pykernel.algorithms.fixed.values import FixedKernelConfig, dot, power, square_norm
+from pykernel.algorithms.frozen import REHEARSED, Decision, FrozenStatus
+from pykernel.dialect import (
+    CLASSES,
+    DIM,
+    OUTPUTS,
+    Config,
+    Index,
+    Int,
+    Int16,
+    Struct,
+    Uint8,
+    Word,
+    as_signed,
+    floor_shift,
+    index,
+    kernel,
+    quotient,
+    within,
+    word,
+)
+from pykernel.dialect.program import Entry, LabelKind, Program
+
+CERTAIN = 32768
+"""A probability of 1."""
+
+
+class FixedFunction(IntEnum):
+    """k(a, b)."""
+
+    GAUSSIAN = 0  # exp(-gamma |a - b|^2)
+    LINEAR = 1  # a'b: the sum over the vectors is done when the model is made
+
+
+class FixedWork(Struct):
+    """Working memory."""
+
+    f: Word[FUNCTIONS]  # values of the functions, modulo 2^32: a sum may leave int32 on its way
+    votes: Word[CLASSES]  # votes for each class
+    clear: Word[CLASSES]  # how clear they were: the sum of the class's functions, in 64ths, modulo 2^32
+    p: within(Int[CLASSES], 0, CERTAIN)  # probabilities, before they are divided by their sum
+    trace: Word  # what the self-test computed
+    x: within(Int16[DIM], "-reach", "reach")  # the converted inputs
+
+
+class FixedFrozenConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.fixed``."""
+
+    function: FixedFunction
+    decision: Decision
+    single: bool  # whether there is one function
+    breaks_ties: bool  # pairs: whether of classes with equal votes the clearer wins, not the first
+    calibrated: bool  # whether functions give probabilities
+    clamps: bool  # whether predictions are kept between low and high
+    vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
+    norms: Word[N_MAX]  # |v|^2
+    weights: Int16[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
+    factors: Int16[FUNCTIONS, DIM]  # linear: the factor of each input in each function
+    bias: Int[FUNCTIONS]
+    support_class: Uint8[N_MAX]  # class of each vector
+    weight_shift: Index  # a weight times a kernel value is divided by 2 to this power
+    last_octave: Index  # above so many octaves, a kernel value counts nothing
+    # probabilities: 1 / (1 + 2^-t) with t = (f / 2^coarse) slope / 2^slope_shift + offset, in octaves / 2^16
+    limits: Int[FUNCTIONS]  # largest |f| that makes a difference
+    coarse: Uint8[FUNCTIONS]
+    slope: Int16[FUNCTIONS]
+    slope_shift: Uint8[FUNCTIONS]
+    offset: Int[FUNCTIONS]
+    low: Index  # smallest prediction
+    high: Index  # largest prediction
+
+
+@kernel
+def share(w: FixedWork, c: FixedFrozenConfig, i: Index, k: Index, n: Index) -> None:
+    """Add vector i's part to the functions: its weights times k / 2^n.  Pairs: to those of its own class."""
+    if c.decision == Decision.FUNCTIONS:
+        for o in range(len(w.f)):
+            w.f[o] += word(floor_shift(c.weights[i, o] * k, n))
+    else:
+        own = c.support_class[i]
+        # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
+        pair = own - 1
+        for r in range(len(c.weights[0])):
+            if r >= own:
+                pair = pair + 1
+            w.f[pair] += word(floor_shift(c.weights[i, r] * k, n))
+            if r < own:
+                pair = pair + len(c.weights[0]) - r - 1
+
+
+@kernel
+def sum_single(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
+    """The one function of a Gaussian kernel.  O(N D)."""
+    square = square_norm(w.x)
+    total = c.bias[0]
+    for i in range(len(c.vectors)):
+        # |x - v|^2 = |x|^2 + |v|^2 - 2 v'x, exactly: both sides are equal modulo 2^32, and the left one is below that
+        d = square + c.norms[i] - word(dot(w.x, c.vectors[i])) * 2
+        n = index(d >> q.octave)
+        if n <= c.last_octave:
+            total += floor_shift(c.weights[i, 0] * power(d, q.octave), n + c.weight_shift)
+    w.f[0] = word(total)
+
+
+@kernel
+def evaluate(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
+    """Compute the functions at the converted inputs.  O(N (D + W)) for W weights of a vector; linear: O(D W)."""
+    if c.function == FixedFunction.LINEAR:
+        for o in range(len(w.f)):
+            w.f[o] = word(dot(w.x, c.factors[o]) + c.bias[o])
+    elif c.single:
+        sum_single(w, c, q)
+    else:
+        square = square_norm(w.x)
+        for o in range(len(w.f)):
+            w.f[o] = word(c.bias[o])
+        for i in range(len(c.vectors)):
+            d = square + c.norms[i] - word(dot(w.x, c.vectors[i])) * 2
+            n = index(d >> q.octave)
+            if n <= c.last_octave:
+                share(w, c, i, power(d, q.octave), n + c.weight_shift)
+
+
+@kernel
+def value_of(w: FixedWork, c: FixedFrozenConfig, o: Index) -> Index:
+    """Function o, within its limits."""
+    f = as_signed(w.f[o])
+    if c.clamps:
+        return c.low if f < c.low else (c.high if f > c.high else f)
+    return f
+
+
+@kernel
+def best_function(w: FixedWork) -> Index:
+    """The class with the largest function.  Two classes share one function: a positive value means the second class."""
+    best = 0
+    if len(w.f) == 1:
+        if as_signed(w.f[0]) > 0:
+            best = 1
+    else:
+        for o in range(1, len(w.f)):
+            if as_signed(w.f[o]) > as_signed(w.f[best]):
+                best = o
+    return best
+
+
+@kernel
+def count_votes(w: FixedWork) -> None:
+    """Count the votes: each class gets a vote for each other class that it wins against."""
+    for a in range(len(w.votes)):
+        w.votes[a] = word(0)
+        w.clear[a] = word(0)
+    pair = 0
+    for a in range(len(w.votes)):
+        for b in range(a + 1, len(w.votes)):
+            f = as_signed(w.f[pair])
+            if f > 0:
+                w.votes[a] += word(1)
+            else:
+                w.votes[b] += word(1)
+            w.clear[a] += word(floor_shift(f, 6))
+            w.clear[b] -= word(floor_shift(f, 6))
+            pair += 1
+
+
+@kernel
+def most_voted(w: FixedWork, c: FixedFrozenConfig) -> Index:
+    """The class that wins against most others; of classes that win as often, the first one or the clearest."""
+    best = 0
+    for a in range(1, len(w.votes)):
+        if w.votes[a] > w.votes[best]:
+            best = a
+        elif c.breaks_ties and w.votes[a] == w.votes[best]:
+            if as_signed(w.clear[a]) > as_signed(w.clear[best]):
+                best = a
+    return best
+
+
+@kernel
+def predict(
+    w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKernelConfig, x: Int16[DIM], y: Int[OUTPUTS]
+) -> Index:
+    """Predict: write f(x) to y, in units of 1 / LABEL_SCALE.  O(N D).
+
+    Returns DONE, or REFUSED_INPUT with y unchanged.
+    """
+    accepted = converted(p, x, w.x)
+    if not accepted:
+        return FrozenStatus.REFUSED_INPUT
+    evaluate(w, c, q)
+    for o in range(len(y)):
+        y[o] = value_of(w, c, o)
+    return FrozenStatus.DONE
+
+
+@kernel
+def classify(
+    w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKernelConfig, x: Int16[DIM], label: Index[1]
+) -> Index:
+    """Write the most likely class of x to label, as a number from 0.  O(N D).
+
+    Returns DONE, or REFUSED_INPUT with label unchanged.
+    """
+    accepted = converted(p, x, w.x)
+    if not accepted:
+        return FrozenStatus.REFUSED_INPUT
+    evaluate(w, c, q)
+    if c.decision == Decision.FUNCTIONS:
+        label[0] = best_function(w)
+    else:
+        count_votes(w)
+        label[0] = most_voted(w, c)
+    return FrozenStatus.DONE
+
+
+@kernel
+def logistic(t: Index) -> Index:
+    """1 / (1 + 2^-t) in units of 2^-15, for t in units of 2^-16."""
+    d = word(-t if t < 0 else t)
+    octaves = index(d >> 16)
+    falls = floor_shift(power(d, 16), octaves + 1) if octaves < 16 else 0
+    share_of = quotient(CERTAIN * CERTAIN, CERTAIN + falls)
+    return CERTAIN - share_of if t < 0 else share_of
+
+
+@kernel
+def calibrate(w: FixedWork, c: FixedFrozenConfig) -> None:
+    """Compute a probability of each function, in units of 2^-15."""
+    for o in range(len(w.f)):
+        f = as_signed(w.f[o])
+        f = -c.limits[o] if f < -c.limits[o] else (c.limits[o] if f > c.limits[o] else f)
+        t = floor_shift(floor_shift(f, c.coarse[o]) * c.slope[o], c.slope_shift[o]) + c.offset[o]
+        w.p[o] = logistic(t)
+
+
+@kernel
+def probability(
+    w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKernelConfig, x: Int16[DIM], chances: Int[CLASSES]
+) -> Index:
+    """Write the probability of each class to chances, in units of 1 / 32768.  O(N D).
+
+    J. Platt, Probabilities for SV Machines, 1999.  With several classes, the probabilities are divided by their sum.
+
+    Returns DONE, or REFUSED_INPUT with chances unchanged.
+    """
+    accepted = converted(p, x, w.x)
+    if not accepted:
+        return FrozenStatus.REFUSED_INPUT
+    evaluate(w, c, q)
+    calibrate(w, c)
+    if c.single:
+        chances[1] = w.p[0]
+        chances[0] = CERTAIN - w.p[0]
+    else:
+        total = 0
+        for o in range(len(w.p)):
+            total += w.p[o]
+        for o in range(len(w.p)):
+            chances[o] = quotient(w.p[o] * CERTAIN, total) if total > 0 else quotient(CERTAIN, len(w.p))
+    return FrozenStatus.DONE
+
+
+@kernel
+def rehearse(
+    w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKernelConfig, x: Int16[DIM]
+) -> None:
+    """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
+    seed = 1
+    w.trace[0] = word(0)
+    for t in range(REHEARSED):
+        for j in range(len(x)):
+            seed = index((word(seed) * 75 + 74 + w.trace[0]) & 65535)
+            x[j] = floor_shift((seed - 32768) * p.most[j], 16) + p.center[j]
+        accepted = converted(p, x, w.x)
+        if accepted:
+            # half of them near one of the vectors, where kernel values are large
+            if c.function != FixedFunction.LINEAR and t % 2 == 1:
+                near_one = (t * 7) % len(c.vectors)
+                for j in range(len(x)):
+                    w.x[j] = c.vectors[near_one, j]
+                w.x[0] = floor_shift(w.x[0], 1)
+            evaluate(w, c, q)
+            for o in range(len(w.f)):
+                w.trace[0] = w.trace[0] * 31 + w.f[o]
+            if c.decision != Decision.FUNCTIONS:
+                count_votes(w)
+                w.trace[0] = w.trace[0] * 31 + word(most_voted(w, c))
+            if c.calibrated:
+                calibrate(w, c)
+                for o in range(len(w.f)):
+                    w.trace[0] = w.trace[0] * 31 + word(w.p[o])
+
+
+def _program(labels: LabelKind, *more: Entry) -> Program:
+    return Program(
+        name="frozen",
+        structs=(FixedWork,),
+        persistent=(),
+        configs=(FixedFrozenConfig, FixedInputConfig, FixedKernelConfig),
+        status=FrozenStatus,
+        entries=(Entry("predict", predict, "question"), *more),
+        rehearse=rehearse,
+        valid=None,
+        labels=labels,
+    )
+
+
+FIXED_FROZEN: dict[LabelKind, Program] = {
+    "real": _program("real"),
+    "reals": _program("reals"),
+    "class": _program(
+        "class",
+        Entry("classify", classify, "question"),
+        Entry("probability", probability, "question", lambda config: config.calibrated),
+    ),
+}

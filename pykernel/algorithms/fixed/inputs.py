@@ -1,0 +1,30 @@
+"""Inputs in whole numbers: from the sensor's counts to the kernel's own unit."""
+
+from __future__ import annotations
+
+from pykernel.dialect import DIM, Bool, Config, Index, Int, Int16, Uint8, floor_shift, kernel
+
+
+class FixedInputConfig(Config):
+    """How inputs are converted, derived from a spec by ``pykernel.spec.families.fixed``."""
+
+    center: Int16[DIM]  # counts that are subtracted from the inputs
+    most: Int16[DIM]  # largest |x - center| that is accepted, in counts
+    factor: Int16[DIM]  # one count in the kernel's unit, times 2^shift
+    rounding: Int[DIM]  # 2^shift / 2, and what center lost when it became a count
+    shift: Uint8[DIM]
+    reach: Index  # largest magnitude of a converted input
+
+
+@kernel
+def converted(q: FixedInputConfig, x: Int16[DIM], z: Int16[DIM]) -> Bool:
+    """z = (x - center) factor / 2^shift, rounded.  O(D).
+
+    Returns whether every input is within its limit; otherwise z is of no use.
+    """
+    for j in range(len(x)):
+        e = x[j] - q.center[j]
+        if e < -q.most[j] or e > q.most[j]:
+            return False
+        z[j] = floor_shift(e * q.factor[j] + q.rounding[j], q.shift[j])
+    return True

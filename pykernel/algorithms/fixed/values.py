@@ -1,0 +1,64 @@
+"""Kernel values in whole numbers.
+
+Inputs are scaled so that the squared distance of two of them is a base-2 logarithm already:
+exp(-gamma |a - b|^2) = 2^-(d / 2^OCTAVE) for the whole number d.
+"""
+
+from __future__ import annotations
+
+from pykernel.dialect import (
+    DIM,
+    Config,
+    Constant,
+    Index,
+    Int16,
+    Uint16,
+    Word,
+    exact_square,
+    floor_shift,
+    index,
+    kernel,
+    unroll,
+    word,
+)
+
+STEPS = 64
+POWERS = Constant(tuple(min(65535, round(65536 * 2 ** (-i / STEPS))) for i in range(STEPS)), scalar=Uint16)
+"""2^(-i / 64), in units of 2^-16."""
+FALL = 706
+"""1 - 2^(-1 / 64), in units of 2^-16."""
+
+
+class FixedKernelConfig(Config):
+    """How inputs are compared, derived from a spec by ``pykernel.spec.families.fixed``."""
+
+    octave: Index  # a squared distance of 2^octave halves the kernel value; 16 or more
+
+
+@kernel
+def dot(a: Int16[DIM], b: Int16[DIM]) -> Index:
+    """a'b.  O(D)."""
+    total = 0
+    for j in unroll(len(a)):
+        total += a[j] * b[j]
+    return total
+
+
+@kernel
+def square_norm(a: Int16[DIM]) -> Word:
+    """a'a, modulo 2^32.  O(D)."""
+    total = word(0)
+    for j in unroll(len(a)):
+        total += exact_square(a[j])
+    return total
+
+
+@kernel
+def power(d: Word, octave: Index) -> Index:
+    """2^-(the part of d / 2^octave behind the point), in units of 2^-16: from 1/2 to 1.  Relative error: 5e-5.
+
+    Between two numbers of the table, the function is taken to be a line.
+    """
+    first = POWERS[index((d >> (octave - 6)) & 63)]
+    part = floor_shift(first * index((d >> (octave - 16)) & 1023), 10)
+    return first - floor_shift(part * FALL, 16)
