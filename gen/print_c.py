@@ -60,6 +60,7 @@ from pykernel.gen.ir import (
     Unary,
     walk,
 )
+from pykernel.gen.primitives import primitive
 
 WIDTH = 110  # where statements are broken
 LONGEST = 120  # no line is longer, if it can be helped
@@ -212,6 +213,7 @@ class Printer:
     scalars: frozenset[str]  # fields that are scalars in C
     public: dict[str, str]
     primitives: set[str] = field(default_factory=set)  # runtime_c files that the code needs
+    dsp: bool = False  # whether there is a second text for CPUs with DSP instructions
     unrolls: bool = False  # whether the code asks for a loop to be written out
     known: dict[str, Effects] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
@@ -299,7 +301,12 @@ class Printer:
         idle = [f"    (void){name};" for name, _ in f.params if name not in used]
         if f.name in self.public and not self.touches_struct(f):
             idle.insert(0, f"    (void){self.pointer};")
-        return [*doc, *self.wrap(storage + self.signature(f)), "{", *idle, *self.block(f.body, 1), "}"]
+        lines = [*self.wrap(storage + self.signature(f)), "{", *idle, *self.block(f.body, 1), "}"]
+        if f.kernel.dsp:
+            faster = primitive(f.kernel.dsp, self.prefix).splitlines()
+            lines = [f"#if {self.macro}_DSP", *faster, "#else", *lines, "#endif"]
+            self.dsp = True
+        return [*doc, *lines]
 
     # ----------------------------------------------------------------------------------------- statements
 

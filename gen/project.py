@@ -17,12 +17,13 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import OUTPUTS, Array, Extent, Index, Int, Kernel, Layout, Memory, Precision, Real, extents
+from pykernel.dialect import OUTPUTS, Array, Extent, Int, Kernel, Layout, Memory, Real, extents
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Member, Row, walk
 from pykernel.gen.model import constants, model_code, parameters, specialised_kernels, tables
 from pykernel.gen.packages import package_files
+from pykernel.gen.primitives import primitive, primitive_file, runtime_text
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.print_stored import StoredPrinter
 from pykernel.gen.read import member_comments
@@ -152,9 +153,9 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "parameters": code.parameters,
         "constants": code.constants,
         "tables": code.tables,
-        "primitives": ([primitive("unroll.h", printer)] if printer.unrolls else [])
-        + [primitive(primitive_file(name, precision), printer) for name in sorted(printer.primitives)]
-        + [primitive("crc32.h", printer), *([] if program.whole else [_arithmetic(printer)])],
+        "primitives": [primitive(f"{name}.h", spec.name) for name in _asked(printer)]
+        + [primitive(primitive_file(name, precision), spec.name) for name in sorted(printer.primitives)]
+        + [primitive("crc32.h", spec.name), *([] if program.whole else [_arithmetic(printer)])],
         "functions": ["\n".join(lines) for lines in code.printed.values()],
         "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
         "selftest_hash": selftest_hash(spec, drop),
@@ -175,7 +176,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         f"src/{spec.name}.c": _render("model.c", context),
         **({f"src/{spec.name}_snapshot.c": _render("snapshot.c", context)} if "snapshot" in context else {}),
         **({f"src/{spec.name}_model.c": _render("model_values.c", context)} if learned else {}),
-        "LICENSE": _package_text("pykernel.runtime_c", "LICENSE"),
+        "LICENSE": runtime_text("LICENSE"),
         f"{spec.name}.toml": spec.to_toml(),
     }
     files["README.md"] = _render("README.md", context)
@@ -414,9 +415,9 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         "parameters": parameters(printer, functions, program, config),
         "constants": constants(printer, functions),
         "tables": [t | {"declaration": renamed(t["declaration"])} for t in read],
-        "primitives": ([primitive("unroll.h", printer)] if printer.unrolls else [])
-        + [renamed(primitive(primitive_file(name, spec.real), printer)) for name in sorted(printer.primitives)]
-        + [renamed(primitive("crc32.h", printer))],
+        "primitives": [primitive(f"{name}.h", spec.name) for name in _asked(printer)]
+        + [renamed(primitive(primitive_file(name, spec.real), spec.name)) for name in sorted(printer.primitives)]
+        + [renamed(primitive("crc32.h", spec.name))],
         "functions": [renamed("\n".join(lines)) for lines in printed.values()],
         "reads": [what for what in ("row", "real", "count") if f"_stored_{what}(" in text],
         "valid": renamed(printer.name(root.name)),
@@ -451,22 +452,9 @@ def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer)
 # --------------------------------------------------------------------------------------------------- templates
 
 
-def _package_text(package: str, name: str) -> str:
-    return importlib.resources.files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-def primitive(name: str, printer: Printer, values: Mapping[str, str] | None = None) -> str:
-    """One of runtime_c's files under the model's prefix."""
-    text = _package_text("pykernel.runtime_c", name)
-    for key, value in (values or {}).items():
-        text = text.replace(key, value)
-    return text.replace("pk_", f"{printer.prefix}_").replace("PK_", f"{printer.macro}_").rstrip()
-
-
-def primitive_file(name: str, precision: Precision) -> str:
-    """Where the C of an intrinsic is: those of whole numbers have one for all precisions."""
-    whole = importlib.resources.files("pykernel.runtime_c").joinpath(f"{name}.h").is_file()
-    return f"{name}.h" if whole else f"{name}_{precision}.h"
+def _asked(printer: Printer) -> list[str]:
+    """What the code asks of the compiler: files of runtime_c."""
+    return ["dsp"] * printer.dsp + ["unroll"] * printer.unrolls
 
 
 def _arithmetic(printer: Printer) -> str:
@@ -474,7 +462,7 @@ def _arithmetic(printer: Printer) -> str:
     limits = "FLT" if kind == "float" else "DBL"
     values = {"PK_REAL": kind, "PK_MAX": f"{limits}_MAX", "PK_EPSILON": f"{limits}_EPSILON"}
     return primitive(
-        "arithmetic.h", printer, values | {"PK_ZERO": number(0, precision), "PK_ONE": number(1, precision)}
+        "arithmetic.h", printer.prefix, values | {"PK_ZERO": number(0, precision), "PK_ONE": number(1, precision)}
     )
 
 
@@ -486,7 +474,7 @@ def _guard(printer: Printer) -> str:
     exact = ("0", "16") if narrow else ("0", "1", "16")
     excess = " && ".join(f"(FLT_EVAL_METHOD != {method})" for method in exact)
     digits = {"PK_MANT_DIG": "FLT_MANT_DIG" if narrow else "DBL_MANT_DIG", "PK_DIGITS": str(printer.precision.bits + 1)}
-    return primitive("guard.h", printer, {"PK_EXCESS_PRECISION": excess, **digits})
+    return primitive("guard.h", printer.prefix, {"PK_EXCESS_PRECISION": excess, **digits})
 
 
 @functools.cache

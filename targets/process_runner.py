@@ -186,7 +186,7 @@ class _Orders:
         program, sizes = project.spec.program, {Real: [1], Index: [1]}
         names = [entry.name for entry in program.entries_for(project.spec.config)]
         for kind in (*program.questions.values(), *program.readings.values()):
-            sizes[kind.scalar].append(math.prod(kind.shape(project.spec.capacities)))
+            sizes[kind.scalar.value].append(math.prod(kind.shape(project.spec.capacities)))
         questions, readings, visits = (
             [n for n in names if n in some] for some in (program.questions, program.readings, program.visits)
         )
@@ -206,7 +206,7 @@ def _job(project: Project, orders: _Orders) -> str:
     name, program = project.spec.name, project.spec.program
     header = project.files[f"src/{name}.h"]
     returns = {match[2]: match[1] for match in re.finditer(_alone(name), header, re.MULTILINE)}
-    real = "float" if project.spec.real.dtype.itemsize == 4 else "double"
+    real = {"i2": "int16_t", "f4": "float", "f8": "double"}[project.spec.real.dtype.str[1:]]
     labels = program.label_array(project.spec.capacities)
     labelled = program.label_kind != "none"
     label = ", label" if labels.shape else ", label[0]"
@@ -243,7 +243,7 @@ def _job(project: Project, orders: _Orders) -> str:
         "labelled": visits if program.learns else f"({visits}) && (order[0] != {RUN}u)",
         "values": str(orders.values),
         "positions": str(orders.positions),
-        "label": f"static {'int32_t' if labels.is_class else real} label[{math.prod(labels.shape)}];"
+        "label": f"static {'int32_t' if labels.is_class or program.whole else real} label[{math.prod(labels.shape)}];"
         if labelled
         else "",
         "read_label": "device_read(label, (uint32_t)sizeof label);" if labelled else "/* there are no labels */",

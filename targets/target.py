@@ -78,7 +78,7 @@ class Target(Section):
     name: Word
     summary: Word
     fpu: Literal["none", "single", "double"]
-    precisions: tuple[Literal["float32", "float64"], ...] = ("float32", "float64")
+    precisions: tuple[Literal["float32", "float64", "int16"], ...] = ("float32", "float64", "int16")
     part: Part
     zig: Zig | None = None
     gcc: Gcc | None = None

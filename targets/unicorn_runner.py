@@ -163,7 +163,7 @@ class UnicornModel:
         self.hardest: dict[str, Call] = {}
         self.other_calls: dict[str, int] = {}
         self.x = MAILBOX
-        self.label = self.x + self.spec.dim * self.dtype.itemsize
+        self.label = self.x + -(-self.spec.dim * self.dtype.itemsize // 8) * 8
         self.answer = self.label + self.spec.outputs * 8
         self.call("init")
 
@@ -266,7 +266,7 @@ class UnicornModel:
         if y.ndim:
             self.machine.uc.mem_write(self.label, y.tobytes())
             return _signed(self._call(name, self.x, self.label))
-        if self.program.label_kind == "class":
+        if self.program.label_kind == "class" or self.program.whole:
             return _signed(self._call(name, self.x, int(y) & 0xFFFF_FFFF))
         return _signed(self._call(name, self.x, real=y))
 

@@ -12,3 +12,4 @@ FUNCTIONS = extent("FUNCTIONS", "number of kernel sums; predictions are computed
 WEIGHTS = extent("WEIGHTS", "number of weights of one expansion vector, W")
 ROWS = extent("ROWS", "number of expansion vectors, rounded up to an even number")
 ROW = extent("ROW", "length of a row: one vector, then its weights")
+SCALES = extent("SCALES", "number of different conversions of inputs: DIM, or 1 for all inputs")

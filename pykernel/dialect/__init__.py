@@ -40,6 +40,7 @@ from pykernel.dialect.kernels import (
     real,
     substitute,
     unroll,
+    with_dsp,
 )
 from pykernel.dialect.memory import Config, Layout, Memory, Slot, Struct, Views, is_choice, layout
 from pykernel.dialect.types import (
@@ -130,6 +131,7 @@ __all__ = [
     "substitute",
     "truncate",
     "unroll",
+    "with_dsp",
     "within",
     "word",
 ]

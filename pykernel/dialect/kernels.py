@@ -21,6 +21,7 @@ class Kernel:
 
     function: types.FunctionType
     placeholder: bool = False
+    dsp: str = ""  # the file of runtime_c that computes the same where the CPU has instructions for it
     intrinsic: Callable[[Precision, bool], Callable] | None = None
     names: Mapping[str, Kernel] = field(default_factory=dict)  # what globals stand for, in place of the file's own
     params: dict[str, Any] = field(init=False)
@@ -79,6 +80,14 @@ class Kernel:
 def kernel(function: Callable) -> Kernel:
     """Mark a function of the dialect; every parameter and result needs an annotation."""
     return Kernel(function)  # type: ignore[arg-type]
+
+
+def with_dsp(file: str) -> Callable[[Callable], Kernel]:
+    """Mark a function of the dialect for which C has a second text, for CPUs with Arm's DSP instructions.
+
+    file: of runtime_c, with a function of the same name and parameters, which must compute the same bits.
+    """
+    return lambda function: Kernel(function, dsp=file)  # type: ignore[arg-type]
 
 
 def placeholder(function: Callable) -> Kernel:

@@ -41,9 +41,7 @@ class HostModel:
     given and gives what the C is given and gives.
     """
 
-    def __init__(
-        self, spec: Spec, drop: tuple[str, ...] = (), engine: Engine | None = None, raw: bool = False
-    ) -> None:
+    def __init__(self, spec: Spec, drop: tuple[str, ...] = (), engine: Engine | None = None, raw: bool = False) -> None:
         require_ieee()
         self.spec, self.engine, self.raw = spec, engine, raw
         self.config = spec.config

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
 from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
-from pykernel.algorithms.fixed.values import FixedKernelConfig, dot, power, square_norm
+from pykernel.algorithms.fixed.values import FixedKernelConfig, dot, power, square_norm, squared_distance
 from pykernel.algorithms.frozen import REHEARSED, Decision, FrozenStatus
 from pykernel.dialect import (
     CLASSES,
@@ -59,6 +59,7 @@ class FixedFrozenConfig(Config):
 
     function: FixedFunction
     decision: Decision
+    products: bool  # whether distances are computed from products
     single: bool  # whether there is one function
     breaks_ties: bool  # pairs: whether of classes with equal votes the clearer wins, not the first
     calibrated: bool  # whether functions give probabilities
@@ -100,13 +101,21 @@ def share(w: FixedWork, c: FixedFrozenConfig, i: Index, k: Index, n: Index) -> N
 
 
 @kernel
+def distance(w: FixedWork, c: FixedFrozenConfig, i: Index, square: Word) -> Word:
+    """|x - v_i|^2, where square is |x|^2.  O(D)."""
+    if c.products:
+        # both sides of |x - v|^2 = |x|^2 + |v|^2 - 2 v'x are equal modulo 2^32, and the left one is below 2^32
+        return square + c.norms[i] - word(dot(w.x, c.vectors[i])) * 2
+    return squared_distance(w.x, c.vectors[i])
+
+
+@kernel
 def sum_single(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
     """The one function of a Gaussian kernel.  O(N D)."""
-    square = square_norm(w.x)
+    square = square_norm(w.x) if c.products else word(0)
     total = c.bias[0]
     for i in range(len(c.vectors)):
-        # |x - v|^2 = |x|^2 + |v|^2 - 2 v'x, exactly: both sides are equal modulo 2^32, and the left one is below that
-        d = square + c.norms[i] - word(dot(w.x, c.vectors[i])) * 2
+        d = distance(w, c, i, square)
         n = index(d >> q.octave)
         if n <= c.last_octave:
             total += floor_shift(c.weights[i, 0] * power(d, q.octave), n + c.weight_shift)
@@ -122,11 +131,11 @@ def evaluate(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
     elif c.single:
         sum_single(w, c, q)
     else:
-        square = square_norm(w.x)
+        square = square_norm(w.x) if c.products else word(0)
         for o in range(len(w.f)):
             w.f[o] = word(c.bias[o])
         for i in range(len(c.vectors)):
-            d = square + c.norms[i] - word(dot(w.x, c.vectors[i])) * 2
+            d = distance(w, c, i, square)
             n = index(d >> q.octave)
             if n <= c.last_octave:
                 share(w, c, i, power(d, q.octave), n + c.weight_shift)
@@ -272,16 +281,14 @@ def probability(
 
 
 @kernel
-def rehearse(
-    w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKernelConfig, x: Int16[DIM]
-) -> None:
+def rehearse(w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKernelConfig, x: Int16[DIM]) -> None:
     """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
     seed = 1
     w.trace[0] = word(0)
     for t in range(REHEARSED):
         for j in range(len(x)):
             seed = index((word(seed) * 75 + 74 + w.trace[0]) & 65535)
-            x[j] = floor_shift((seed - 32768) * p.most[j], 16) + p.center[j]
+            x[j] = floor_shift((seed - 32768) * p.most[j if p.each else 0], 16) + p.center[j if p.each else 0]
         accepted = converted(p, x, w.x)
         if accepted:
             # half of them near one of the vectors, where kernel values are large

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pykernel.algorithms.extents import SCALES
 from pykernel.dialect import DIM, Bool, Config, Index, Int, Int16, Uint8, floor_shift, kernel
 
 
 class FixedInputConfig(Config):
     """How inputs are converted, derived from a spec by ``pykernel.spec.families.fixed``."""
 
-    center: Int16[DIM]  # counts that are subtracted from the inputs
-    most: Int16[DIM]  # largest |x - center| that is accepted, in counts
-    factor: Int16[DIM]  # one count in the kernel's unit, times 2^shift
-    rounding: Int[DIM]  # 2^shift / 2, and what center lost when it became a count
-    shift: Uint8[DIM]
+    each: bool  # whether each input has a conversion of its own
+    center: Int16[SCALES]  # counts that are subtracted from the inputs
+    most: Int16[SCALES]  # largest |x - center| that is accepted, in counts
+    factor: Int16[SCALES]  # one count in the kernel's unit, times 2^shift
+    rounding: Int[SCALES]  # 2^shift / 2, and what center lost when it became a count
+    shift: Uint8[SCALES]
     reach: Index  # largest magnitude of a converted input
 
 
@@ -23,8 +25,10 @@ def converted(q: FixedInputConfig, x: Int16[DIM], z: Int16[DIM]) -> Bool:
     Returns whether every input is within its limit; otherwise z is of no use.
     """
     for j in range(len(x)):
-        e = x[j] - q.center[j]
-        if e < -q.most[j] or e > q.most[j]:
+        e = x[j] - q.center[j if q.each else 0]
+        if e < -q.most[j if q.each else 0] or e > q.most[j if q.each else 0]:
             return False
-        z[j] = floor_shift(e * q.factor[j] + q.rounding[j], q.shift[j])
+        z[j] = floor_shift(
+            e * q.factor[j if q.each else 0] + q.rounding[j if q.each else 0], q.shift[j if q.each else 0]
+        )
     return True

@@ -19,6 +19,7 @@ from pykernel.dialect import (
     index,
     kernel,
     unroll,
+    with_dsp,
     word,
 )
 
@@ -35,7 +36,7 @@ class FixedKernelConfig(Config):
     octave: Index  # a squared distance of 2^octave halves the kernel value; 16 or more
 
 
-@kernel
+@with_dsp("dsp_dot.h")
 def dot(a: Int16[DIM], b: Int16[DIM]) -> Index:
     """a'b.  O(D)."""
     total = 0
@@ -50,6 +51,15 @@ def square_norm(a: Int16[DIM]) -> Word:
     total = word(0)
     for j in unroll(len(a)):
         total += exact_square(a[j])
+    return total
+
+
+@kernel
+def squared_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
+    """|a - b|^2, modulo 2^32.  O(D)."""
+    total = word(0)
+    for j in unroll(len(a)):
+        total += exact_square(a[j] - b[j])
     return total
 
 

@@ -61,6 +61,20 @@ class Conversion:
     shift: np.ndarray
 
     @property
+    def alike(self) -> bool:
+        """Whether all inputs are converted in the same way."""
+        return all((values == values[0]).all() for values in self.tables.values())
+
+    @property
+    def tables(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in ("center", "most", "factor", "rounding", "shift")}
+
+    def parameters(self) -> dict[str, Any]:
+        """Values of FixedInputConfig's fields."""
+        tables = {name: values[:1] if self.alike else values for name, values in self.tables.items()}
+        return {**tables, "each": not self.alike, "reach": int(self.reach.max())}
+
+    @property
     def reach(self) -> np.ndarray:
         """Largest magnitude of each converted input."""
         ends = [(e * self.factor + self.rounding) >> self.shift for e in (-self.most, self.most)]
@@ -153,8 +167,6 @@ class FixedFrozenModels(FrozenModels):
     spec = FixedFrozenSpec  # type: ignore[assignment]
 
     def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
-        if (section, key) == ("expansion", "distance"):
-            return "is of reals: whole numbers lose nothing either way; leave it out"
         if (section, key) == ("label", "max_abs"):
             return "changes nothing: the model learns no label; leave it out"
         return super().why_ignored(spec, section, key)  # type: ignore[arg-type]
@@ -172,7 +184,9 @@ class FixedFrozenModels(FrozenModels):
                 "precision float32",
             )
         if spec.kernel.normalise:
-            refuse("[kernel] normalise", "is of reals: int16 does not divide; leave it out, or choose precision float32")
+            refuse(
+                "[kernel] normalise", "is of reals: int16 does not divide; leave it out, or choose precision float32"
+            )
         if spec.input.max_abs is None:
             refuse(
                 "[input] max_abs",
@@ -210,7 +224,8 @@ class FixedFrozenModels(FrozenModels):
                 )
             if most[j] / resolution[j] < 1:
                 refuse(
-                    "[input] resolution", f"is {resolution[j]:g} for {name}, more than its max_abs of {most[j]:g}; it must be lower"
+                    "[input] resolution",
+                    f"is {resolution[j]:g} for {name}, more than its max_abs of {most[j]:g}; it must be lower",
                 )
 
     def _complain_of_scales(self, spec: Any, refuse: Refuse) -> None:
@@ -258,7 +273,9 @@ class FixedFrozenModels(FrozenModels):
         most = float((sums + np.abs(bias)).max())
         label_shift = exponent + 16
         if most > 0:
-            label_shift = min(label_shift, math.floor(math.log2((LARGEST - 2 * len(weights)) / (most * (1 + 2.0**-12)))))
+            label_shift = min(
+                label_shift, math.floor(math.log2((LARGEST - 2 * len(weights)) / (most * (1 + 2.0**-12))))
+            )
         shift = exponent + 16 - label_shift
         if shift > FALL_ROOM:
             exponent, shift = exponent - (shift - FALL_ROOM), FALL_ROOM
@@ -293,7 +310,10 @@ class FixedFrozenModels(FrozenModels):
         bias = np.array(expansion.bias, float)
         _, scale = spec.scaling
         far = float((limits(spec) * np.abs(1.0 if scale is None else np.array(scale))).max())
-        unit, fine = math.floor(math.log2(COUNTS / far)), math.floor(math.log2(COUNTS / max(np.abs(factors).max(), 2.0**-100)))
+        unit, fine = (
+            math.floor(math.log2(COUNTS / far)),
+            math.floor(math.log2(COUNTS / max(np.abs(factors).max(), 2.0**-100))),
+        )
         while True:
             made = conversion(spec, 2.0**unit)
             whole = np.rint(factors * 2.0**fine).astype(np.int64)
@@ -310,7 +330,11 @@ class FixedFrozenModels(FrozenModels):
 
     def capacities(self, spec: Any) -> dict[str, int]:
         found = super().capacities(spec)
-        return {name: found[name] for name in ("DIM", "N_MAX", "OUTPUTS", "CLASSES", "FUNCTIONS", "WEIGHTS")}
+        scales = spec.scales
+        alike = scales is not None and scales.conversion.alike
+        return {name: found[name] for name in ("DIM", "N_MAX", "OUTPUTS", "CLASSES", "FUNCTIONS", "WEIGHTS")} | {
+            "SCALES": 1 if alike else spec.dim
+        }
 
     def unit(self, spec: Any, question: str) -> float:
         """What 1 is worth in an answer."""
@@ -337,12 +361,8 @@ class FixedFrozenModels(FrozenModels):
             "breaks_ties": expansion.break_ties,
             "calibrated": expansion.calibration is not None,
             "clamps": spec.label.low is not None or spec.label.high is not None,
-            "center": made.center,
-            "most": made.most,
-            "factor": made.factor,
-            "rounding": made.rounding,
-            "shift": made.shift,
-            "reach": int(made.reach.max()),
+            **made.parameters(),
+            "products": expansion.distance == "products",
             "octave": scales.octave,
             "vectors": np.zeros((count, dim)) if linear else scales.vectors,
             "norms": np.zeros(count) if linear else (scales.vectors**2).sum(1),

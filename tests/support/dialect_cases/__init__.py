@@ -39,8 +39,8 @@ from pykernel.engine.executor import Executor
 from pykernel.engine.plain import Plain
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.functions import checked_functions
+from pykernel.gen.primitives import primitive, primitive_file
 from pykernel.gen.print_c import Printer, number
-from pykernel.gen.project import primitive, primitive_file
 from pykernel.gen.specialise import Specialised, specialise
 
 CAPACITIES = {"N_MAX": 4, "DIM": 3}
@@ -152,7 +152,7 @@ def c_source(
     lines.append(
         primitive(
             "guard.h",
-            printer,
+            "m",
             {
                 "PK_REAL_BYTES": str(precision.dtype.itemsize),
                 "PK_REAL_MANT_DIG": "FLT_MANT_DIG" if precision.bits == 23 else "DBL_MANT_DIG",
@@ -169,7 +169,7 @@ def c_source(
     for name in printer.parameters(code.functions):
         value = getattr(config, name)
         lines.append(f"#define M_{name.upper()} ({value if type(value) is int else number(value, precision)})")
-    lines += [primitive(primitive_file(name, precision), printer) for name in sorted(printer.primitives)]
+    lines += [primitive(primitive_file(name, precision), "m") for name in sorted(printer.primitives)]
     declarations = [printer.signature(code.functions[k.name]) + ";" for k in kernels]
     lines += declarations
     lines += ["\n".join(body) for body in printed.values()]
