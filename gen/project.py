@@ -17,7 +17,8 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import OUTPUTS, Array, Extent, Int, Kernel, Layout, Memory, Real, extents
+from pykernel.algorithms.fixed.frozen import CERTAIN
+from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Int, Kernel, Layout, Memory, Real, extents
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Member, Row, walk
@@ -123,7 +124,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "classes": len(spec.label.classes or ()),
         "label_kind": program.label_kind,
         "label_type": _label_type(program, printer),
-        "whole": program.whole,
+        "whole": _whole(spec) if program.whole else {},
         "learns": program.learns,
         "main": _question(program.asks, spec, printer),
         "training": next((name for name in program.trainings if name in names), ""),
@@ -174,6 +175,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
     files = {
         f"src/{spec.name}.h": _render("model.h", context),
         f"src/{spec.name}.c": _render("model.c", context),
+        **({f"src/{spec.name}_counts.h": _render("counts.h", context)} if program.whole else {}),
         **({f"src/{spec.name}_snapshot.c": _render("snapshot.c", context)} if "snapshot" in context else {}),
         **({f"src/{spec.name}_model.c": _render("model_values.c", context)} if learned else {}),
         "LICENSE": runtime_text("LICENSE"),
@@ -188,6 +190,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "work_bytes": layout.nbytes - state_bytes,
         "config_hash": f"{context['config_hash']:08x}",
         "precision": str(precision),
+        **{f"error_{key}": context["whole"][key] for key in ("bound", "measured") if key in context["whole"]},
         "learned": bool(learned),
         **{key.lower(): value for key, value in spec.capacities.items()},
         **({"classes": len(spec.label.classes)} if spec.label.classes else {}),
@@ -274,6 +277,10 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
     """The same, with the numbers' types and limits; names stay within their quotes, whatever they are made of."""
     quoted = {what: ", ".join(f"`{name.replace('`', chr(39))}`" for name in n) for what, n in _names(spec).items()}
     unnamed = f"`x[0]` to `x[{spec.dim - 1}]`" if spec.dim > 1 else "`x[0]`"
+    if spec.program.whole:
+        what = quoted.pop("Inputs", unnamed)
+        lines = [f"Inputs: {what}; each an `int16_t`, in counts:", *(f"  {line}" for line in spec.counts_told())]
+        return lines + [f"{what}: {names}." for what, names in quoted.items()]
     lines = [
         f"Inputs: {quoted.pop('Inputs', unnamed)}; each a `{real}` from {-spec.input_max_abs:g} to {spec.input_max_abs:g}."
     ]
@@ -345,6 +352,24 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         if program.raises_alarms(spec.config)
         else "",
     }
+
+
+def _whole(spec: Any) -> dict[str, Any]:
+    """What users need to know of whole numbers: scales, and what they lose."""
+    rates = [number(rate, FLOAT32) for rate in spec.counts_per_unit]
+    shift = spec.label_shift
+    made = {
+        "per_unit": rates[:1] if len(set(rates)) == 1 else rates,
+        "inputs": spec.counts_told(),
+        "label_scale": str(2**shift) if 0 <= shift < 31 else f"{2.0**shift!r}",
+        "probability_scale": CERTAIN if "probability" in {e.name for e in spec.program.entries_for(spec.config)} else 0,
+    }
+    if not spec.program.learns:
+        model = HostModel(spec, engine="llvm")
+        made["bound"] = float(spec.family.error_bound(spec).max())
+        found = spec.family.measured_error(spec, lambda x: model.predict(x).reshape(len(x), -1))
+        made["measured"] = float(found.max())
+    return made
 
 
 def _label_type(program: Program, printer: Printer) -> str:

@@ -10,6 +10,16 @@
  * The caller owns the memory: one {{ name }}_t for each model.  This code allocates no memory and has no global variables.
  * A program can therefore use several models, and several threads.  Only one thread at a time may use one {{ name }}_t.
  * Every function runs in bounded time.
+{%- if whole %}
+ *
+ * All numbers are whole.  Inputs are counts:
+{%- for line in whole.inputs %}
+ *   {{ line }}
+{%- endfor %}
+{%- if "bound" in whole %}
+ * No prediction is farther than {{ "%.2g" | format(whole.bound) }} from that of real numbers; of 2,000 made-up inputs, none was farther than {{ "%.2g" | format(whole.measured) }}.
+{%- endif %}
+{%- endif %}
  */
 #ifndef {{ guard }}
 #define {{ guard }}
@@ -36,6 +46,14 @@ extern "C" {
 #define {{ macro }}_CONST_BYTES {{ const_bytes }}u /* flash for tables and learned values; the code is not counted */
 {% if persists -%}
 #define {{ macro }}_SNAPSHOT_BYTES {{ snapshot_bytes }}u /* size of a snapshot, which is a saved model */
+{% endif -%}
+{% if whole -%}
+{% if label_kind != "none" -%}
+#define {{ macro }}_LABEL_SCALE {{ whole.label_scale }} /* {{ "a function" if classes else "a label or a prediction" }} of 1 is this number */
+{% endif -%}
+{% if whole.probability_scale -%}
+#define {{ macro }}_PROBABILITY_SCALE {{ whole.probability_scale }} /* a probability of 1 is this number */
+{% endif -%}
 {% endif -%}
 #define {{ macro }}_CONFIG_HASH 0x{{ "%08X" % config_hash }}u /* another spec or another algorithm gives another number */
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"

@@ -49,10 +49,12 @@ def from_sklearn(
     estimator : fitted estimator or Pipeline
     name : str
         Prefix of every symbol and file in C.
-    precision : {"float32", "float64"}
-    max_abs : float, optional
+    precision : {"float32", "float64", "int16"}
+        int16: whole numbers only, for CPUs without an FPU. Gaussian and linear kernels.
+    max_abs : float, or for int16 a sequence of floats, optional
         Largest magnitude of an input; the device refuses samples beyond. By default a million times the largest number
-        in the model's vectors, or less where that could overflow.
+        in the model's vectors, or less where that could overflow. int16: largest |x - center| of all inputs, or of
+        each; by default the range of the vectors, and half as much on either side.
     input_names : sequence of str, optional
         Names of the inputs. By default, those that the estimator saw in a data frame.
     classes : sequence of str, optional
@@ -95,6 +97,8 @@ def from_sklearn(
     """
     machine = read_estimator(estimator)
     if variance:
+        if precision == "int16":
+            raise UserError(f"{machine.source}: int16 computes no variance; leave variance out, or choose float32")
         if distance == "products":
             raise UserError(f"{machine.source}: distance='products' does not go with variance, which takes differences")
         made = content(machine, name, precision, max_abs, input_names, classes, "differences")
@@ -236,10 +240,11 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     """
     from pykernel.host.model import HostModel
 
-    x = np.array(x, spec.real.dtype, ndmin=2)
+    x = np.array(x, np.float64 if spec.real.is_integer else spec.real.dtype, ndmin=2)
     if machine.taken is not None and x.shape[1] == machine.taking:
         x = x[:, list(machine.taken)]
-    taken = (np.abs(x) <= spec.input.max_abs).all(axis=1)
+    x = spec.as_seen(x)
+    taken = spec.accepts(x)
     taken, x, exact, model = x[taken], x, x[taken].astype(np.float64), HostModel(spec)
     given = exact
     if machine.taken is not None:  # what the source does not use may be anything
@@ -253,7 +258,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     allowed = device_bound(spec, exact) + source_bound(machine, exact)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
-    differences, differ = np.abs(found - functions) if machine.decision != "ovo_vote" else None, 0
+    votes_told = machine.decision == "ovo_vote" and not spec.real.is_integer
+    differences, differ = np.abs(found - functions) if not votes_told else None, 0
     if differences is None:
         # confidences are less than a third of what their sums differ by
         differences = np.abs(found - votes(functions, len(machine.classes or ())))[sure]

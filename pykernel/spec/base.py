@@ -284,6 +284,10 @@ class Spec(Section):
         with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, too
             return np.array(x, self.real.dtype, order="C", ndmin=2)
 
+    def as_seen(self, x: np.ndarray) -> np.ndarray:
+        """Inputs as the device sees them, in their own units."""
+        return x
+
     def raw_labels(self, y: Any) -> np.ndarray:
         """Labels that are numbers, in the type that the C takes."""
         with np.errstate(over="ignore"):

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from pykernel.algorithms.kernel_choice import KernelConfig
-from pykernel.dialect import Kernel
+from pykernel.dialect import PRECISIONS, Kernel
 from pykernel.errors import UntrustedCode, UserError, did_you_mean
 from pykernel.files import read_plain
 from pykernel.spec import kernel_settings
@@ -172,7 +172,11 @@ def _family(content: Any) -> tuple[str, Family]:
         one = f"{', '.join(others)} or {last}" if others else last
         remedy = word_meant(rule if isinstance(rule, str) else "", known, f"it must be {one}")
         raise _Refused(f"[learning] rule is {shown_value(rule)}; {remedy}")
-    if content.get("precision") != "int16":
+    precision = content.get("precision", "float32") if isinstance(content, Mapping) else "float32"
+    if isinstance(precision, str) and precision not in PRECISIONS:
+        remedy = word_meant(precision, PRECISIONS, f"it must be one of {', '.join(PRECISIONS)}")
+        raise _Refused(f"precision is {shown_value(precision)}; {remedy}")
+    if precision != "int16":
         return rule, known[rule]
     whole = whole_rules()
     if rule not in whole:

@@ -33,6 +33,9 @@ VALUES = 2**20
 def device_bound(spec: Spec, x: np.ndarray) -> np.ndarray:
     """How far the device's functions may be from exact ones at rows of x, (rows, F), which its precision holds."""
     assert spec.expansion is not None
+    if spec.real.is_integer:
+        bound = spec.family.error_bound(spec)  # type: ignore[attr-defined]
+        return np.broadcast_to(bound, (len(x), len(bound)))
     return error_bound(machine_of(spec), x, spec.precision, spec.expansion.distance)
 
 

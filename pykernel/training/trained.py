@@ -15,6 +15,10 @@ from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, visible_name
 
+MARGIN = 0.5
+"""Part of a range that whole numbers allow beyond it, on either side."""
+Limits = float | Sequence[float] | None
+"""Limits of the inputs: one for all, or for each."""
 Distance = Literal["auto", "differences", "products"]
 
 REACH = 1e6
@@ -215,13 +219,14 @@ def to_spec(
     machine: Machine,
     name: str,
     precision: str = "float32",
-    max_abs: float | None = None,
+    max_abs: Limits = None,
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
+    seen: np.ndarray | None = None,
 ) -> Spec:
     """The frozen model that computes what the machine does.  Raises UserError, one sentence."""
-    made = content(machine, name, precision, max_abs, input_names, classes, distance)
+    made = content(machine, name, precision, max_abs, input_names, classes, distance, seen)
     return make_spec(made, machine.source, machine.custom)
 
 
@@ -229,12 +234,16 @@ def content(
     machine: Machine,
     name: str,
     precision: str = "float32",
-    max_abs: float | None = None,
+    max_abs: Limits = None,
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
+    seen: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """What ``to_spec`` makes a spec of: nested dictionaries, as in the TOML file."""
+    """What ``to_spec`` makes a spec of: nested dictionaries, as in the TOML file.
+
+    seen: rows of inputs, (rows, DIM), which tell the range of each for precision int16; without it the vectors do.
+    """
     where = machine.source
     if precision not in PRECISIONS:
         raise UserError(f"{where}: precision is {shown_value(precision)}; it must be one of {', '.join(PRECISIONS)}")
@@ -243,14 +252,19 @@ def content(
     if distance == "products" and machine.function != "gaussian":
         raise UserError(f"{where}: distance='products' is for Gaussian kernels; this one is {machine.function}")
     largest = float(np.abs(machine.inputs()).max(initial=0.0)) if machine.largest is None else machine.largest
-    machine = rounded(compact(machine), precision)
+    whole = PRECISIONS[precision].is_integer
+    if whole:
+        seen = _seen(machine) if seen is None else seen
+        machine, ranges = within_ranges(machine, seen, max_abs)
+        distance = "differences" if distance == "auto" else distance
+    machine = compact(machine) if whole else rounded(compact(machine), precision)
     if machine.function == "gaussian" and distance == "auto":
         distance, machine = nearer(machine, precision)
     columns = machine.columns if input_names is None else tuple(input_names)
     if columns is not None and len(columns) != machine.dim:
         raise UserError(f"{where}: takes {machine.dim} inputs, but {len(columns)} names are given for them")
     inputs: dict[str, Any] = {"dim": machine.dim} if columns is None else {"columns": list(columns)}
-    inputs["max_abs"] = input_max_abs(machine, precision, largest, max_abs)
+    inputs |= ranges if whole else {"max_abs": input_max_abs(machine, precision, largest, max_abs)}
     if machine.center is not None:
         inputs["center"] = machine.center.tolist()
     if machine.scale is not None:
@@ -270,6 +284,8 @@ def content(
         made["label"] = {"outputs": len(machine.bias)}
     made["kernel"] = machine.kernel.section()
     made["learning"] = {"rule": "frozen"}
+    # votes with parts between are no whole numbers; the classes are the same
+    decision = "ovo" if whole and machine.decision == "ovo_vote" else machine.decision
     expansion: dict[str, Any] = {
         "vectors": machine.vectors.tolist(),
         "weights": machine.weights.tolist(),
@@ -278,7 +294,7 @@ def content(
     if machine.phases is not None:
         expansion["phases"] = machine.phases.tolist()
     if machine.support_class is not None:
-        expansion |= {"decision": machine.decision, "support_class": machine.support_class.tolist()}
+        expansion |= {"decision": decision, "support_class": machine.support_class.tolist()}
         if machine.break_ties:
             expansion["break_ties"] = True
     if machine.calibration is not None:
@@ -286,6 +302,60 @@ def content(
     if distance == "products":
         expansion["distance"] = distance
     return made | {"expansion": expansion}
+
+
+def _seen(machine: Machine) -> np.ndarray | None:
+    """Inputs that the machine was trained with, if its vectors are some of them."""
+    return None if machine.linear else machine.inputs()
+
+
+def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) -> tuple[Machine, dict[str, Any]]:
+    """The same functions around the middle of the inputs' ranges, and the keys of [input] that say the ranges.
+
+    Beyond what was seen, half as much is allowed on either side.  Counts are the inputs themselves where all that was
+    seen are whole numbers, as of an ADC.
+    """
+    if max_abs is None and (seen is None or not len(seen)):
+        raise UserError(
+            f"{machine.source}: whole numbers need the range of each input, which a {machine.function} model does not "
+            "tell; give max_abs, the largest |x - center| of each, or rows of data"
+        )
+    center = np.zeros(machine.dim) if machine.center is None else machine.center
+    ranges: dict[str, Any] = {}
+    if max_abs is None:
+        assert seen is not None
+        low, high = seen.min(axis=0), seen.max(axis=0)
+        center = (low + high) / 2
+        margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) / 2 * (1 + MARGIN)
+        # one that hardly changed may change more: at least half as much as the others, where the kernel sees them
+        scale = np.ones(machine.dim) if machine.scale is None else np.abs(machine.scale)
+        margin = np.maximum(margin, 0.5 * (margin * scale).max() / scale)
+        if (np.abs(seen - np.rint(seen)) < 1e-6).all() and (margin + np.abs(center)).max() < 2**15:
+            center, margin = np.rint(center), np.maximum(np.ceil(margin), 1.0)
+            ranges["resolution"] = 1.0
+        else:
+            # three digits: a range is no measurement
+            step = 10.0 ** (np.floor(np.log10(margin)) - 2)
+            center = np.rint(center / step) * step
+            margin = (np.ceil(margin / step) + 1) * step
+        max_abs = [float(f"{value:.6g}") for value in margin]
+        center = np.array([float(f"{value:.9g}") for value in center])
+    limits = np.broadcast_to(np.array(max_abs, float), machine.dim).tolist()
+    ranges["max_abs"] = limits[0] if len(set(limits)) == 1 else limits
+    return moved(machine, center), ranges
+
+
+def moved(machine: Machine, center: np.ndarray) -> Machine:
+    """The same functions of an input from which other numbers are subtracted, where the kernel allows that."""
+    own = np.zeros(machine.dim) if machine.center is None else machine.center
+    scale = np.ones(machine.dim) if machine.scale is None else machine.scale
+    if machine.linear:
+        machine = collapsed(machine)
+        bias = machine.bias + machine.columns_of_weights().T @ (machine.vectors * scale) @ (center - own)
+        return replace(machine, bias=bias, center=center)
+    if machine.function in kernel_settings.UNIT:
+        return replace(machine, vectors=machine.vectors - (center - own) * scale, center=center)
+    return machine
 
 
 def compact(machine: Machine) -> Machine:

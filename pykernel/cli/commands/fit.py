@@ -59,8 +59,14 @@ def need_possible(options: FitOptions) -> None:
         inputs.need_free(path, options.data, options.force)
     if options.plot and options.plot.absolute() == options.out.absolute():
         raise UserError(f"{options.plot}: is named for both the spec and the plot; give two names")
-    content = {"name": options.called, "precision": options.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
-    make_spec(content, "pykernel fit")
+    content: dict[str, Any] = {"name": options.called, "precision": options.precision, "input": {"dim": 1}}
+    kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
+    if options.precision == "int16":
+        # a frozen model with nothing in it: whether whole numbers have this kernel
+        kernel = {"function": options.kernel} | ({} if options.kernel == "linear" else {"gamma": 1.0})
+        content |= {"input": {"dim": 1, "max_abs": 1.0}, "learning": {"rule": "frozen"}}
+        content |= {"expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [0.0]}}
+    make_spec(content | {"kernel": kernel}, "pykernel fit")
     if options.plot:
         inputs.need_matplotlib()
 

@@ -30,7 +30,12 @@ class ImportOptions:
     precision: Precision = "float32"
     max_abs: Annotated[
         float | None,
-        option("--max-abs", value="X", text="Largest magnitude of an input.", without="by the vectors"),
+        option(
+            "--max-abs",
+            value="X",
+            text="Largest magnitude of an input; int16: from the center.",
+            without="by the vectors",
+        ),
     ] = None
     inputs: Annotated[
         str | None,
@@ -102,8 +107,10 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
     said = [" ".join(str(warning.message).split()) for warning in caught]
     name = prefix(options.out, options.name)
     names, classes = all_words(options.inputs), all_words(options.classes)
+    columns = machine.columns if names is None else tuple(names)
+    x = None if options.check is None else rows_of(columns, options.check)
     spec, told = spec_of_file(
-        options.model, machine, name, options.precision, options.max_abs, names, classes, options.distance
+        options.model, machine, name, options.precision, options.max_abs, names, classes, options.distance, x
     )
     report: dict[str, Any] = {
         "model": str(options.model),
@@ -117,8 +124,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
         "spec": str(options.out),
         "notes": list(dict.fromkeys([*told, *said])),
     }
-    if options.check is not None:
-        x = rows_of(spec, options.check)
+    if x is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the names of the columns are those of the spec
             report["check"] = compare(spec, machine, source, x)
@@ -149,13 +155,12 @@ def sizes(spec: Spec) -> dict[str, Any]:
     }
 
 
-def rows_of(spec: Spec, data: str) -> np.ndarray:
+def rows_of(columns: tuple[str, ...] | None, data: str) -> np.ndarray:
     """The inputs of the first rows of a table, (rows, DIM)."""
     import numpy as np
 
     from pykernel.host.simulate import read_cells, read_numbers
 
-    columns = spec.input.columns
     if columns is None:
         raise UserError(f"{data}: the model does not name its inputs; add --inputs with their columns")
     wanted = columns if len(columns) > 1 else columns * 2
@@ -174,7 +179,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
     table.columns[1].justify = "left"
     for part, what in (
         ("kernel", shown),
-        ("inputs", f"{report['inputs']:,}, within {report['max_abs']:g}"),
+        ("inputs", f"{report['inputs']:,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_integer}"),
         ("vectors", f"{report['vectors']:,}"),
         (
             "functions",

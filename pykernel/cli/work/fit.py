@@ -164,13 +164,18 @@ class Job:
 
     # ---- the estimator
 
+    @property
+    def trained_for(self) -> str:
+        """The precision that the estimator knows of: what is trained for whole numbers is rounded afterwards."""
+        return "float32" if self.options.precision == "int16" else self.options.precision
+
     def machine(self, vectors: int | None) -> Any:
         """The estimator, not fitted.  vectors: how many to choose; None: all rows."""
         options, table = self.options, self.table
         parameters: dict[str, Any] = {
             "workers": inputs.workers(options.workers, self._processes(vectors)),
             "progress": not options.as_json,
-            "precision": options.precision,
+            "precision": self.trained_for,
             "random_state": options.seed,
         }
         parameters |= _kernel_parameters(options) | {"cv": _cross_validation(options.cv)}
@@ -185,7 +190,7 @@ class Job:
             ("krr", False): kernel_machines.KernelRidgeRegressor,
         }
         machine = kinds[table.model, table.classes is not None](options.kernel, **parameters)
-        if options.ridge is None and options.precision == "float32" and table.model != "kfd":
+        if options.ridge is None and self.trained_for == "float32" and table.model != "kfd":
             machine.ridge = resolved_ridges(machine, table.model, self.x)
         return machine
 
@@ -195,7 +200,7 @@ class Job:
 
     def _basis_parameters(self) -> dict[str, Any]:
         """How vectors are chosen.  One that float32 can hardly tell from those before it has no part of its own."""
-        epsilon = LEAST_ALD_THRESHOLD.get(self.options.precision, 0.0)
+        epsilon = LEAST_ALD_THRESHOLD.get(self.trained_for, 0.0)
         method = self.options.basis or "auto"
         return {"method": method, "epsilon": epsilon} | inputs.method_options(self.options.with_, method)
 
@@ -501,12 +506,12 @@ def _frozen(
         source = read_estimator(trained)
     # a sentence begins with what it is about
     source = replace(source, source=table.name)
-    made = content(source, options.called, options.precision, None, table.inputs, table.classes, distance)
+    made = content(source, options.called, options.precision, None, table.inputs, table.classes, distance, table.x)
     spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
-    beyond = int((np.abs(table.x) > spec.input.max_abs).any(axis=1).sum())
+    beyond = len(table.x) - int(spec.accepts(table.x).sum())
     if beyond:
         raise UserError(
-            f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input.max_abs:.3g}, up to where this model cannot "
+            f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input_max_abs:.3g}, up to where this model cannot "
             f"overflow in {options.precision}; scale the columns alike, or take a lower --degree, or --precision float64"
         )
     return spec, compare(spec, source, trained, x[:: -(-len(x) // COMPARED_ROWS)])

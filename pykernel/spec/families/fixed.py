@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field, PrivateAttr, field_validator
 
 from pykernel.algorithms.fixed.frozen import CERTAIN, FIXED_FROZEN, FixedFunction
+from pykernel.algorithms.fixed.values import FALL, ONE, POWERS, STEPS
 from pykernel.dialect import Index
 from pykernel.dialect.program import NOTHING, LabelKind, Program
 from pykernel.spec import kernel_settings
@@ -23,6 +24,8 @@ COUNTS = 32767
 """Largest magnitude of a count; -32768 stands for what is no number."""
 LARGEST = 2**31 - 1
 FUNCTIONS = {"gaussian": FixedFunction.GAUSSIAN, "linear": FixedFunction.LINEAR}
+MOST_NORMS = 3000
+"""Most vectors of which Gram matrices are made for a bound."""
 OCTAVES = range(31, 15, -1)
 """Powers of two by which a squared distance may be divided: the larger, the finer."""
 FALL_ROOM = 15
@@ -59,6 +62,15 @@ class Conversion:
     factor: np.ndarray
     rounding: np.ndarray
     shift: np.ndarray
+
+    def error(self, spec: Spec, unit: float) -> np.ndarray:
+        """How far each converted input may be from the real one, in the kernel's unit, (DIM,)."""
+        resolution, (_, scale) = resolutions(spec), spec.scaling
+        each = unit * resolution * (np.ones(spec.dim) if scale is None else np.array(scale, float))
+        rounding = 2.0**-self.shift
+        offset = (self.center * resolution - centers(spec)) * each / resolution
+        lost = np.abs(self.rounding * rounding - 0.5 - offset)
+        return np.asarray(0.5 + rounding + lost + self.most * np.abs(self.factor * rounding - each))
 
     @property
     def alike(self) -> bool:
@@ -136,10 +148,42 @@ class FixedFrozenSpec(Spec):
         return np.asarray((np.abs(x - centers(self)) <= limits(self)).all(axis=1))
 
     def raw_inputs(self, x: Any) -> np.ndarray:
-        """Counts; what 16 bits do not hold, and NaN, is -32768, which every model refuses."""
+        """Counts; what 16 bits do not hold, and NaN, is -32768, which every model refuses.
+
+        In float32, as ``NAME_counts`` in C.
+        """
         with np.errstate(invalid="ignore", over="ignore"):
-            counts = np.rint(np.array(x, float, order="C", ndmin=2) / resolutions(self))
+            x = np.array(x, np.float32, order="C", ndmin=2)
+            counts = np.floor(x * self.counts_per_unit + np.float32(0.5))
             return np.where(np.abs(counts) <= COUNTS, counts, -32768).astype(np.int16)
+
+    @property
+    def label_shift(self) -> int:
+        """Answers are in units of 2 to minus this power."""
+        assert self.scales is not None
+        return self.scales.label_shift
+
+    def counts_told(self) -> list[str]:
+        """What a count of each input is, and which counts are accepted, a line for each; one if all are alike."""
+        assert self.scales is not None
+        made = self.scales.conversion
+        names = self.input.columns or [f"x[{j}]" for j in range(self.dim)]
+        rows = [
+            f"1 count is {resolution:.6g}; from {center - most} to {center + most}"
+            for resolution, center, most in zip(resolutions(self), made.center, made.most, strict=True)
+        ]
+        if len(set(rows)) == 1:
+            return [f"each input: {rows[0]}"]
+        return [f"{name}: {row}" for name, row in zip(names, rows, strict=True)]
+
+    @property
+    def counts_per_unit(self) -> np.ndarray:
+        """Counts of each input that are 1 in its unit, (DIM,)."""
+        return (1 / resolutions(self)).astype(np.float32)
+
+    def as_seen(self, x: np.ndarray) -> np.ndarray:
+        counts = self.raw_inputs(x)
+        return np.where(counts == -32768, np.nan, counts * resolutions(self))
 
     def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
         if self.program.questions[question].scalar is Index:
@@ -152,7 +196,7 @@ class Scales:
     """What is chosen for one model."""
 
     conversion: Conversion
-    octave: int
+    octave: int  # linear: a converted input of 1 is this power of 2
     vectors: np.ndarray  # (N, DIM) or, linear, (FUNCTIONS, DIM): the factors
     weights: np.ndarray  # (N, WEIGHTS)
     weight_shift: int
@@ -267,7 +311,7 @@ class FixedFrozenModels(FrozenModels):
     def _weighted(self, spec: Any, made: Conversion, octave: int, vectors: np.ndarray) -> Scales:
         expansion = spec.expansion
         weights, bias = np.array(expansion.weights, float), np.array(expansion.bias, float)
-        exponent = math.floor(math.log2(COUNTS / max(np.abs(weights).max(), 2.0**-100)))
+        exponent = math.floor(math.log2(COUNTS / max(np.abs(weights).max() * 2**16 / ONE, 2.0**-100)))
         sums = self._sums(spec, np.abs(weights))
         # the most that a function can be, in units of which 2^31 must hold all
         most = float((sums + np.abs(bias)).max())
@@ -279,7 +323,7 @@ class FixedFrozenModels(FrozenModels):
         shift = exponent + 16 - label_shift
         if shift > FALL_ROOM:
             exponent, shift = exponent - (shift - FALL_ROOM), FALL_ROOM
-        whole = np.rint(weights * 2.0**exponent).astype(np.int64)
+        whole = np.rint(weights * 2.0**exponent * (2**16 / ONE)).astype(np.int64)
         # each term is rounded down: by half a unit in the mean
         counted = np.rint(bias * 2.0**label_shift + self._sums(spec, np.ones_like(weights)) / 2)
         return Scales(made, octave, vectors, whole, shift, label_shift, counted.astype(np.int64))
@@ -321,12 +365,81 @@ class FixedFrozenModels(FrozenModels):
             counted = np.rint(bias * 2.0**label_shift)
             largest = made.reach.max() * np.abs(whole).sum(1) + np.abs(counted)
             if largest.max() <= LARGEST and made.reach.max() <= COUNTS:
-                return Scales(made, 31, whole, np.zeros((1, 1), np.int64), 0, label_shift, counted.astype(np.int64))
+                return Scales(made, unit, whole, np.zeros((1, 1), np.int64), 0, label_shift, counted.astype(np.int64))
             # what is finer gives way
             if unit - math.log2(COUNTS / far) > fine - math.log2(COUNTS / max(np.abs(factors).max(), 2.0**-100)):
                 unit -= 1
             else:
                 fine -= 1
+
+    # ---- what is lost
+
+    def functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
+        """The functions in float64 at rows of x, (samples, FUNCTIONS): what whole numbers come near to."""
+        expansion, (_, scale) = spec.expansion, spec.scaling
+        z = (x - centers(spec)) * (1.0 if scale is None else np.array(scale, float))
+        vectors = np.array(expansion.vectors, float)
+        values = z @ vectors.T
+        if spec.kernel.function == "gaussian":
+            squares = (z**2).sum(1)[:, None] + (vectors**2).sum(1) - 2 * values
+            values = 2.0 ** -(kernel_settings.rate(spec) * np.maximum(squares, 0))
+        return np.asarray(values @ self._spread(spec, np.array(expansion.weights, float)) + np.array(expansion.bias))
+
+    def error_bound(self, spec: Any) -> np.ndarray:
+        """How far each function may be from the real one, for every input within its limit, (FUNCTIONS,).
+
+        Inputs are counts: what a sensor rounds is not counted.  docs/whole-numbers.md derives it.
+        """
+        scales, expansion = spec.scales, spec.expansion
+        made, one = scales.conversion, 2.0**scales.label_shift
+        weights = self._spread(spec, np.array(expansion.weights, float))
+        if spec.kernel.function == "linear":
+            unit = 2.0**scales.octave
+            real = weights.T @ np.array(expansion.vectors, float) * one / unit
+            lost = np.abs(scales.vectors - real) @ made.reach + np.abs(real) @ made.error(spec, unit)
+            return np.asarray((lost + 0.5) / one)
+        rate = kernel_settings.rate(spec)
+        unit = math.sqrt(rate * 2.0**scales.octave)
+        vectors, near = np.array(expansion.vectors, float), made.error(spec, unit)
+        whole = self._spread(spec, scales.weights * (ONE / one) * 2.0**-scales.weight_shift)
+        # 1. kernel values, and terms that are rounded to one of the answer's units
+        small = POWER_ERROR + 2.0 ** (scales.weight_shift - 31)
+        counted = self._spread(spec, np.ones_like(scales.weights)).sum(0)
+        found = small * np.abs(whole).sum(0) + (counted / 2 + 1) / one
+        # 2. inputs, vectors and weights: vector by vector, each as wrong as it can be
+        apart = near + np.abs(scales.vectors - vectors * unit)
+        values = _moved_by(np.sqrt((apart**2).sum(1)) / 2.0 ** (scales.octave / 2))
+        each = values @ np.abs(whole) + np.abs(whole - weights).sum(0)
+        if len(vectors) > MOST_NORMS:
+            return np.asarray(found + each)
+        # ... or by norms: a function f of a reproducing kernel is at most its norm, and differs between two points by at
+        # most its norm times the distance of their kernels
+        both = np.concatenate([vectors, scales.vectors / unit])
+        squares = (both**2).sum(1)
+        gram = 2.0 ** -(rate * np.maximum(squares[:, None] + squares - 2 * both @ both.T, 0))
+        made_of = np.concatenate([-weights, whole])
+        slack = 1e-15 * len(both) * np.abs(made_of).sum(0) ** 2
+        change = np.sqrt(np.maximum(np.einsum("if,ij,jf->f", made_of, gram, made_of, optimize=True), 0) + slack)
+        own = gram[len(vectors) :, len(vectors) :]
+        norm = np.sqrt(np.maximum(np.einsum("if,ij,jf->f", whole, own, whole, optimize=True), 0) + slack)
+        moved = math.sqrt(2 - 2 * 2.0 ** -(float((near**2).sum()) / 2.0**scales.octave))
+        return np.asarray(found + np.minimum(each, change + norm * moved))
+
+    def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
+        """The largest difference between ``found``, the functions in whole numbers, and real ones, (FUNCTIONS,).
+
+        rows: of made-up inputs, half of them near vectors.
+        """
+        rng, made = np.random.default_rng(0), spec.scales.conversion
+        vectors = spec.unscaled(np.array(spec.expansion.vectors, float))
+        x = centers(spec) + limits(spec) * rng.uniform(-1, 1, (rows, spec.dim))
+        some = vectors[rng.integers(0, len(vectors), rows // 2)] if spec.kernel.function != "linear" else x[: rows // 2]
+        x[: rows // 2] = some + 0.1 * limits(spec) * rng.uniform(-1, 1, some.shape)
+        x = spec.as_seen(
+            np.clip(x, centers(spec) - made.most * resolutions(spec), centers(spec) + made.most * resolutions(spec))
+        )
+        x = x[spec.accepts(x)]
+        return np.asarray(np.abs(found(x) - self.functions(spec, x)).max(0, initial=0.0))
 
     def capacities(self, spec: Any) -> dict[str, int]:
         found = super().capacities(spec)
@@ -363,7 +476,7 @@ class FixedFrozenModels(FrozenModels):
             "clamps": spec.label.low is not None or spec.label.high is not None,
             **made.parameters(),
             "products": expansion.distance == "products",
-            "octave": scales.octave,
+            "octave": 31 if linear else scales.octave,
             "vectors": np.zeros((count, dim)) if linear else scales.vectors,
             "norms": np.zeros(count) if linear else (scales.vectors**2).sum(1),
             "weights": np.zeros((count, capacities["WEIGHTS"])) if linear else scales.weights,
@@ -375,6 +488,30 @@ class FixedFrozenModels(FrozenModels):
             "low": counted(spec.label.low, -LARGEST),
             "high": counted(spec.label.high, LARGEST),
         } | _calibration(expansion.calibration, functions, one)
+
+
+def _moved_by(apart: np.ndarray) -> np.ndarray:
+    """How much kernel values change, whatever the input, for each vector, (N,).
+
+    apart: by how much the difference of an input and a vector may be wrong, in units in which 1 is an octave.
+    """
+    # at u octaves, a square that is wrong by 2 apart sqrt(u) + apart^2
+    octaves = np.linspace(0, 40, 2561)
+    wrong = 2 * apart[:, None] * np.sqrt(octaves[1:]) + apart[:, None] ** 2
+    return np.asarray((2.0 ** -octaves[:-1] * (2.0**wrong - 1)).max(1))
+
+
+def _power_error() -> float:
+    """How far ``power`` may be from the function, for any number."""
+    table = POWERS.by_precision["int16"]
+    first, part = np.array(table)[:, None], np.arange(1024)
+    found = first - ((((first * part) >> 10) * FALL + 32768) >> 16)
+    # the bits below the last that counts may be all zeros or all ones
+    ends = (np.arange(STEPS)[:, None] + (part + np.array([0, 1])[:, None, None]) / 1024) / STEPS
+    return float(np.abs(found / ONE - 2.0**-ends).max())
+
+
+POWER_ERROR = _power_error()
 
 
 def _calibration(given: Any, functions: int, one: float) -> dict[str, Any]:
