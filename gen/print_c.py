@@ -68,22 +68,23 @@ OPERATORS = {"and": "&&", "or": "||", "//": "/"}
 PRECEDENCE = {
     "or": 1,
     "and": 2,
-    "==": 3,
-    "!=": 3,
-    "<": 4,
-    "<=": 4,
-    ">": 4,
-    ">=": 4,
-    "&": 2.2,
-    ">>": 4.5,
-    "+": 5,
-    "-": 5,
-    "*": 6,
-    "/": 6,
-    "//": 6,
-    "%": 6,
+    "&": 3,
+    "==": 4,
+    "!=": 4,
+    "<": 5,
+    "<=": 5,
+    ">": 5,
+    ">=": 5,
+    ">>": 6,
+    "+": 7,
+    "-": 7,
+    "*": 8,
+    "/": 8,
+    "//": 8,
+    "%": 8,
 }
-UNARY, ATOM = 7, 9
+COMPARING = (4, 5)
+UNARY, ATOM = 9, 11
 INTEGER_TYPES = {
     Index: "int32_t",
     Int: "int32_t",
@@ -232,7 +233,8 @@ class Printer:
         return "float" if self.precision is FLOAT32 else "double"
 
     def type(self, kind: Any) -> str:
-        return {Real: self.real, Bool: "bool", None: "void", **INTEGER_TYPES}[kind]
+        others: dict[Any, str] = {Real: self.real, Bool: "bool", None: "void"}
+        return others.get(kind) or INTEGER_TYPES[kind]
 
     def extent(self, extent: Any) -> str:
         if not isinstance(extent, Extent):
@@ -472,7 +474,7 @@ class Printer:
     def binary(self, node: Binary) -> str:
         level = PRECEDENCE[node.op]
         # brackets wherever a reader would have to know C's precedence; a chain of one level's operators needs none
-        chained = isinstance(node.left, Binary) and self.level(node.left) == level and level not in (3, 4)
+        chained = isinstance(node.left, Binary) and self.level(node.left) == level and level not in COMPARING
         left = self.operand(node.left, level if chained else UNARY)
         right = self.operand(node.right, UNARY)
         return f"{left} {OPERATORS.get(node.op, node.op)} {right}"

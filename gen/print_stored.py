@@ -10,7 +10,7 @@ from typing import Any
 
 from pykernel.dialect import Array, Real
 from pykernel.gen.ir import Call, Element, Expr, Field, Function, Local, Row, walk
-from pykernel.gen.print_c import Printer
+from pykernel.gen.print_c import UNARY, Printer
 
 
 class StoredPrinter(Printer):
@@ -56,5 +56,5 @@ class StoredPrinter(Printer):
         kind: Any = node.array.kind
         if len(node.indices) == 1:
             return self.expression(node.indices[0])
-        row, column = (self.operand(index, 7) for index in node.indices)
+        row, column = (self.operand(index, UNARY) for index in node.indices)
         return f"({row} * {self.extent(kind.extents[1])}) + {column}"

@@ -81,8 +81,8 @@ class Interval:
         """What it is in any turn of the innermost loop that the mask has; empty where it has none."""
         low, high, mask = np.broadcast_arrays(self.low, self.high, mask)
         return Interval(
-            np.where(mask, low, NONE.low).min(-1, initial=NONE.low),
-            np.where(mask, high, NONE.high).max(-1, initial=NONE.high),
+            np.where(mask, low, NONE.low).min(-1, initial=2**62),
+            np.where(mask, high, NONE.high).max(-1, initial=-(2**62)),
         )
 
     def where(self, mask: np.ndarray, other: Interval) -> Interval:
@@ -101,7 +101,7 @@ def interval(low: Any, high: Any = None) -> Interval:
     return Interval(np.asarray(low, np.int64), np.asarray(low if high is None else high, np.int64))
 
 
-NONE = Interval(np.int64(2**62), np.int64(-(2**62)))  # type: ignore[arg-type]
+NONE = Interval(np.array(2**62, np.int64), np.array(-(2**62), np.int64))
 """No number at all."""
 
 
@@ -296,12 +296,12 @@ class _Frame:
             found = self.need(
                 state, node.line, found, limits.min, limits.max, name, f"{scalar} does not hold that: clip it"
             )
-        self.forget(state, {place.name} if place.struct is not None else None, place)
-        if (key := self.key(target)) is not None:
-            state.elements[key] = found
+        self.forget(state, {place.name} if place.struct is not None else None)
+        if (text := self.key(target)) is not None:
+            state.elements[text] = found
         return state
 
-    def forget(self, state: State, fields: set[str] | None, place: Place | None = None) -> None:
+    def forget(self, state: State, fields: set[str] | None) -> None:
         """Drop what is known of elements that may have been written: of these fields; None: of an argument's."""
         for key in list(state.elements):
             owner = key.split("[")[0]
@@ -466,8 +466,7 @@ class _Frame:
             if (condition.op == "and") == truth:
                 return self.assume(condition.right, truth, self.assume(condition.left, truth, state))
             one = self.assume(condition.left, truth, state.copy())
-            other = self.assume(condition.right, truth, self.assume(condition.left, not truth, state))
-            return one.joined(other)
+            return one.joined(self.assume(condition.right, truth, self.assume(condition.left, not truth, state)))
         if isinstance(condition, Binary) and condition.op in OPPOSITE and condition.left.kind is not Real:
             op = condition.op if truth else OPPOSITE[condition.op]
             left, right = self.value(condition.left, state), self.value(condition.right, state)

@@ -139,9 +139,10 @@ class Program:
         def of(*kinds: EntryKind) -> dict[str, Kernel]:
             return {entry.name: entry.kernel for entry in self.entries if entry.kind in kinds}
 
-        asked = of("question")
         whole = any(kinds[:1] == [Int16[DIM]] for kinds in taken.values())
         sample = Int16[DIM] if whole else Real[DIM]
+        self._fit(taken, sample)
+        asked = of("question")
         labelled = self.labels != "none" and (update is None or taken["update"] != [sample])
         found: dict[str, Any] = {
             "whole": whole,
@@ -155,7 +156,6 @@ class Program:
         }
         for name, value in found.items():
             object.__setattr__(self, name, value)
-        self._fit(taken, sample)
         if labelled and "predict" not in asked:
             raise TypeError(f"{self.name} has no predict(…, x: Real[DIM], y: Real[OUTPUTS])")
         if not asked:

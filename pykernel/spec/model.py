@@ -176,7 +176,7 @@ def _family(content: Any) -> tuple[str, Family]:
     if isinstance(precision, str) and precision not in PRECISIONS:
         remedy = word_meant(precision, PRECISIONS, f"it must be one of {', '.join(PRECISIONS)}")
         raise _Refused(f"precision is {shown_value(precision)}; {remedy}")
-    if precision != "int16":
+    if not isinstance(precision, str) or precision != "int16":
         return rule, known[rule]
     whole = whole_rules()
     if rule not in whole:

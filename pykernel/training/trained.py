@@ -264,7 +264,11 @@ def content(
     if columns is not None and len(columns) != machine.dim:
         raise UserError(f"{where}: takes {machine.dim} inputs, but {len(columns)} names are given for them")
     inputs: dict[str, Any] = {"dim": machine.dim} if columns is None else {"columns": list(columns)}
-    inputs |= ranges if whole else {"max_abs": input_max_abs(machine, precision, largest, max_abs)}
+    if not whole:
+        if not isinstance(max_abs, (int, float, type(None))):
+            raise UserError(f"{where}: max_abs is a list, which is for int16; {precision} takes one number")
+        ranges = {"max_abs": input_max_abs(machine, precision, largest, max_abs)}
+    inputs |= ranges
     if machine.center is not None:
         inputs["center"] = machine.center.tolist()
     if machine.scale is not None:

@@ -21,7 +21,8 @@ from pykernel.algorithms.kernel_choice import custom_kernel, kernel_value, self_
 from pykernel.algorithms.kernels import cosine_similarity as cosine_kernel
 from pykernel.algorithms.kernels import inverse_power, matern32, matern52
 from pykernel.bases.gram import KERNELS, MercerKernel
-from pykernel.dialect import FLOAT32, FLOAT64, PRECISIONS, Memory, Precision, substitute
+from pykernel.dialect import FLOAT32, FLOAT64, Memory, Precision, substitute
+from pykernel.dialect.types import REALS
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.check import check
@@ -47,7 +48,7 @@ def _each(matern, squares, values):  # type: ignore[no-untyped-def]
 
 def matern_values(name: str, squares: np.ndarray) -> np.ndarray:
     values = np.zeros_like(squares)
-    _each(numba_function(MATERN[name][0], PRECISIONS[str(squares.dtype)]), squares, values)
+    _each(numba_function(MATERN[name][0], REALS[str(squares.dtype)]), squares, values)
     return values
 
 
@@ -172,7 +173,7 @@ def inputs(seed: int, rows: int, dim: int, limit: float) -> np.ndarray:
 
 
 @settings(max_examples=50)
-@given(st.integers(0, 2**32), st.sampled_from(KINDS), st.sampled_from(sorted(PRECISIONS)), st.integers(1, 12))
+@given(st.integers(0, 2**32), st.sampled_from(KINDS), st.sampled_from(sorted(REALS)), st.integers(1, 12))
 def test_values_on_the_device_are_the_hosts(seed: int, name: str, precision: str, rows: int) -> None:
     spec = frozen(name, precision)
     x = inputs(seed, rows, 3, 50.0).astype(spec.real.dtype)
@@ -386,7 +387,7 @@ def selected() -> list[Any]:
     found = []
     for i, program in enumerate(PROGRAMS):
         for j, kernel in enumerate(NEW):
-            for k, precision in enumerate(PRECISIONS):
+            for k, precision in enumerate(REALS):
                 # a user's own is compiled for each program anew
                 often = (
                     (i + j + k) % 4 == 0

@@ -11,7 +11,7 @@ import pytest
 from pykernel.algorithms import vectors
 from pykernel.dialect import Kernel, reachable
 from pykernel.engine.sources import MAKERS, files_digest
-from pykernel.spec.model import FAMILIES
+from pykernel.spec.model import FAMILIES, WHOLE_FAMILIES
 from tests.support.interrupts import PATIENCE, ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -297,7 +297,7 @@ def test_the_digest_covers_whatever_makes_machine_code(tmp_path):
 
 def test_digests_cover_every_file_of_the_algorithms():
     """A file of which no model's kernel is has none: what it holds reaches machine code through what kernels name."""
-    programs = [program for family in FAMILIES for program in family.programs.values()]
+    programs = [program for family in (*FAMILIES, *WHOLE_FAMILIES) for program in family.programs.values()]
     roots = [entry.kernel for program in programs for entry in program.entries]
     roots += [root for program in programs for root in (program.rehearse, program.valid) if root is not None]
     roots += [made for made in vars(vectors).values() if isinstance(made, Kernel)]
