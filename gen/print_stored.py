@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykernel.dialect import Array, Real
+from pykernel.dialect import Array, Int8, Int16, Real, Scalar, Uint8, Uint16, Word
 from pykernel.gen.ir import Call, Element, Expr, Field, Function, Local, Row, walk
 from pykernel.gen.print_c import UNARY, Printer
+
+NARROW = {Int16: "int16", Uint16: "uint16", Int8: "int8", Uint8: "uint8"}
+
+
+def reader(scalar: Scalar) -> str:
+    """Which of the template's functions reads an element."""
+    return "real" if scalar is Real else NARROW.get(scalar, "count")
 
 
 class StoredPrinter(Printer):
@@ -48,8 +55,9 @@ class StoredPrinter(Printer):
         array = node.array
         if not (isinstance(array, Field) or (isinstance(array, Local) and isinstance(array.kind, Array))):
             return super().element(node)
-        what = "real" if node.kind is Real else "count"
-        return f"{self.prefix}_stored_{what}({self.pointer}, {self.expression(array)}, {self._position(node)})"
+        kind: Any = array.kind
+        call = f"{self.prefix}_stored_{reader(kind.scalar)}({self.pointer}, {self.expression(array)}, {self._position(node)})"
+        return f"(uint32_t){call}" if kind.scalar is Word else call
 
     def _position(self, node: Element) -> str:
         """Of an element in its array, row by row."""

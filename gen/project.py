@@ -10,7 +10,7 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,48 @@ import jinja2
 import numpy as np
 
 from pykernel.algorithms.fixed.frozen import CERTAIN
-from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Int, Kernel, Layout, Memory, Real, extents
+from pykernel.dialect import (
+    FLOAT32,
+    OUTPUTS,
+    Array,
+    Bool,
+    Extent,
+    Index,
+    Int,
+    Kernel,
+    Layout,
+    Memory,
+    Real,
+    Struct,
+    ends_of,
+    extents,
+)
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
-from pykernel.gen.ir import DialectError, Element, Field, For, Function, Functions, Local, Member, Row, walk
+from pykernel.gen.ir import (
+    Binary,
+    DialectError,
+    Element,
+    Field,
+    For,
+    Function,
+    Functions,
+    If,
+    Length,
+    Literal,
+    Local,
+    Member,
+    Return,
+    Row,
+    Statement,
+    Unary,
+    walk,
+)
 from pykernel.gen.model import constants, model_code, parameters, specialised_kernels, tables
 from pykernel.gen.packages import package_files
 from pykernel.gen.primitives import primitive, primitive_file, runtime_text
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
-from pykernel.gen.print_stored import StoredPrinter
+from pykernel.gen.print_stored import NARROW, StoredPrinter, reader
 from pykernel.gen.read import member_comments
 from pykernel.gen.write import write_files
 from pykernel.host.model import HostModel
@@ -422,6 +455,9 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         )
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
     printer = StoredPrinter(spec.name, spec.real, scalars, {}, status=program.status)
+    judge = functions[root.name]
+    within = _within_ranges(program, layout, spec.capacities, config)
+    functions = functions | {root.name: replace(judge, body=(*within, *judge.body))}
     printed = printer.all(functions)
     read = tables(printer, functions, program, config)
     # its own copies have names of their own: both files may be compiled as one
@@ -433,6 +469,12 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         return pattern.sub(f"{spec.name}_snapshot_", text)
 
     text = "\n".join(line for lines in printed.values() for line in lines)
+    padding = [
+        (slot.name, reader(slot.array.scalar), at)
+        for slot in layout.slots
+        if not slot.struct and slot.offset < program.state_bytes(layout)
+        for at in range(slot.shape[0])
+    ]
     return {
         "magic": int.from_bytes(MAGIC, "little"),
         "version": VERSION,
@@ -444,10 +486,46 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         + [renamed(primitive(primitive_file(name, spec.real), spec.name)) for name in sorted(printer.primitives)]
         + [renamed(primitive("crc32.h", spec.name))],
         "functions": [renamed("\n".join(lines)) for lines in printed.values()],
-        "reads": [what for what in ("row", "real", "count") if f"_stored_{what}(" in text],
+        "reads": [
+            what
+            for what in ("row", "real", "count", *NARROW.values())
+            if f"_stored_{what}(" in text or what in {read for _, read, _ in padding}
+        ],
+        "narrow": [(what, printer.type(scalar), scalar.dtype(spec.real).itemsize) for scalar, what in NARROW.items()],
         "valid": renamed(printer.name(root.name)),
-        "padding": [s.name for s in layout.slots if not s.struct and s.offset < program.state_bytes(layout)],
+        "padding": padding,
     }
+
+
+def _within_ranges(
+    program: Program, layout: Layout, capacities: Mapping[str, int], config: Any
+) -> tuple[Statement, ...]:
+    """Statements that refuse a state with a number outside of the range that its field declares."""
+    kept, found = {slot.name for slot in layout.slots}, []
+    for struct in program.persistent:
+        for name, given in struct.ranges.items():
+            if name in kept:
+                found += _refusal(struct, name, *ends_of(given, capacities, config))
+    return tuple(found)
+
+
+def _refusal(struct: type[Struct], name: str, low: Any, high: Any) -> list[Statement]:
+    """``for i in range(len(field)): if field[i] < low or field[i] > high: return False``, for each dimension."""
+    array, counters = struct.fields[name], ("i", "j")[: len(struct.fields[name].extents)]
+    scalar = name in struct.scalars
+    at = tuple(Literal(0, Index, 0) if scalar else Local(0, Index, counter) for counter in counters)
+    element = Element(0, array.scalar.value, Field(0, array, struct, name), at)
+
+    def end(value: Any) -> Literal:
+        return Literal(0, array.scalar.value, float(value) if array.scalar is Real else int(value))
+
+    # not "if (.. < low)": NaN must fail
+    inside = Binary(0, Bool, "and", Binary(0, Bool, ">=", element, end(low)), Binary(0, Bool, "<=", element, end(high)))
+    made: Statement = If(0, Unary(0, Bool, "not", inside), (Return(0, Literal(0, Bool, False)),), ())
+    for counter, extent in reversed([] if scalar else list(zip(counters, array.extents, strict=True))):
+        assert extent is not ...
+        made = For(0, counter, Literal(0, Index, 0), Length(0, Index, extent), 1, (made,))
+    return [made]
 
 
 def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import Real
-from pykernel.engine.engines import make_executor
+from pykernel.host.snapshot import is_valid
 from pykernel.targets.unicorn_runner import Call, UnicornModel
 
 TRIES = 1000
@@ -71,7 +71,7 @@ def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> b
             factor = rng.choice([-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3]) if slot.array.scalar is Real else rng.integers(3)
             with np.errstate(over="ignore"):
                 values[at] = (values[at] * factor).astype(values.dtype)
-        if not make_executor([program.valid], memory, model.spec.config).call(program.valid):
+        if not is_valid(model.spec, memory):
             return state
     return bytes(memory.bytes)
 

@@ -99,7 +99,7 @@ static {{ real }} {{ name }}_stored_real({{ name }}_stored_t *stored, uint32_t p
     return both.value;
 }
 {%- endif %}
-{%- if "count" in snapshot.reads or snapshot.padding %}
+{%- if "count" in snapshot.reads %}
 
 /* Element i of an array of integers that begins at place. */
 static int32_t {{ name }}_stored_count({{ name }}_stored_t *stored, uint32_t place, int32_t i)
@@ -109,6 +109,20 @@ static int32_t {{ name }}_stored_count({{ name }}_stored_t *stored, uint32_t pla
     return both.value;
 }
 {%- endif %}
+{%- for what, type, bytes in snapshot.narrow if what in snapshot.reads %}
+
+/* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
+static int32_t {{ name }}_stored_{{ what }}({{ name }}_stored_t *stored, uint32_t place, int32_t i)
+{
+    const uint32_t at = place + ((uint32_t)i * {{ bytes }}u);
+    const uint32_t word = {{ name }}_stored_word(stored, at - (at % 4u)) >> (8u * (at % 4u));
+{%- if type.startswith("u") %}
+    return (int32_t)(word & {{ "0xFFFFu" if bytes == 2 else "0xFFu" }});
+{%- else %}
+    return (int32_t)(word & {{ "0x7FFFu" if bytes == 2 else "0x7Fu" }}) - (int32_t)(word & {{ "0x8000u" if bytes == 2 else "0x80u" }});
+{%- endif %}
+}
+{%- endfor %}
 {%- if "row" in snapshot.reads %}
 
 /* Where row i of a matrix begins; each row has width floating-point numbers. */
@@ -130,8 +144,8 @@ static int32_t {{ name }}_stored_sound({{ name }}_read_fn read, void *context, i
     stored.slot = slot;
     stored.chunk = {{ macro }}_SNAPSHOT_BYTES;
     stored.failed = false;
-{%- for slot in snapshot.padding %}
-    sound = sound && ({{ name }}_stored_count(&stored, {{ macro }}_PLACE({{ slot }}), 0) == 0);
+{%- for slot, what, at in snapshot.padding %}
+    sound = sound && ({{ name }}_stored_{{ what }}(&stored, {{ macro }}_PLACE({{ slot }}), {{ at }}) == 0);
 {%- endfor %}
     sound = sound && {{ snapshot.valid }}(&stored);
     if (stored.failed) {

@@ -201,7 +201,7 @@ class HostModel:
             )
         self._require(question)
         program = self.spec.program
-        states = np.full((len(x) - first, 2), np.nan, self.spec.real.dtype)
+        states = np.full((len(x) - first, 2), 0 if program.whole else np.nan, self.spec.real.dtype)
         if not program.learns:
             answers, statuses = self.ask(question, given[first:])
             return self._shaped(answers), states, statuses

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import Memory
+from pykernel.dialect import Memory, ends_of
 from pykernel.engine.choice import Engine
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
@@ -64,7 +64,7 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
     """
     spec = model.spec
     drop, config_hash = _identity(spec)
-    if not _is_valid(spec, model.memory, model.engine):
+    if not is_valid(spec, model.memory, model.engine):
         raise UserError(
             f"{spec.name}: its memory holds a number that learning cannot give, so it was not saved; reset it"
         )
@@ -109,7 +109,7 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
         raise UserError(f"{where}: is damaged or was not written completely (its CRC-32 is wrong); take the other slot")
     state = data[HEADER.size : -TRAILER.size]
     memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(state, np.uint8)
-    if not _is_valid(spec, memory, engine):
+    if not is_valid(spec, memory, engine):
         raise UserError(
             f"{where}: holds a number that learning cannot give, although its CRC-32 is right; do not use it"
         )
@@ -138,12 +138,21 @@ def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
     return rows
 
 
-def _is_valid(spec: Spec, memory: Memory, engine: Engine | None) -> bool:
+def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
+    """Whether learning could have led to a state: what NAME_load asks of a snapshot."""
     program = spec.program
     assert program.valid is not None  # _identity() has refused otherwise
     padding = [memory.field(slot.name) for slot in memory.layout.slots if not slot.struct]
     if any(map(np.any, padding)):
         return False
+    kept = {slot.name for slot in memory.layout.slots}
+    for owner in program.persistent:
+        for name in kept & set(owner.ranges):
+            low, high = ends_of(owner.ranges[name], memory.capacities, spec.config)
+            values = memory.field(name)
+            # not "<": NaN must fail
+            if not ((values >= low) & (values <= high)).all():
+                return False
     return bool(make_executor([program.valid], memory, spec.config, engine).call(program.valid))
 
 

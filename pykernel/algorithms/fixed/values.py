@@ -11,6 +11,7 @@ from pykernel.dialect import (
     Config,
     Constant,
     Index,
+    Int,
     Int16,
     Uint16,
     Word,
@@ -18,6 +19,7 @@ from pykernel.dialect import (
     floor_shift,
     index,
     kernel,
+    multiply_high,
     unroll,
     with_dsp,
     word,
@@ -75,3 +77,28 @@ def power(d: Word, octave: Index) -> Index:
     first = POWERS[index((d >> (octave - 6)) & 63)]
     part = floor_shift(first * index((d >> (octave - 16)) & 1023), 10)
     return first - floor_shift(part * FALL + 32768, 16)
+
+
+@kernel
+def gaussian(d: Word, octave: Index) -> Index:
+    """2^-(d / 2^octave), in units of 1 / ONE, rounded down."""
+    n = index(d >> octave)
+    return floor_shift(power(d, octave), n) if n < 16 else 0
+
+
+@kernel
+def clip(a: Int, low: Int, high: Int) -> Int:
+    """The number, kept within limits."""
+    return low if a < low else (high if a > high else a)
+
+
+@kernel
+def part_of(a: Int, k: Int) -> Int:
+    """a k / 2^16, rounded towards zero; k from 0 to 65535."""
+    return -multiply_high(-a, k) if a < 0 else multiply_high(a, k)
+
+
+@kernel
+def size(a: Int) -> Int:
+    """|a|."""
+    return -a if a < 0 else a

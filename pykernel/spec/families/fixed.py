@@ -124,25 +124,70 @@ def conversion(spec: Spec, unit: float) -> Conversion:
     return Conversion(*(values.astype(np.int64) for values in whole))
 
 
-class FixedFrozenSpec(Spec):
+def complain_of_ranges(spec: Any, refuse: Refuse) -> None:
+    """Refuse inputs without a range, or with one for another number of inputs."""
+    if spec.input.max_abs is None:
+        refuse(
+            "[input] max_abs",
+            "is missing; whole numbers need the range of each input: write the largest |x - center| that the sensor gives, one "
+            "number or a list",
+        )
+    for key in ("max_abs", "resolution"):
+        given = getattr(spec.input, key)
+        if isinstance(given, tuple) and len(given) != spec.dim:
+            refuse(f"[input] {key}", f"holds {len(given)} numbers; it must hold {spec.dim}, one for each input")
+
+
+def complain_of_kernel(spec: Any, refuse: Refuse) -> None:
+    """Refuse kernels that whole numbers do not compute."""
+    if spec.kernel is None:
+        refuse("[kernel]", f'is missing; {spec.learning.rule} needs one, such as function = "gaussian" with sigma')
+    if spec.kernel.function not in FUNCTIONS:
+        *others, last = FUNCTIONS
+        refuse(
+            "[kernel] function",
+            f"is {spec.kernel.function}, which int16 does not compute; it must be {', '.join(others)} or {last}, or the "
+            "precision float32",
+        )
+    if spec.kernel.normalise:
+        refuse("[kernel] normalise", "is of reals: int16 does not divide; leave it out, or choose precision float32")
+    kernel_settings.validate_function(spec, refuse)
+
+
+def complain_of_counts(spec: Spec, refuse: Refuse) -> None:
+    """Refuse inputs whose range does not fit in counts of 16 bits, or is below one."""
+    resolution, most, center = resolutions(spec), limits(spec), centers(spec)
+    names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
+    for j, name in enumerate(names):
+        largest = (most[j] + abs(center[j])) / resolution[j]
+        if largest > COUNTS * (1 + 1e-9):
+            refuse(
+                "[input] resolution",
+                f"is {resolution[j]:g} for {name}, which then has up to {largest:,.0f} counts; it must be at least "
+                f"{(most[j] + abs(center[j])) / COUNTS:.3g}",
+            )
+        if most[j] / resolution[j] < 1:
+            refuse(
+                "[input] resolution",
+                f"is {resolution[j]:g} for {name}, more than its max_abs of {most[j]:g}; it must be lower",
+            )
+
+
+class WholeSpec(Spec):
+    """A model of whole numbers."""
+
     precision: Literal["int16"] = Field("int16", description="whole numbers only, on both sides")  # type: ignore[assignment]
     input: WholeInput
-    kernel: KernelSection | None = None
-    learning: Learning = Learning()
-    expansion: Expansion | None = None
-
-    _scales: Any = PrivateAttr(None)
 
     @property
-    def family(self) -> Family:
-        return FIXED_FROZEN_MODELS
+    def conversion(self) -> Conversion:
+        """How counts are converted."""
+        raise NotImplementedError
 
     @property
-    def scales(self) -> Scales | None:
-        """How the model's numbers are scaled; None if 16 bits do not hold them."""
-        if self._scales is None:
-            self._scales = FIXED_FROZEN_MODELS.scales(self)  # type: ignore[attr-defined]
-        return self._scales  # type: ignore[no-any-return]
+    def label_shift(self) -> int:
+        """Labels and answers are in units of 2 to minus this power."""
+        raise NotImplementedError
 
     def accepts(self, x: np.ndarray) -> np.ndarray:
         return np.asarray((np.abs(x - centers(self)) <= limits(self)).all(axis=1))
@@ -157,16 +202,24 @@ class FixedFrozenSpec(Spec):
             counts = np.floor(x * self.counts_per_unit + np.float32(0.5))
             return np.where(np.abs(counts) <= COUNTS, counts, -32768).astype(np.int16)
 
-    @property
-    def label_shift(self) -> int:
-        """Answers are in units of 2 to minus this power."""
-        assert self.scales is not None
-        return self.scales.label_shift
+    def raw_labels(self, y: Any) -> np.ndarray:
+        """Labels in units of 2^-label_shift; what 32 bits do not hold, and NaN, is -2^31, which every model refuses."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            counts = np.rint(np.array(y, float, order="C") * 2.0**self.label_shift)
+            return np.where(np.abs(counts) <= LARGEST, counts, NOTHING).astype(np.int32)
+
+    def as_seen(self, x: np.ndarray) -> np.ndarray:
+        counts = self.raw_inputs(x)
+        return np.where(counts == -32768, np.nan, counts * resolutions(self))
+
+    def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
+        if self.program.questions[question].scalar is Index:
+            return answers
+        return np.where(answers == NOTHING, np.nan, answers * self.family.unit(self, question))  # type: ignore[attr-defined]
 
     def counts_told(self) -> list[str]:
         """What a count of each input is, and which counts are accepted, a line for each; one if all are alike."""
-        assert self.scales is not None
-        made = self.scales.conversion
+        made = self.conversion
         names = self.input.columns or [f"x[{j}]" for j in range(self.dim)]
         rows = [
             f"1 count is {resolution:.6g}; from {center - most} to {center + most}"
@@ -181,14 +234,33 @@ class FixedFrozenSpec(Spec):
         """Counts of each input that are 1 in its unit, (DIM,)."""
         return (1 / resolutions(self)).astype(np.float32)
 
-    def as_seen(self, x: np.ndarray) -> np.ndarray:
-        counts = self.raw_inputs(x)
-        return np.where(counts == -32768, np.nan, counts * resolutions(self))
 
-    def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
-        if self.program.questions[question].scalar is Index:
-            return answers
-        return np.where(answers == NOTHING, np.nan, answers * self.family.unit(self, question))  # type: ignore[attr-defined]
+class FixedFrozenSpec(WholeSpec):
+    kernel: KernelSection | None = None
+    learning: Learning = Learning()
+    expansion: Expansion | None = None
+    _scales: Any = PrivateAttr(None)
+
+    @property
+    def family(self) -> Family:
+        return FIXED_FROZEN_MODELS
+
+    @property
+    def scales(self) -> Scales | None:
+        """How the model's numbers are scaled; None if 16 bits do not hold them."""
+        if self._scales is None:
+            self._scales = FIXED_FROZEN_MODELS.scales(self)  # type: ignore[attr-defined]
+        return self._scales  # type: ignore[no-any-return]
+
+    @property
+    def conversion(self) -> Conversion:
+        assert self.scales is not None
+        return self.scales.conversion
+
+    @property
+    def label_shift(self) -> int:
+        assert self.scales is not None
+        return self.scales.label_shift
 
 
 @dataclass(frozen=True)
@@ -218,30 +290,8 @@ class FixedFrozenModels(FrozenModels):
     def validate(self, spec: Any, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse("[expansion]", "is missing; a frozen model must have vectors, weights and bias")
-        if spec.kernel is None:
-            refuse("[kernel]", 'is missing; frozen needs one, such as function = "gaussian" with sigma')
-        if spec.kernel.function not in FUNCTIONS:
-            *others, last = FUNCTIONS
-            refuse(
-                "[kernel] function",
-                f"is {spec.kernel.function}, which int16 does not compute; it must be {', '.join(others)} or {last}, or the "
-                "precision float32",
-            )
-        if spec.kernel.normalise:
-            refuse(
-                "[kernel] normalise", "is of reals: int16 does not divide; leave it out, or choose precision float32"
-            )
-        if spec.input.max_abs is None:
-            refuse(
-                "[input] max_abs",
-                "is missing; whole numbers need the range of each input: write the largest |x - center| that the sensor "
-                "gives, one number or a list",
-            )
-        for key in ("max_abs", "resolution"):
-            given = getattr(spec.input, key)
-            if isinstance(given, tuple) and len(given) != spec.dim:
-                refuse(f"[input] {key}", f"holds {len(given)} numbers; it must hold {spec.dim}, one for each input")
-        kernel_settings.validate_function(spec, refuse)
+        complain_of_kernel(spec, refuse)
+        complain_of_ranges(spec, refuse)
         kernel_settings.validate_scaling(spec, refuse)
         self._complain_of_tables(spec, refuse)
         self._complain_of_decision(spec, refuse)
@@ -251,26 +301,8 @@ class FixedFrozenModels(FrozenModels):
                 'is "ovo_vote", whose predictions int16 does not compute, for they are no whole numbers; "ovo" has the same '
                 "NAME_classify",
             )
-        self._complain_of_counts(spec, refuse)
+        complain_of_counts(spec, refuse)
         self._complain_of_scales(spec, refuse)
-
-    def _complain_of_counts(self, spec: Spec, refuse: Refuse) -> None:
-        """Refuse inputs whose range does not fit in counts of 16 bits, or is below one."""
-        resolution, most, center = resolutions(spec), limits(spec), centers(spec)
-        names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
-        for j, name in enumerate(names):
-            largest = (most[j] + abs(center[j])) / resolution[j]
-            if largest > COUNTS * (1 + 1e-9):
-                refuse(
-                    "[input] resolution",
-                    f"is {resolution[j]:g} for {name}, which then has up to {largest:,.0f} counts; it must be at least "
-                    f"{(most[j] + abs(center[j])) / COUNTS:.3g}",
-                )
-            if most[j] / resolution[j] < 1:
-                refuse(
-                    "[input] resolution",
-                    f"is {resolution[j]:g} for {name}, more than its max_abs of {most[j]:g}; it must be lower",
-                )
 
     def _complain_of_scales(self, spec: Any, refuse: Refuse) -> None:
         scales = spec.scales

@@ -1,0 +1,191 @@
+"""Stages around a model that learns in whole numbers: the label's mean, a linear part, and the gain of the model.
+
+As ``pykernel.algorithms.stages``, with horizons and normalisers that are powers of two.
+"""
+
+from __future__ import annotations
+
+from pykernel.algorithms.fixed.values import ONE, clip, part_of, square_norm
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Config,
+    Index,
+    Int,
+    Int16,
+    Struct,
+    Word,
+    floor_shift,
+    kernel,
+    quotient,
+    within,
+    word,
+)
+
+COUNTED = 65536
+"""The number of samples is counted up to this."""
+GAIN_FIRST = 20
+"""So many samples, the model counts in full."""
+GAIN_PACE = 8
+"""The gain's means reach back 2^8 samples."""
+GAIN_SIZE = 16383
+"""What an error and a value are limited to, in the units of the gain's means."""
+GAIN_MOST = GAIN_SIZE * GAIN_SIZE
+
+
+class FixedStages(Struct):
+    """What the stages have learned."""
+
+    mean: within(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
+    slope: within(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # the linear part, in units of 2^-16
+    agreement: within(Int[OUTPUTS], -GAIN_MOST, GAIN_MOST)  # running mean of (what was left) (what the model said)
+    square: within(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of (what the model said)^2
+    gain: within(Int[OUTPUTS], 0, ONE)  # what the model's answer is multiplied by, in units of 1 / ONE
+    count: within(Index, 0, COUNTED)  # samples that were learned
+    pace: within(Index, 0, 16)  # the label's mean moves by 2^-pace of the difference
+
+
+class FixedStageConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.fixed_online``."""
+
+    centers: bool  # whether the label's mean is taken off
+    leads: bool  # whether there is a linear part
+    gains: bool  # whether there is a gain
+    clamps: bool  # whether predictions are kept between low and high
+    mean_factor: Index  # the mean is kept in units of 1 / this
+    mean_shift: Index  # ... which is 2 to this power
+    mean_most: Index
+    mean_pace: Index  # the mean reaches back 2^mean_pace samples
+    slope_most: Index
+    slope_eta: Index  # learning rate of the linear part, times 2^16 and a power of two
+    slope_shift: Index  # ... which, and what slopes are measured in, takes this many places
+    slope_unit: Index  # the square of an input of 1, beside which inputs are normalised
+    slope_step: Index  # largest change of a slope for an input of one unit
+    gain_shift: Index  # errors and values are divided by 2 to this power for the gain's means
+    rest_most: Index  # largest |y| that is left for the model
+    low: Index  # smallest prediction
+    high: Index  # largest prediction
+
+
+@kernel
+def line(a: FixedStages, x: Int16[DIM], o: Index) -> Int:
+    """The linear part at x.  O(D)."""
+    total = 0
+    for j in range(len(x)):
+        part = part_of(a.slope[o, j], x[j] if x[j] > 0 else -x[j])
+        total += part if x[j] > 0 else -part
+    return total
+
+
+@kernel
+def without_mean(a: FixedStages, f: FixedStageConfig, y: Int, o: Index) -> Int:
+    """The label less its running mean."""
+    return y - floor_shift(a.mean[o], f.mean_shift)
+
+
+@kernel
+def remainder(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], y: Int, o: Index) -> Int:
+    """What of a label is left for the model to learn."""
+    rest = y
+    if f.centers:
+        rest = without_mean(a, f, y, o)
+    if f.leads:
+        rest = rest - line(a, x, o)
+    if f.centers or f.leads:
+        rest = clip(rest, -f.rest_most, f.rest_most)
+    return rest
+
+
+@kernel
+def finished(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], value: Int, o: Index) -> Int:
+    """The prediction that the model's answer leads to."""
+    y = value
+    if f.gains:
+        if a.count[0] >= GAIN_FIRST:
+            y = part_of(value, a.gain[o])
+    if f.centers:
+        y = y + floor_shift(a.mean[o], f.mean_shift)
+    if f.leads:
+        y = y + line(a, x, o)
+    if f.clamps:
+        y = clip(y, f.low, f.high)
+    return y
+
+
+@kernel
+def places(t: Word) -> Index:
+    """The largest p for which 2^p is at most t; 0 for 0.  O(1)."""
+    found = 0
+    rest = t
+    if rest >= 65536:
+        found += 16
+        rest = rest >> 16
+    if rest >= 256:
+        found += 8
+        rest = rest >> 8
+    if rest >= 16:
+        found += 4
+        rest = rest >> 4
+    if rest >= 4:
+        found += 2
+        rest = rest >> 2
+    if rest >= 2:
+        found += 1
+    return found
+
+
+@kernel
+def follow_mean(a: FixedStages, f: FixedStageConfig, y: Int, o: Index) -> None:
+    """Move the label's running mean: by 1/1, 1/2, 1/2, 1/4 ... of the difference, down to 2^-mean_pace."""
+    moved = a.mean[o] + floor_shift(y * f.mean_factor - a.mean[o], a.pace[0])
+    a.mean[o] = clip(moved, -f.mean_most, f.mean_most)
+
+
+@kernel
+def follow_line(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], rest: Int, o: Index) -> None:
+    """Normalised LMS, whose normaliser |x|^2 + 1 is rounded down to a power of two.  O(D)."""
+    power = places(square_norm(x) + word(f.slope_unit)) - f.slope_shift
+    step = floor_shift(part_of(rest, f.slope_eta), clip(power, 0, 31))
+    step = clip(step, -f.slope_step, f.slope_step)
+    for j in range(len(x)):
+        a.slope[o, j] = clip(a.slope[o, j] + step * x[j], -f.slope_most, f.slope_most)
+
+
+@kernel
+def follow_gain(a: FixedStages, f: FixedStageConfig, rest: Int, value: Int, o: Index) -> None:
+    """Move the means from which the gain is computed, and compute it."""
+    left = clip(floor_shift(rest, f.gain_shift), -GAIN_SIZE, GAIN_SIZE)
+    said = clip(floor_shift(value, f.gain_shift), -GAIN_SIZE, GAIN_SIZE)
+    agreement = a.agreement[o] + floor_shift(left * said - a.agreement[o], GAIN_PACE)
+    square = a.square[o] + floor_shift(said * said - a.square[o], GAIN_PACE)
+    a.agreement[o] = clip(agreement, -GAIN_MOST, GAIN_MOST)
+    a.square[o] = clip(square, 0, GAIN_MOST)
+    # both by the same power of two, so that their quotient can be computed
+    over = a.agreement[o] if a.agreement[o] > 0 else 0
+    under = a.square[o]
+    for turn in range(14):
+        if under > 32767:
+            over = floor_shift(over, 1)
+            under = floor_shift(under, 1)
+    gain = ONE
+    if under > 0 and over < under:
+        gain = quotient((over if over < 32767 else 32767) * ONE, under)
+    a.gain[o] = gain if gain < ONE else ONE
+
+
+@kernel
+def conclude(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], y: Int, rest: Int, value: Int, o: Index) -> None:
+    """Let the stages learn from a sample's label, what was left of it, and what the model said."""
+    if f.gains:
+        follow_gain(a, f, rest, value, o)
+    if f.leads:
+        follow_line(a, f, x, rest, o)
+    if f.centers:
+        follow_mean(a, f, y, o)
+    if o == 0:
+        if a.count[0] < COUNTED:
+            a.count[0] += 1
+        if f.centers:
+            if a.pace[0] < f.mean_pace:
+                if floor_shift(a.count[0], a.pace[0] + 1) > 0:
+                    a.pace[0] += 1

@@ -1,0 +1,335 @@
+"""Models that learn in whole numbers: how labels, multipliers and their sums are scaled, so that nothing overflows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PrivateAttr
+
+from pykernel.algorithms.fixed.online import FIXED_ONLINE, VALUE_MOST
+from pykernel.algorithms.fixed.stages import GAIN_SIZE
+from pykernel.algorithms.fixed.values import ONE
+from pykernel.algorithms.online.state import Metric
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.spec import kernel_settings
+from pykernel.spec.families.fixed import (
+    COUNTS,
+    LARGEST,
+    Conversion,
+    WholeSpec,
+    complain_of_counts,
+    complain_of_kernel,
+    complain_of_ranges,
+    conversion,
+)
+from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, PROJECTIONS, RULES, TECHNIQUES, TIES
+from pykernel.spec.family import Family, Refuse
+from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
+from pykernel.spec.stages import LinearPart
+
+OCTAVES = range(30, 15, -1)
+"""Powers of two by which a squared distance may be divided: the larger, the finer."""
+HEADROOM = 4
+"""log2 of how many times the label's limit a multiplier may be."""
+REST = 2
+"""log2 of how many times the label's limit what the stages leave may be."""
+
+
+class FixedRule(Learning):
+    """How a sample changes the model."""
+
+    eta: float = Field(0.5, gt=0, le=1, description="learning rate: the part of an error that one sample corrects")
+    rho: float = Field(0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho")
+    step_limit: float | None = Field(
+        None, gt=0, description="one sample changes f(x) at its own place by at most this: a limit against outliers"
+    )
+    quantisation: Annotated[float, Of("qklms")] = Field(
+        0.3,
+        gt=0,
+        le=2,
+        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier",
+    )
+
+
+class FixedReduction(Section):
+    """What happens when the budget is full, or before."""
+
+    technique: Literal["nt", "at", "fklms", "fmklms"] = Field(
+        "fklms",
+        description="which vector is removed. nt: the one with the smallest multiplier; at: the oldest; fklms: one of the closest pair; fmklms: the same, weighted by multipliers",
+    )
+    projection: Literal["none", "fklms", "bounded"] | None = Field(
+        None,
+        description='how the multipliers of the other vectors make up for the removed one: `"none"`, `"fklms"` (eq. 16) or `"bounded"` (the same, but no more in all than the removed multiplier)',
+    )
+    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
+    ald_threshold: Annotated[float, Of("klms")] = Field(
+        2e-3, ge=0, lt=1, description="a sample is not stored, but absorbed, if at most this part of it is new"
+    )
+    removals: int = Field(
+        1,
+        ge=1,
+        le=16,
+        description="with truncation: one update removes at most this many vectors, beside the one that the sample replaces",
+    )
+    truncate_below: float | None = Field(
+        None, gt=0, description="expansion vectors with |α| below this are dropped, before the budget is applied"
+    )
+    truncate_age: int | None = Field(
+        None,
+        ge=1,
+        le=10**9,
+        description="expansion vectors this many samples old are dropped; a sample near a vector sets the vector's age back to 0",
+    )
+    tie: Literal["smaller", "newest", "oldest"] = Field(
+        "smaller",
+        description='which of several vectors with equal costs is removed: the one with the `"smaller"` multiplier, the `"newest"` or the `"oldest"`',
+    )
+    force: bool = Field(
+        False, description="allow a combination of technique, projection and tie that is known to diverge"
+    )
+
+
+class FixedLabel(Label):
+    """What a model learns to predict in whole numbers."""
+
+    center: bool = Field(
+        False, description="take the label's running mean off before the model learns, and add it to the prediction"
+    )
+    gain: bool = Field(
+        False, description="multiply what the model answers by how far it has been right lately, from 0 to 1"
+    )
+    horizon: int = Field(
+        1024,
+        ge=16,
+        le=65536,
+        description="with `center`: how many of the latest labels the running mean describes, to the nearest power of two",
+    )
+
+
+class FixedOnlineSpec(WholeSpec):
+    label: FixedLabel = FixedLabel()
+    kernel: KernelSection | None = None
+    linear: LinearPart | None = None
+    learning: FixedRule = FixedRule()
+    reduction: FixedReduction = FixedReduction()
+    _scale: Any = PrivateAttr(None)
+
+    @property
+    def family(self) -> Family:
+        return FIXED_ONLINE_MODELS
+
+    @property
+    def scale_found(self) -> tuple[Conversion, int] | None:
+        """How counts are converted, and the octave of squared distances; None if 16 bits do not hold them."""
+        if self._scale is None:
+            self._scale = _scaled(self)
+        return self._scale  # type: ignore[no-any-return]
+
+    @property
+    def conversion(self) -> Conversion:
+        assert self.scale_found is not None
+        return self.scale_found[0]
+
+    @property
+    def alpha_shift(self) -> int:
+        """log2 of the largest multiplier: no sum of n_max of them is beyond VALUE_MOST."""
+        return math.floor(math.log2(VALUE_MOST / self.reduction.n_max))
+
+    @property
+    def label_shift(self) -> int:
+        return self.alpha_shift - HEADROOM - math.ceil(math.log2(self.label_max_abs))
+
+
+def _scaled(spec: FixedOnlineSpec) -> tuple[Conversion, int] | None:
+    rate = kernel_settings.rate(spec)
+    for octave in OCTAVES:
+        unit = math.sqrt(rate * 2.0**octave)
+        made = conversion(spec, unit)
+        reach = int(made.reach.max())
+        if reach <= COUNTS and spec.dim * (2 * reach) ** 2 <= LARGEST and abs(made.factor).max() <= COUNTS:
+            return made, octave
+    return None
+
+
+class FixedOnlineModels:
+    """Expansions f(x) = sum_i alpha_i k(v_i, x) under a budget, in whole numbers."""
+
+    rules: tuple[str, ...] = ("klms", "qklms")
+    programs: Mapping[LabelKind, Program] = FIXED_ONLINE
+    online = True
+    spec = FixedOnlineSpec
+
+    def why_ignored(self, spec: FixedOnlineSpec, section: str, key: str) -> str | None:
+        if section == "kernel":
+            return kernel_settings.why_ignored(spec, key)
+        reduction = spec.reduction
+        if (section, key) == ("reduction", "removals"):
+            if reduction.truncate_below is None and reduction.truncate_age is None:
+                return "counts with truncate_below or truncate_age; give one of them, or leave it out"
+        return None
+
+    def validate(self, spec: Any, refuse: Refuse) -> None:
+        complain_of_kernel(spec, refuse)
+        if spec.kernel.function != "gaussian":
+            refuse(
+                "[kernel] function",
+                f"is {spec.kernel.function}, with which int16 does not learn; it must be gaussian, or the precision float32",
+            )
+        complain_of_ranges(spec, refuse)
+        kernel_settings.validate_scaling(spec, refuse)
+        complain_of_counts(spec, refuse)
+        self._complain_of_labels(spec, refuse)
+        self._complain_of_learning(spec, refuse)
+        if spec.scale_found is None:
+            refuse(
+                "[input] max_abs",
+                f"lets inputs be too far apart for 16 bits, where the kernel's width is {spec.length_scale:.3g}; it must be lower, "
+                "or the kernel wider",
+            )
+
+    def _complain_of_labels(self, spec: Any, refuse: Refuse) -> None:
+        if spec.label_kind in ("real", "reals") and "max_abs" not in spec.label.model_fields_set:
+            refuse(
+                "[label] max_abs",
+                "is missing; whole numbers need the range of the labels: write the largest magnitude that a label has",
+            )
+        if spec.label_kind == "class":
+            for key in ("center", "gain"):
+                if getattr(spec.label, key):
+                    refuse(f"[label] {key}", "is for labels that are numbers; leave it out")
+            if spec.linear is not None:
+                refuse("[linear]", "is for labels that are numbers; leave it out")
+
+    def _complain_of_learning(self, spec: Any, refuse: Refuse) -> None:
+        learning, reduction = spec.learning, spec.reduction
+        if learning.rho > 0 and _keep(spec) in (0, 65536):
+            refuse(
+                "[learning] rho",
+                f"is {learning.rho:g}: 1 - eta rho must be from {1 / 65536:.2g} to {1 - 1 / 65536:.6g}, of which int16 has 65536 "
+                "steps",
+            )
+        if reduction.force:
+            return
+        pair = (reduction.technique, projection_of(spec))
+        if pair in FAILS:
+            refuse(
+                "[reduction] projection",
+                f"{pair[0]} with projection {pair[1]} fails: a mean squared error of {FAILS[pair]:g} was measured where zero has "
+                "0.81 at most (docs/data/pairs.csv); force = true takes it",
+            )
+        if reduction.tie == "oldest" and reduction.technique == "fklms":
+            refuse(
+                "[reduction] tie",
+                'is "oldest": of a closest pair the older always goes, and fklms then learns next to nothing; force = true '
+                "takes it",
+            )
+
+    def capacities(self, spec: FixedOnlineSpec) -> dict[str, int]:
+        found = spec.scale_found
+        alike = found is not None and found[0].alike
+        return {
+            "DIM": spec.dim,
+            "N_MAX": spec.reduction.n_max,
+            "OUTPUTS": spec.outputs,
+            "SCALES": 1 if alike else spec.dim,
+        }
+
+    def size_bound(self, spec: FixedOnlineSpec) -> int:
+        n = spec.reduction.n_max + 1
+        return n * (spec.dim // 2 + spec.outputs + 6) + 2 * spec.dim + spec.outputs * (spec.dim + 12) + 16
+
+    def unit(self, spec: FixedOnlineSpec, question: str) -> float:
+        """What 1 is worth in an answer."""
+        return 1 / ONE if question == "novelty" else 2.0**-spec.label_shift
+
+    def parameters(self, spec: Any) -> dict[str, Any]:
+        assert spec.scale_found is not None
+        (made, octave), learning, reduction = spec.scale_found, spec.learning, spec.reduction
+        metric, _ = TECHNIQUES[reduction.technique]
+        squares = kernel_settings.rate(spec) * 2.0**octave  # of a distance of 1 in the scaled inputs
+        one, most = 2.0**spec.label_shift, 2**spec.alpha_shift
+        sigma2 = math.log2(math.e) / 2 / kernel_settings.rate(spec)
+        if learning.rule == "qklms":
+            near = learning.quantisation**2 * sigma2
+        else:  # 1 - k^2 <= ald_threshold
+            near = -math.log1p(-reduction.ald_threshold) * sigma2
+        ages = metric is Metric.AGE or reduction.tie != "smaller" or reduction.truncate_age is not None
+        return {
+            **made.parameters(),
+            **_stages(spec, int(made.reach.max()), squares),
+            "octave": octave,
+            "rule": RULES[learning.rule],
+            "metric": metric,
+            "projection": PROJECTIONS[projection_of(spec)],
+            "tie": TIES[reduction.tie],
+            "single": spec.outputs == 1,
+            "separates": spec.label_kind == "class",
+            "decays": learning.rho > 0,
+            "limits_step": learning.step_limit is not None,
+            "truncates_small": reduction.truncate_below is not None,
+            "truncates_old": reduction.truncate_age is not None,
+            "keeps_neighbours": metric in (Metric.FKLMS, Metric.FMKLMS),
+            "keeps_ages": ages,
+            "eta": min(max(round(learning.eta * 65536), 1), 65535),
+            "keep": min(_keep(spec), 65535),
+            "alpha_most": most,
+            "step_limit": max(1, min(round((learning.step_limit or 1) * one), most)),
+            "ald_distance": min(round(near * squares), LARGEST - 1),
+            "truncate_below": max(1, min(round((reduction.truncate_below or 1) * one), most)),
+            "truncate_age": reduction.truncate_age or 0,
+            "removals": reduction.removals,
+            "label_most": math.floor(spec.label_max_abs * one),
+            "one": math.floor(one) if spec.label_kind == "class" else 0,
+            "classes": len(spec.label.classes or ()),
+            "rehearsal_label": math.floor(spec.label_max_abs * one),
+        }
+
+
+def projection_of(spec: Any) -> str:
+    """The name of the projection that a spec's technique ends up with."""
+    given, (_, own) = spec.reduction.projection, TECHNIQUES[spec.reduction.technique]
+    return given if given is not None else next(name for name, value in PROJECTIONS.items() if value is own)
+
+
+def _keep(spec: Any) -> int:
+    return min(max(round((1 - spec.learning.eta * spec.learning.rho) * 65536), 0), 65536)
+
+
+def _stages(spec: Any, reach: int, squares: float) -> dict[str, Any]:
+    """Values of FixedStageConfig."""
+    label, one = spec.label, 2.0**spec.label_shift
+    most = math.floor(spec.label_max_abs * one)
+    bits = max(1, most).bit_length()
+    pace = min(16, round(math.log2(label.horizon)))
+    fine = max(0, min(pace, 29 - bits))
+    eta = spec.linear.eta if spec.linear is not None else 0.5
+    halvings = math.floor(math.log2(1 / eta))
+
+    def counted(bound: float | None, otherwise: int) -> int:
+        return otherwise if bound is None else int(min(max(round(bound * one), -LARGEST), LARGEST))
+
+    return {
+        "centers": label.center,
+        "leads": spec.linear is not None,
+        "gains": label.gain,
+        "clamps": label.low is not None or label.high is not None,
+        "mean_factor": 2**fine,
+        "mean_shift": fine,
+        "mean_most": most * 2**fine,
+        "mean_pace": pace,
+        "slope_most": min(2**30, 2**29 * 2**16 // (spec.dim * reach)),
+        "slope_eta": min(65535, round(eta * 2**halvings * 65536)),
+        "slope_shift": 16 - halvings,
+        "slope_unit": min(round(squares), 2**31 - 1),
+        "slope_step": 2**30 // reach,
+        "gain_shift": max(0, bits - GAIN_SIZE.bit_length()),
+        "rest_most": min(most * 2**REST, 2**29),
+        "low": counted(label.low, -LARGEST),
+        "high": counted(label.high, LARGEST),
+    }
+
+
+FIXED_ONLINE_MODELS: Family = FixedOnlineModels()
