@@ -36,6 +36,7 @@ from pykernel.dialect import (
     Int,
     Int16,
     Struct,
+    Uint8,
     Uint16,
     Word,
     as_signed,
@@ -64,8 +65,8 @@ class FixedExpansion(Struct):
     # each vector's squared distance to its nearest vector; a number d <= 0 means: at least |d|
     neighbour: within(Int[N_MAX], -FAR, FAR)
     age: within(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
-    n: within(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
-    frozen: within(Index, 0, 1)  # 1: learning is switched off
+    n: within(Int16, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
+    frozen: within(Uint8, 0, 1)  # 1: learning is switched off
     v: within(Int16[N_MAX, DIM], "-reach", "reach")  # expansion vectors
 
 
@@ -79,7 +80,7 @@ class FixedLearning(Struct):
     score: Int[N_MAX + 1]  # costs of the candidates for removal
     distance: within(Int[N_MAX], 0, FAR)  # squared distances from the sample to the expansion vectors
     nearest_distance: within(Int, 0, FAR)
-    nearest: within(Index, 0, N_MAX - 1)  # position of the nearest expansion vector
+    nearest: within(Int16, 0, N_MAX - 1)  # position of the nearest expansion vector
     k: Uint16[N_MAX]  # kernel values between the sample and the expansion vectors
     row: Uint16[N_MAX]  # kernel values between a removed vector and the others
     x: within(Int16[DIM], "-reach", "reach")  # the converted sample
@@ -218,35 +219,6 @@ def precedes(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, i: Index
 
 
 @kernel
-def first_certain(s: FixedExpansion, w: FixedLearning) -> Index:
-    """The first candidate whose cost is exact, not a lower bound."""
-    for i in range(s.n[0]):
-        if not unsure(s, w, i):
-            return i
-    return s.n[0]
-
-
-@kernel
-def cheapest(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig) -> Index:
-    """Position of the candidate that costs least.  precedes() and then the position decide ties.  O(N)."""
-    r = 0
-    if c.keeps_neighbours:
-        r = first_certain(s, w)
-    least = cost(s, w, c, r)
-    first = r + 1
-    end = s.n[0] + 1
-    for i in range(first, end):
-        if c.keeps_neighbours:
-            if unsure(s, w, i):
-                continue
-        value = cost(s, w, c, i)
-        if value < least or (value == least and precedes(s, w, c, i, r)):
-            least = value
-            r = i
-    return r
-
-
-@kernel
 def find_neighbour(s: FixedExpansion, i: Index) -> None:
     """Compute the distance from expansion vector i to its nearest neighbour.  O(N D)."""
     nearest = FAR
@@ -259,41 +231,37 @@ def find_neighbour(s: FixedExpansion, i: Index) -> None:
 
 
 @kernel
-def resolve_neighbours(
-    s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig, coarse: Index
-) -> None:
-    """Search for the lost neighbours that the choice depends on, at most SEARCHES.  O(N), and O(N D) for each search.
+def choose(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> Index:
+    """The candidate that costs least: a stored vector, or n for the sample.  precedes() and then the position decide ties.
 
-    A cost that is computed from a lower bound is a lower bound.
+    A cost that is computed from a lower bound is a lower bound.  Where the choice depends on one, the lost neighbour is
+    searched for, at most SEARCHES times; after that, the choice is among the exact costs.  O(N), and O(N D) for each search.
     """
-    count = s.n[0] + 1
-    for turn in range(SEARCHES):
-        lost = count
-        least = 0
-        for i in range(count):
+    coarse = survey(s, w, c, q)
+    n = s.n[0]
+    r = n
+    for turn in range(SEARCHES + 1 if c.keeps_neighbours else 1):
+        r = n
+        least = cost(s, w, c, n)
+        lost = n
+        bound = least
+        for i in range(n):
             value = cost(s, w, c, i)
-            if i == 0 or value <= least:
-                bound = unsure(s, w, i)
-                # an exact cost must not hide an equal lower bound
-                if i == 0 or value < least or bound:
-                    least = value
-                    lost = count
-                    if bound:
+            if value <= least:
+                guess = c.keeps_neighbours and unsure(s, w, i)
+                if guess:
+                    if value <= bound:
+                        bound = value
                         lost = i
-        if lost >= s.n[0]:
+                elif value < least or precedes(s, w, c, i, r) or (r == n and not precedes(s, w, c, r, i)):
+                    least = value
+                    r = i
+        if lost >= n or bound > least or turn == SEARCHES:
             break
         find_neighbour(s, lost)
         if c.metric == Metric.FMKLMS:
             w.score[lost] = weighted_isolation(s, w, c, q, lost, coarse)
-
-
-@kernel
-def choose(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> Index:
-    """The candidate to remove: a stored vector, or n for the sample."""
-    coarse = survey(s, w, c, q)
-    if c.keeps_neighbours:
-        resolve_neighbours(s, w, c, q, coarse)
-    return cheapest(s, w, c)
+    return r
 
 
 # ------------------------------------------------------------------------------------------- storing, removing
@@ -435,8 +403,9 @@ def present(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedK
     nearest = 0
     nearest_distance = FAR
     total = 0
-    for o in range(len(w.f)):
-        w.f[o] = word(0)
+    if not c.single:
+        for o in range(len(w.f)):
+            w.f[o] = word(0)
     for i in range(s.n[0]):
         d = squared_distance(s.v[i], w.x)
         distance = index(d)
@@ -453,8 +422,6 @@ def present(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedK
             nearest = i
     w.nearest[0] = nearest
     w.nearest_distance[0] = nearest_distance
-    if c.single:
-        w.f[0] = word(total)
     return total
 
 
@@ -659,8 +626,9 @@ def update_class(
 def evaluate(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> Int:
     """The kernel part of f(x); where there are several outputs, in w.f.  O(N D)."""
     total = 0
-    for o in range(len(w.f)):
-        w.f[o] = word(0)
+    if not c.single:
+        for o in range(len(w.f)):
+            w.f[o] = word(0)
     for i in range(s.n[0]):
         value = gaussian(squared_distance(s.v[i], w.x), q.octave)
         if c.single:
