@@ -72,9 +72,9 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     label = spec.label
     numbers: dict[str, Any] = {"outputs": spec.outputs, "max_abs": label.max_abs}
     classes = {"classes": label.classes}
-    base: dict[str, Any] = {"name": "linear", "input": {"dim": spec.dim, "max_abs": spec.input.max_abs}}
+    base: dict[str, Any] = {"name": "linear", "input": {"dim": spec.dim, "max_abs": spec.input_max_abs}}
     scaled = base | {
-        "precision": spec.precision,
+        "precision": "float32" if spec.real.is_integer else spec.precision,
         "input": base["input"] | {"standardise": True},
         "label": classes if label.classes else numbers | {"center": True},
         "learning": {"rule": "rls"},
@@ -119,7 +119,7 @@ class Simple:
 
 def simple_bytes(spec: Spec) -> dict[str, int]:
     """What each simple predictor would keep on the device, by its name; nothing for a model with which none competes."""
-    size = spec.real.dtype.itemsize
+    size = 4 if spec.real.is_integer else spec.real.dtype.itemsize
     if not spec.program.learns or (spec.label_kind == "none" and not spec.program.raises_alarms(spec.config)):
         return {}
     if spec.label_kind == "none":

@@ -421,7 +421,7 @@ class _Run:
         self.model = HostModel(spec)
         self.classes = spec.label.classes or ()
         self._shape = program.label_array(spec.capacities).shape
-        self._dtype = program.label_dtype(spec.real)
+        self._dtype = spec.label_number
         self.alarms = Alarms(spec) if program.raises_alarms(spec.config) else None
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.statuses = {status: 0 for status in program.status}
@@ -430,7 +430,7 @@ class _Run:
         self.visited = 0  # samples that were visited again
         self.streak = self.longest_streak = 0  # labelled samples refused in a row
         self._why = ""
-        self._waiting_x = np.zeros((0, spec.dim), spec.real.dtype)
+        self._waiting_x = np.zeros((0, spec.dim), spec.number)
         self._waiting_y = np.zeros((0, *self._shape), self._dtype)
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
@@ -444,11 +444,11 @@ class _Run:
         """Why a sample was refused, and what to do about it."""
         spec = self.spec
         if status == "REFUSED_INPUT":
-            j = int(np.flatnonzero(~(np.abs(x) <= spec.real.real(spec.input.max_abs)))[0])
+            j = next(iter(np.flatnonzero(~spec.accepted(x))), 0)
             column = spec.input.columns[j] if spec.input.columns else f"input {j}"
             if np.isnan(x[j]):
                 return f"{column} is nan, no number: such rows are neither predicted nor learned"
-            return f"{column} is {x[j]:g} and [input] max_abs is {spec.input.max_abs:g}; raise that limit or scale the column"
+            return f"{column} is {x[j]:g}, and [input] max_abs is {spec.limit_told(j)}; raise that limit or scale the column"
         lower = ["lower [learning] eta"] if spec.has("learning", "eta") else []
         labelled = spec.program.label_kind != "none"
         remedies = [*lower, *(["raise [label] max_abs if the labels are larger than it"] if labelled else [])]
@@ -502,7 +502,7 @@ class _Run:
         visits, left = self.visits, self.rows - self.delay
         for batch in again if visits else ():
             with np.errstate(over="ignore"):
-                x, y = batch.x[: max(0, left)].astype(self.spec.real.dtype), batch.y[: max(0, left)].astype(self._dtype)
+                x, y = batch.x[: max(0, left)].astype(self.spec.number), batch.y[: max(0, left)].astype(self._dtype)
             known = ~self._missing(y)
             left -= len(batch.x)
             for visit in visits:
@@ -523,11 +523,11 @@ class _Run:
         """Which labels a model could learn, in y's shape."""
         if self.classes:
             return (y >= 0) & (y < len(self.classes))
-        return np.abs(y) <= self.spec.real.real(self.spec.label.max_abs)
+        return np.abs(y) <= self.spec.number.type(self.spec.label.max_abs)
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Steps:
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
-            x, y = x.astype(self.spec.real.dtype), y.astype(self._dtype)
+            x, y = x.astype(self.spec.number), y.astype(self._dtype)
         waiting, rows = len(self._waiting_x), len(x)
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
         question, states = self.spec.program.forecasts(self.spec.config), np.zeros((rows, 0))

@@ -273,11 +273,29 @@ class Spec(Section):
         x = x if scale is None else x / np.array(scale)
         return x if center is None else x + np.array(center)
 
-    # ---- inputs, labels and answers as the C takes and gives them
+    # ---- inputs, labels and answers, in their units and as the C takes and gives them
+
+    @property
+    def number(self) -> np.dtype:
+        """The type of inputs and answers in their units: of the C, or float64 beside whole numbers."""
+        return np.dtype(np.float64) if self.real.is_integer else self.real.dtype
+
+    @property
+    def label_number(self) -> np.dtype:
+        """The type of labels in their units; positions of classes are int32."""
+        return np.dtype(np.int32) if self.label_kind == "class" else self.number
+
+    def accepted(self, x: np.ndarray) -> np.ndarray:
+        """Which inputs are within their limits, in x's shape."""
+        return np.asarray(np.abs(x) <= self.number.type(self.input.max_abs))
 
     def accepts(self, x: np.ndarray) -> np.ndarray:
         """Which rows hold only inputs within their limits, (samples,)."""
-        return np.asarray((np.abs(x) <= self.input.max_abs).all(axis=1))
+        return np.asarray(self.accepted(x).all(axis=1))
+
+    def limit_told(self, j: int) -> str:
+        """The limit of an input."""
+        return f"{self.input.max_abs:g}"
 
     def raw_inputs(self, x: Any) -> np.ndarray:
         """Inputs, (samples, DIM), in the type that the C takes."""

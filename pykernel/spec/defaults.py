@@ -35,6 +35,19 @@ SMALL_CLASSES: dict[str, Any] = {
 SMALL_WIDTH = 0.7
 """Of numbers: times ``width``."""
 DEFAULT_BUDGET = 32
+WHOLE_NUMBERS: dict[str, Any] = {
+    "label": {"center": True, "gain": True},
+    "linear": {},
+    "learning": {"rule": "qklms", "eta": 0.2, "quantisation": 1.0},
+    "reduction": {"technique": "nt"},
+}
+WHOLE_CLASSES: dict[str, Any] = {
+    "learning": {"rule": "qklms", "eta": 0.2, "quantisation": 0.7},
+    "reduction": {"technique": "nt"},
+}
+WHOLE_WIDTH = 0.5
+RANGE = 3.0
+"""Of whole numbers: a range is taken for so many standard deviations on either side of the center."""
 ALARMS: dict[str, Any] = {
     "learning": {"rule": "okfeb", "features": 12},
     "novelty": {"smoothing": 0.5, "relearn_after": 100},
@@ -59,6 +72,8 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
     learning = content.get("learning", {})
     if not isinstance(learning, Mapping) or "rule" in learning:
         return content
+    if _is(content.get("precision"), "int16"):
+        return _whole(content)
     alarms, classes = content.get("novelty") is not None, _section(content, "label").get("classes") is not None
     small = not alarms and not fits(content)
     if alarms:
@@ -79,6 +94,23 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
             made["kernel"] = {"sigma": float(f"{sigma:.4g}")}
     else:
         made.pop("linear", None)
+    return {**content, **{name: _over(made[name], content.get(name)) for name in made}}
+
+
+def _whole(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """In whole numbers: no matrix, and inputs in a quarter of their range, which stands for a standard deviation."""
+    classes = _section(content, "label").get("classes") is not None
+    made: dict[str, Any] = dict(WHOLE_CLASSES if classes else WHOLE_NUMBERS)
+    input, kernel = _section(content, "input"), _section(content, "kernel")
+    ranges = input.get("max_abs")
+    given = list(ranges) if isinstance(ranges, (list, tuple)) else [ranges] * min(_dim(input), DIM_LIMIT)
+    if all(isinstance(value, (int, float)) and 0 < value < math.inf for value in given) and given:
+        if "scale" not in input and not any(kernel.get(key) is not None for key in ("sigma", "gamma")):
+            made["input"] = {"scale": [float(f"{RANGE / value:.6g}") for value in given]}
+    if _is(kernel.get("function", "gaussian"), "gaussian") and not any(
+        kernel.get(key) is not None for key in ("sigma", "gamma")
+    ):
+        made["kernel"] = {"sigma": float(f"{WHOLE_WIDTH * math.sqrt(max(1, _dim(input))):.4g}")}
     return {**content, **{name: _over(made[name], content.get(name)) for name in made}}
 
 

@@ -591,7 +591,7 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
     """
     from pykernel.targets.check import check_targets
 
-    usable = np.isfinite(table.x).all(axis=1) & (np.abs(table.x) <= spec.input.max_abs).all(axis=1)
+    usable = np.isfinite(table.x).all(axis=1) & spec.accepts(table.x)
     y = np.zeros((len(table.x), 0))
     if table.y is not None:
         usable &= table.known(slice(None))

@@ -128,7 +128,7 @@ def typical_distance(spec: Spec | None, x: np.ndarray) -> float:
     """
     x = x[np.isfinite(x).all(axis=1)]
     if spec is not None:
-        x = x[(np.abs(x) <= spec.input.max_abs).all(axis=1)]
+        x = x[spec.accepts(x)]
         center, scale = spec.scaling
         x = (x - (0.0 if center is None else center)) * (1.0 if scale is None else scale)
     standardises = spec is None or (isinstance(spec.input, StandardisedInput) and spec.input.standardise)
@@ -335,7 +335,7 @@ def work(task: Mapping[str, Any], shared: tuple[np.ndarray, np.ndarray]) -> dict
     spec = make_spec(task["spec"])
     if task["do"] == "fields":
         return {"unread": list(unread_fields(spec))}
-    known = data.known(slice(None)) & (np.abs(data.x) <= spec.input.max_abs).all(axis=1)
+    known = data.known(slice(None)) & spec.accepts(data.x)
     if data.labels.dtype.kind == "f":
         known &= (np.abs(data.labels.reshape(len(data.x), -1)) <= spec.label.max_abs).all(axis=1)
     return target_costs(spec, data.x[known], data.labels[known], task["target"], tries=task["tries"])

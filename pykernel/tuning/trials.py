@@ -102,9 +102,9 @@ def _table_bytes(spec: Spec) -> int:
 def _cost(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     spec = make_spec(task["spec"])
     if table.y is None:
-        rows = np.isfinite(table.x).all(axis=1) & (np.abs(table.x) <= spec.input.max_abs).all(axis=1)
+        rows = np.isfinite(table.x).all(axis=1) & spec.accepts(table.x)
         return target_costs(spec, table.x[rows], np.zeros((int(rows.sum()), 0)), task["target"], tries=task["tries"])
-    rows = table.known(slice(None)) & (np.abs(table.x) <= spec.input.max_abs).all(axis=1)
+    rows = table.known(slice(None)) & spec.accepts(table.x)
     if spec.label_kind != "class":
         rows &= (np.abs(table.y.reshape(len(table.y), -1)) <= spec.label.max_abs).all(axis=1)
     return target_costs(spec, table.x[rows], table.y[rows], task["target"], tries=task["tries"])

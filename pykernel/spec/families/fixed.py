@@ -189,8 +189,13 @@ class WholeSpec(Spec):
         """Labels and answers are in units of 2 to minus this power."""
         raise NotImplementedError
 
-    def accepts(self, x: np.ndarray) -> np.ndarray:
-        return np.asarray((np.abs(x - centers(self)) <= limits(self)).all(axis=1))
+    def accepted(self, x: np.ndarray) -> np.ndarray:
+        made = self.conversion
+        counts = self.raw_inputs(x).astype(np.int64).reshape(np.shape(x))
+        return np.asarray(np.abs(counts - made.center) <= made.most)
+
+    def limit_told(self, j: int) -> str:
+        return f"{limits(self)[j]:g} from the center, {centers(self)[j]:g}"
 
     def raw_inputs(self, x: Any) -> np.ndarray:
         """Counts; what 16 bits do not hold, and NaN, is -32768, which every model refuses.
