@@ -444,7 +444,7 @@ class _Run:
         """Why a sample was refused, and what to do about it."""
         spec = self.spec
         if status == "REFUSED_INPUT":
-            j = next(iter(np.flatnonzero(~spec.accepted(x))), 0)
+            j = int(np.argmin(spec.accepted(x)))
             column = spec.input.columns[j] if spec.input.columns else f"input {j}"
             if np.isnan(x[j]):
                 return f"{column} is nan, no number: such rows are neither predicted nor learned"

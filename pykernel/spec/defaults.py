@@ -104,9 +104,10 @@ def _whole(content: Mapping[str, Any]) -> Mapping[str, Any]:
     input, kernel = _section(content, "input"), _section(content, "kernel")
     ranges = input.get("max_abs")
     given = list(ranges) if isinstance(ranges, (list, tuple)) else [ranges] * min(_dim(input), DIM_LIMIT)
-    if all(isinstance(value, (int, float)) and 0 < value < math.inf for value in given) and given:
+    known = [value for value in given if isinstance(value, (int, float)) and 0 < value < math.inf]
+    if given and len(known) == len(given):
         if "scale" not in input and not any(kernel.get(key) is not None for key in ("sigma", "gamma")):
-            made["input"] = {"scale": [float(f"{RANGE / value:.6g}") for value in given]}
+            made["input"] = {"scale": [float(f"{RANGE / value:.6g}") for value in known]}
     if _is(kernel.get("function", "gaussian"), "gaussian") and not any(
         kernel.get(key) is not None for key in ("sigma", "gamma")
     ):

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
 from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
-from pykernel.algorithms.fixed.values import FixedKernelConfig, dot, power, square_norm, squared_distance
+from pykernel.algorithms.fixed.values import FixedKernelConfig, clip, dot, power, square_norm, squared_distance
 from pykernel.algorithms.frozen import REHEARSED, Decision, FrozenStatus
 from pykernel.dialect import (
     CLASSES,
@@ -94,10 +94,10 @@ def share(w: FixedWork, c: FixedFrozenConfig, i: Index, k: Index, n: Index) -> N
         pair = own - 1
         for r in range(len(c.weights[0])):
             if r >= own:
-                pair = pair + 1
+                pair += 1
             w.f[pair] += word(floor_shift(c.weights[i, r] * k, n))
             if r < own:
-                pair = pair + len(c.weights[0]) - r - 1
+                pair += len(c.weights[0]) - r - 1
 
 
 @kernel
@@ -145,9 +145,7 @@ def evaluate(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
 def value_of(w: FixedWork, c: FixedFrozenConfig, o: Index) -> Index:
     """Function o, within its limits."""
     f = as_signed(w.f[o])
-    if c.clamps:
-        return c.low if f < c.low else (c.high if f > c.high else f)
-    return f
+    return clip(f, c.low, c.high) if c.clamps else f
 
 
 @kernel
@@ -247,8 +245,7 @@ def logistic(t: Index) -> Index:
 def calibrate(w: FixedWork, c: FixedFrozenConfig) -> None:
     """Compute a probability of each function, in units of 2^-15."""
     for o in range(len(w.f)):
-        f = as_signed(w.f[o])
-        f = -c.limits[o] if f < -c.limits[o] else (c.limits[o] if f > c.limits[o] else f)
+        f = clip(as_signed(w.f[o]), -c.limits[o], c.limits[o])
         t = floor_shift(floor_shift(f, c.coarse[o]) * c.slope[o], c.slope_shift[o]) + c.offset[o]
         w.p[o] = logistic(t)
 
@@ -295,7 +292,7 @@ def rehearse(w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKe
             if c.function != FixedFunction.LINEAR and t % 2 == 1:
                 near_one = (t * 7) % len(c.vectors)
                 for j in range(len(x)):
-                    w.x[j] = c.vectors[near_one, j]
+                    w.x[j] = clip(c.vectors[near_one, j], -p.reach, p.reach)
                 w.x[0] = floor_shift(w.x[0], 1)
             evaluate(w, c, q)
             for o in range(len(w.f)):

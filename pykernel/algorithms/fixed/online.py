@@ -463,8 +463,8 @@ def insert(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKe
     if c.truncates_old or c.truncates_small:
         if full and not dropped:
             r = stale(s, c, 1)
-            dropped = r < n
-            if dropped:
+            if r < n:
+                dropped = True
                 measure_row(s, w, c, q, r)
     if full and not dropped:
         r = choose(s, w, c, q)

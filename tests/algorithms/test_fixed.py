@@ -1,0 +1,400 @@
+"""Whole numbers (precision int16): the same bits everywhere, near to real numbers by a bound, and no range that breaks."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykernel.algorithms.fixed import stages, values
+from pykernel.dialect import FLOAT32, INT16
+from pykernel.dialect.interpreter import bind
+from pykernel.errors import UserError
+from pykernel.gen.check import check, mixed_stream
+from pykernel.gen.compilers import compile_c
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.host.snapshot import is_valid, read, save
+from pykernel.spec.families.fixed import POWER_ERROR
+from pykernel.spec.model import make_spec
+from tests.support.compilers import QUICK
+
+
+def frozen(seed: int, **changes: Any) -> Any:
+    """A random frozen model of whole numbers."""
+    rng = np.random.default_rng(seed)
+    dim, n = int(rng.integers(1, 12)), int(rng.integers(1, 40))
+    classes, decision = int(rng.choice([0, 0, 2, 3, 4])), "functions"
+    outputs = classes if classes > 2 else 1 if classes else int(rng.choice([1, 1, 3]))
+    linear = rng.random() < 0.3
+    kernel = {"function": "linear"} if linear else {"gamma": float(10.0 ** rng.uniform(-1.5, 1.0))}
+    widths = 10.0 ** rng.uniform(-2, 3, dim)
+    alike = rng.random() < 0.4
+    limits = [1.0] * dim if alike else widths.tolist()
+    scale = None if alike else (1 / widths).tolist()
+    center = None if rng.random() < 0.5 else (widths * rng.uniform(-3, 3, dim) * (not alike)).tolist()
+    expansion: dict[str, Any] = {
+        "vectors": rng.uniform(-1.2, 1.2, (n, dim)).tolist(),
+        "weights": (rng.normal(size=(n, outputs)) * 10.0 ** rng.uniform(-4, 4)).tolist(),
+        "bias": rng.normal(size=outputs).tolist(),
+    }
+    if classes > 2 and rng.random() < 0.6:
+        pairs = classes * (classes - 1) // 2
+        expansion |= {
+            "decision": "ovo",
+            "weights": rng.normal(size=(n, classes - 1)).tolist(),
+            "bias": rng.normal(size=pairs).tolist(),
+            "support_class": rng.integers(0, classes, n).tolist(),
+            "break_ties": bool(rng.random() < 0.5),
+        }
+        decision = "ovo"
+    if classes and decision == "functions" and rng.random() < 0.6:
+        expansion["calibration"] = [[-float(rng.uniform(0.1, 5)), float(rng.normal())] for _ in range(outputs)]
+    if not linear and rng.random() < 0.5:
+        expansion["distance"] = "products"
+    label: dict[str, Any] = {"classes": [f"c{i}" for i in range(classes)]} if classes else {"outputs": outputs}
+    if not classes and rng.random() < 0.3:
+        label |= {"low": -0.5, "high": 0.75}
+    inputs = {"dim": dim, "max_abs": limits[0] if alike else limits}
+    inputs |= {key: value for key, value in (("center", center), ("scale", scale)) if value is not None}
+    return make_spec(
+        {"name": "flow", "precision": "int16", "input": inputs, "label": label, "kernel": kernel}
+        | {"learning": {"rule": "frozen"}, "expansion": expansion}
+        | changes
+    )
+
+
+ONLINE = [
+    {"technique": technique, "rule": rule, "dim": dim, "n": n, "kind": kind, "extra": extra}
+    for technique, (rule, dim, n, kind, extra) in itertools.product(
+        ("nt", "at", "fklms", "fmklms"),
+        (
+            ("klms", 4, 16, "number", {}),
+            ("qklms", 1, 3, "number", {"stages": True}),
+            ("klms", 3, 8, "numbers", {"rho": 0.01, "stages": True}),
+            ("qklms", 2, 5, "classes", {"step_limit": 0.25}),
+            ("klms", 2, 6, "number", {"truncate_age": 50, "truncate_below": 0.01, "removals": 2, "tie": "newest"}),
+            ("klms", 5, 1, "class", {"projection": "none"}),
+        ),
+    )
+]
+
+
+def online(technique: str, rule: str, dim: int, n: int, kind: str, extra: dict[str, Any]) -> Any:
+    """A model that learns in whole numbers."""
+    learning = {"rule": rule} | {key: extra[key] for key in ("rho", "step_limit") if key in extra}
+    reduction = {"technique": technique, "n_max": n, "force": True}
+    reduction |= {
+        k: extra[k] for k in ("truncate_age", "truncate_below", "removals", "tie", "projection") if k in extra
+    }
+    labels: dict[str, dict[str, Any]] = {
+        "number": {"max_abs": 4.0},
+        "numbers": {"outputs": 3, "max_abs": 100.0},
+        "class": {"classes": ["no", "yes"]},
+        "classes": {"classes": ["a", "b", "c"]},
+    }
+    content: dict[str, Any] = {
+        "name": "flow",
+        "precision": "int16",
+        "input": {"dim": dim, "max_abs": 3.0},
+        "label": labels[kind],
+        "kernel": {"sigma": 1.0},
+        "learning": learning,
+        "reduction": reduction,
+    }
+    if extra.get("stages"):
+        content["label"] = labels[kind] | {"center": True, "gain": True}
+        content["linear"] = {}
+    return make_spec(content)
+
+
+# --------------------------------------------------------------------------------------------------- values
+
+
+def test_a_kernel_value_is_near_the_function() -> None:
+    run = bind(values.gaussian, INT16)
+    for octave in (16, 20, 24, 31):
+        rng = np.random.default_rng(octave)
+        ends = [0, 1, 2**32 - 1, 2**octave, 2**octave - 1, min(2**32 - 1, 16 * 2**octave)]
+        for d in [*ends, *rng.integers(0, min(2**32, 18 * 2**octave), 3000)]:
+            found, exact = run(np.uint32(d), octave) / values.ONE, 2.0 ** -(int(d) / 2**octave)
+            assert abs(found - exact) <= POWER_ERROR + 2.0**-16, (d, octave)
+    assert run(np.uint32(0), 20) == values.ONE
+
+
+def test_a_nearer_input_has_no_smaller_kernel_value() -> None:
+    run = bind(values.gaussian, INT16)
+    found = [run(np.uint32(d), 16) for d in range(0, 2**18, 7)]
+    assert all(a >= b for a, b in itertools.pairwise(found))
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_places(t: int) -> None:
+    assert bind(stages.places, INT16)(np.uint32(t)) == max(0, t.bit_length() - 1)
+
+
+# --------------------------------------------------------------------------------------------------- prediction
+
+
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(12, 200))])
+def test_a_frozen_model_is_near_to_real_numbers_and_the_same_in_c(seed: int) -> None:
+    spec = frozen(seed)
+    family, model = spec.family, HostModel(spec)
+    rng, made = np.random.default_rng(seed), spec.conversion
+    counts = made.center + np.where(
+        rng.random((400, spec.dim)) < 0.3,
+        made.most * rng.choice([-1, 0, 1], (400, spec.dim)),
+        np.floor(made.most * rng.uniform(-1, 1, (400, spec.dim))),
+    ).astype(int)
+    x = counts / spec.counts_per_unit.astype(float)
+    assert (spec.raw_inputs(x) == counts).all() and spec.accepts(x).all()
+    exact, bound = family.functions(spec, x), family.error_bound(spec)
+    found = np.asarray(model.predict(x)).reshape(len(x), -1)
+    assert np.isfinite(found).all()
+    low, high = (-np.inf if v is None else v for v in (spec.label.low, None)), spec.label.high
+    limited = np.clip(exact, next(low), np.inf if high is None else high)
+    assert (np.abs(found - limited) <= bound).all(), (np.abs(found - limited).max(0), bound)
+    if model.has("classify") and spec.expansion.decision == "functions":
+        sure = np.abs(exact[:, 0]) > bound[0] if exact.shape[1] == 1 else _margin(exact) > 2 * bound.max()
+        winners = exact[:, 0] > 0 if exact.shape[1] == 1 else exact.argmax(1)
+        assert (model.classify(x) == winners)[sure].all()
+    if model.has("probability"):
+        p, slopes = model.probability(x), -np.array(spec.expansion.calibration)
+        real = 1 / (1 + np.exp(-np.clip(slopes[:, 0] * exact + slopes[:, 1], -500, 500)))
+        real = np.column_stack([1 - real, real]) if real.shape[1] == 1 else real / real.sum(1, keepdims=True)
+        most = 0.25 * (np.abs(slopes[:, 0]) * bound).max() + 4e-4
+        assert (np.abs(p - real) <= most * (1 + len(slopes))).all() and (p >= 0).all() and (p <= 1).all()
+    # in C, with counts at the ends of 16 bits
+    report = check(spec, samples=600, levels=("-O2",), compilers=[QUICK[0].name], engine="llvm")
+    assert report.ok, report.rows
+
+
+def _margin(functions: np.ndarray) -> np.ndarray:
+    ordered = np.sort(functions, axis=1)
+    return np.asarray(ordered[:, -1] - ordered[:, -2])
+
+
+def test_what_is_beyond_its_limit_is_refused() -> None:
+    spec = make_spec(
+        {"name": "flow", "precision": "int16", "input": {"dim": 2, "max_abs": [1.0, 200.0], "center": [0.5, -100.0]}}
+        | {"kernel": {"sigma": 50.0}, "learning": {"rule": "frozen"}}
+        | {"expansion": {"vectors": [[0.0, 0.0]], "weights": [[1.0]], "bias": [0.0]}}
+    )
+    model = HostModel(spec)
+    x = [[0.5, -100], [1.5, 100], [1.51, 0], [-0.52, 0], [0, 101], [math.nan, 0], [math.inf, 0], [1e30, 0]]
+    statuses = model.ask("predict", x)[1]
+    assert statuses.tolist() == [0, 0, -1, -1, -1, -1, -1, -1]
+    assert np.isnan(model.predict(x)[2:]).all()
+    raw = HostModel(spec, raw=True)
+    assert raw.ask("predict", np.array([[-32768, 0], [0, -32768], [32767, 32767]], np.int16))[1].tolist() == [-1] * 3
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6))
+def test_counts_in_c_are_the_hosts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    spec = make_spec(
+        {"name": "flow", "precision": "int16", "kernel": {"sigma": 1.0}, "learning": {"rule": "frozen"}}
+        | {"input": {"dim": 3, "max_abs": (10.0 ** rng.uniform(-1, 0, 3)).tolist(), "resolution": [2e-4, 2**-13, 1e-3]}}
+        | {"expansion": {"vectors": [[0.0] * 3], "weights": [[1.0]], "bias": [0.0]}}
+    )
+    x = (10.0 ** rng.uniform(-9, 9, (200, 3)) * rng.choice([-1, 1], (200, 3))).astype(np.float32)
+    half = (rng.integers(-32768, 32768, (200, 3)) + 0.5) / spec.counts_per_unit
+    x = np.concatenate([x, half.astype(np.float32), [[np.nan, np.inf, -np.inf]]]).astype(np.float32)
+    library = _counts_library(build(spec).files)
+    found = np.zeros(x.shape, np.int16)
+    for row, out in zip(x, found, strict=True):
+        library.counted(row.ctypes.data_as(ctypes.c_void_p), out.ctypes.data_as(ctypes.c_void_p))
+    assert (found == spec.raw_inputs(x)).all()
+
+
+def _counts_library(files: dict[str, str], kept: dict[str, Any] = {}) -> Any:  # noqa: B006
+    text = files["src/flow_counts.h"]
+    if text not in kept:
+        import tempfile
+
+        folder = Path(tempfile.mkdtemp(prefix="pykernel-"))
+        (folder / "flow.h").write_text(files["src/flow.h"])
+        (folder / "flow_counts.h").write_text(text)
+        source = '#include "flow_counts.h"\nvoid counted(const float *v, int16_t *x);\n'
+        source += "void counted(const float *v, int16_t *x) { flow_counts(v, x); }\n"
+        (folder / "a.c").write_text(source)
+        compile_c(QUICK[0], [folder / "a.c"], folder / "a.so")
+        kept[text] = ctypes.CDLL(str(folder / "a.so"))
+    return kept[text]
+
+
+# --------------------------------------------------------------------------------------------------- learning
+
+
+@pytest.mark.parametrize("case", ONLINE, ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
+def test_learning_is_the_same_in_c(case: dict[str, Any], exhaustive: bool) -> None:
+    spec = online(**case)
+    samples = 100_000 if exhaustive else 4000
+    levels = {} if exhaustive else {"levels": ("-O3",), "compilers": [QUICK[-1].name]}
+    report = check(spec, samples=samples, engine="llvm", **levels)
+    assert report.ok, report.rows
+    assert {"added", "refused_input"} <= set(report.statuses)
+
+
+@pytest.mark.parametrize("case", ONLINE[::5], ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
+def test_learning_is_the_same_in_each_engine(case: dict[str, Any]) -> None:
+    spec = online(**case)
+    x, y = mixed_stream(spec, 600, seed=3)
+    found = {}
+    for engine in ("python", "numba", "llvm"):
+        model = HostModel(spec, engine=engine, raw=True)
+        answers, statuses = model.prequential(x, y)
+        found[engine] = bytes(model.memory.bytes), answers.tobytes(), statuses.tobytes()
+    assert len(set(found.values())) == 1
+
+
+@pytest.mark.parametrize("case", ONLINE, ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
+def test_what_is_learned_can_be_saved_and_nothing_forged_is_taken(case: dict[str, Any]) -> None:
+    spec = online(**case)
+    model = HostModel(spec, raw=True)
+    x, y = mixed_stream(spec, 500, seed=1)
+    model.update(x, y)
+    snapshot = save(model)
+    assert (read(spec, snapshot).memory.field("alpha") == model.memory.field("alpha")).all()
+    rng = np.random.default_rng(0)
+    for struct in spec.program.persistent:
+        for name, given_range in struct.ranges.items():
+            if name not in {slot.name for slot in model.memory.layout.slots}:
+                continue
+            low, high = _ends(given_range, spec)
+            values_ = model.memory.field(name).reshape(-1)
+            kept = values_.copy()
+            limits = np.iinfo(values_.dtype)
+            for beyond in (low - 1, high + 1):
+                if limits.min <= beyond <= limits.max:
+                    values_[int(rng.integers(len(values_)))] = beyond
+                    assert not is_valid(spec, model.memory), (name, beyond)
+                    values_[:] = kept
+    assert is_valid(spec, model.memory)
+
+
+def _ends(given_range: Any, spec: Any) -> tuple[int, int]:
+    from pykernel.dialect import ends_of
+
+    return ends_of(given_range, spec.capacities, spec.config)
+
+
+@pytest.mark.parametrize("technique", ["fklms", "fmklms"])
+def test_neighbours_are_exact_or_bounds(technique: str) -> None:
+    spec = online(technique, "klms", 3, 12, "number", {})
+    model = HostModel(spec, raw=True)
+    x, y = mixed_stream(spec, 3000, seed=2)
+    for row in range(0, len(x), 50):
+        model.update(x[row : row + 50], y[row : row + 50])
+        n = int(model.memory.field("n")[0])
+        v = model.memory.field("v")[:n].astype(np.int64)
+        distances = ((v[:, None] - v[None]) ** 2).sum(-1)
+        np.fill_diagonal(distances, 2**31 - 1)
+        told = model.memory.field("neighbour")[:n].astype(np.int64)
+        nearest = distances.min(1, initial=2**31 - 1)
+        assert (np.where(told > 0, told == nearest, -told <= nearest)).all()
+
+
+@pytest.mark.parametrize("technique", ["nt", "at", "fklms", "fmklms"])
+@pytest.mark.parametrize("stages_", [False, True])
+def test_whole_numbers_learn_as_well_as_real_ones(technique: str, stages_: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (4000, 2))
+    y = np.sin(2 * x[:, 0]) * x[:, 1] + 0.3 * x[:, 0] + 0.05 * rng.normal(size=4000) + (1.5 if stages_ else 0)
+    errors = {}
+    for precision in ("float32", "int16"):
+        content: dict[str, Any] = {"name": "flow", "precision": precision, "input": {"dim": 2, "max_abs": 3.0}}
+        content |= {"kernel": {"sigma": 0.7}, "label": {"max_abs": 8.0}}
+        content |= {"learning": {"rule": "klms"}, "reduction": {"technique": technique, "n_max": 40}}
+        if stages_:
+            content["label"] |= {"center": True, "gain": True, "horizon": 1024}
+        answers, _ = HostModel(make_spec(content)).prequential(x, y)
+        errors[precision] = float(np.sqrt(np.mean((answers - y)[2000:] ** 2)))
+    assert errors["int16"] <= 1.1 * errors["float32"], errors
+
+
+def test_a_frozen_state_and_a_reset() -> None:
+    spec = online("fklms", "klms", 2, 4, "number", {"stages": True})
+    model = HostModel(spec)
+    model.update([[0.5, 0.5]] * 30 + [[-0.5, 1]] * 30, [1.0] * 60)
+    model.freeze()
+    kept = bytes(model.memory.bytes)[: spec.program.state_bytes(model.memory.layout)]
+    assert model.update([[1.0, 1.0]], [2.0]).tolist() == [7]
+    assert bytes(model.memory.bytes)[: len(kept)] == kept
+    model.freeze(False)
+    assert model.update([[1.0, 1.0]], [2.0])[0] > 0
+    assert model.update([[9.0, 1.0]], [2.0])[0] == -1 and model.update([[1.0, 1.0]], [4.1])[0] == -2
+    assert model.update([[1.0, 1.0]], [math.nan])[0] == -2
+
+
+def test_a_memory_that_was_overwritten_is_refused() -> None:
+    model = HostModel(online("nt", "klms", 2, 4, "number", {}))
+    for n in (-1, 5, 32767):
+        model.memory.field("n")[0] = n
+        assert model.update([[0.0, 0.0]], [0.0])[0] == -9 and model.ask("predict", [[0.0, 0.0]])[1][0] == -9
+
+
+# --------------------------------------------------------------------------------------------------- specs
+
+REFUSED = {
+    "[input] max_abs is missing; whole numbers need the range of each input": {"input": {"dim": 2}},
+    "[input] max_abs holds 0; a number above zero": {"input": {"dim": 2, "max_abs": 0}},
+    "[input] max_abs holds 3 numbers; it must hold 2": {"input": {"dim": 2, "max_abs": [1.0, 2.0, 3.0]}},
+    "[input] resolution is 1e-06 for x[0], which then has up to 1,000,000 counts; it must be at least 3.05e-05": {
+        "input": {"dim": 2, "max_abs": 1.0, "resolution": 1e-6}
+    },
+    "[input] resolution is 5 for x[0], more than its max_abs of 1": {
+        "input": {"dim": 2, "max_abs": 1.0, "resolution": 5.0}
+    },
+    "[input] max_abs lets inputs be too far apart for 16 bits": {"kernel": {"sigma": 1e-3}},
+    "[label] max_abs is missing; whole numbers need the range of the labels": {"label": {}},
+    "[kernel] function is matern32, which int16 does not compute": {"kernel": {"function": "matern32", "gamma": 1.0}},
+    "[kernel] function is linear, with which int16 does not learn": {"kernel": {"function": "linear"}},
+    'precision is "int16", which klms, qklms, frozen can have; krls-t needs': {"learning": {"rule": "krls-t"}},
+    "[reduction] technique is 'mklms'; did you mean 'fmklms'?": {"reduction": {"technique": "mklms"}},
+    "[learning] rho is 1e-09": {"learning": {"rule": "klms", "rho": 1e-9}},
+    "[reduction] projection nt with projection fklms fails": {"reduction": {"technique": "nt", "projection": "fklms"}},
+    "[linear] is for labels that are numbers": {"label": {"classes": ["a", "b"]}, "linear": {}},
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_refusals(sentence: str) -> None:
+    content: dict[str, Any] = {
+        "name": "flow",
+        "precision": "int16",
+        "input": {"dim": 2, "max_abs": 1.0},
+        "label": {"max_abs": 1.0},
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "klms"},
+    }
+    with pytest.raises(UserError) as caught:
+        make_spec(content | REFUSED[sentence])
+    assert sentence in str(caught.value)
+
+
+def test_without_a_rule_there_is_a_model_that_learns_well() -> None:
+    content = {"name": "flow", "precision": "int16", "input": {"dim": 4, "max_abs": [2.0, 20.0, 0.1, 1.0]}}
+    spec = make_spec(content | {"label": {"max_abs": 10.0}})
+    assert (spec.learning.rule, spec.reduction.technique) == ("qklms", "nt")
+    assert spec.label.center and spec.label.gain and spec.linear is not None
+    assert spec.input.scale == (1.5, 0.15, 30.0, 3.0)
+
+
+def test_ram_is_far_below_that_of_real_numbers() -> None:
+    for technique in ("nt", "fklms"):
+        sizes = {}
+        for precision in ("float32", "int16"):
+            content: dict[str, Any] = {"name": "flow", "precision": precision, "input": {"dim": 8, "max_abs": 3.0}}
+            content |= {"kernel": {"sigma": 1.0}, "label": {"max_abs": 4.0}, "learning": {"rule": "klms"}}
+            sizes[precision] = build(make_spec(content | {"reduction": {"technique": technique, "n_max": 32}})).figures
+        assert sizes["int16"]["ram_bytes"] <= 0.6 * sizes["float32"]["ram_bytes"], sizes
+    assert FLOAT32.is_integer is False and INT16.is_integer
