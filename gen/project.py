@@ -17,7 +17,6 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.algorithms.fixed.frozen import CERTAIN
 from pykernel.dialect import (
     FLOAT32,
     OUTPUTS,
@@ -395,7 +394,14 @@ def _whole(spec: Any) -> dict[str, Any]:
         "per_unit": rates[:1] if len(set(rates)) == 1 else rates,
         "inputs": spec.counts_told(),
         "label_scale": str(2**shift) if 0 <= shift < 31 else f"{2.0**shift!r}",
-        "probability_scale": CERTAIN if "probability" in {e.name for e in spec.program.entries_for(spec.config)} else 0,
+        # of answers in other units than the labels'
+        "scales": [
+            (entry.name, round(1 / spec.family.unit(spec, entry.name)))
+            for entry in spec.program.entries_for(spec.config)
+            if entry.kind == "question"
+            and entry.name != spec.program.asks
+            and spec.program.questions[entry.name].scalar is not Index
+        ],
     }
     if not spec.program.learns:
         model = HostModel(spec, engine="llvm")

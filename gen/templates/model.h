@@ -51,9 +51,9 @@ extern "C" {
 {% if label_kind != "none" -%}
 #define {{ macro }}_LABEL_SCALE {{ whole.label_scale }} /* {{ "a function" if classes else "a label or a prediction" }} of 1 is this number */
 {% endif -%}
-{% if whole.probability_scale -%}
-#define {{ macro }}_PROBABILITY_SCALE {{ whole.probability_scale }} /* a probability of 1 is this number */
-{% endif -%}
+{% for question, scale in whole.scales -%}
+#define {{ macro }}_{{ question | upper }}_SCALE {{ scale }} /* what {{ name }}_{{ question }} writes for 1 */
+{% endfor -%}
 {% endif -%}
 #define {{ macro }}_CONFIG_HASH 0x{{ "%08X" % config_hash }}u /* another spec or another algorithm gives another number */
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"

@@ -448,7 +448,7 @@ class _Run:
             column = spec.input.columns[j] if spec.input.columns else f"input {j}"
             if np.isnan(x[j]):
                 return f"{column} is nan, no number: such rows are neither predicted nor learned"
-            return f"{column} is {x[j]:g}, and [input] max_abs is {spec.limit_told(j)}; raise that limit or scale the column"
+            return f"{column} is {x[j]:g} and [input] max_abs is {spec.limit_told(j)}; raise that limit or scale the column"
         lower = ["lower [learning] eta"] if spec.has("learning", "eta") else []
         labelled = spec.program.label_kind != "none"
         remedies = [*lower, *(["raise [label] max_abs if the labels are larger than it"] if labelled else [])]

@@ -146,6 +146,7 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
 
 def _validated(content: Mapping[str, Any], where: str) -> Spec:
     kind: type[Spec] | None = None
+    rule = ""
     named, content = content, completed(content) if isinstance(content, Mapping) else content
     try:
         rule, family = _family(content)
@@ -155,7 +156,7 @@ def _validated(content: Mapping[str, Any], where: str) -> Spec:
         sentence = _sentence(error, kind or Spec)
     except _Refused as error:
         sentence = str(error)
-    taken = f" (no rule is named, and {rule} is taken)" if content is not named and rule in sentence else ""
+    taken = f" (no rule is named, and {rule} is taken)" if content is not named and rule and rule in sentence else ""
     raise UserError(f"{where}: {sentence}{taken}")
 
 

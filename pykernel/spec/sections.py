@@ -236,11 +236,21 @@ class Learning(Section):
     )
 
 
-CPU = Literal["avr", "cortex-m0plus", "cortex-m3", "cortex-m33f", "cortex-m4f", "cortex-m7f", "rv32imac", "rv32imafc"]
+CPU = Literal[
+    "avr",
+    "cortex-m0plus",
+    "cortex-m3",
+    "cortex-m33f",
+    "cortex-m4f",
+    "cortex-m55",
+    "cortex-m7f",
+    "rv32imac",
+    "rv32imafc",
+]
 CPUS: dict[str, Literal["none", "single", "double"]] = {
     **dict.fromkeys(("avr", "cortex-m0plus", "cortex-m3", "rv32imac"), "none"),
     **dict.fromkeys(("cortex-m33f", "cortex-m4f", "rv32imafc"), "single"),
-    "cortex-m7f": "double",
+    **dict.fromkeys(("cortex-m55", "cortex-m7f"), "double"),
 }
 """Those of targets/, and what each computes without software."""
 

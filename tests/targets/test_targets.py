@@ -382,7 +382,9 @@ def test_a_stack_that_meets_the_model_would_be_seen(m4f):
 
 def test_targets_are_complete():
     targets = all_targets()
-    assert set(targets) == {*SEVEN, "avr"} and list(targets)[-1] == "avr"
+    assert set(targets) == {*SEVEN, "avr", "cortex-m55"} and list(targets)[-2:] == ["avr", "cortex-m55"]
+    # no other program emulates Helium
+    assert targets["cortex-m55"].emulators == ("qemu",)
     for name in SEVEN:
         target = targets[name]
         assert target.toolchains == ("zig", "gcc") and target.emulators == ("unicorn", "qemu")

@@ -70,9 +70,7 @@ SpecOut = Annotated[Path, option("--out", "--output", "-o", value="SPEC", text="
 Inputs = Annotated[
     str | None, option("--inputs", value="A,B", text="The inputs' columns.", without="all others with numbers")
 ]
-Precision = Annotated[
-    str, option("--precision", value="TYPE", text="float32, float64 or int16 (whole numbers), on the device.")
-]
+Precision = Annotated[str, option("--precision", value="TYPE", text="float32, float64 or int16.")]
 Name = Annotated[
     str | None, option("--name", value="NAME", text="Prefix of all names in C.", without="the spec's file", rare=True)
 ]

@@ -1,0 +1,132 @@
+"""Whole numbers on targets: where an int has 16 bits, where eight are multiplied at once, where bytes lie the other way."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.project import Project, build
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
+from pykernel.targets.check import check_targets
+from pykernel.targets.process_runner import ProcessModel
+from pykernel.targets.target import find_target
+from tests.algorithms.test_fixed import ONLINE, frozen, online
+from tests.support.targets import SEVEN, rarely
+
+MODELS: dict[str, Spec] = {
+    "svr": frozen(2),
+    "products": frozen(5),
+    "pairs": frozen(4),
+    "nt": online(**ONLINE[0]),
+    "fklms": online(**ONLINE[12]),
+    "stages": online(**ONLINE[1]),
+    "outputs": online(**ONLINE[20]),
+}
+
+
+@pytest.mark.parametrize("model", ["products", "stages", *map(rarely, ("svr", "pairs", "nt", "fklms", "outputs"))])
+@pytest.mark.parametrize("target", ["cortex-m0plus", *map(rarely, SEVEN[1:])])
+def test_the_same_bytes_on_each_target(target: str, model: str) -> None:
+    for chain in ("zig", "gcc") if shutil.which("arm-none-eabi-gcc") and target.startswith("cortex") else ("zig",):
+        report = check_targets(MODELS[model], [target], samples=200, chain=chain, tries=0)
+        assert report.ok, report.rows
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not shutil.which("qemu-system-arm"), reason="no qemu-system-arm")
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("level", ["-O2", "-O3"])
+def test_the_same_bytes_with_helium(model: str, level: str) -> None:
+    """A Cortex-M55, whose compiler multiplies eight numbers at once."""
+    report = check_targets(MODELS[model], ["cortex-m55"], samples=1000, emulator="qemu", tries=0, level=level)
+    assert report.ok, report.rows
+
+
+AVR = pytest.mark.skipif(not (shutil.which("simavr") and shutil.which("avr-gcc")), reason="no simavr or avr-gcc")
+
+
+@AVR
+@pytest.mark.parametrize("model", ["nt", *map(rarely, ("svr", "products", "pairs", "fklms", "stages", "outputs"))])
+def test_the_same_bytes_where_an_int_has_16_bits(model: str) -> None:
+    report = check_targets(MODELS[model], ["avr"], samples=60, tries=0)
+    assert report.ok, report.rows
+
+
+@AVR
+def test_a_number_that_is_not_widened_is_caught_where_an_int_has_16_bits() -> None:
+    """The negative control: without the casts, a product of two 16-bit numbers overflows there, and nowhere else."""
+    project = build(MODELS["products"])
+    text = project.files["src/flow.c"]
+    assert "(int32_t)a[j] * (int32_t)b[j]" in text
+    narrowed = text.replace("(int32_t)a[j] * (int32_t)b[j]", "a[j] * b[j]")
+    assert narrowed != text
+    changed = Project(**{**vars(project), "files": project.files | {"src/flow.c": narrowed}})
+    reference = Reference(build(MODELS["products"]), None, *mixed_stream(MODELS["products"], 60), engine="llvm")
+    device = ProcessModel(changed, find_target("avr"), "gcc")
+    assert not reference.verdict(device)["equal"]
+
+
+S390X = shutil.which("qemu-s390x") and shutil.which("s390x-linux-gnu-gcc")
+
+
+@pytest.mark.skipif(not S390X, reason="no qemu-s390x or s390x-linux-gnu-gcc")
+@pytest.mark.parametrize("model", ["products", "stages", *map(rarely, ("svr", "pairs", "nt", "fklms", "outputs"))])
+def test_statuses_and_answers_on_a_big_endian_machine(model: str, tmp_path: Path) -> None:
+    """The state's bytes lie the other way there; what is computed is the same."""
+    spec = MODELS[model]
+    project = build(spec)
+    x, y = mixed_stream(spec, 400)
+    for name in (f"{spec.name}.h", f"{spec.name}.c"):
+        (tmp_path / name).write_text(project.files[f"src/{name}"])
+    (tmp_path / "main.c").write_text(_program(spec, x, y))
+    command = ["s390x-linux-gnu-gcc", "-O2", "-static", "-std=c99", "-o", "a.out", f"{spec.name}.c", "main.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    lines = subprocess.run(["qemu-s390x", "./a.out"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    found = [list(map(int, line.split())) for line in lines.splitlines()]
+    host = HostModel(spec, raw=True)
+    answers, statuses = host.prequential(x, y)
+    answers = answers.reshape(len(x), -1)
+    for row, (status, *values) in enumerate(found):
+        assert status == statuses[row], row
+        if answers[row, 0] != -(2**31):
+            assert values == answers[row].tolist(), row
+    assert len(found) == len(x)
+
+
+def _program(spec: Spec, x: np.ndarray, y: np.ndarray) -> str:
+    def table(name: str, values: np.ndarray, kind: str) -> str:
+        return f"static const {kind} {name}[] = {{{', '.join(map(str, values.reshape(-1).tolist() or [0]))}}};"
+
+    learns, outputs = spec.program.learns, spec.capacities["OUTPUTS"]
+    label: Any = f"&ys[t * {outputs}]" if spec.program.label_kind == "reals" else "ys[t]"
+    learn = f"status = {spec.name}_update(&model, row, {label});" if learns else ""
+    return f"""#include <stdio.h>
+#include "{spec.name}.h"
+{table("xs", x, "int16_t")}
+{table("ys", y.astype(np.int64), "int32_t")}
+static {spec.name}_t model;
+int main(void)
+{{
+    {spec.name}_init(&model);
+    for (int t = 0; t < {len(x)}; t++) {{
+        int32_t answer[{outputs}] = {{0}};
+        const int16_t *row = &xs[t * {spec.dim}];
+        int32_t status = {spec.name}_predict(&model, row, answer);
+        (void)ys;
+        {learn}
+        printf("%ld", (long)status);
+        for (int o = 0; o < {outputs}; o++) {{
+            printf(" %ld", (long)answer[o]);
+        }}
+        printf("\\n");
+    }}
+    return 0;
+}}
+"""
