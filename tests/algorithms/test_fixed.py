@@ -118,21 +118,25 @@ def online(technique: str, rule: str, dim: int, n: int, kind: str, extra: dict[s
 # --------------------------------------------------------------------------------------------------- values
 
 
-def test_a_kernel_value_is_near_the_function() -> None:
+def kernel_values(fine: int, d: Any) -> list[int]:
+    """Kernel values of squared distances."""
+    config = values.FixedKernelConfig.of(INT16, {"fine": fine})
     run = bind(values.gaussian, INT16)
-    for octave in (16, 20, 24, 31):
-        rng = np.random.default_rng(octave)
-        ends = [0, 1, 2**32 - 1, 2**octave, 2**octave - 1, min(2**32 - 1, 16 * 2**octave)]
-        for d in [*ends, *rng.integers(0, min(2**32, 18 * 2**octave), 3000)]:
-            found, exact = run(np.uint32(d), octave) / values.ONE, 2.0 ** -(int(d) / 2**octave)
-            assert abs(found - exact) <= POWER_ERROR + 2.0**-16, (d, octave)
-    assert run(np.uint32(0), 20) == values.ONE
+    return [run(config, np.uint32(each)) for each in d]
+
+
+def test_a_kernel_value_is_near_the_function() -> None:
+    for fine in (0, 4, 8, 15):
+        rng, octave = np.random.default_rng(fine), 16 + fine
+        d = [0, 1, 2**32 - 1, 2**octave, 2**octave - 1, min(2**32 - 1, 16 * 2**octave)]
+        d += rng.integers(0, min(2**32, 18 * 2**octave), 3000).tolist()
+        for each, found in zip(d, kernel_values(fine, d), strict=True):
+            assert abs(found / values.ONE - 2.0 ** -(each / 2**octave)) <= POWER_ERROR + 2.0**-16, (each, fine)
+    assert kernel_values(4, [0]) == [values.ONE]
 
 
 def test_a_nearer_input_has_no_smaller_kernel_value() -> None:
-    run = bind(values.gaussian, INT16)
-    found = [run(np.uint32(d), 16) for d in range(0, 2**18, 7)]
-    assert all(a >= b for a, b in itertools.pairwise(found))
+    assert all(a >= b for a, b in itertools.pairwise(kernel_values(0, range(0, 2**18, 7))))
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -115,10 +115,10 @@ def sum_single(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None
     square = square_norm(w.x) if c.products else word(0)
     total = c.bias[0]
     for i in range(len(c.vectors)):
-        d = distance(w, c, i, square)
-        n = index(d >> q.octave)
+        u = distance(w, c, i, square) >> q.fine
+        n = index(u >> 16)
         if n <= c.last_octave:
-            total += floor_shift(c.weights[i, 0] * power(d, q.octave), n + c.weight_shift)
+            total += floor_shift(c.weights[i, 0] * power(u), n + c.weight_shift)
     w.f[0] = word(total)
 
 
@@ -135,10 +135,10 @@ def evaluate(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
         for o in range(len(w.f)):
             w.f[o] = word(c.bias[o])
         for i in range(len(c.vectors)):
-            d = distance(w, c, i, square)
-            n = index(d >> q.octave)
+            u = distance(w, c, i, square) >> q.fine
+            n = index(u >> 16)
             if n <= c.last_octave:
-                share(w, c, i, power(d, q.octave), n + c.weight_shift)
+                share(w, c, i, power(u), n + c.weight_shift)
 
 
 @kernel
@@ -236,7 +236,7 @@ def logistic(t: Index) -> Index:
     """1 / (1 + 2^-t) in units of 2^-15, for t in units of 2^-16."""
     d = word(-t if t < 0 else t)
     octaves = index(d >> 16)
-    falls = floor_shift(power(d, 16), octaves + 1) if octaves < 16 else 0
+    falls = floor_shift(power(d), octaves + 1) if octaves < 16 else 0
     share_of = quotient(CERTAIN * CERTAIN, CERTAIN + falls)
     return CERTAIN - share_of if t < 0 else share_of
 

@@ -162,7 +162,7 @@ def weighted_isolation(
     """(alpha_i / 2^coarse)^2 (1 - max_j k_ij), or a lower bound.  Mitchinson et al. 2003, eq. 18."""
     a = floor_shift(magnitude(s, w, c, i), coarse)
     a = a if a < 32767 else 32767
-    return multiply_high(a * a, ONE - gaussian(word(isolation(s, w, i)), q.octave))
+    return multiply_high(a * a, ONE - gaussian(q, word(isolation(s, w, i))))
 
 
 @kernel
@@ -273,7 +273,7 @@ def measure_row(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: Fi
     for i in range(s.n[0]):
         d = squared_distance(s.v[i], s.v[r])
         if c.projection != Projection.NONE:
-            w.row[i] = gaussian(d, q.octave)
+            w.row[i] = gaussian(q, d)
         if c.keeps_neighbours:
             if i != r and s.neighbour[i] == index(d):
                 s.neighbour[i] = -index(d)
@@ -409,7 +409,7 @@ def present(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedK
     for i in range(s.n[0]):
         d = squared_distance(s.v[i], w.x)
         distance = index(d)
-        value = gaussian(d, q.octave)
+        value = gaussian(q, d)
         w.distance[i] = distance
         w.k[i] = value
         if c.single:
@@ -439,7 +439,7 @@ def absorb(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKe
     i = w.nearest[0]
     share_of = ONE
     if c.rule != Rule.QKLMS:
-        share_of = gaussian(word(w.nearest_distance[0]), q.octave)
+        share_of = gaussian(q, word(w.nearest_distance[0]))
     for o in range(len(w.step)):
         s.alpha[i, o] = clip(s.alpha[i, o] + part_of(w.step[o], share_of), -c.alpha_most, c.alpha_most)
     grow_older(s, c)
@@ -630,7 +630,7 @@ def evaluate(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: Fixed
         for o in range(len(w.f)):
             w.f[o] = word(0)
     for i in range(s.n[0]):
-        value = gaussian(squared_distance(s.v[i], w.x), q.octave)
+        value = gaussian(q, squared_distance(s.v[i], w.x))
         if c.single:
             total += multiply_high(s.alpha[i, 0], value)
         else:
@@ -721,7 +721,7 @@ def novelty(
         d = index(squared_distance(s.v[i], w.x))
         nearest = d if d < nearest else nearest
     # k^2 = 2^-(2 d / 2^octave)
-    y[0] = ONE - gaussian(word(nearest) * 2, q.octave) if s.n[0] > 0 else ONE
+    y[0] = ONE - gaussian(q, word(nearest) * 2) if s.n[0] > 0 else ONE
     return Status.DONE
 
 

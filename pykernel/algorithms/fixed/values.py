@@ -1,7 +1,7 @@
 """Kernel values in whole numbers.
 
 Inputs are scaled so that the squared distance of two of them is a base-2 logarithm already:
-exp(-gamma |a - b|^2) = 2^-(d / 2^OCTAVE) for the whole number d.
+exp(-gamma |a - b|^2) = 2^-(d / 2^(16 + FINE)) for the whole number d.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FALL = 706
 class FixedKernelConfig(Config):
     """How inputs are compared, derived from a spec by ``pykernel.spec.families.fixed``."""
 
-    octave: Index  # a squared distance of 2^octave halves the kernel value; 16 or more
+    fine: Index  # a squared distance of 2^(16 + fine) halves the kernel value
 
 
 @with_dsp("dsp_dot.h")
@@ -69,21 +69,22 @@ def squared_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
 
 
 @kernel
-def power(d: Word, octave: Index) -> Index:
-    """2^-(the part of d / 2^octave behind the point), in units of 1 / ONE: from 1/2 to 1.  Error: 3e-5.
+def power(u: Word) -> Index:
+    """2^-(the part of u / 2^16 behind the point), in units of 1 / ONE: from 1/2 to 1.  Error: 3e-5.
 
     Between two numbers of the table, the function is taken to be a line.
     """
-    first = POWERS[index((d >> (octave - 6)) & 63)]
-    part = floor_shift(first * index((d >> (octave - 16)) & 1023), 10)
+    first = POWERS[index((u >> 10) & 63)]
+    part = floor_shift(first * index(u & 1023), 10)
     return first - floor_shift(part * FALL + 32768, 16)
 
 
 @kernel
-def gaussian(d: Word, octave: Index) -> Index:
-    """2^-(d / 2^octave), in units of 1 / ONE, rounded down."""
-    n = index(d >> octave)
-    return floor_shift(power(d, octave), n) if n < 16 else 0
+def gaussian(q: FixedKernelConfig, d: Word) -> Index:
+    """The kernel value of a squared distance, in units of 1 / ONE, rounded down."""
+    u = d >> q.fine
+    n = index(u >> 16)
+    return floor_shift(power(u), n) if n < 16 else 0
 
 
 @kernel

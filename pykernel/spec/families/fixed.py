@@ -513,7 +513,7 @@ class FixedFrozenModels(FrozenModels):
             "clamps": spec.label.low is not None or spec.label.high is not None,
             **made.parameters(),
             "products": expansion.distance == "products",
-            "octave": 31 if linear else scales.octave,
+            "fine": 0 if linear else scales.octave - 16,
             "vectors": np.zeros((count, dim)) if linear else scales.vectors,
             "norms": np.zeros(count) if linear else (scales.vectors**2).sum(1),
             "weights": np.zeros((count, capacities["WEIGHTS"])) if linear else scales.weights,

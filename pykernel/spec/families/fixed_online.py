@@ -260,7 +260,7 @@ class FixedOnlineModels:
         return {
             **made.parameters(),
             **_stages(spec, int(made.reach.max()), squares),
-            "octave": octave,
+            "fine": octave - 16,
             "rule": RULES[learning.rule],
             "metric": metric,
             "projection": PROJECTIONS[projection_of(spec)],
