@@ -171,7 +171,8 @@ class Combination:
 
     @property
     def name(self) -> str:
-        return f"{self.rule} {self.technique}" if self.technique else self.rule
+        words = [self.rule, self.technique, "int16" if self.spec is not None and self.spec.real.is_integer else None]
+        return " ".join(word for word in words if word)
 
     def means(self, section: str, key: str) -> bool:
         if self.spec is None:
@@ -247,6 +248,42 @@ def combine(
         else:
             take(rule, None, partial(_combination, around, content, rule, None))
     return found, refused
+
+
+def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
+    """Models that learn in whole numbers: each rule with each of its techniques, with the stages and without.
+
+    Ranges of inputs and labels are those of the rows that are known, and half as much on either side.
+    """
+    given = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
+    finite = np.where(np.isfinite(known.x), known.x, np.nan)
+    low, high, deviation = np.nanmin(finite, axis=0), np.nanmax(finite, axis=0), np.nanstd(finite, axis=0)
+    center, margin = (low + high) / 2, 1.5 * np.maximum(high - low, 1e-9 * np.maximum(np.abs(high), 1.0)) / 2
+    deviation = np.where(deviation > 0, deviation, margin)
+    # one that hardly changed may change more
+    margin = np.maximum(margin, 0.5 * (margin / deviation).max() * deviation)
+    input = given | {name: _shown(values) for name, values in (("center", center), ("max_abs", margin))}
+    label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}
+    plain: Content = {"name": content.get("name", "model"), "precision": "int16", "label": label}
+    plain["input"] = input | {"scale": _shown(1 / deviation)}
+    plain["kernel"] = {"sigma": content.get("kernel", {}).get("sigma") or math.sqrt(finite.shape[1])}
+    around: list[Content] = [plain]
+    if "classes" not in label:
+        plain["label"] = label | {"max_abs": float(f"{2 * (known.largest or 1.0):.2g}")}
+        around.insert(0, plain | {"label": plain["label"] | {"center": True, "gain": True}, "linear": {}})
+    found = []
+    for rule, technique in (("qklms", "nt"), ("klms", "fmklms"), ("klms", "fklms"), ("klms", "nt")):
+        for each in around if rule in chosen else ():
+            made = each | {"learning": {"rule": rule}, "reduction": {"technique": technique}}
+            with contextlib.suppress(UserError):
+                spec = make_spec(made)
+                found.append(Combination(rule, technique, made, spec, budget_of(spec)))
+                break
+    return found
+
+
+def _shown(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
 
 
 def reason_of(error: UserError) -> str:

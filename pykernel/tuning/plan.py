@@ -19,6 +19,7 @@ from pykernel.errors import CheckFailed, UserError
 from pykernel.parallel import Workers
 from pykernel.spec.defaults import completed, width
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec
+from pykernel.spec.sections import CPUS
 from pykernel.tuning.columns import (
     Show,
     few_values,
@@ -42,6 +43,7 @@ from pykernel.tuning.combinations import (
     knobs,
     rules,
     trained_at_once,
+    whole_combinations,
 )
 from pykernel.tuning.sweep import cost_task
 from pykernel.tuning.trials import Table
@@ -291,10 +293,17 @@ class Arm:
         return min((t for t in self.trials if math.isfinite(t.score)), key=lambda t: t.score, default=None)
 
 
-def arms(base: Content, table: Table, chosen: Sequence[str] | None, techniques: Sequence[str] | None) -> list[Arm]:
+def arms(
+    base: Content,
+    table: Table,
+    chosen: Sequence[str] | None,
+    techniques: Sequence[str] | None,
+    target: str | None = None,
+) -> list[Arm]:
     """Every program for this data that the chosen rules have, what works best on most data first.
 
-    Each with its default technique, or with each of ``techniques``.
+    Each with its default technique, or with each of ``techniques``.  For a target without an FPU, the same in whole
+    numbers, too, where they can be.
     """
     if "label" not in base:
         return _monitors(base)
@@ -305,6 +314,8 @@ def arms(base: Content, table: Table, chosen: Sequence[str] | None, techniques: 
         if recipe["learning"]["rule"] in every:
             found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
     found += combine(_staged(base), known, every, techniques)[0]
+    if target is not None and CPUS[target] == "none":
+        found = whole_combinations(base, known, every) + found
     first: dict[str, Combination] = {}
     for made in found:
         first.setdefault(made.name, made)

@@ -50,7 +50,7 @@ def plan(options: PlanOptions) -> None:
     base, table, assumed = search.planned_data(options)
     if assumed:
         output.tell(f"assumed: {'; '.join(assumed)}")
-    tried = possible(arms(base, table, rules, techniques))
+    tried = possible(arms(base, table, rules, techniques, limits.target))
     if not tried:
         raise UserError("none of these rules is for this data; leave --rule out")
     every = search.techniques(None) if techniques is None else ()
