@@ -9,9 +9,10 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from pykernel.dialect import PRECISIONS
 from pykernel.spec.base import Spec
-from pykernel.spec.defaults import ALARMS, NUMBERS
-from pykernel.spec.model import declared, keys_of, rules, sections
+from pykernel.spec.defaults import ALARMS, NUMBERS, WHOLE_NUMBERS
+from pykernel.spec.model import declared, keys_of, rules, sections, whole_rules
 from pykernel.spec.sections import Section, fields_of, section_of
 
 Schema = dict[str, Any]
@@ -27,53 +28,63 @@ def spec_schema() -> Schema:
     """
     plain = _plain(Spec.model_json_schema()["properties"])
     definitions: Schema = {}
-    cases: dict[str, tuple[list[str], Schema]] = {}
-    for rule, family in rules().items():
+    cases: dict[tuple[bool, str], tuple[list[str], Schema]] = {}
+    every = [(False, rule, family) for rule, family in rules().items()]
+    every += [(True, rule, family) for rule, family in whole_rules().items()]
+    for whole, rule, family in every:
         properties: Schema = {}
-        whole = family.spec.model_json_schema()
+        drawn = family.spec.model_json_schema()
+        has = {section for section, _, _ in fields_of(family.spec, rule)}
         for name in sections():
             field = family.spec.model_fields.get(name)
-            if field is None or rule not in declared(name):
+            if field is None or name not in has:
                 properties[name] = False
                 continue
-            section = _section(whole, field, rule)
-            called = next((called for called, known in definitions.items() if known == section), f"{name} of {rule}")
+            section = _section(drawn, field, family.spec, rule)
+            what = f"{name} of {rule}{' in int16' * whole}"
+            called = next((called for called, known in definitions.items() if known == section), what)
             definitions[called] = section
             properties[name] = {"$ref": f"#/definitions/{called.replace(' ', '%20')}"}
-        case = cases.setdefault(json.dumps(properties), ([], properties))
+        case = cases.setdefault((whole, json.dumps(properties)), ([], properties))
         case[0].append(rule)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "pykernel: the spec of a model",
         "type": "object",
-        "properties": {name: plain[name] for name in ("name", "precision")}
+        "properties": {"name": plain["name"], "precision": plain["precision"] | {"enum": list(PRECISIONS)}}
         | {name: {"description": _summary(name), "properties": _all_keys(name)} for name in sections()},
         "required": ["name", "input"],
         "additionalProperties": False,
-        "allOf": [{"if": _if(names), "then": {"properties": then}} for names, then in cases.values()],
+        "allOf": [
+            {"if": _if(names, whole), "then": {"properties": then}} for (whole, _), (names, then) in cases.items()
+        ],
         "definitions": definitions,
     }
 
 
-def _if(names: list[str]) -> Schema:
-    """That the rule is one of these, or that a spec which names none gets one of these."""
+WHOLE: Schema = {"properties": {"precision": {"enum": ["int16"]}}, "required": ["precision"]}
+
+
+def _if(names: list[str], whole: bool) -> Schema:
+    """That the rule is one of these, or that a spec which names none gets one of these; and whether in whole numbers."""
     named: Schema = {"required": ["rule"], "properties": {"rule": {"enum": names}}}
     condition: Schema = {"properties": {"learning": named}, "required": ["learning"]}
     nameless: Schema = {"not": {"properties": {"learning": {"required": ["rule"]}}, "required": ["learning"]}}
+    if whole:
+        default = WHOLE_NUMBERS["learning"]["rule"] in names
+        return {"allOf": [WHOLE, {"anyOf": [condition, nameless]} if default else condition]}
     for rule, alarms in ((NUMBERS["learning"]["rule"], False), (ALARMS["learning"]["rule"], True)):
         if rule in names:
             watched: Schema = {"required": ["novelty"]}
-            return {"anyOf": [condition, {"allOf": [nameless, watched if alarms else {"not": watched}]}]}
-    return condition
+            condition = {"anyOf": [condition, {"allOf": [nameless, watched if alarms else {"not": watched}]}]}
+    return {"allOf": [{"not": WHOLE}, condition]}
 
 
-def _section(whole: Schema, field: FieldInfo, rule: str) -> Schema:
+def _section(whole: Schema, field: FieldInfo, spec: type[Spec], rule: str) -> Schema:
     """A section as a rule has it."""
     kind = section_of(field)
     assert kind is not None
-    mine = {
-        key for spec in (rules()[rule].spec,) for _, key, inner in fields_of(spec, rule) if _is_in(kind, key, inner)
-    }
+    mine = {key for _, key, inner in fields_of(spec, rule) if _is_in(kind, key, inner)}
     drawn = whole["$defs"][kind.__name__]
     properties = {key: value for key, value in _plain(drawn["properties"]).items() if key in mine}
     made: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -90,7 +101,7 @@ def _all_keys(section: str) -> Schema:
     for rule, family in rules().items():
         field = declared(section).get(rule)
         if field is not None:
-            for key, value in _section(family.spec.model_json_schema(), field, rule)["properties"].items():
+            for key, value in _section(family.spec.model_json_schema(), field, family.spec, rule)["properties"].items():
                 made.setdefault(key, {"description": value["description"]} if "description" in value else {})
     if section == "learning":
         made["rule"] = made["rule"] | {"enum": list(rules())}
@@ -121,9 +132,11 @@ def _summary(section: str) -> str:
 def key_tables() -> dict[str, str]:
     """A Markdown table for what families share, by the name "shared", and one for each family, by its first rule."""
     families = list({id(family): family for family in rules().values()}.values())
-    return {"shared": _table(_shared(), headed=True)} | {
+    whole = list({id(family): family for family in whole_rules().values()}.values())
+    found = {"shared": _table(_shared(), headed=True)} | {
         family.rules[0]: _table(_of_family(family.spec, family.rules)) for family in families if _own(family.spec)
     }
+    return found | {f"int16-{f.rules[0]}": _table(_of_family(f.spec, f.rules)) for f in whole}
 
 
 Row = tuple[str, str, FieldInfo, tuple[str, ...]]
@@ -132,7 +145,7 @@ Row = tuple[str, str, FieldInfo, tuple[str, ...]]
 
 def _owner(kind: type[Section], key: str) -> type[Section]:
     """The class that declares a key of a section."""
-    return next(each for each in reversed(kind.__mro__) if key in vars(each).get("__annotations__", {}))
+    return next(each for each in kind.__mro__ if key in vars(each).get("__annotations__", {}))
 
 
 def _shared() -> Iterator[Row]:
@@ -160,7 +173,7 @@ def _own(spec: type[Spec]) -> list[tuple[str, str]]:
 
 def _of_family(spec: type[Spec], names: tuple[str, ...]) -> Iterator[Row]:
     for section, key in _own(spec):
-        having = [rule for rule in names if rule in declared(section, key)]
+        having = [rule for rule in names if (section, key) in {(s, k) for s, k, _ in fields_of(spec, rule)}]
         kind = section_of(spec.model_fields[section])
         assert kind is not None
         yield section, key, kind.model_fields[key], () if len(having) == len(names) else tuple(having)

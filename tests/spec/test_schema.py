@@ -58,6 +58,23 @@ def test_what_is_accepted_fits():
         assert misfits(SCHEMA, tomllib.loads(path.read_text(encoding="utf-8"))) == [], path
 
 
+def test_whole_numbers_have_their_own_keys():
+    base = {"name": "m", "precision": "int16", "input": {"dim": 2, "max_abs": [1.0, 2.0]}, "label": {"max_abs": 1.0}}
+    for more in ({}, {"learning": {"rule": "klms"}} | KERNEL, {"label": {"classes": ["a", "b"]}}):
+        assert misfits(SCHEMA, base | more) == [] and make_spec(base | more)
+    for change, where in (
+        ({"learning": {"rule": "krls-t"}}, ""),
+        ({"input": {"dim": 2, "max_abs": 1.0, "standardise": True}}, "input.standardise"),
+        ({"reduction": {"technique": "mklms"}}, "reduction.technique"),
+        ({"precision": "int8"}, "precision"),
+    ):
+        assert not where or where in {path for path, _ in misfits(SCHEMA, base | change)}
+        with pytest.raises(UserError):
+            make_spec(base | change)
+    real = {"name": "m", "input": {"dim": 2, "resolution": 1.0}}
+    assert "input.resolution" in {path for path, _ in misfits(SCHEMA, real)}
+
+
 WRONG = [
     ({"learning": {"rule": "krr", "eta": 0.3}}, "learning.eta"),
     ({"learning": {"rule": "krr"}, "reduction": {"n_max": 3}}, "reduction"),
