@@ -542,7 +542,7 @@ def _power_error() -> float:
     """How far ``power`` may be from the function, for any number."""
     table = POWERS.by_precision["int16"]
     first, part = np.array(table)[:, None], np.arange(1024)
-    found = first - ((((first * part) >> 10) * FALL + 32768) >> 16)
+    found = first - (((first * part) >> 10) * FALL >> 16)
     # the bits below the last that counts may be all zeros or all ones
     ends = (np.arange(STEPS)[:, None] + (part + np.array([0, 1])[:, None, None]) / 1024) / STEPS
     return float(np.abs(found / ONE - 2.0**-ends).max())
