@@ -94,6 +94,17 @@ def alarms() -> list[Spec]:
     return specs([{"novelty": {}}])
 
 
+def whole() -> list[Spec]:
+    """Models of whole numbers."""
+    frozen = {"precision": "int16", "learning": {"rule": "frozen"}, "expansion": WEIGHTED}
+    found: list[dict[str, Any]] = [frozen | {"kernel": {"function": "linear"}}]
+    for distance in ("differences", "products"):
+        found.append(frozen | WIDTH | {"expansion": WEIGHTED | {"distance": distance}})
+    learning = {"precision": "int16", "label": {"max_abs": 4.0}}
+    found += [learning | reduced("klms", technique=name) for name in ("nt", "fklms", "fmklms")]
+    return specs([*found, learning | reduced("klms", technique="fklms", projection="fklms"), learning])
+
+
 def demo() -> list[Spec]:
     return [bikeshare_spec()]
 
@@ -115,6 +126,7 @@ MODELS = {
         subspaces,
         default,
         alarms,
+        whole,
         demo,
         monitor,
     )
@@ -257,6 +269,13 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.device.training_limits", ("training-limits.csv",), "seconds", ("training",)
     ),
     "update-cost": Result("-m benchmarks.host.update_cost", ("update-cost.*",), "minutes", ("techniques", "recursive")),
+    "whole-numbers": Result(
+        "-m benchmarks.device.whole_numbers",
+        ("whole-numbers.csv",),
+        "minutes",
+        ("whole",),
+        ("pykernel.spec.families.fixed", "pykernel.spec.families.fixed_online"),
+    ),
     # pages that sum up what others measured
     "basis-summary": Result(
         "-m benchmarks.host.basis_summary",

@@ -140,7 +140,9 @@ def avr_cycles(spec: Spec, x: np.ndarray) -> float | None:
         for path in ("src/model.c", "src/model.h"):
             (Path(folder) / Path(path).name).write_text(project.files[path])
         (Path(folder) / "main.c").write_text(text)
-        words = "avr-gcc -mmcu=atmega1284p -DF_CPU=16000000 -O2 -std=gnu99 -ffp-contract=off model.c main.c -o a.elf -lm"
+        words = (
+            "avr-gcc -mmcu=atmega1284p -DF_CPU=16000000 -O2 -std=gnu99 -ffp-contract=off model.c main.c -o a.elf -lm"
+        )
         subprocess.run(words.split(), cwd=folder, check=True, capture_output=True)
         told = subprocess.run(
             ["simavr", "-m", "atmega1284p", "-f", "16000000", "a.elf"],

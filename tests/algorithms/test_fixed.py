@@ -34,7 +34,11 @@ def frozen(seed: int, **changes: Any) -> Any:
     classes, decision = int(rng.choice([0, 0, 2, 3, 4])), "functions"
     outputs = classes if classes > 2 else 1 if classes else int(rng.choice([1, 1, 3]))
     linear = rng.random() < 0.3
-    kernel = {"function": "linear"} if linear else {"gamma": float(10.0 ** rng.uniform(-1.5, 1.0))}
+    kernel: dict[str, Any] = {"gamma": float(10.0 ** rng.uniform(-1.5, 1.0))}
+    if linear:
+        kernel = {"function": "linear"}
+    elif seed % 4 == 3:
+        kernel["function"] = "laplacian"
     widths = 10.0 ** rng.uniform(-2, 3, dim)
     alike = rng.random() < 0.4
     limits = [1.0] * dim if alike else widths.tolist()
@@ -57,7 +61,7 @@ def frozen(seed: int, **changes: Any) -> Any:
         decision = "ovo"
     if classes and decision == "functions" and rng.random() < 0.6:
         expansion["calibration"] = [[-float(rng.uniform(0.1, 5)), float(rng.normal())] for _ in range(outputs)]
-    if not linear and rng.random() < 0.5:
+    if kernel.get("function", "gaussian") == "gaussian" and rng.random() < 0.5:
         expansion["distance"] = "products"
     label: dict[str, Any] = {"classes": [f"c{i}" for i in range(classes)]} if classes else {"outputs": outputs}
     if not classes and rng.random() < 0.3:
@@ -120,7 +124,7 @@ def online(technique: str, rule: str, dim: int, n: int, kind: str, extra: dict[s
 
 def kernel_values(fine: int, d: Any) -> list[int]:
     """Kernel values of squared distances."""
-    config = values.FixedKernelConfig.of(INT16, {"fine": fine})
+    config = values.FixedKernelConfig.of(INT16, {"fine": fine, "stretch": 1})
     run = bind(values.gaussian, INT16)
     return [run(config, np.uint32(each)) for each in d]
 
@@ -172,9 +176,10 @@ def test_a_frozen_model_is_near_to_real_numbers_and_the_same_in_c(seed: int) -> 
     if model.has("probability"):
         p, slopes = model.probability(x), -np.array(spec.expansion.calibration)
         real = 1 / (1 + np.exp(-np.clip(slopes[:, 0] * exact + slopes[:, 1], -500, 500)))
-        real = np.column_stack([1 - real, real]) if real.shape[1] == 1 else real / real.sum(1, keepdims=True)
-        most = 0.25 * (np.abs(slopes[:, 0]) * bound).max() + 4e-4
-        assert (np.abs(p - real) <= most * (1 + len(slopes))).all() and (p >= 0).all() and (p <= 1).all()
+        real = np.column_stack([1 - real, real]) if real.shape[1] == 1 else real
+        total = real.sum(1, keepdims=True)
+        most = (0.25 * (np.abs(slopes[:, 0]) * bound).max() + 4e-4) * (1 + len(slopes)) / total
+        assert (np.abs(p - real / total) <= np.minimum(most, 1)).all() and (p >= 0).all() and (p <= 1).all()
     # in C, with counts at the ends of 16 bits
     report = check(spec, samples=600, levels=("-O2",), compilers=[QUICK[0].name], engine="llvm")
     assert report.ok, report.rows
@@ -183,6 +188,22 @@ def test_a_frozen_model_is_near_to_real_numbers_and_the_same_in_c(seed: int) -> 
 def _margin(functions: np.ndarray) -> np.ndarray:
     ordered = np.sort(functions, axis=1)
     return np.asarray(ordered[:, -1] - ordered[:, -2])
+
+
+@pytest.mark.parametrize("seed", [2, 4, 8, 9])
+def test_products_and_differences_are_the_same_number(seed: int) -> None:
+    """|x|^2 + |v|^2 - 2 v'x modulo 2^32 is |x - v|^2, wherever the latter is below 2^32, which the scales ensure."""
+    answers = []
+    for distance in ("differences", "products"):
+        content = frozen(seed).model_dump(mode="json", exclude_unset=True)
+        content["expansion"]["distance"] = distance
+        spec = make_spec(content)
+        rng = np.random.default_rng(seed)
+        made = spec.conversion
+        assert ((made.reach + np.abs(spec.scales.vectors)) ** 2).sum(1).max() < 2**32
+        x = made.center + made.most * rng.choice([-1, 1], (500, spec.dim))
+        answers.append(HostModel(spec, raw=True).predict(x.astype(np.int16)))
+    assert (answers[0] == answers[1]).all()
 
 
 def test_what_is_beyond_its_limit_is_refused() -> None:
@@ -360,7 +381,9 @@ REFUSED = {
     },
     "[input] max_abs lets inputs be too far apart for 16 bits": {"kernel": {"sigma": 1e-3}},
     "[label] max_abs is missing; whole numbers need the range of the labels": {"label": {}},
-    "[kernel] function is matern32, which int16 does not compute": {"kernel": {"function": "matern32", "gamma": 1.0}},
+    "[kernel] function is matern32, which int16 does not compute; it must be gaussian, laplacian or linear": {
+        "kernel": {"function": "matern32", "gamma": 1.0}
+    },
     "[kernel] function is linear, with which int16 does not learn": {"kernel": {"function": "linear"}},
     'precision is "int16", which klms, qklms, frozen can have; krls-t needs': {"learning": {"rule": "krls-t"}},
     "[reduction] technique is 'mklms'; did you mean 'fmklms'?": {"reduction": {"technique": "mklms"}},

@@ -9,7 +9,15 @@ from enum import IntEnum
 
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
 from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
-from pykernel.algorithms.fixed.values import FixedKernelConfig, clip, dot, power, square_norm, squared_distance
+from pykernel.algorithms.fixed.values import (
+    FixedKernelConfig,
+    absolute_distance,
+    clip,
+    dot,
+    power,
+    square_norm,
+    squared_distance,
+)
 from pykernel.algorithms.frozen import REHEARSED, Decision, FrozenStatus
 from pykernel.dialect import (
     CLASSES,
@@ -41,6 +49,7 @@ class FixedFunction(IntEnum):
 
     GAUSSIAN = 0  # exp(-gamma |a - b|^2)
     LINEAR = 1  # a'b: the sum over the vectors is done when the model is made
+    LAPLACIAN = 2  # exp(-gamma |a - b|_1)
 
 
 class FixedWork(Struct):
@@ -101,8 +110,10 @@ def share(w: FixedWork, c: FixedFrozenConfig, i: Index, k: Index, n: Index) -> N
 
 
 @kernel
-def distance(w: FixedWork, c: FixedFrozenConfig, i: Index, square: Word) -> Word:
-    """|x - v_i|^2, where square is |x|^2.  O(D)."""
+def distance(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig, i: Index, square: Word) -> Word:
+    """|x - v_i|^2, where square is |x|^2, or |x - v_i|_1.  O(D)."""
+    if c.function == FixedFunction.LAPLACIAN:
+        return absolute_distance(w.x, c.vectors[i]) * word(q.stretch)
     if c.products:
         # both sides of |x - v|^2 = |x|^2 + |v|^2 - 2 v'x are equal modulo 2^32, and the left one is below 2^32
         return square + c.norms[i] - word(dot(w.x, c.vectors[i])) * 2
@@ -111,11 +122,11 @@ def distance(w: FixedWork, c: FixedFrozenConfig, i: Index, square: Word) -> Word
 
 @kernel
 def sum_single(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
-    """The one function of a Gaussian kernel.  O(N D)."""
+    """The one function of a Gaussian or Laplacian kernel.  O(N D)."""
     square = square_norm(w.x) if c.products else word(0)
     total = c.bias[0]
     for i in range(len(c.vectors)):
-        u = distance(w, c, i, square) >> q.fine
+        u = distance(w, c, q, i, square) >> q.fine
         n = index(u >> 16)
         if n <= c.last_octave:
             total += floor_shift(c.weights[i, 0] * power(u), n + c.weight_shift)
@@ -135,7 +146,7 @@ def evaluate(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
         for o in range(len(w.f)):
             w.f[o] = word(c.bias[o])
         for i in range(len(c.vectors)):
-            u = distance(w, c, i, square) >> q.fine
+            u = distance(w, c, q, i, square) >> q.fine
             n = index(u >> 16)
             if n <= c.last_octave:
                 share(w, c, i, power(u), n + c.weight_shift)

@@ -41,6 +41,7 @@ class FixedKernelConfig(Config):
     """How inputs are compared, derived from a spec by ``pykernel.spec.families.fixed``."""
 
     fine: Index  # a squared distance of 2^(16 + fine) halves the kernel value
+    stretch: Index  # Laplacian: distances are multiplied by this first
 
 
 @with_dsp("dsp_dot.h")
@@ -67,6 +68,15 @@ def squared_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
     total = word(0)
     for j in unroll(len(a)):
         total += exact_square(a[j] - b[j])
+    return total
+
+
+@kernel
+def absolute_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
+    """|a - b|_1.  O(D)."""
+    total = word(0)
+    for j in unroll(len(a)):
+        total += word(size(a[j] - b[j]))
     return total
 
 

@@ -23,11 +23,17 @@ from pykernel.spec.sections import KernelSection, Learning, Numbers, ScaledInput
 COUNTS = 32767
 """Largest magnitude of a count; -32768 stands for what is no number."""
 LARGEST = 2**31 - 1
-FUNCTIONS = {"gaussian": FixedFunction.GAUSSIAN, "linear": FixedFunction.LINEAR}
+FUNCTIONS = {
+    "gaussian": FixedFunction.GAUSSIAN,
+    "laplacian": FixedFunction.LAPLACIAN,
+    "linear": FixedFunction.LINEAR,
+}
 MOST_NORMS = 3000
 """Most vectors of which Gram matrices are made for a bound."""
 OCTAVES = range(31, 15, -1)
 """Powers of two by which a squared distance may be divided: the larger, the finer."""
+ABSOLUTE_OCTAVES = range(31, 3, -1)
+"""The same of absolute distances, which are small numbers."""
 FALL_ROOM = 15
 """Most places by which a weight's product is shifted, besides its octaves: 16 octaves stay."""
 
@@ -326,19 +332,18 @@ class FixedFrozenModels(FrozenModels):
         """How a model's numbers are scaled; None if 16 bits do not hold them."""
         if spec.kernel.function == "linear":
             return self._linear(spec)
-        expansion = spec.expansion
-        vectors, rate = np.array(expansion.vectors, float), kernel_settings.rate(spec)
-        for octave in OCTAVES:
-            unit = math.sqrt(rate * 2.0**octave)
+        vectors, squared = np.array(spec.expansion.vectors, float), spec.kernel.function == "gaussian"
+        for octave in OCTAVES if squared else ABSOLUTE_OCTAVES:
+            unit = _unit(spec, octave)
             if unit * np.abs(vectors).max() > COUNTS:
                 continue
             made = conversion(spec, unit)
             whole, reach = np.rint(unit * vectors).astype(np.int64), made.reach
-            far = np.sum((reach + np.abs(whole)) ** 2, axis=1).max()
+            far = np.sum((reach + np.abs(whole)) ** (2 if squared else 1), axis=1).max()
             # the last: any input that the memory may hold times any vector
             if (
                 reach.max() <= COUNTS
-                and far < 2**32
+                and far * 2.0 ** max(0, 16 - octave) < 2**32
                 and reach.max() * np.abs(whole).sum(1).max() <= LARGEST
                 and (np.abs(made.factor) <= COUNTS).all()
             ):
@@ -416,10 +421,7 @@ class FixedFrozenModels(FrozenModels):
         expansion, (_, scale) = spec.expansion, spec.scaling
         z = (x - centers(spec)) * (1.0 if scale is None else np.array(scale, float))
         vectors = np.array(expansion.vectors, float)
-        values = z @ vectors.T
-        if spec.kernel.function == "gaussian":
-            squares = (z**2).sum(1)[:, None] + (vectors**2).sum(1) - 2 * values
-            values = 2.0 ** -(kernel_settings.rate(spec) * np.maximum(squares, 0))
+        values = z @ vectors.T if spec.kernel.function == "linear" else _real_values(spec, z, vectors)
         return np.asarray(values @ self._spread(spec, np.array(expansion.weights, float)) + np.array(expansion.bias))
 
     def error_bound(self, spec: Any) -> np.ndarray:
@@ -435,8 +437,7 @@ class FixedFrozenModels(FrozenModels):
             real = weights.T @ np.array(expansion.vectors, float) * one / unit
             lost = np.abs(scales.vectors - real) @ made.reach + np.abs(real) @ made.error(spec, unit)
             return np.asarray((lost + 0.5) / one)
-        rate = kernel_settings.rate(spec)
-        unit = math.sqrt(rate * 2.0**scales.octave)
+        unit, squared = _unit(spec, scales.octave), spec.kernel.function == "gaussian"
         vectors, near = np.array(expansion.vectors, float), made.error(spec, unit)
         whole = self._spread(spec, scales.weights * (ONE / one) * 2.0**-scales.weight_shift)
         # 1. kernel values, and terms that are rounded to one of the answer's units
@@ -445,21 +446,23 @@ class FixedFrozenModels(FrozenModels):
         found = small * np.abs(whole).sum(0) + (counted / 2 + 1) / one
         # 2. inputs, vectors and weights: vector by vector, each as wrong as it can be
         apart = near + np.abs(scales.vectors - vectors * unit)
-        values = _moved_by(np.sqrt((apart**2).sum(1)) / 2.0 ** (scales.octave / 2))
+        if squared:
+            values = _moved_by(np.sqrt((apart**2).sum(1)) / 2.0 ** (scales.octave / 2))
+        else:
+            values = 2.0 ** (apart.sum(1) / 2.0**scales.octave) - 1
         each = values @ np.abs(whole) + np.abs(whole - weights).sum(0)
         if len(vectors) > MOST_NORMS:
             return np.asarray(found + each)
         # ... or by norms: a function f of a reproducing kernel is at most its norm, and differs between two points by at
         # most its norm times the distance of their kernels
         both = np.concatenate([vectors, scales.vectors / unit])
-        squares = (both**2).sum(1)
-        gram = 2.0 ** -(rate * np.maximum(squares[:, None] + squares - 2 * both @ both.T, 0))
+        gram = _real_values(spec, both, both)
         made_of = np.concatenate([-weights, whole])
         slack = 1e-15 * len(both) * np.abs(made_of).sum(0) ** 2
         change = np.sqrt(np.maximum(np.einsum("if,ij,jf->f", made_of, gram, made_of, optimize=True), 0) + slack)
         own = gram[len(vectors) :, len(vectors) :]
         norm = np.sqrt(np.maximum(np.einsum("if,ij,jf->f", whole, own, whole, optimize=True), 0) + slack)
-        moved = math.sqrt(2 - 2 * 2.0 ** -(float((near**2).sum()) / 2.0**scales.octave))
+        moved = math.sqrt(2 - 2 * 2.0 ** -(float((near**2 if squared else near).sum()) / 2.0**scales.octave))
         return np.asarray(found + np.minimum(each, change + norm * moved))
 
     def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
@@ -513,7 +516,8 @@ class FixedFrozenModels(FrozenModels):
             "clamps": spec.label.low is not None or spec.label.high is not None,
             **made.parameters(),
             "products": expansion.distance == "products",
-            "fine": 0 if linear else scales.octave - 16,
+            "fine": 0 if linear else max(0, scales.octave - 16),
+            "stretch": 1 if linear else 2 ** max(0, 16 - scales.octave),
             "vectors": np.zeros((count, dim)) if linear else scales.vectors,
             "norms": np.zeros(count) if linear else (scales.vectors**2).sum(1),
             "weights": np.zeros((count, capacities["WEIGHTS"])) if linear else scales.weights,
@@ -525,6 +529,21 @@ class FixedFrozenModels(FrozenModels):
             "low": counted(spec.label.low, -LARGEST),
             "high": counted(spec.label.high, LARGEST),
         } | _calibration(expansion.calibration, functions, one)
+
+
+def _unit(spec: Any, octave: int) -> float:
+    """How many of the kernel's units are 1 in the scaled inputs, where a distance of 2^octave halves kernel values."""
+    distance = kernel_settings.rate(spec) * 2.0**octave
+    return math.sqrt(distance) if spec.kernel.function == "gaussian" else distance
+
+
+def _real_values(spec: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Kernel values in float64 between rows of a and of b, (a, b)."""
+    if spec.kernel.function == "gaussian":
+        distances = np.maximum((a**2).sum(1)[:, None] + (b**2).sum(1) - 2 * a @ b.T, 0)
+    else:
+        distances = np.stack([np.abs(row - b).sum(1) for row in a])
+    return np.asarray(2.0 ** -(kernel_settings.rate(spec) * distances))
 
 
 def _moved_by(apart: np.ndarray) -> np.ndarray:

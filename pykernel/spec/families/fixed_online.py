@@ -261,6 +261,7 @@ class FixedOnlineModels:
             **made.parameters(),
             **_stages(spec, int(made.reach.max()), squares),
             "fine": octave - 16,
+            "stretch": 1,
             "rule": RULES[learning.rule],
             "metric": metric,
             "projection": PROJECTIONS[projection_of(spec)],
