@@ -100,7 +100,9 @@ def whole() -> list[Spec]:
     found: list[dict[str, Any]] = [frozen | {"kernel": {"function": "linear"}}]
     for distance in ("differences", "products"):
         found.append(frozen | WIDTH | {"expansion": WEIGHTED | {"distance": distance}})
+    found.append(frozen | {"kernel": {"function": "laplacian", "gamma": 0.5}})
     learning = {"precision": "int16", "label": {"max_abs": 4.0}}
+    found.append(learning | {"learning": {"rule": "nlms"}})
     found += [learning | reduced("klms", technique=name) for name in ("nt", "fklms", "fmklms")]
     return specs([*found, learning | reduced("klms", technique="fklms", projection="fklms"), learning])
 

@@ -22,6 +22,7 @@ from pykernel.spec.custom_kernel import load as load_kernel
 from pykernel.spec.defaults import completed
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
 from pykernel.spec.families.fixed import FIXED_FROZEN_MODELS
+from pykernel.spec.families.fixed_linear import FIXED_LINEAR_MODELS
 from pykernel.spec.families.fixed_online import FIXED_ONLINE_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
@@ -56,7 +57,7 @@ FAMILIES: tuple[Family, ...] = (
     SUBSPACE_MODELS,
 )
 
-WHOLE_FAMILIES: tuple[Family, ...] = (FIXED_ONLINE_MODELS, FIXED_FROZEN_MODELS)
+WHOLE_FAMILIES: tuple[Family, ...] = (FIXED_ONLINE_MODELS, FIXED_LINEAR_MODELS, FIXED_FROZEN_MODELS)
 """Models of precision int16."""
 
 

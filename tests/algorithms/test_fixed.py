@@ -312,6 +312,48 @@ def _ends(given_range: Any, spec: Any) -> tuple[int, int]:
     return ends_of(given_range, spec.capacities, spec.config)
 
 
+LINES: list[dict[str, Any]] = [
+    {"max_abs": 4.0},
+    {"outputs": 3, "max_abs": 50.0, "low": -1.0, "high": 20.0},
+    {"classes": ["a", "b"]},
+    {"classes": ["a", "b", "c"]},
+]
+
+
+@pytest.mark.parametrize("label", LINES, ids=str)
+def test_a_line_is_the_same_in_c_and_nothing_forged_is_taken(label: dict[str, Any]) -> None:
+    content = {"name": "flow", "precision": "int16", "learning": {"rule": "nlms"}, "label": label}
+    content["input"] = {"dim": 4, "max_abs": [3.0, 1.0, 10.0, 2.0], "scale": [1.0, 3.0, 0.3, 1.5]}
+    spec = make_spec(content)
+    report = check(spec, samples=3000, levels=("-O3",), compilers=[QUICK[-1].name], engine="llvm")
+    assert report.ok, report.rows
+    model = HostModel(spec, raw=True)
+    model.update(*mixed_stream(spec, 300))
+    assert read(spec, save(model)) and is_valid(spec, model.memory)
+    for name in ("slope", "constant"):
+        kept = model.memory.field(name).copy()
+        model.memory.field(name).reshape(-1)[0] = spec.config.slope_most + 1
+        assert not is_valid(spec, model.memory)
+        model.memory.field(name)[...] = kept
+
+
+def test_a_line_in_whole_numbers_is_as_good() -> None:
+    rng = np.random.default_rng(0)
+    x = np.clip(rng.normal(size=(4000, 3)), -3, 3)
+    y = x @ [1.0, -2.0, 0.3] + 0.7 + 0.1 * rng.normal(size=4000)
+    errors = {}
+    for precision in ("float32", "int16"):
+        content = {
+            "name": "flow",
+            "precision": precision,
+            "input": {"dim": 3, "max_abs": 3.5},
+            "label": {"max_abs": 9.0},
+        }
+        answers, _ = HostModel(make_spec(content | {"learning": {"rule": "nlms", "eta": 0.1}})).prequential(x, y)
+        errors[precision] = float(np.sqrt(np.mean((answers - y)[2000:] ** 2)))
+    assert errors["int16"] <= 1.05 * errors["float32"] <= 0.12, errors
+
+
 @pytest.mark.parametrize("technique", ["fklms", "fmklms"])
 def test_neighbours_are_exact_or_bounds(technique: str) -> None:
     spec = online(technique, "klms", 3, 12, "number", {})
@@ -385,7 +427,7 @@ REFUSED = {
         "kernel": {"function": "matern32", "gamma": 1.0}
     },
     "[kernel] function is linear, with which int16 does not learn": {"kernel": {"function": "linear"}},
-    'precision is "int16", which klms, qklms, frozen can have; krls-t needs': {"learning": {"rule": "krls-t"}},
+    'precision is "int16", which klms, qklms, nlms, frozen can have; krls-t needs': {"learning": {"rule": "krls-t"}},
     "[reduction] technique is 'mklms'; did you mean 'fmklms'?": {"reduction": {"technique": "mklms"}},
     "[learning] rho is 1e-09": {"learning": {"rule": "klms", "rho": 1e-9}},
     "[reduction] projection nt with projection fklms fails": {"reduction": {"technique": "nt", "projection": "fklms"}},

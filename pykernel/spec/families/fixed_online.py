@@ -191,11 +191,7 @@ class FixedOnlineModels:
             )
 
     def _complain_of_labels(self, spec: Any, refuse: Refuse) -> None:
-        if spec.label_kind in ("real", "reals") and "max_abs" not in spec.label.model_fields_set:
-            refuse(
-                "[label] max_abs",
-                "is missing; whole numbers need the range of the labels: write the largest magnitude that a label has",
-            )
+        complain_of_label_range(spec, refuse)
         if spec.label_kind == "class":
             for key in ("center", "gain"):
                 if getattr(spec.label, key):
@@ -287,6 +283,15 @@ class FixedOnlineModels:
             "classes": len(spec.label.classes or ()),
             "rehearsal_label": math.floor(spec.label_max_abs * one),
         }
+
+
+def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
+    """Refuse labels that are numbers and have no range."""
+    if spec.label_kind in ("real", "reals") and "max_abs" not in spec.label.model_fields_set:
+        refuse(
+            "[label] max_abs",
+            "is missing; whole numbers need the range of the labels: write the largest magnitude that a label has",
+        )
 
 
 def projection_of(spec: Any) -> str:

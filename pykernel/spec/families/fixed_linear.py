@@ -1,0 +1,128 @@
+"""Linear models that learn in whole numbers: how inputs, labels and slopes are scaled, so that nothing overflows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, PrivateAttr
+
+from pykernel.algorithms.fixed.linear import FIXED_LINEAR, VALUE_MOST
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.spec.families.fixed import (
+    LARGEST,
+    Conversion,
+    WholeSpec,
+    complain_of_counts,
+    complain_of_ranges,
+    conversion,
+)
+from pykernel.spec.families.fixed_online import complain_of_label_range
+from pykernel.spec.family import Family, Refuse
+from pykernel.spec.kernel_settings import validate_scaling
+from pykernel.spec.sections import Label, Learning
+
+LABEL_BITS = 23
+"""log2 of the label's limit, in the label's unit."""
+
+
+class FixedLinearLearning(Learning):
+    """How a sample changes the model."""
+
+    eta: float = Field(0.1, gt=0, le=1, description="learning rate: the part of an error that one sample corrects")
+
+
+class FixedLinearSpec(WholeSpec):
+    label: Label = Label()
+    learning: FixedLinearLearning = FixedLinearLearning()
+    _made: Any = PrivateAttr(None)
+
+    @property
+    def family(self) -> Family:
+        return FIXED_LINEAR_MODELS
+
+    @property
+    def unit(self) -> int:
+        """What 1 is in the converted inputs: a power of two."""
+        return int(self._found[1])
+
+    @property
+    def conversion(self) -> Conversion:
+        return self._found[0]  # type: ignore[no-any-return]
+
+    @property
+    def _found(self) -> tuple[Conversion, int]:
+        if self._made is None:
+            # |z|^2 + 1 fits in 32 bits
+            most = min(16383.0, 65535 / math.sqrt(self.dim + 1))
+            unit = 2 ** math.floor(math.log2(most))
+            while (made := conversion(self, unit)).reach.max() > most and unit > 1:
+                unit //= 2
+            self._made = made, unit
+        return self._made  # type: ignore[no-any-return]
+
+    @property
+    def label_shift(self) -> int:
+        return LABEL_BITS - math.ceil(math.log2(self.label_max_abs))
+
+
+class FixedLinearModels:
+    """f(x) = slope'x + constant, learned by normalised LMS."""
+
+    rules: tuple[str, ...] = ("nlms",)
+    programs: Mapping[LabelKind, Program] = FIXED_LINEAR
+    online = True
+    spec = FixedLinearSpec
+
+    def why_ignored(self, spec: FixedLinearSpec, section: str, key: str) -> str | None:
+        return None
+
+    def validate(self, spec: Any, refuse: Refuse) -> None:
+        complain_of_ranges(spec, refuse)
+        validate_scaling(spec, refuse)
+        complain_of_counts(spec, refuse)
+        complain_of_label_range(spec, refuse)
+        if spec.unit < 16:
+            refuse(
+                "[input] scale",
+                "makes inputs so large that 1 is next to nothing beside them; it must bring them near to 1, such as 3 / max_abs",
+            )
+
+    def capacities(self, spec: FixedLinearSpec) -> dict[str, int]:
+        return {"DIM": spec.dim, "OUTPUTS": spec.outputs, "SCALES": 1 if spec.conversion.alike else spec.dim}
+
+    def size_bound(self, spec: FixedLinearSpec) -> int:
+        return spec.outputs * (spec.dim + 4) + spec.dim + 8
+
+    def unit(self, spec: FixedLinearSpec, question: str) -> float:
+        """What 1 is worth in an answer."""
+        return float(2.0**-spec.label_shift)
+
+    def parameters(self, spec: FixedLinearSpec) -> dict[str, Any]:
+        reach, one = max(int(spec.conversion.reach.max()), spec.unit), 2.0**spec.label_shift
+        eta = spec.learning.eta
+        halvings = math.floor(math.log2(1 / eta))
+
+        def counted(bound: float | None, otherwise: int) -> int:
+            return otherwise if bound is None else int(min(max(round(bound * one), -LARGEST), LARGEST))
+
+        return {
+            **spec.conversion.parameters(),
+            "separates": spec.label_kind == "class",
+            "single": spec.outputs == 1,
+            "clamps": spec.label.low is not None or spec.label.high is not None,
+            "unit": spec.unit,
+            "slope_most": min(2**30, VALUE_MOST * 2**16 // ((spec.dim + 1) * reach)),
+            "slope_step": 2**30 // reach,
+            "eta": min(65535, round(eta * 2**halvings * 65536)),
+            "eta_shift": 16 - halvings,
+            "label_most": math.floor(spec.label_max_abs * one),
+            "one": math.floor(one) if spec.label_kind == "class" else 0,
+            "classes": len(spec.label.classes or ()),
+            "low": counted(spec.label.low, -LARGEST),
+            "high": counted(spec.label.high, LARGEST),
+        }
+
+
+FIXED_LINEAR_MODELS: Family = FixedLinearModels()
