@@ -17,6 +17,8 @@ from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, vis
 
 MARGIN = 0.5
 """Part of a range that whole numbers allow beyond it, on either side."""
+ALIKE = 4
+"""Inputs that are not scaled are of one kind if no range is this many times larger than the middle one."""
 Limits = float | Sequence[float] | None
 """Limits of the inputs: one for all, or for each."""
 Distance = Literal["auto", "differences", "products"]
@@ -329,6 +331,9 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
     if max_abs is None:
         assert seen is not None
         low, high = seen.min(axis=0), seen.max(axis=0)
+        if machine.scale is None and (high - low).max() <= ALIKE * _median((high - low)[high > low]):
+            # of one kind, such as pixels: what one of them was, another one may be
+            low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
         center = (low + high) / 2
         margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) / 2 * (1 + MARGIN)
         # one that hardly changed may change more: at least half as much as the others, where the kernel sees them
@@ -347,6 +352,10 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
     limits = np.broadcast_to(np.array(max_abs, float), machine.dim).tolist()
     ranges["max_abs"] = limits[0] if len(set(limits)) == 1 else limits
     return moved(machine, center), ranges
+
+
+def _median(values: np.ndarray) -> float:
+    return float(np.median(values)) if len(values) else 0.0
 
 
 def moved(machine: Machine, center: np.ndarray) -> Machine:

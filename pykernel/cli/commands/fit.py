@@ -104,6 +104,12 @@ def print_fit(report: Mapping[str, Any]) -> None:
     print_estimates(report)
     how = f", chosen by {report['basis']['method']}" if report["basis"] else ""
     print(f"vectors   {report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights")
+    if report["precision"] == "int16":
+        found = report["rounding"]
+        print(
+            f"int16     moves predictions by {found['difference']:.2g} at most on {found['rows']:,} rows, by {found['allowed']:.2g} at "
+            "most for any input"
+        )
     print(f"spec      {report['spec']}")
     if report["plot"]:
         print(f"plot      {report['plot']}")

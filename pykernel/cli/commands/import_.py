@@ -112,6 +112,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
     spec, told = spec_of_file(
         options.model, machine, name, options.precision, options.max_abs, names, classes, options.distance, x
     )
+    figures = build(spec).figures
     report: dict[str, Any] = {
         "model": str(options.model),
         "source": machine.source,
@@ -120,7 +121,8 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
         "inputs": spec.dim,
         "max_abs": spec.input.max_abs,
         **sizes(spec),
-        "flash_bytes": build(spec).figures["const_bytes"],
+        "flash_bytes": figures["const_bytes"],
+        **{key: figures[key] for key in ("error_bound", "error_measured") if key in figures},
         "spec": str(options.out),
         "notes": list(dict.fromkeys([*told, *said])),
     }
@@ -190,6 +192,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
         ("probabilities", "yes" if report["probabilities"] else ""),
         ("distances", report["distance"] if function == "gaussian" else ""),
         ("flash", output.byte_count(report["flash_bytes"])),
+        ("rounding", _rounding(report)),
     ):
         if what:
             table.add_row(part, what)
@@ -200,6 +203,13 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
         output.warn(note)
     print(f"spec   {report['spec']}")
     output.print_next(report["spec"])
+
+
+def _rounding(report: Mapping[str, Any]) -> str:
+    """What whole numbers cost."""
+    if "error_bound" not in report:
+        return ""
+    return f"at most {report['error_bound']:.2g}; {report['error_measured']:.2g} at 2,000 made-up inputs"
 
 
 def print_comparison(report: Mapping[str, Any]) -> None:

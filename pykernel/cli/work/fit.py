@@ -565,6 +565,7 @@ def _report(
     return {
         "name": spec.name,
         "model": table.model,
+        "precision": spec.precision,
         "kernel": machine.kernel_,
         "rows": len(train),
         "held_out_rows": len(test),

@@ -1,0 +1,93 @@
+"""What scikit-learn trained, and what ``pykernel fit`` trains, in whole numbers."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
+
+from pykernel.cli.app import main
+from pykernel.errors import UserError
+from pykernel.importers.importing import compare, from_sklearn, read_estimator
+from pykernel.spec.model import load_spec
+
+CASES: dict[str, tuple[Any, Any]] = {
+    "svr": (SVR(C=100), load_diabetes),
+    "laplacian": (KernelRidge(kernel="laplacian", alpha=0.1, gamma=0.1), load_diabetes),
+    "gp": (GaussianProcessRegressor(RBF(3.0) + WhiteKernel(), normalize_y=True, optimizer=None), load_diabetes),
+    "ridge": (Ridge(), load_diabetes),
+    "pairs": (SVC(break_ties=True, decision_function_shape="ovr"), load_wine),
+    "probability": (SVC(probability=True), load_breast_cancer),
+    "logistic": (LogisticRegression(max_iter=300), load_wine),
+    "hinge": (LinearSVC(), load_wine),
+    "one class": (OneClassSVM(nu=0.1), load_breast_cancer),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_imported_model_is_within_its_bound(name: str) -> None:
+    machine, load = CASES[name]
+    x, y = load(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make_pipeline(StandardScaler(), machine).fit(x[::2], y[::2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        known = {} if not read_estimator(model).linear else {"max_abs": (3 * np.abs(x - x.mean(0)).max(0)).tolist()}
+        spec = from_sklearn(model, "m", precision="int16", **known)
+    found = compare(spec, read_estimator(model), model, x[1::2])
+    assert found["ok"] and found["classes_differ"] == 0 and found["refused"] <= 0.06 * found["rows"], found
+    assert found["allowed"] <= (200 if name == "laplacian" else 60) * max(found["difference"], 1e-9)
+
+
+def test_counts_are_the_numbers_themselves_where_all_are_whole() -> None:
+    x, y = load_digits(return_X_y=True)
+    spec = from_sklearn(SVC(gamma=0.001).fit(x[:300], y[:300]), "m", precision="int16")
+    assert spec.input.resolution == 1.0 and spec.expansion.decision == "ovo"
+    model = from_sklearn(SVC(gamma=0.001).fit(x[:300], y[:300]), "m")
+    from pykernel.host.model import HostModel
+
+    taken = spec.accepts(x)
+    assert taken.mean() > 0.99
+    assert (HostModel(spec).classify(x[taken]) == HostModel(model).classify(x[taken])).all()
+
+
+def test_a_linear_model_does_not_tell_the_range_of_its_inputs() -> None:
+    x, y = load_wine(return_X_y=True)
+    model = LogisticRegression(max_iter=50).fit(StandardScaler().fit_transform(x), y)
+    with pytest.raises(UserError, match="whole numbers need the range of each input"):
+        from_sklearn(model, "m", precision="int16")
+    with pytest.raises(UserError, match="max_abs is a list, which is for int16"):
+        from_sklearn(model, "m", max_abs=[1.0] * 13)
+    with pytest.raises(UserError, match="int16 computes no variance"):
+        from_sklearn(GaussianProcessRegressor().fit(x, y), "m", precision="int16", variance=True)
+
+
+def test_fit_says_what_rounding_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x, y = load_diabetes(return_X_y=True, scaled=False)
+    names = [*(f"x{i}" for i in range(x.shape[1])), "y"]
+    np.savetxt(tmp_path / "d.csv", np.column_stack([x, y]), delimiter=",", header=",".join(names), comments="")
+    out = tmp_path / "d.toml"
+    arguments = ["fit", str(tmp_path / "d.csv"), "--label", "y", "--model", "krr", "--precision", "int16", "--n", "40"]
+    with pytest.raises(SystemExit) as stopped:
+        main([*arguments, "-o", str(out)])
+    assert not stopped.value.code and "int16     moves predictions by " in capsys.readouterr().out
+    assert load_spec(out).precision == "int16"
+    with pytest.raises(SystemExit) as stopped:
+        main([*arguments, "-o", str(tmp_path / "e.toml"), "--kernel", "matern32", "--json"])
+    assert stopped.value.code == 2 and "which int16 does not compute" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*arguments, "-o", str(tmp_path / "f.toml"), "--json"])
+    assert json.loads(capsys.readouterr().out)["rounding"]["difference"] > 0
