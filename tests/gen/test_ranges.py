@@ -11,7 +11,7 @@ import pytest
 
 from pykernel.dialect import INDEX_MAX, INT16, Kernel, Memory, interpreter, intrinsics
 from pykernel.engine import jitted
-from pykernel.gen import compilers
+from pykernel.gen import compilers, ranges
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.ir import DialectError
 from pykernel.gen.ranges import prove
@@ -372,9 +372,13 @@ def run(case: Case, memory: Memory, x: np.ndarray, y: int) -> int:
     return int(interpreter.bind(case.kernel, INT16)(memory.view(Whole), case.config, x, Watched(y)))
 
 
-@pytest.mark.parametrize("part", range(8))
-def test_what_is_proved_is_true(part: int, tmp_path: Path, watched: None) -> None:
+@pytest.mark.parametrize("lanes", [ranges.LANES, 3], ids=["side by side", "by the number of turns"])
+@pytest.mark.parametrize("part", [*range(4), *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(4, 60))])
+def test_what_is_proved_is_true(
+    part: int, lanes: int, tmp_path: Path, watched: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of random programs: no number leaves its type, no result what was found, no field what it declares."""
+    monkeypatch.setattr(ranges, "LANES", lanes)
     proved = 0
     for seed in range(part * 60, part * 60 + 60):
         case = Case(tmp_path, Maker(seed).body())
