@@ -278,6 +278,7 @@ RESULTS: dict[str, Result] = {
         ("whole",),
         ("pykernel.spec.families.fixed", "pykernel.spec.families.fixed_online"),
     ),
+    "whole-subspace": Result("-m benchmarks.host.whole_subspace", ("whole-subspace.csv",), "seconds", ("monitor",), ()),
     # pages that sum up what others measured
     "basis-summary": Result(
         "-m benchmarks.host.basis_summary",
