@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
 from pykernel.algorithms.fixed.stages import places
-from pykernel.algorithms.fixed.values import clip, part_of, square_norm
+from pykernel.algorithms.fixed.values import clip, part_of, square_norm, times
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.dialect import (
     DIM,
@@ -74,8 +74,7 @@ def evaluate(s: FixedLine, w: FixedLineWork, c: FixedLineConfig) -> None:
     for o in range(len(w.f)):
         total = part_of(s.constant[o], c.unit)
         for j in range(len(w.x)):
-            part = part_of(s.slope[o, j], w.x[j] if w.x[j] > 0 else -w.x[j])
-            total += part if w.x[j] > 0 else -part
+            total += times(s.slope[o, j], w.x[j])
         w.f[o] = clip(total, -VALUE_MOST, VALUE_MOST)
 
 

@@ -5,7 +5,7 @@ As ``pykernel.algorithms.stages``, with horizons and normalisers that are powers
 
 from __future__ import annotations
 
-from pykernel.algorithms.fixed.values import ONE, clip, part_of, square_norm
+from pykernel.algorithms.fixed.values import ONE, clip, part_of, square_norm, times
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -72,8 +72,7 @@ def line(a: FixedStages, x: Int16[DIM], o: Index) -> Int:
     """The linear part at x.  O(D)."""
     total = 0
     for j in range(len(x)):
-        part = part_of(a.slope[o, j], x[j] if x[j] > 0 else -x[j])
-        total += part if x[j] > 0 else -part
+        total += times(a.slope[o, j], x[j])
     return total
 
 

@@ -112,6 +112,12 @@ def part_of(a: Int, k: Int) -> Int:
 
 
 @kernel
+def times(a: Int, x: Int) -> Int:
+    """a x / 2^16, rounded towards zero; |x| up to 65535."""
+    return part_of(a, x) if x > 0 else -part_of(a, -x)
+
+
+@kernel
 def size(a: Int) -> Int:
     """|a|."""
     return -a if a < 0 else a

@@ -130,6 +130,17 @@ def conversion(spec: Spec, unit: float) -> Conversion:
     return Conversion(*(values.astype(np.int64) for values in whole))
 
 
+def counted(bound: float | None, one: float, otherwise: int) -> int:
+    """A bound of predictions in units of 1 / one, within 32 bits."""
+    return otherwise if bound is None else int(np.clip(np.rint(bound * one), -LARGEST, LARGEST))
+
+
+def learning_rate(eta: float) -> tuple[int, int]:
+    """A rate in units of 2^-16, times the largest power of two with which it is at most 1; and that power."""
+    doublings = math.floor(math.log2(1 / eta))
+    return min(65535, round(eta * 2**doublings * 65536)), doublings
+
+
 def complain_of_ranges(spec: Any, refuse: Refuse) -> None:
     """Refuse inputs without a range, or with one for another number of inputs."""
     if spec.input.max_abs is None:
@@ -504,9 +515,6 @@ class FixedFrozenModels(FrozenModels):
         capacities = self.capacities(spec)
         count, dim, one = capacities["N_MAX"], spec.dim, 2.0**scales.label_shift
 
-        def counted(bound: float | None, otherwise: int) -> int:
-            return otherwise if bound is None else int(np.clip(np.rint(bound * one), -LARGEST, LARGEST))
-
         return {
             "function": FUNCTIONS[spec.kernel.function],
             "decision": DECISIONS[expansion.decision],
@@ -526,8 +534,8 @@ class FixedFrozenModels(FrozenModels):
             "support_class": expansion.support_class or np.zeros(count, int),
             "weight_shift": scales.weight_shift,
             "last_octave": 31 - scales.weight_shift,
-            "low": counted(spec.label.low, -LARGEST),
-            "high": counted(spec.label.high, LARGEST),
+            "low": counted(spec.label.low, one, -LARGEST),
+            "high": counted(spec.label.high, one, LARGEST),
         } | _calibration(expansion.calibration, functions, one)
 
 

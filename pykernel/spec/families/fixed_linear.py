@@ -17,6 +17,8 @@ from pykernel.spec.families.fixed import (
     complain_of_counts,
     complain_of_ranges,
     conversion,
+    counted,
+    learning_rate,
 )
 from pykernel.spec.families.fixed_online import complain_of_label_range
 from pykernel.spec.family import Family, Refuse
@@ -101,11 +103,7 @@ class FixedLinearModels:
 
     def parameters(self, spec: FixedLinearSpec) -> dict[str, Any]:
         reach, one = max(int(spec.conversion.reach.max()), spec.unit), 2.0**spec.label_shift
-        eta = spec.learning.eta
-        halvings = math.floor(math.log2(1 / eta))
-
-        def counted(bound: float | None, otherwise: int) -> int:
-            return otherwise if bound is None else int(min(max(round(bound * one), -LARGEST), LARGEST))
+        rate, doublings = learning_rate(spec.learning.eta)
 
         return {
             **spec.conversion.parameters(),
@@ -115,13 +113,13 @@ class FixedLinearModels:
             "unit": spec.unit,
             "slope_most": min(2**30, VALUE_MOST * 2**16 // ((spec.dim + 1) * reach)),
             "slope_step": 2**30 // reach,
-            "eta": min(65535, round(eta * 2**halvings * 65536)),
-            "eta_shift": 16 - halvings,
+            "eta": rate,
+            "eta_shift": 16 - doublings,
             "label_most": math.floor(spec.label_max_abs * one),
             "one": math.floor(one) if spec.label_kind == "class" else 0,
             "classes": len(spec.label.classes or ()),
-            "low": counted(spec.label.low, -LARGEST),
-            "high": counted(spec.label.high, LARGEST),
+            "low": counted(spec.label.low, one, -LARGEST),
+            "high": counted(spec.label.high, one, LARGEST),
         }
 
 

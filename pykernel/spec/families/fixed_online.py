@@ -23,6 +23,8 @@ from pykernel.spec.families.fixed import (
     complain_of_kernel,
     complain_of_ranges,
     conversion,
+    counted,
+    learning_rate,
 )
 from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, PROJECTIONS, RULES, TECHNIQUES, TIES
 from pykernel.spec.family import Family, Refuse
@@ -311,11 +313,7 @@ def _stages(spec: Any, reach: int, squares: float) -> dict[str, Any]:
     bits = max(1, most).bit_length()
     pace = min(16, round(math.log2(label.horizon)))
     fine = max(0, min(pace, 29 - bits))
-    eta = spec.linear.eta if spec.linear is not None else 0.5
-    halvings = math.floor(math.log2(1 / eta))
-
-    def counted(bound: float | None, otherwise: int) -> int:
-        return otherwise if bound is None else int(min(max(round(bound * one), -LARGEST), LARGEST))
+    rate, doublings = learning_rate(spec.linear.eta if spec.linear is not None else 0.5)
 
     return {
         "centers": label.center,
@@ -327,14 +325,14 @@ def _stages(spec: Any, reach: int, squares: float) -> dict[str, Any]:
         "mean_most": most * 2**fine,
         "mean_pace": pace,
         "slope_most": min(2**30, 2**29 * 2**16 // (spec.dim * reach)),
-        "slope_eta": min(65535, round(eta * 2**halvings * 65536)),
-        "slope_shift": 16 - halvings,
+        "slope_eta": rate,
+        "slope_shift": 16 - doublings,
         "slope_unit": min(round(squares), 2**31 - 1),
         "slope_step": 2**30 // reach,
         "gain_shift": max(0, bits - GAIN_SIZE.bit_length()),
         "rest_most": min(most * 2**REST, 2**29),
-        "low": counted(label.low, -LARGEST),
-        "high": counted(label.high, LARGEST),
+        "low": counted(label.low, one, -LARGEST),
+        "high": counted(label.high, one, LARGEST),
     }
 
 
