@@ -64,11 +64,11 @@ from pykernel.gen.ir import (
 from pykernel.gen.read import read
 
 ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
-OF_WORDS = {ast.RShift: ">>", ast.BitAnd: "&"}
+OF_WORDS = {ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&"}
 COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 INSTEAD = {
     ast.Pow: "** differs between libraries; multiply",
-    ast.LShift: "shifts differ for negative numbers and wide results; multiply, or use pow2()",
+    ast.LShift: "<< is for a Word by an Index; of an Index it differs for negative numbers and wide results: multiply, or use pow2()",
     ast.RShift: ">> is for a Word by an Index; for an Index use floor_shift()",
     ast.BitAnd: "& is for two Words; use `and` for conditions, % for powers of two",
     ast.BitOr: "bit operations are not in the dialect; use `or` for conditions",
@@ -552,7 +552,9 @@ class _Typer:
 
     def of_words(self, node: ast.BinOp, op: str, left: Expr, right: Expr) -> Expr:
         """A shift of a Word by an Index, or what two Words have in common."""
-        if op == ">>" and (right.kind is not Index or (isinstance(right, Literal) and not 0 <= right.value <= 31)):
+        if op in ("<<", ">>") and (
+            right.kind is not Index or (isinstance(right, Literal) and not 0 <= right.value <= 31)
+        ):
             self.refuse(node, f"a Word is shifted by an Index from 0 to 31, this is {ast.unparse(node.right)}")
         if op == "&":
             left, right = self.same_numbers(node, left, right)

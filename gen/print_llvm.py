@@ -61,7 +61,7 @@ TableWord = tuple[str, str]
 
 REALS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 # no nsw: a sum beyond int32 wraps.  The checker allows // and % only of what is not negative, by what is positive
-WHOLES = {"+": "add", "-": "sub", "*": "mul", "//": "sdiv", "%": "srem", ">>": "lshr", "&": "and"}
+WHOLES = {"+": "add", "-": "sub", "*": "mul", "//": "sdiv", "%": "srem", "<<": "shl", ">>": "lshr", "&": "and"}
 # a NaN is unordered: unequal to everything, and neither less nor greater
 COMPARE_REALS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 COMPARE_INTEGERS = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}

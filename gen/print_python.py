@@ -208,7 +208,7 @@ class _Printer:
         return f"({'not ' if node.op == 'not' else '-'}{self.of(node.operand)})"
 
     def of_Binary(self, node: Binary) -> str:
-        if node.kind is Word and node.op in ("+", "-", "*"):
+        if node.kind is Word and node.op in ("+", "-", "*", "<<"):
             return f"(({self.of(node.left)} {node.op} {self.of(node.right)}) & {MASK})"
         return f"({self.of(node.left)} {node.op} {self.of(node.right)})"
 

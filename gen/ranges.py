@@ -564,9 +564,11 @@ class _Frame:
             high = np.minimum(left.high, right.high)
             whole = right.exact & _is_mask(right.low) & (left.high <= right.low)
             return Interval(np.where(whole, left.low, 0), high)
-        if node.op == ">>":
+        if node.op in ("<<", ">>"):
             self.need(state, node.line, right, 0, 31, "this shift", "a Word is shifted by 0 to 31")
             right = right.met(interval(0, 31))
+            if node.op == "<<":
+                return Interval(left.low << np.clip(right.low, 0, 31), left.high << np.clip(right.high, 0, 31))
             return Interval(left.low >> np.clip(right.high, 0, 31), left.high >> np.clip(right.low, 0, 31))
         left, right = self.divided(node.line, left, right, state)
         if node.op == "//":
@@ -721,7 +723,9 @@ def _wrapped(value: Interval, limits: Interval) -> Interval:
 
 
 def _product(a: Interval, b: Interval) -> Interval:
-    ends = np.stack(np.broadcast_arrays(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high))
+    # a product of two words may leave int64, and is then negative, which no word is
+    with np.errstate(over="ignore"):
+        ends = np.stack(np.broadcast_arrays(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high))
     return Interval(ends.min(0), ends.max(0))
 
 

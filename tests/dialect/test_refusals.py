@@ -309,6 +309,7 @@ REFUSALS = [
     ("z = y < k", "Real with Index"),
     ("z = word(k) < k", "Word with Index: Numba and C promote differently; convert with word() or index()"),
     ("z = word(k) >> 32", "a Word is shifted by an Index from 0 to 31, this is 32"),
+    ("z = word(k) << -1", "a Word is shifted by an Index from 0 to 31, this is -1"),
     ("z = word(k) >> word(k)", "a Word is shifted by an Index from 0 to 31"),
     ("z = word(k) & k", "Word with Index"),
     ("z = word(k) // word(2)", "// is of Index, this is Word"),

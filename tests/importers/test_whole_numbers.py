@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -27,6 +27,10 @@ CASES: dict[str, tuple[Any, Any]] = {
     "svr": (SVR(C=100), load_diabetes),
     "laplacian": (KernelRidge(kernel="laplacian", alpha=0.1, gamma=0.1), load_diabetes),
     "gp": (GaussianProcessRegressor(RBF(3.0) + WhiteKernel(), normalize_y=True, optimizer=None), load_diabetes),
+    "matern": (GaussianProcessRegressor(Matern(3.0, nu=1.5) + WhiteKernel(), optimizer=None), load_diabetes),
+    "rough": (GaussianProcessRegressor(Matern(3.0, nu=0.5) + WhiteKernel(), optimizer=None), load_diabetes),
+    "polynomial": (SVR(kernel="poly", degree=3, coef0=1.0, C=10), load_diabetes),
+    "polynomial pairs": (SVC(kernel="poly", degree=3), load_digits),
     "ridge": (Ridge(), load_diabetes),
     "pairs": (SVC(break_ties=True, decision_function_shape="ovr"), load_wine),
     "probability": (SVC(probability=True), load_breast_cancer),
@@ -49,7 +53,9 @@ def test_an_imported_model_is_within_its_bound(name: str) -> None:
         spec = from_sklearn(model, "m", precision="int16", **known)
     found = compare(spec, read_estimator(model), model, x[1::2])
     assert found["ok"] and found["classes_differ"] == 0 and found["refused"] <= 0.06 * found["rows"], found
-    assert found["allowed"] <= (200 if name == "laplacian" else 60) * max(found["difference"], 1e-9)
+    # kernels with a corner at zero; and a sum of |weights| at the corner of all inputs
+    loose = {"laplacian": 200, "rough": 200, "polynomial": 1000, "polynomial pairs": 1000}
+    assert found["allowed"] <= loose.get(name, 60) * max(found["difference"], 1e-9)
 
 
 def test_counts_are_the_numbers_themselves_where_all_are_whole() -> None:
@@ -85,9 +91,10 @@ def test_fit_says_what_rounding_costs(tmp_path: Path, capsys: pytest.CaptureFixt
         main([*arguments, "-o", str(out)])
     assert not stopped.value.code and "int16     moves predictions by " in capsys.readouterr().out
     assert load_spec(out).precision == "int16"
-    with pytest.raises(SystemExit) as stopped:
-        main([*arguments, "-o", str(tmp_path / "e.toml"), "--kernel", "matern32", "--json"])
-    assert stopped.value.code == 2 and "which int16 does not compute" in capsys.readouterr().err
+    for kernel in ("matern32", "polynomial"):
+        with pytest.raises(SystemExit) as stopped:
+            main([*arguments, "-o", str(tmp_path / f"{kernel}.toml"), "--kernel", kernel, "--json"])
+        assert not stopped.value.code and json.loads(capsys.readouterr().out)["rounding"]["ok"]
     with pytest.raises(SystemExit):
         main([*arguments, "-o", str(tmp_path / "f.toml"), "--json"])
     assert json.loads(capsys.readouterr().out)["rounding"]["difference"] > 0

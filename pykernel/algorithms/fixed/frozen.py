@@ -5,18 +5,20 @@ The functions are f_o(x) = sum_i weights_io k(v_i, x) + bias_o, as in ``pykernel
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
 from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
 from pykernel.algorithms.fixed.values import (
+    FixedFunction,
     FixedKernelConfig,
-    absolute_distance,
     clip,
+    distance,
     dot,
+    octaves,
+    places,
     power,
+    size,
     square_norm,
-    squared_distance,
+    value_at,
 )
 from pykernel.algorithms.frozen import REHEARSED, Decision, FrozenStatus
 from pykernel.dialect import (
@@ -34,6 +36,7 @@ from pykernel.dialect import (
     floor_shift,
     index,
     kernel,
+    multiply_high,
     quotient,
     within,
     word,
@@ -42,14 +45,6 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 CERTAIN = 32768
 """A probability of 1."""
-
-
-class FixedFunction(IntEnum):
-    """k(a, b)."""
-
-    GAUSSIAN = 0  # exp(-gamma |a - b|^2)
-    LINEAR = 1  # a'b: the sum over the vectors is done when the model is made
-    LAPLACIAN = 2  # exp(-gamma |a - b|_1)
 
 
 class FixedWork(Struct):
@@ -66,7 +61,6 @@ class FixedWork(Struct):
 class FixedFrozenConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.fixed``."""
 
-    function: FixedFunction
     decision: Decision
     products: bool  # whether distances are computed from products
     single: bool  # whether there is one function
@@ -80,7 +74,6 @@ class FixedFrozenConfig(Config):
     bias: Int[FUNCTIONS]
     support_class: Uint8[N_MAX]  # class of each vector
     weight_shift: Index  # a weight times a kernel value is divided by 2 to this power
-    last_octave: Index  # above so many octaves, a kernel value counts nothing
     # probabilities: 1 / (1 + 2^-t) with t = (f / 2^coarse) slope / 2^slope_shift + offset, in octaves / 2^16
     limits: Int[FUNCTIONS]  # largest |f| that makes a difference
     coarse: Uint8[FUNCTIONS]
@@ -110,46 +103,75 @@ def share(w: FixedWork, c: FixedFrozenConfig, i: Index, k: Index, n: Index) -> N
 
 
 @kernel
-def distance(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig, i: Index, square: Word) -> Word:
-    """|x - v_i|^2, where square is |x|^2, or |x - v_i|_1.  O(D)."""
-    if c.function == FixedFunction.LAPLACIAN:
-        return absolute_distance(w.x, c.vectors[i]) * word(q.stretch)
+def octaves_to(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig, i: Index, square: Word) -> Word:
+    """How far x is from v_i, in octaves of the kernel; square is |x|^2.  O(D)."""
     if c.products:
         # both sides of |x - v|^2 = |x|^2 + |v|^2 - 2 v'x are equal modulo 2^32, and the left one is below 2^32
-        return square + c.norms[i] - word(dot(w.x, c.vectors[i])) * 2
-    return squared_distance(w.x, c.vectors[i])
+        return octaves(q, square + c.norms[i] - word(dot(w.x, c.vectors[i])) * 2)
+    return octaves(q, distance(q, w.x, c.vectors[i]))
 
 
 @kernel
 def sum_single(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
-    """The one function of a Gaussian or Laplacian kernel.  O(N D)."""
+    """The one function of a kernel of distances.  O(N D)."""
     square = square_norm(w.x) if c.products else word(0)
     total = c.bias[0]
     for i in range(len(c.vectors)):
-        u = distance(w, c, q, i, square) >> q.fine
-        n = index(u >> 16)
-        if n <= c.last_octave:
-            total += floor_shift(c.weights[i, 0] * power(u), n + c.weight_shift)
+        u = octaves_to(w, c, q, i, square)
+        if q.rises:
+            total += floor_shift(c.weights[i, 0] * value_at(q, u), c.weight_shift)
+        else:
+            n = index(u >> 16) + c.weight_shift
+            if n < 32:
+                total += floor_shift(c.weights[i, 0] * power(u), n)
     w.f[0] = word(total)
+
+
+@kernel
+def share_power(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig, i: Index) -> None:
+    """Add vector i's part to the functions of a polynomial kernel.  O(D).
+
+    Its value is k / 2^16 times a power of two, from the first 16 bits of a'b.  Relative error: degree + 1 bits of 2^-15.
+    """
+    s = dot(w.x, c.vectors[i]) + q.coef0
+    u = word(size(s))
+    lost = 31 - places(u)
+    m = index((u << lost) >> 16)
+    p = m * 16384
+    for turn in range(1, q.degree):
+        p = multiply_high(p, m)
+    gained = 29 - places(word(p))
+    gained = gained if gained > 0 else 0
+    k = index(((word(p) << gained) >> 14) & 65535)
+    k = -k if s < 0 and q.odd else k
+    n = lost * q.degree + gained + c.weight_shift
+    if n < 32:
+        share(w, c, i, k, n if n > 0 else 0)
 
 
 @kernel
 def evaluate(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
     """Compute the functions at the converted inputs.  O(N (D + W)) for W weights of a vector; linear: O(D W)."""
-    if c.function == FixedFunction.LINEAR:
+    if q.function == FixedFunction.LINEAR:
         for o in range(len(w.f)):
             w.f[o] = word(dot(w.x, c.factors[o]) + c.bias[o])
-    elif c.single:
+    elif c.single and q.function != FixedFunction.POLYNOMIAL:
         sum_single(w, c, q)
     else:
         square = square_norm(w.x) if c.products else word(0)
         for o in range(len(w.f)):
             w.f[o] = word(c.bias[o])
         for i in range(len(c.vectors)):
-            u = distance(w, c, q, i, square) >> q.fine
-            n = index(u >> 16)
-            if n <= c.last_octave:
-                share(w, c, i, power(u), n + c.weight_shift)
+            if q.function == FixedFunction.POLYNOMIAL:
+                share_power(w, c, q, i)
+            else:
+                u = octaves_to(w, c, q, i, square)
+                if q.rises:
+                    share(w, c, i, value_at(q, u), c.weight_shift)
+                else:
+                    n = index(u >> 16) + c.weight_shift
+                    if n < 32:
+                        share(w, c, i, power(u), n)
 
 
 @kernel
@@ -246,8 +268,8 @@ def classify(
 def logistic(t: Index) -> Index:
     """1 / (1 + 2^-t) in units of 2^-15, for t in units of 2^-16."""
     d = word(-t if t < 0 else t)
-    octaves = index(d >> 16)
-    falls = floor_shift(power(d), octaves + 1) if octaves < 16 else 0
+    n = index(d >> 16)
+    falls = floor_shift(power(d), n + 1) if n < 16 else 0
     share_of = quotient(CERTAIN * CERTAIN, CERTAIN + falls)
     return CERTAIN - share_of if t < 0 else share_of
 
@@ -300,7 +322,7 @@ def rehearse(w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKe
         accepted = converted(p, x, w.x)
         if accepted:
             # half of them near one of the vectors, where kernel values are large
-            if c.function != FixedFunction.LINEAR and t % 2 == 1:
+            if q.function != FixedFunction.LINEAR and t % 2 == 1:
                 near_one = (t * 7) % len(c.vectors)
                 for j in range(len(x)):
                     w.x[j] = clip(c.vectors[near_one, j], -p.reach, p.reach)

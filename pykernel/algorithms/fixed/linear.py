@@ -6,8 +6,7 @@ J. Nagumo, A. Noda, A learning method for system identification, 1967.
 from __future__ import annotations
 
 from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
-from pykernel.algorithms.fixed.stages import places
-from pykernel.algorithms.fixed.values import clip, part_of, square_norm, times
+from pykernel.algorithms.fixed.values import clip, part_of, places, square_norm, times
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.dialect import (
     DIM,

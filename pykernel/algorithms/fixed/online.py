@@ -20,10 +20,10 @@ from pykernel.algorithms.fixed.values import (
     ONE,
     FixedKernelConfig,
     clip,
-    gaussian,
+    distance,
+    kernel_value,
     part_of,
     size,
-    squared_distance,
 )
 from pykernel.algorithms.online.reduction import AGE_MOST, SEARCHES
 from pykernel.algorithms.online.state import Metric, Projection, Rule, Status, Tie
@@ -162,7 +162,7 @@ def weighted_isolation(
     """(alpha_i / 2^coarse)^2 (1 - max_j k_ij), or a lower bound.  Mitchinson et al. 2003, eq. 18."""
     a = floor_shift(magnitude(s, w, c, i), coarse)
     a = a if a < 32767 else 32767
-    return multiply_high(a * a, ONE - gaussian(q, word(isolation(s, w, i))))
+    return multiply_high(a * a, ONE - kernel_value(q, word(isolation(s, w, i))))
 
 
 @kernel
@@ -219,12 +219,12 @@ def precedes(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, i: Index
 
 
 @kernel
-def find_neighbour(s: FixedExpansion, i: Index) -> None:
+def find_neighbour(s: FixedExpansion, q: FixedKernelConfig, i: Index) -> None:
     """Compute the distance from expansion vector i to its nearest neighbour.  O(N D)."""
     nearest = FAR
     for j in range(s.n[0]):
         if j != i:
-            d = index(squared_distance(s.v[i], s.v[j]))
+            d = index(distance(q, s.v[i], s.v[j]))
             if d < nearest:
                 nearest = d
     s.neighbour[i] = nearest
@@ -258,7 +258,7 @@ def choose(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKe
                     r = i
         if lost >= n or bound > least or turn == SEARCHES:
             break
-        find_neighbour(s, lost)
+        find_neighbour(s, q, lost)
         if c.metric == Metric.FMKLMS:
             w.score[lost] = weighted_isolation(s, w, c, q, lost, coarse)
     return r
@@ -271,9 +271,9 @@ def choose(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKe
 def measure_row(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig, r: Index) -> None:
     """Kernel values between stored vector r and the others; those whose nearest it was lose it.  O(N D)."""
     for i in range(s.n[0]):
-        d = squared_distance(s.v[i], s.v[r])
+        d = distance(q, s.v[i], s.v[r])
         if c.projection != Projection.NONE:
-            w.row[i] = gaussian(q, d)
+            w.row[i] = kernel_value(q, d)
         if c.keeps_neighbours:
             if i != r and s.neighbour[i] == index(d):
                 s.neighbour[i] = -index(d)
@@ -407,18 +407,18 @@ def present(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedK
         for o in range(len(w.f)):
             w.f[o] = word(0)
     for i in range(s.n[0]):
-        d = squared_distance(s.v[i], w.x)
-        distance = index(d)
-        value = gaussian(q, d)
-        w.distance[i] = distance
+        d = distance(q, s.v[i], w.x)
+        apart = index(d)
+        value = kernel_value(q, d)
+        w.distance[i] = apart
         w.k[i] = value
         if c.single:
             total += multiply_high(s.alpha[i, 0], value)
         else:
             for o in range(len(w.f)):
                 w.f[o] += word(multiply_high(s.alpha[i, o], value))
-        if distance < nearest_distance:
-            nearest_distance = distance
+        if apart < nearest_distance:
+            nearest_distance = apart
             nearest = i
     w.nearest[0] = nearest
     w.nearest_distance[0] = nearest_distance
@@ -439,7 +439,7 @@ def absorb(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKe
     i = w.nearest[0]
     share_of = ONE
     if c.rule != Rule.QKLMS:
-        share_of = gaussian(q, word(w.nearest_distance[0]))
+        share_of = kernel_value(q, word(w.nearest_distance[0]))
     for o in range(len(w.step)):
         s.alpha[i, o] = clip(s.alpha[i, o] + part_of(w.step[o], share_of), -c.alpha_most, c.alpha_most)
     grow_older(s, c)
@@ -630,7 +630,7 @@ def evaluate(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: Fixed
         for o in range(len(w.f)):
             w.f[o] = word(0)
     for i in range(s.n[0]):
-        value = gaussian(q, squared_distance(s.v[i], w.x))
+        value = kernel_value(q, distance(q, s.v[i], w.x))
         if c.single:
             total += multiply_high(s.alpha[i, 0], value)
         else:
@@ -718,10 +718,10 @@ def novelty(
         return Status.REFUSED_INPUT
     nearest = FAR
     for i in range(s.n[0]):
-        d = index(squared_distance(s.v[i], w.x))
+        d = index(distance(q, s.v[i], w.x))
         nearest = d if d < nearest else nearest
-    # k^2 = 2^-(2 d / 2^octave)
-    y[0] = ONE - gaussian(q, word(nearest) * 2) if s.n[0] > 0 else ONE
+    k = kernel_value(q, word(nearest)) if s.n[0] > 0 else 0
+    y[0] = ONE - multiply_high(k + floor_shift(k, 15), k)
     return Status.DONE
 
 

@@ -5,7 +5,7 @@ As ``pykernel.algorithms.stages``, with horizons and normalisers that are powers
 
 from __future__ import annotations
 
-from pykernel.algorithms.fixed.values import ONE, clip, part_of, square_norm, times
+from pykernel.algorithms.fixed.values import ONE, clip, part_of, places, square_norm, times
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -14,7 +14,6 @@ from pykernel.dialect import (
     Int,
     Int16,
     Struct,
-    Word,
     floor_shift,
     kernel,
     quotient,
@@ -109,28 +108,6 @@ def finished(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], value: Int, o: 
     if f.clamps:
         y = clip(y, f.low, f.high)
     return y
-
-
-@kernel
-def places(t: Word) -> Index:
-    """The largest p for which 2^p is at most t; 0 for 0.  O(1)."""
-    found = 0
-    rest = t
-    if rest >= 65536:
-        found += 16
-        rest = rest >> 16
-    if rest >= 256:
-        found += 8
-        rest = rest >> 8
-    if rest >= 16:
-        found += 4
-        rest = rest >> 4
-    if rest >= 4:
-        found += 2
-        rest = rest >> 2
-    if rest >= 2:
-        found += 1
-    return found
 
 
 @kernel

@@ -1,10 +1,13 @@
 """Kernel values in whole numbers.
 
-Inputs are scaled so that the squared distance of two of them is a base-2 logarithm already:
-exp(-gamma |a - b|^2) = 2^-(d / 2^(16 + FINE)) for the whole number d.
+Inputs are scaled so that the distance of two of them is a base-2 logarithm already, for the whole number d:
+exp(-gamma |a - b|^2) = 2^-(d / 2^(16 + FINE)).
 """
 
 from __future__ import annotations
+
+import math
+from enum import IntEnum
 
 from pykernel.dialect import (
     DIM,
@@ -35,13 +38,42 @@ POWERS = Constant(
 """2^(-i / 64), in units of 1 / ONE."""
 FALL = 706
 """1 - 2^(-1 / 64), in units of 2^-16."""
+# the line lies below the function, by up to 3e-5, and what is found is rounded down
+ROOTS = Constant(
+    tuple(min(65535, round(32768 * math.sqrt(1 + i / 32) + 0.5 + 0.5 / (1 + i / 32) ** 1.5)) for i in range(97)),
+    scalar=Uint16,
+)
+"""sqrt(1 + i / 32), in units of 2^-15."""
+NATURAL = 45426
+"""ln 2, in units of 2^-16."""
+THIRD = 21845
+"""1 / 3, in units of 2^-16."""
+
+
+class FixedFunction(IntEnum):
+    """k(a, b)."""
+
+    GAUSSIAN = 0  # exp(-gamma |a - b|^2)
+    LINEAR = 1  # a'b: the sum over the vectors is done when the model is made
+    LAPLACIAN = 2  # exp(-gamma |a - b|_1)
+    MATERN12 = 3  # e^-r, r = gamma |a - b|
+    MATERN32 = 4  # (1 + r) e^-r
+    MATERN52 = 5  # (1 + r + r^2 / 3) e^-r
+    POLYNOMIAL = 6  # (gamma a'b + coef0)^degree
 
 
 class FixedKernelConfig(Config):
     """How inputs are compared, derived from a spec by ``pykernel.spec.families.fixed``."""
 
+    function: FixedFunction
+    rooted: bool  # whether the kernel is of |a - b|, not of its square: Matern
+    rises: bool  # whether e^-r has a factor of 1 + r or more: Matern 3/2 and 5/2
     fine: Index  # a squared distance of 2^(16 + fine) halves the kernel value
     stretch: Index  # Laplacian: distances are multiplied by this first
+    lift: Index  # Matern: a distance of 2^(16 - lift) halves e^-r
+    coef0: Index  # polynomial, in the unit of a'b
+    degree: Index  # polynomial
+    odd: bool  # ... whether it is odd
 
 
 @with_dsp("dsp_dot.h")
@@ -92,11 +124,83 @@ def power(u: Word) -> Index:
 
 
 @kernel
-def gaussian(q: FixedKernelConfig, d: Word) -> Index:
-    """The kernel value of a squared distance, in units of 1 / ONE, rounded down."""
-    u = d >> q.fine
+def places(t: Word) -> Index:
+    """The largest p for which 2^p is at most t; 0 for 0.  O(1)."""
+    found = 0
+    rest = t
+    if rest >= 65536:
+        found += 16
+        rest = rest >> 16
+    if rest >= 256:
+        found += 8
+        rest = rest >> 8
+    if rest >= 16:
+        found += 4
+        rest = rest >> 4
+    if rest >= 4:
+        found += 2
+        rest = rest >> 2
+    if rest >= 2:
+        found += 1
+    return found
+
+
+@kernel
+def root(d: Word, lift: Index) -> Word:
+    """sqrt(d) 2^lift.  Relative error: 5e-5.
+
+    d is multiplied by 4 until it fills the word; a table gives the root of its upper bits, and a line the rest.
+    """
+    half = floor_shift(31 - places(d), 1)
+    u = d << (half * 2)
+    i = index(u >> 25)
+    i = i - 32 if i >= 32 else 0
+    first = ROOTS[i]
+    found = first + floor_shift((ROOTS[i + 1] - first) * index((u >> 10) & 32767), 15)
+    return (word(found) << lift) >> half if d > 0 else word(0)
+
+
+@kernel
+def distance(q: FixedKernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
+    """What the kernel value depends on: |a - b|^2, or |a - b|_1 of a Laplacian kernel.  O(D)."""
+    if q.function == FixedFunction.LAPLACIAN:
+        return absolute_distance(a, b) * word(q.stretch)
+    return squared_distance(a, b)
+
+
+@kernel
+def octaves(q: FixedKernelConfig, d: Word) -> Word:
+    """By which power of two a distance divides e^-r, in units of 2^-16."""
+    return root(d, q.lift) if q.rooted else d >> q.fine
+
+
+@kernel
+def rise(q: FixedKernelConfig, u: Word, first: Int) -> Int:
+    """first (1 + r), or first (1 + r + r^2 / 3) with r = u ln 2, for u below 32 octaves; Matern 3/2 and 5/2."""
+    r = multiply_high(index(u & 2097151), NATURAL)
+    total = first + multiply_high(r, first)
+    if q.function == FixedFunction.MATERN52:
+        third = floor_shift(multiply_high(r, THIRD) + 4, 3)
+        total += multiply_high(multiply_high(r, first) * 8, third)
+    return total
+
+
+@kernel
+def value_at(q: FixedKernelConfig, u: Word) -> Index:
+    """The kernel value at so many octaves, in units of 1 / ONE, rounded down."""
     n = index(u >> 16)
-    return floor_shift(power(u), n) if n < 16 else 0
+    if n >= (24 if q.rises else 16):
+        return 0
+    if q.rises:
+        value = floor_shift(rise(q, u, power(u)), n)
+        return value if value < ONE else ONE
+    return floor_shift(power(u), n)
+
+
+@kernel
+def kernel_value(q: FixedKernelConfig, d: Word) -> Index:
+    """The kernel value of a distance, in units of 1 / ONE, rounded down."""
+    return value_at(q, octaves(q, d))
 
 
 @kernel

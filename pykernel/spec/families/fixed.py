@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, PrivateAttr, field_validator
 
-from pykernel.algorithms.fixed.frozen import CERTAIN, FIXED_FROZEN, FixedFunction
-from pykernel.algorithms.fixed.values import FALL, ONE, POWERS, STEPS
+from pykernel.algorithms.fixed.frozen import CERTAIN, FIXED_FROZEN
+from pykernel.algorithms.fixed.values import FALL, NATURAL, ONE, POWERS, ROOTS, STEPS, THIRD, FixedFunction
 from pykernel.dialect import Index
 from pykernel.dialect.program import NOTHING, LabelKind, Program
 from pykernel.spec import kernel_settings
@@ -26,6 +27,10 @@ LARGEST = 2**31 - 1
 FUNCTIONS = {
     "gaussian": FixedFunction.GAUSSIAN,
     "laplacian": FixedFunction.LAPLACIAN,
+    "matern12": FixedFunction.MATERN12,
+    "matern32": FixedFunction.MATERN32,
+    "matern52": FixedFunction.MATERN52,
+    "polynomial": FixedFunction.POLYNOMIAL,
     "linear": FixedFunction.LINEAR,
 }
 MOST_NORMS = 3000
@@ -34,6 +39,10 @@ OCTAVES = range(31, 15, -1)
 """Powers of two by which a squared distance may be divided: the larger, the finer."""
 ABSOLUTE_OCTAVES = range(31, 3, -1)
 """The same of absolute distances, which are small numbers."""
+PRODUCT_OCTAVES = range(40, -30, -1)
+"""Powers of two by which a product of inputs may be divided."""
+ROOT_OCTAVES = range(16, 3, -1)
+"""The same of roots, which have 16 bits."""
 FALL_ROOM = 15
 """Most places by which a weight's product is shifted, besides its octaves: 16 octaves stay."""
 
@@ -343,19 +352,19 @@ class FixedFrozenModels(FrozenModels):
         """How a model's numbers are scaled; None if 16 bits do not hold them."""
         if spec.kernel.function == "linear":
             return self._linear(spec)
-        vectors, squared = np.array(spec.expansion.vectors, float), spec.kernel.function == "gaussian"
-        for octave in OCTAVES if squared else ABSOLUTE_OCTAVES:
-            unit = _unit(spec, octave)
+        vectors, function = np.array(spec.expansion.vectors, float), spec.kernel.function
+        for octave in octaves_of(function):
+            unit = unit_of(spec, octave)
             if unit * np.abs(vectors).max() > COUNTS:
                 continue
             made = conversion(spec, unit)
             whole, reach = np.rint(unit * vectors).astype(np.int64), made.reach
-            far = np.sum((reach + np.abs(whole)) ** (2 if squared else 1), axis=1).max()
-            # the last: any input that the memory may hold times any vector
+            # any input that the memory may hold times any vector
+            product = reach.max() * np.abs(whole).sum(1).max() + abs(kernel_parameters(spec, octave)["coef0"])
             if (
                 reach.max() <= COUNTS
-                and far * 2.0 ** max(0, 16 - octave) < 2**32
-                and reach.max() * np.abs(whole).sum(1).max() <= LARGEST
+                and (function == "polynomial" or farthest(function, octave, reach + np.abs(whole)) < 2**32)
+                and product <= LARGEST
                 and (np.abs(made.factor) <= COUNTS).all()
             ):
                 return self._weighted(spec, made, octave, whole)
@@ -365,18 +374,24 @@ class FixedFrozenModels(FrozenModels):
         expansion = spec.expansion
         weights, bias = np.array(expansion.weights, float), np.array(expansion.bias, float)
         exponent = math.floor(math.log2(COUNTS / max(np.abs(weights).max() * 2**16 / ONE, 2.0**-100)))
-        sums = self._sums(spec, np.abs(weights))
+        # a kernel value is a number of 16 bits, divided by 2 to this power and at least ``least`` more
+        largest, power, least = np.ones((len(weights), 1)), 0, 0
+        if spec.kernel.function == "polynomial":
+            reached = np.abs(vectors) @ made.reach + abs(kernel_parameters(spec, octave)["coef0"])
+            largest = (reached[:, None] / 2.0**octave) ** spec.kernel.degree
+            power = spec.kernel.degree * (octave - 32)
+            least = spec.kernel.degree * (31 - math.floor(math.log2(max(1, reached.max()))))
         # the most that a function can be, in units of which 2^31 must hold all
-        most = float((sums + np.abs(bias)).max())
-        label_shift = exponent + 16
+        most = float((self._sums(spec, np.abs(weights) * largest) + np.abs(bias)).max())
+        label_shift = exponent + 16 + power + least
         if most > 0:
             label_shift = min(
                 label_shift, math.floor(math.log2((LARGEST - 2 * len(weights)) / (most * (1 + 2.0**-12))))
             )
-        shift = exponent + 16 - label_shift
-        if shift > FALL_ROOM:
-            exponent, shift = exponent - (shift - FALL_ROOM), FALL_ROOM
-        whole = np.rint(weights * 2.0**exponent * (2**16 / ONE)).astype(np.int64)
+        shift = exponent + 16 + power - label_shift
+        if shift + least > FALL_ROOM:
+            exponent, shift = exponent - (shift + least - FALL_ROOM), FALL_ROOM - least
+        whole = np.rint(weights * 2.0**exponent * (2**16 / ONE if power == 0 else 1)).astype(np.int64)
         # each term is rounded down: by half a unit in the mean
         counted = np.rint(bias * 2.0**label_shift + self._sums(spec, np.ones_like(weights)) / 2)
         return Scales(made, octave, vectors, whole, shift, label_shift, counted.astype(np.int64))
@@ -432,8 +447,10 @@ class FixedFrozenModels(FrozenModels):
         expansion, (_, scale) = spec.expansion, spec.scaling
         z = (x - centers(spec)) * (1.0 if scale is None else np.array(scale, float))
         vectors = np.array(expansion.vectors, float)
-        values = z @ vectors.T if spec.kernel.function == "linear" else _real_values(spec, z, vectors)
-        return np.asarray(values @ self._spread(spec, np.array(expansion.weights, float)) + np.array(expansion.bias))
+        return np.asarray(
+            _real_values(spec, z, vectors) @ self._spread(spec, np.array(expansion.weights, float))
+            + np.array(expansion.bias)
+        )
 
     def error_bound(self, spec: Any) -> np.ndarray:
         """How far each function may be from the real one, for every input within its limit, (FUNCTIONS,).
@@ -448,19 +465,20 @@ class FixedFrozenModels(FrozenModels):
             real = weights.T @ np.array(expansion.vectors, float) * one / unit
             lost = np.abs(scales.vectors - real) @ made.reach + np.abs(real) @ made.error(spec, unit)
             return np.asarray((lost + 0.5) / one)
-        unit, squared = _unit(spec, scales.octave), spec.kernel.function == "gaussian"
+        unit, function = unit_of(spec, scales.octave), spec.kernel.function
         vectors, near = np.array(expansion.vectors, float), made.error(spec, unit)
+        apart = near + np.abs(scales.vectors - vectors * unit)
+        counted = (self._spread(spec, np.ones_like(scales.weights)).sum(0) / 2 + 1) / one
+        if function == "polynomial":
+            power = 2.0 ** (spec.kernel.degree * (scales.octave - 32))
+            whole = self._spread(spec, scales.weights * (2.0**16 * power / one) * 2.0**-scales.weight_shift)
+            return np.asarray(counted + self._power_bound(spec, apart, whole, weights))
         whole = self._spread(spec, scales.weights * (ONE / one) * 2.0**-scales.weight_shift)
         # 1. kernel values, and terms that are rounded to one of the answer's units
-        small = POWER_ERROR + 2.0 ** (scales.weight_shift - 31)
-        counted = self._spread(spec, np.ones_like(scales.weights)).sum(0)
-        found = small * np.abs(whole).sum(0) + (counted / 2 + 1) / one
+        small = value_error(function) + 2.0 ** (scales.weight_shift - 31)
+        found = small * np.abs(whole).sum(0) + counted
         # 2. inputs, vectors and weights: vector by vector, each as wrong as it can be
-        apart = near + np.abs(scales.vectors - vectors * unit)
-        if squared:
-            values = _moved_by(np.sqrt((apart**2).sum(1)) / 2.0 ** (scales.octave / 2))
-        else:
-            values = 2.0 ** (apart.sum(1) / 2.0**scales.octave) - 1
+        values = _moved_by(function, apart, scales.octave)
         each = values @ np.abs(whole) + np.abs(whole - weights).sum(0)
         if len(vectors) > MOST_NORMS:
             return np.asarray(found + each)
@@ -473,8 +491,23 @@ class FixedFrozenModels(FrozenModels):
         change = np.sqrt(np.maximum(np.einsum("if,ij,jf->f", made_of, gram, made_of, optimize=True), 0) + slack)
         own = gram[len(vectors) :, len(vectors) :]
         norm = np.sqrt(np.maximum(np.einsum("if,ij,jf->f", whole, own, whole, optimize=True), 0) + slack)
-        moved = math.sqrt(2 - 2 * 2.0 ** -(float((near**2 if squared else near).sum()) / 2.0**scales.octave))
+        moved = math.sqrt(max(0.0, 2 - 2 * float(_real_values(spec, near[None] / unit, np.zeros((1, spec.dim)))[0, 0])))
         return np.asarray(found + np.minimum(each, change + norm * moved))
+
+    def _power_bound(self, spec: Any, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The same of a polynomial kernel, vector by vector, but for terms that are rounded, (FUNCTIONS,)."""
+        kernel, scales = spec.kernel, spec.scales
+        reach = scales.conversion.reach
+        offset = kernel_parameters(spec, scales.octave)["coef0"]
+        # how large a'b + offset is in whole numbers, and how far it may be from the real one
+        most = np.abs(scales.vectors) @ reach + abs(offset)
+        near = scales.conversion.error(spec, unit_of(spec, scales.octave))
+        wrong = np.abs(scales.vectors) @ near + (apart - near) @ (reach + near)
+        wrong += abs(offset - kernel.coef0 * 2.0**scales.octave)
+        largest = (most / 2.0**scales.octave) ** kernel.degree
+        moved = ((most + wrong) / 2.0**scales.octave) ** kernel.degree - largest
+        cut = (1 + 2.0**-15) ** (kernel.degree + 1) - 1
+        return np.asarray((moved + cut * largest) @ np.abs(whole) + (largest + moved) @ np.abs(whole - weights))
 
     def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
         """The largest difference between ``found``, the functions in whole numbers, and real ones, (FUNCTIONS,).
@@ -516,7 +549,7 @@ class FixedFrozenModels(FrozenModels):
         count, dim, one = capacities["N_MAX"], spec.dim, 2.0**scales.label_shift
 
         return {
-            "function": FUNCTIONS[spec.kernel.function],
+            **kernel_parameters(spec, scales.octave),
             "decision": DECISIONS[expansion.decision],
             "single": functions == 1,
             "breaks_ties": expansion.break_ties,
@@ -524,8 +557,6 @@ class FixedFrozenModels(FrozenModels):
             "clamps": spec.label.low is not None or spec.label.high is not None,
             **made.parameters(),
             "products": expansion.distance == "products",
-            "fine": 0 if linear else max(0, scales.octave - 16),
-            "stretch": 1 if linear else 2 ** max(0, 16 - scales.octave),
             "vectors": np.zeros((count, dim)) if linear else scales.vectors,
             "norms": np.zeros(count) if linear else (scales.vectors**2).sum(1),
             "weights": np.zeros((count, capacities["WEIGHTS"])) if linear else scales.weights,
@@ -533,49 +564,146 @@ class FixedFrozenModels(FrozenModels):
             "bias": scales.bias,
             "support_class": expansion.support_class or np.zeros(count, int),
             "weight_shift": scales.weight_shift,
-            "last_octave": 31 - scales.weight_shift,
             "low": counted(spec.label.low, one, -LARGEST),
             "high": counted(spec.label.high, one, LARGEST),
         } | _calibration(expansion.calibration, functions, one)
 
 
-def _unit(spec: Any, octave: int) -> float:
-    """How many of the kernel's units are 1 in the scaled inputs, where a distance of 2^octave halves kernel values."""
+def octaves_of(function: str) -> range:
+    """Powers of two by which a distance of a kernel may be divided, the finest first."""
+    if function == "gaussian":
+        return OCTAVES
+    if function == "polynomial":
+        return PRODUCT_OCTAVES
+    return ROOT_OCTAVES if function in kernel_settings.MATERN else ABSOLUTE_OCTAVES
+
+
+def unit_of(spec: Any, octave: int) -> float:
+    """How many of the kernel's units are 1 in the scaled inputs, where a distance of 2^octave halves kernel values.
+
+    Polynomial: where a product of 2^octave is 1.
+    """
+    if spec.kernel.function == "polynomial":
+        return math.sqrt(spec.kernel.gamma * 2.0**octave)
     distance = kernel_settings.rate(spec) * 2.0**octave
     return math.sqrt(distance) if spec.kernel.function == "gaussian" else distance
 
 
+def farthest(function: str, octave: int, differences: np.ndarray) -> float:
+    """The largest distance that differences of inputs, (..., DIM), make, as ``distance`` computes it."""
+    if function == "laplacian":
+        return float(differences.sum(-1).max()) * 2.0 ** max(0, 16 - octave)
+    return float((differences**2).sum(-1).max())
+
+
+def kernel_parameters(spec: Any, octave: int) -> dict[str, Any]:
+    """Values of FixedKernelConfig's fields."""
+    function = spec.kernel.function
+    rooted, radial = function in kernel_settings.MATERN, function in kernel_settings.UNIT
+    return {
+        "function": FUNCTIONS[function],
+        "rooted": rooted,
+        "rises": function in ("matern32", "matern52"),
+        "fine": max(0, octave - 16) if radial and not rooted else 0,
+        "stretch": 2 ** max(0, 16 - octave) if function == "laplacian" else 1,
+        "lift": 16 - octave if rooted else 0,
+        "coef0": round(spec.kernel.coef0 * 2.0**octave) if function == "polynomial" else 0,
+        "degree": spec.kernel.degree if function == "polynomial" else 1,
+        "odd": spec.kernel.degree % 2 == 1,
+    }
+
+
 def _real_values(spec: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Kernel values in float64 between rows of a and of b, (a, b)."""
-    if spec.kernel.function == "gaussian":
-        distances = np.maximum((a**2).sum(1)[:, None] + (b**2).sum(1) - 2 * a @ b.T, 0)
-    else:
-        distances = np.stack([np.abs(row - b).sum(1) for row in a])
-    return np.asarray(2.0 ** -(kernel_settings.rate(spec) * distances))
+    kernel, rate = spec.kernel, kernel_settings.rate(spec)
+    if kernel.function in ("linear", "polynomial"):
+        products = a @ b.T
+        return np.asarray(
+            products if kernel.function == "linear" else (kernel.gamma * products + kernel.coef0) ** kernel.degree
+        )
+    if kernel.function == "laplacian":
+        return np.asarray(2.0 ** -(rate * np.stack([np.abs(row - b).sum(1) for row in a])))
+    squares = np.maximum((a**2).sum(1)[:, None] + (b**2).sum(1) - 2 * a @ b.T, 0)
+    if kernel.function == "gaussian":
+        return np.asarray(2.0 ** -(rate * squares))
+    return np.asarray(faded(kernel.function, kernel.gamma * np.sqrt(squares)))
 
 
-def _moved_by(apart: np.ndarray) -> np.ndarray:
+def faded(function: str, r: Any) -> Any:
+    """A Matern kernel's value at r."""
+    factor = {"matern12": 1.0, "matern32": 1 + r, "matern52": 1 + r + r * r / 3}[function]
+    return factor * np.exp(-r)
+
+
+def _moved_by(function: str, apart: np.ndarray, octave: int) -> np.ndarray:
     """How much kernel values change, whatever the input, for each vector, (N,).
 
-    apart: by how much the difference of an input and a vector may be wrong, in units in which 1 is an octave.
+    apart: by how much the differences of an input and a vector may be wrong, (N, DIM).
     """
+    if function == "laplacian":
+        return np.asarray(2.0 ** (apart.sum(1) / 2.0**octave) - 1)
+    far = np.sqrt((apart**2).sum(1))
+    if function != "gaussian":
+        return np.asarray(far * (math.log(2) * _slopes(function)[0] / 2.0**octave))
     # at u octaves, a square that is wrong by 2 apart sqrt(u) + apart^2
+    far = far[:, None] / 2.0 ** (octave / 2)
     octaves = np.linspace(0, 40, 2561)
-    wrong = 2 * apart[:, None] * np.sqrt(octaves[1:]) + apart[:, None] ** 2
+    wrong = 2 * far * np.sqrt(octaves[1:]) + far**2
     return np.asarray((2.0 ** -octaves[:-1] * (2.0**wrong - 1)).max(1))
+
+
+def _slopes(function: str) -> tuple[float, float]:
+    """The largest |k'(r)| and |r k'(r)| of a Matern kernel."""
+    r = np.linspace(0, 20, 20001)
+    slope = {"matern12": np.ones_like(r), "matern32": r, "matern52": (r + r * r) / 3}[function] * np.exp(-r)
+    return float(slope.max()), float((r * slope).max())
+
+
+def _powers(u: np.ndarray) -> np.ndarray:
+    """``power`` of many numbers."""
+    first = np.array(POWERS.by_precision["int16"])[(u >> 10) & (STEPS - 1)]
+    return np.asarray(first - (((first * (u & 1023)) >> 10) * FALL >> 16))
 
 
 def _power_error() -> float:
     """How far ``power`` may be from the function, for any number."""
-    table = POWERS.by_precision["int16"]
-    first, part = np.array(table)[:, None], np.arange(1024)
-    found = first - (((first * part) >> 10) * FALL >> 16)
+    u = np.arange(65536)
     # the bits below the last that counts may be all zeros or all ones
-    ends = (np.arange(STEPS)[:, None] + (part + np.array([0, 1])[:, None, None]) / 1024) / STEPS
-    return float(np.abs(found / ONE - 2.0**-ends).max())
+    return float(max(np.abs(_powers(u) / ONE - 2.0 ** -((u + end) / 65536)).max() for end in (0, 1)))
 
 
 POWER_ERROR = _power_error()
+
+
+@cache
+def root_error() -> float:
+    """By which part of it ``root`` may be wrong, for any number, but for what its shift cuts off."""
+    table, part = np.array(ROOTS.by_precision["int16"]), np.arange(0, 32769, 64)
+    first, last = table[:-1, None], table[1:, None]
+    exact = 32768 * np.sqrt(1 + (np.arange(96)[:, None] + part / 32768) / 32)
+    line = first + (last - first) * part / 32768
+    # between two of these places the difference bends by less than 1e-9; the bits that do not count are 1 / 32768 of a step
+    return float(max(np.abs((line - cut) / exact - 1).max() for cut in (0, 1))) + 1e-6
+
+
+@cache
+def value_error(function: str) -> float:
+    """How far a kernel value may be from the function of the very distance, for any distance."""
+    if function not in kernel_settings.MATERN:
+        return POWER_ERROR
+    steepest, growth = _slopes(function)
+    cut = math.log(2) / 65536 * steepest
+    if function == "matern12":
+        return POWER_ERROR + growth * root_error() + cut
+    u = np.arange(24 * 65536)
+    first = _powers(u)
+    r = u * NATURAL >> 16
+    total = first + (r * first >> 16)
+    if function == "matern52":
+        total += ((r * first >> 16) * 8) * (((r * THIRD >> 16) + 4) >> 3) >> 16
+    found = np.minimum(total >> (u >> 16), ONE) / ONE
+    wrong = np.abs(found - faded(function, u * (math.log(2) / 65536))).max()
+    return float(max(wrong, faded(function, 24 * math.log(2))) + growth * root_error() + 2 * cut)
 
 
 def _calibration(given: Any, functions: int, one: float) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field, PrivateAttr
 
 from pykernel.algorithms.fixed.online import FIXED_ONLINE, VALUE_MOST
@@ -24,15 +25,18 @@ from pykernel.spec.families.fixed import (
     complain_of_ranges,
     conversion,
     counted,
+    faded,
+    farthest,
+    kernel_parameters,
     learning_rate,
+    octaves_of,
+    unit_of,
 )
 from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, PROJECTIONS, RULES, TECHNIQUES, TIES
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
 
-OCTAVES = range(30, 15, -1)
-"""Powers of two by which a squared distance may be divided: the larger, the finer."""
 HEADROOM = 4
 """log2 of how many times the label's limit a multiplier may be."""
 REST = 2
@@ -146,14 +150,27 @@ class FixedOnlineSpec(WholeSpec):
 
 
 def _scaled(spec: FixedOnlineSpec) -> tuple[Conversion, int] | None:
-    rate = kernel_settings.rate(spec)
-    for octave in OCTAVES:
-        unit = math.sqrt(rate * 2.0**octave)
-        made = conversion(spec, unit)
+    assert spec.kernel is not None
+    function = spec.kernel.function
+    for octave in octaves_of(function):
+        made = conversion(spec, unit_of(spec, octave))
         reach = int(made.reach.max())
-        if reach <= COUNTS and spec.dim * (2 * reach) ** 2 <= LARGEST and abs(made.factor).max() <= COUNTS:
+        # a distance is a number with a sign in the state
+        fits = farthest(function, octave, np.full((1, spec.dim), 2 * reach)) <= LARGEST
+        if reach <= COUNTS and fits and abs(made.factor).max() <= COUNTS:
             return made, octave
     return None
+
+
+def _radius(function: str, value: float) -> float:
+    """gamma |a - b| where a kernel has this value; a Gaussian's: gamma |a - b|^2."""
+    if function in ("gaussian", "laplacian", "matern12"):
+        return -math.log(value)
+    low, high = 0.0, 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if faded(function, middle) > value else (low, middle)
+    return low
 
 
 class FixedOnlineModels:
@@ -175,10 +192,11 @@ class FixedOnlineModels:
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         complain_of_kernel(spec, refuse)
-        if spec.kernel.function != "gaussian":
+        if spec.kernel.function not in kernel_settings.UNIT:
             refuse(
                 "[kernel] function",
-                f"is {spec.kernel.function}, with which int16 does not learn; it must be gaussian, or the precision float32",
+                f"is {spec.kernel.function}, with which int16 does not learn; it must be gaussian, laplacian, matern12, matern32 or "
+                "matern52, or the precision float32",
             )
         complain_of_ranges(spec, refuse)
         kernel_settings.validate_scaling(spec, refuse)
@@ -247,19 +265,22 @@ class FixedOnlineModels:
         assert spec.scale_found is not None
         (made, octave), learning, reduction = spec.scale_found, spec.learning, spec.reduction
         metric, _ = TECHNIQUES[reduction.technique]
-        squares = kernel_settings.rate(spec) * 2.0**octave  # of a distance of 1 in the scaled inputs
+        unit = unit_of(spec, octave)
         one, most = 2.0**spec.label_shift, 2**spec.alpha_shift
-        sigma2 = math.log2(math.e) / 2 / kernel_settings.rate(spec)
+        function = spec.kernel.function
         if learning.rule == "qklms":
-            near = learning.quantisation**2 * sigma2
+            near = learning.quantisation * spec.length_scale
         else:  # 1 - k^2 <= ald_threshold
-            near = -math.log1p(-reduction.ald_threshold) * sigma2
+            radius = _radius(function, math.sqrt(1 - reduction.ald_threshold))
+            gamma = kernel_settings.rate(spec) * math.log(2)
+            near = math.sqrt(radius / gamma) if function == "gaussian" else radius / gamma
+        near *= unit
+        near = near * 2.0 ** max(0, 16 - octave) if function == "laplacian" else near**2
         ages = metric is Metric.AGE or reduction.tie != "smaller" or reduction.truncate_age is not None
         return {
             **made.parameters(),
-            **_stages(spec, int(made.reach.max()), squares),
-            "fine": octave - 16,
-            "stretch": 1,
+            **_stages(spec, int(made.reach.max()), unit**2),
+            **kernel_parameters(spec, octave),
             "rule": RULES[learning.rule],
             "metric": metric,
             "projection": PROJECTIONS[projection_of(spec)],
@@ -276,7 +297,7 @@ class FixedOnlineModels:
             "keep": min(_keep(spec), 65535),
             "alpha_most": most,
             "step_limit": max(1, min(round((learning.step_limit or 1) * one), most)),
-            "ald_distance": min(round(near * squares), LARGEST - 1),
+            "ald_distance": min(round(near), LARGEST - 1),
             "truncate_below": max(1, min(round((reduction.truncate_below or 1) * one), most)),
             "truncate_age": reduction.truncate_age or 0,
             "removals": reduction.removals,
