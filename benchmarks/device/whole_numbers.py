@@ -41,6 +41,14 @@ from pykernel.targets.check import check_targets
 PAGE = "whole-numbers.md"
 COLUMNS = ("part", "model", "precision", "where", "what", "value")
 TARGETS = (("cortex-m0plus", "gcc"), ("cortex-m3", "gcc"), ("rv32imac", "zig"), ("cortex-m4f", "gcc"))
+KERNELS: dict[str, dict[str, Any]] = {
+    "gaussian": {"gamma": 0.125},
+    "laplacian": {"gamma": 0.25},
+    "matern12": {"gamma": 0.5},
+    "matern32": {"gamma": 0.8},
+    "matern52": {"gamma": 1.0},
+    "polynomial": {"gamma": 0.125, "coef0": 1.0, "degree": 3},
+}
 ROOM = 2048 - 512
 """Bytes of RAM of an ATmega328P for a model."""
 
@@ -78,6 +86,24 @@ def predictions() -> list[dict[str, Any]]:
                 bound = float(spec.family.error_bound(spec)[0])
                 rows.append(row("predict", model, precision, "200 inputs", "error", float(np.abs(found).max())))
                 rows.append(row("predict", model, precision, "all inputs", "bound", bound))
+    return rows
+
+
+def kernels() -> list[dict[str, Any]]:
+    """The same vectors with other kernels, on a Cortex-M0+."""
+    rows = []
+    x = samples()[0][:200]
+    for function, keys in KERNELS.items():
+        for precision in ("float32", "int16"):
+            content = svr(precision, "differences").model_dump(mode="json", exclude_unset=True)
+            spec = make_spec(content | {"kernel": {"function": function} | keys})
+            found = counted(spec, "cortex-m0plus", "gcc", x, np.zeros(len(x)))["predict"]
+            rows.append(row("kernels", function, precision, "cortex-m0plus, gcc -O2", "instructions", found["median"]))
+            if precision == "int16":
+                host = HostModel(spec)
+                error = spec.family.measured_error(spec, lambda z: host.predict(z).reshape(len(z), -1)).max()
+                ratio = float(spec.family.error_bound(spec).max() / error)
+                rows.append(row("kernels", function, precision, "made-up inputs", "bound / measured", ratio))
     return rows
 
 
@@ -334,6 +360,15 @@ def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
         for model, where, what in keys
         if what in ("instructions", "cycles", "flash")
     ]
+    kinds = [
+        (
+            kind,
+            number("kernels", kind, "float32", "cortex-m0plus, gcc -O2", "instructions"),
+            number("kernels", kind, "int16", "cortex-m0plus, gcc -O2", "instructions"),
+            number("kernels", kind, "int16", "made-up inputs", "bound / measured", digits=1),
+        )
+        for kind in KERNELS
+    ]
     models = list(dict.fromkeys(r["model"] for r in rows if r["part"] == "learn"))
     where = "cortex-m0plus, gcc -O2"
     learn = [
@@ -371,6 +406,7 @@ def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     ]
     return {
         "predict": markdown(("model", "where", "what", "float32", "int16"), predict),
+        "kernels": markdown(("kernel", "float32", "int16", "bound / measured"), kinds),
         "learn": markdown(("technique", "precision", "predict", "update, median", "most", "RAM", "flash"), learn),
         "rentals": markdown(("model", "float32", "int16"), bikes),
         "data": markdown(("data", "vectors", "lost beside float64", "bound / measured"), data),
@@ -381,9 +417,9 @@ def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=DATA.parent, metavar="FOLDER")
-    parser.add_argument("--parts", nargs="*", default=["predict", "learn", "rentals", "data", "uno"])
+    parser.add_argument("--parts", nargs="*", default=["predict", "kernels", "learn", "rentals", "data", "uno"])
     options = parser.parse_args(arguments)
-    made = {"predict": predictions, "learn": updates, "rentals": rentals, "data": accuracies, "uno": on_an_uno}
+    made = {"predict": predictions, "kernels": kernels, "learn": updates, "rentals": rentals, "data": accuracies, "uno": on_an_uno}
     folder = options.output / "data" if (options.output / "data").is_dir() else options.output
     path = folder / "whole-numbers.csv"
     kept: dict[str, list[dict[str, Any]]] = {part: [] for part in made}

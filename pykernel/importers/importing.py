@@ -50,7 +50,8 @@ def from_sklearn(
     name : str
         Prefix of every symbol and file in C.
     precision : {"float32", "float64", "int16"}
-        int16: whole numbers only, for CPUs without an FPU. Gaussian, Laplacian and linear kernels.
+        int16: whole numbers only, for CPUs without an FPU. Gaussian, Laplacian, Matern, polynomial and
+        linear kernels.
     max_abs : float, or for int16 a sequence of floats, optional
         Largest magnitude of an input; the device refuses samples beyond. By default a million times the largest number
         in the model's vectors, or less where that could overflow. int16: largest |x - center| of all inputs, or of
