@@ -28,9 +28,10 @@ from pykernel.dialect import (
     Kernel,
     Layout,
     Memory,
+    Ranged,
     Real,
     Struct,
-    ends_of,
+    end_of,
     extents,
 )
 from pykernel.dialect.program import Program
@@ -39,6 +40,7 @@ from pykernel.gen.ir import (
     Binary,
     DialectError,
     Element,
+    Expr,
     Field,
     For,
     Function,
@@ -48,6 +50,7 @@ from pykernel.gen.ir import (
     Literal,
     Local,
     Member,
+    Parameter,
     Return,
     Row,
     Statement,
@@ -462,7 +465,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
     printer = StoredPrinter(spec.name, spec.real, scalars, {}, status=program.status)
     judge = functions[root.name]
-    within = _within_ranges(program, layout, spec.capacities, config)
+    within = _within_ranges(spec, layout)
     functions = functions | {root.name: replace(judge, body=(*within, *judge.body))}
     printed = printer.all(functions)
     read = tables(printer, functions, program, config)
@@ -503,35 +506,43 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
     }
 
 
-def _within_ranges(
-    program: Program, layout: Layout, capacities: Mapping[str, int], config: Any
-) -> tuple[Statement, ...]:
+def _within_ranges(spec: Spec, layout: Layout) -> tuple[Statement, ...]:
     """Statements that refuse a state with a number outside of the range that its field declares."""
-    kept, found = {slot.name for slot in layout.slots}, []
-    for struct in program.persistent:
+    kept, found = {slot.name for slot in layout.slots}, list[Statement]()
+    for struct in spec.program.persistent:
         for name, given in struct.ranges.items():
             if name in kept:
-                found += _refusal(struct, name, *ends_of(given, capacities, config))
+                found += _refusal(struct, name, *(_end(bound, given, spec) for bound in (given.least, given.most)))
     return tuple(found)
 
 
-def _refusal(struct: type[Struct], name: str, low: Any, high: Any) -> list[Statement]:
-    """``for i in range(len(field)): if field[i] < low or field[i] > high: return False``, for each dimension."""
+def _end(bound: Any, given: Ranged, spec: Spec) -> Expr:
+    """An end of a range; parameters and capacities by their names."""
+    array = given.kind if isinstance(given.kind, Array) else given.kind[1]
+    scalar = array.scalar.value
+    if isinstance(bound, str):
+        parameter = Parameter(0, scalar, bound.removeprefix("-"))
+        return Unary(0, scalar, "-", parameter) if bound.startswith("-") else parameter
+    if isinstance(bound, Extent) and scalar is not Real:
+        return Length(0, Index, bound)
+    value = end_of(bound, spec.capacities, spec.config, spec.real)
+    return Literal(0, scalar, float(value) if scalar is Real else int(value))
+
+
+def _refusal(struct: type[Struct], name: str, low: Expr, high: Expr) -> tuple[Statement, ...]:
+    """``for i in range(len(field)): if not field[i] >= low: return False``, and the same of its high end, for each dimension."""
     array, counters = struct.fields[name], ("i", "j")[: len(struct.fields[name].extents)]
     scalar = name in struct.scalars
     at = tuple(Literal(0, Index, 0) if scalar else Local(0, Index, counter) for counter in counters)
     element = Element(0, array.scalar.value, Field(0, array, struct, name), at)
-
-    def end(value: Any) -> Literal:
-        return Literal(0, array.scalar.value, float(value) if array.scalar is Real else int(value))
-
+    no = (Return(0, Literal(0, Bool, False)),)
     # not "if (.. < low)": NaN must fail
-    inside = Binary(0, Bool, "and", Binary(0, Bool, ">=", element, end(low)), Binary(0, Bool, "<=", element, end(high)))
-    made: Statement = If(0, Unary(0, Bool, "not", inside), (Return(0, Literal(0, Bool, False)),), ())
+    tests = (Binary(0, Bool, ">=", element, low), Binary(0, Bool, "<=", element, high))
+    made: tuple[Statement, ...] = tuple(If(0, Unary(0, Bool, "not", test), no, ()) for test in tests)
     for counter, extent in reversed([] if scalar else list(zip(counters, array.extents, strict=True))):
         assert extent is not ...
-        made = For(0, counter, Literal(0, Index, 0), Length(0, Index, extent), 1, (made,))
-    return [made]
+        made = (For(0, counter, Literal(0, Index, 0), Length(0, Index, extent), 1, made),)
+    return made
 
 
 def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Proof that no whole number leaves its type: intervals through one model's functions, with its tables and sizes.
 
-A field's declared range (``within``) is an invariant: it is assumed wherever the field is read, and proved wherever it is
+A field's declared range (``between``) is an invariant: it is assumed wherever the field is read, and proved wherever it is
 written.  A loop's turns are computed side by side, as one more axis of the arrays that hold the intervals: so each turn
 sees its own row of a table, and a sum is bounded by the sums of its terms.  A loop of too many turns is bounded by the
 number of its turns times the largest term.
@@ -183,7 +183,7 @@ class _Prover:
         limits = np.iinfo(struct.fields[name].scalar.dtype(self.precision))
         if name not in struct.ranges:
             return int(limits.min), int(limits.max)
-        low, high = ends_of(struct.ranges[name], self.capacities, self.config)
+        low, high = ends_of(struct.ranges[name], self.capacities, self.config, self.precision)
         return max(low, int(limits.min)), min(high, int(limits.max))
 
     def size(self, extent: Any) -> int | None:

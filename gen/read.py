@@ -47,7 +47,7 @@ def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
 
 
 def member_comments(cls: type) -> dict[str, str]:
-    """The comments beside a class's members (an enumeration's or a struct's)."""
+    """The comments beside a class's members (an enumeration's or a struct's), or on lines of their own above them."""
     import inspect
 
     tree, comments = _module("".join(linecache.getlines(inspect.getfile(cls))).encode())
@@ -56,9 +56,13 @@ def member_comments(cls: type) -> dict[str, str]:
             found = {}
             for item in node.body:
                 target = item.targets[0] if isinstance(item, ast.Assign) else getattr(item, "target", None)
-                comment = comments.get(getattr(item, "end_lineno", 0) or 0)
-                if isinstance(target, ast.Name) and comment:
-                    found[target.id] = comment.text
+                above, line = list[Comment](), item.lineno - 1
+                while line in comments and comments[line].alone:
+                    above.insert(0, comments[line])
+                    line -= 1
+                beside = comments.get(getattr(item, "end_lineno", 0) or 0)
+                if isinstance(target, ast.Name) and (beside or above):
+                    found[target.id] = beside.text if beside else " ".join(each.text for each in above)
             return found
     return {}
 

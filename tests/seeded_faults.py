@@ -91,8 +91,8 @@ FAULTS = [
         "off by one", f"{ONLINE}/validity.py", "if i >= n and s.v[i, j] != real(0)", "if i > n and s.v[i, j] != real(0)"
     ),
     Fault(
-        *("no upper bound of the power", f"{ONLINE}/validity.py"),
-        *("if not (s.power[0] >= real(0) and s.power[0] <= c.power_limit):", "if not (s.power[0] >= real(0)):"),
+        *("no upper bound of the power", f"{ONLINE}/state.py"),
+        *('between(Real, 0, "power_limit")', "between(Real, 0, FAR)"),
     ),
     # ---- linear, standardiser, elementary functions, kernels
     Fault(

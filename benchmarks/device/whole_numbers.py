@@ -101,7 +101,7 @@ def kernels() -> list[dict[str, Any]]:
             rows.append(row("kernels", function, precision, "cortex-m0plus, gcc -O2", "instructions", found["median"]))
             if precision == "int16":
                 host = HostModel(spec)
-                error = spec.family.measured_error(spec, lambda z: host.predict(z).reshape(len(z), -1)).max()
+                error = spec.family.measured_error(spec, lambda z, host=host: host.predict(z).reshape(len(z), -1)).max()
                 ratio = float(spec.family.error_bound(spec).max() / error)
                 rows.append(row("kernels", function, precision, "made-up inputs", "bound / measured", ratio))
     return rows
@@ -313,7 +313,7 @@ def measured(spec: Spec, model: Any, x: np.ndarray) -> float:
     host = HostModel(spec)
     seen = spec.as_seen(x[spec.accepts(x)])
     differences = np.abs(host.predict(seen).reshape(len(seen), -1) - spec.family.functions(spec, seen)).max()
-    made_up = spec.family.measured_error(spec, lambda z: host.predict(z).reshape(len(z), -1)).max()
+    made_up = spec.family.measured_error(spec, lambda z, host=host: host.predict(z).reshape(len(z), -1)).max()
     return float(max(differences, made_up))
 
 
@@ -419,7 +419,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, default=DATA.parent, metavar="FOLDER")
     parser.add_argument("--parts", nargs="*", default=["predict", "kernels", "learn", "rentals", "data", "uno"])
     options = parser.parse_args(arguments)
-    made = {"predict": predictions, "kernels": kernels, "learn": updates, "rentals": rentals, "data": accuracies, "uno": on_an_uno}
+    made = {
+        "predict": predictions,
+        "kernels": kernels,
+        "learn": updates,
+        "rentals": rentals,
+        "data": accuracies,
+        "uno": on_an_uno,
+    }
     folder = options.output / "data" if (options.output / "data").is_dir() else options.output
     path = folder / "whole-numbers.csv"
     kept: dict[str, list[dict[str, Any]]] = {part: [] for part in made}

@@ -36,6 +36,7 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
+    between,
     kernel,
     real,
     sqrt,
@@ -76,10 +77,13 @@ class FeatureKind(IntEnum):
 class Linear(Struct):
     """The model is f(x) = sum_k w_k phi_k(x), with features phi_k and weights w_k."""
 
-    weights: Real[OUTPUTS, FEATURES]  # weights of the features; the last one belongs to the constant 1
-    root: Real[FEATURES, FEATURES]  # a square root of the inverse correlation matrix: root' root = P
-    started: Index  # 0: nothing was learned, P is prior_variance I and root is zero; 1: a sample was learned
-    frozen: Index  # 1: learning is switched off
+    # weights of the features; the last one belongs to the constant 1
+    weights: between(Real[OUTPUTS, FEATURES], "-weight_limit", "weight_limit")
+    # a square root of the inverse correlation matrix: root' root = P
+    root: between(Real[FEATURES, FEATURES], "-root_limit", "root_limit")
+    # 0: nothing was learned, P is prior_variance I and root is zero; 1: a sample was learned
+    started: between(Index, 0, 1)
+    frozen: between(Index, 0, 1)  # 1: learning is switched off
 
 
 class LinearWork(Struct):
@@ -523,36 +527,29 @@ def rehearse(s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfi
 
 
 @kernel
-def valid_root(s: Linear, c: LinearConfig) -> Bool:
-    """Whether root can be a square root of P: zero before the first sample, then within limits.  O(F^2)."""
-    if s.started[0] != 0 and s.started[0] != 1:
-        return False
-    for i in range(len(s.root)):
-        for k in range(len(s.root)):
-            if not (absolute(s.root[i, k]) <= c.root_limit):
-                return False
-            if s.started[0] == 0 and s.root[i, k] != real(0):
-                return False
+def valid_root(s: Linear) -> Bool:
+    """Whether root is zero before the first sample.  O(F^2)."""
+    if s.started[0] == 0:
+        for i in range(len(s.root)):
+            for k in range(len(s.root)):
+                if s.root[i, k] != real(0):
+                    return False
     return True
 
 
 @kernel
 def valid(s: Linear, a: Stages, c: LinearConfig, f: StageConfig) -> Bool:
-    """Whether learning could have led to this state: numbers are within limits, nothing was learned too early.
+    """Whether learning could have led to this state: nothing was learned too early.
 
     O(F) with NLMS, O(F^2) with RLS.
     """
-    if s.frozen[0] != 0 and s.frozen[0] != 1:
-        return False
     blank = True
     for o in range(len(s.weights)):
         for k in range(len(s.weights[0])):
-            if not (absolute(s.weights[o, k]) <= c.weight_limit):
-                return False
             if s.weights[o, k] != real(0):
                 blank = False
     if c.gain == Gain.RLS:
-        if not valid_root(s, c):
+        if not valid_root(s):
             return False
         if s.started[0] == 0 and not blank:
             return False

@@ -15,7 +15,26 @@ code.  Zeros mean that nothing was learned yet.  Squares are taken in units of t
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.kernel_choice import KernelConfig, rescale
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, kernel, real, sqrt
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Bool,
+    Config,
+    Constant,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    between,
+    kernel,
+    real,
+    sqrt,
+)
+
+LOUD = Constant(2.0**20)
+"""Answers and remainders count at most this many times the label's limit, so that no square overflows."""
+LARGEST_POWER = Constant(2.0**41)
+"""Twice the largest square: room for rounding."""
 
 
 class Stages(Struct):
@@ -24,17 +43,20 @@ class Stages(Struct):
     mean: Real[DIM]  # running mean of each input
     variance: Real[DIM]  # running variance of each input
     scale: Real[DIM]  # 1 / standard deviation of each input
-    shock: Real  # 0, or 1, 3, 7 ... after outlying samples in a row: so much further an input may be to count in full
-    observed: Index  # number of samples behind these statistics, at most the horizon
+    # 0, or 1, 3, 7 ... after outlying samples in a row: so much further an input may be to count in full
+    shock: between(Real, 0, LOUD)
+    observed: between(Index, 0, "input_horizon")  # number of samples behind these statistics, at most the horizon
     center: Real[OUTPUTS]  # running mean of the labels
-    averaged: Index  # number of labels behind that mean, at most its horizon
-    slopes: Real[OUTPUTS, DIM + 1]  # weights of the linear part; the last one belongs to the constant 1
-    agreement: Real[OUTPUTS]  # running mean of r k: what the rule should have answered times what it answered
-    strength: Real[OUTPUTS]  # running mean of k k
-    left_power: Real[OUTPUTS]  # running mean of (r - k)^2
+    averaged: between(Index, 0, "center_horizon")  # number of labels behind that mean, at most its horizon
+    # weights of the linear part; the last one belongs to the constant 1
+    slopes: between(Real[OUTPUTS, DIM + 1], "-linear_limit", "linear_limit")
+    # running mean of r k: what the rule should have answered times what it answered
+    agreement: between(Real[OUTPUTS], -LARGEST_POWER, LARGEST_POWER)
+    strength: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of k k
+    left_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of (r - k)^2
     label_power: Real  # running mean of |y - m|^2
-    label_shock: Real  # as shock, of labels
-    judged: Index  # number of samples behind these means, at most their horizon
+    label_shock: between(Real, 0, LOUD)  # as shock, of labels
+    judged: between(Index, 0, "gain_horizon")  # number of samples behind these means, at most their horizon
 
 
 class StageConfig(Config):
@@ -72,8 +94,6 @@ VARIANCE_FLOOR = Constant(2.0**-80)
 """Added to each variance: a constant input has none, and stays zero."""
 OUTLYING = Constant(5.0)
 """An input counts at most this many standard deviations when mean and variance learn it: an outlier moves them little."""
-LOUD = Constant(2.0**20)
-"""Answers and remainders count at most this many times the label's limit, so that no square overflows."""
 EXPLAINED = Constant(4.0)
 """Where an input is at its limit, the label may be so many times further away: an outlying input has unusual labels."""
 TRUSTED = 20
@@ -304,10 +324,6 @@ def conclude(
 @kernel
 def valid_inputs(a: Stages, f: StageConfig, limit: Real) -> Bool:
     """Whether inputs within their limit can have these means and variances, and the scales fit.  O(D)."""
-    if a.observed[0] < 0 or a.observed[0] > f.input_horizon:
-        return False
-    if not (a.shock[0] >= real(0) and a.shock[0] <= LOUD):
-        return False
     for j in range(len(a.mean)):
         # twice the limit, and eight times its square: both with room for rounding
         if not (absolute(a.mean[j]) * real(0.5) <= limit):
@@ -325,19 +341,8 @@ def valid_inputs(a: Stages, f: StageConfig, limit: Real) -> Bool:
 @kernel
 def valid_labels(a: Stages, f: StageConfig) -> Bool:
     """Whether labels within their limit can have led to this mean, linear part and gain.  O(D) for each output."""
-    if f.centers:
-        if a.averaged[0] < 0 or a.averaged[0] > f.center_horizon:
-            return False
-    # twice the largest square: room for rounding
-    most = real(2) * LOUD * LOUD
-    if f.judges:
-        if a.judged[0] < 0 or a.judged[0] > f.gain_horizon:
-            return False
-    if f.limits:
-        if not (a.label_shock[0] >= real(0) and a.label_shock[0] <= LOUD):
-            return False
     if f.estimates_noise:
-        if not (a.label_power[0] >= real(0) and a.label_power[0] <= most * real(len(a.center))):
+        if not (a.label_power[0] >= real(0) and a.label_power[0] <= LARGEST_POWER * real(len(a.center))):
             return False
         if a.judged[0] == 0 and a.label_power[0] != real(0):
             return False
@@ -348,18 +353,10 @@ def valid_labels(a: Stages, f: StageConfig) -> Bool:
                 return False
             if a.averaged[0] == 0 and a.center[o] != real(0):
                 return False
-        if f.leads:
-            for j in range(len(a.slopes[0])):
-                if not (absolute(a.slopes[o, j]) <= f.linear_limit):
-                    return False
         if f.limits or f.estimates_noise:
-            if not (a.left_power[o] >= real(0) and a.left_power[o] <= most):
-                return False
             if a.judged[0] == 0 and a.left_power[o] != real(0):
                 return False
         if f.gains:
-            if not (a.strength[o] >= real(0) and absolute(a.agreement[o]) <= most and a.strength[o] <= most):
-                return False
             if a.judged[0] == 0 and (a.agreement[o] != real(0) or a.strength[o] != real(0)):
                 return False
     return True

@@ -68,10 +68,11 @@ from pykernel.dialect.types import (
     Uint8,
     Uint16,
     Word,
+    between,
+    end_of,
     ends_of,
     extent,
     extents,
-    within,
 )
 
 __all__ = [
@@ -109,7 +110,9 @@ __all__ = [
     "Word",
     "absolute",
     "as_signed",
+    "between",
     "bind",
+    "end_of",
     "ends_of",
     "exact_square",
     "extent",
@@ -132,6 +135,5 @@ __all__ = [
     "truncate",
     "unroll",
     "with_dsp",
-    "within",
     "word",
 ]

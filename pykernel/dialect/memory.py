@@ -61,7 +61,7 @@ class Views:
 class Struct:
     """Memory of a model: numbers, scalars (reached as ``s.n[0]``) or arrays of fixed capacity.
 
-    ranges: between which numbers a field always lies, where it says so (see ``within``).
+    ranges: between which numbers a field always lies, where it says so (see ``between``).
     """
 
     fields: dict[str, Array]

@@ -6,7 +6,7 @@ import re
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
@@ -104,13 +104,13 @@ INTEGERS = (Index, Int, Word, Int16, Uint16, Int8, Uint8)
 """All types of whole numbers, the widest first: so they lie in memory."""
 
 
-Bound = Extent | float | str
+Bound = Union[Extent, float, str, "Constant"]
 """An end of a range."""
 
 
 @dataclass(frozen=True)
 class Ranged:
-    """A field's type, and between which numbers it always lies; see ``within``."""
+    """A field's type, and between which numbers it always lies; see ``between``."""
 
     kind: Scalar | Array
     least: Bound
@@ -120,10 +120,10 @@ class Ranged:
         return str(self.kind)
 
 
-def within(kind: Scalar | Array, least: Bound, most: Bound) -> Any:
-    """A field's type with its range, both ends of it included: ``n: within(Index, 0, N_MAX)``.
+def between(kind: Scalar | Array, least: Bound, most: Bound) -> Any:
+    """A field's type with its range, both ends of it included: ``n: between(Index, 0, N_MAX)``.
 
-    An end is a number, a capacity, or the name of a parameter, before which there may be a minus: "-reach".
+    An end is a number, a constant, a capacity, or the name of a parameter, before which there may be a minus: "-reach".
 
     Whoever reads the field may rely on the range, and a state in which a number is outside of it is refused.  Of
     integers, it is proved that nothing outside of it is ever written.
@@ -131,18 +131,21 @@ def within(kind: Scalar | Array, least: Bound, most: Bound) -> Any:
     return Ranged(kind, least, most)
 
 
-def ends_of(given: Ranged, capacities: Mapping[str, int], config: Any) -> tuple[Any, Any]:
-    """The range of a field, for one model's capacities and parameters."""
+def ends_of(given: Ranged, capacities: Mapping[str, int], config: Any, precision: Precision) -> tuple[Any, Any]:
+    """The range of a field, for one model's capacities, parameters and precision."""
+    return end_of(given.least, capacities, config, precision), end_of(given.most, capacities, config, precision)
 
-    def end(bound: Bound) -> Any:
-        if isinstance(bound, Extent):
-            return bound.value(capacities)
-        if isinstance(bound, str):
-            value = getattr(config, bound.removeprefix("-"))
-            return -value if bound.startswith("-") else value
-        return bound
 
-    return end(given.least), end(given.most)
+def end_of(bound: Bound, capacities: Mapping[str, int], config: Any, precision: Precision) -> Any:
+    """One end of a range."""
+    if isinstance(bound, Extent):
+        return bound.value(capacities)
+    if isinstance(bound, Constant):
+        return bound.value(precision)
+    if isinstance(bound, str):
+        value = getattr(config, bound.removeprefix("-"))
+        return -value if bound.startswith("-") else value
+    return bound
 
 
 _extents: dict[str, Extent] = {}
@@ -218,6 +221,14 @@ class Constant:
             return np.asarray(self.by_precision[precision.name], self.scalar.dtype(precision))
         rounded = np.asarray(self.by_precision[precision.name], precision.dtype)
         return rounded if rounded.ndim else precision.real(rounded)
+
+    def __neg__(self) -> Constant:
+        return self * -1
+
+    def __mul__(self, other: Constant | int) -> Constant:
+        """A constant that is the end of a range; no kernel can name it."""
+        factor = other.by_precision if isinstance(other, Constant) else dict.fromkeys(self.by_precision, other)
+        return Constant(**{name: value * factor[name] for name, value in self.by_precision.items()})
 
     @property
     def is_table(self) -> bool:

@@ -148,7 +148,7 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
     kept = {slot.name for slot in memory.layout.slots}
     for owner in program.persistent:
         for name in kept & set(owner.ranges):
-            low, high = ends_of(owner.ranges[name], memory.capacities, spec.config)
+            low, high = ends_of(owner.ranges[name], memory.capacities, spec.config, spec.real)
             values = memory.field(name)
             # not "<": NaN must fail
             if not ((values >= low) & (values <= high)).all():

@@ -342,7 +342,7 @@ def test_what_is_learned_can_be_saved_and_nothing_forged_is_taken(case: dict[str
 def _ends(given_range: Any, spec: Any) -> tuple[int, int]:
     from pykernel.dialect import ends_of
 
-    return ends_of(given_range, spec.capacities, spec.config)
+    return ends_of(given_range, spec.capacities, spec.config, spec.real)
 
 
 LINES: list[dict[str, Any]] = [

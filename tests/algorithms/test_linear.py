@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.cli.app import main
-from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.check import check, mixed_stream
 from pykernel.gen.compilers import LEVELS
 from pykernel.gen.project import build
+from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import RECURSIVE, RULES, WINDUP, random_count, random_features
 from pykernel.spec.model import Spec, make_spec
@@ -448,7 +448,7 @@ def test_float32_stays_finite_and_learns(rule, name, long_streams):
     predictions, statuses = model.prequential(x, y)
     assert (statuses == LinearStatus.DONE).all()
     assert all(np.isfinite(model.memory.field(field)).all() for field in PERSISTENT)
-    assert model.executor.call(model.spec.program.valid)
+    assert is_valid(model)
     last = slice(-len(x) // 4, None)
     error = np.sqrt(np.mean((predictions[last] - y[last]) ** 2))
     narrow = np.sqrt(
@@ -547,9 +547,7 @@ def test_whatever_learning_leads_to_is_valid(
 
 
 def is_valid(model: HostModel) -> bool:
-    program = model.spec.program
-    machines = [make_executor([program.valid], model.memory, model.config, engine) for engine in ("llvm", "python")]
-    found = {bool(machine.call(program.valid)) for machine in machines}
+    found = {snapshot.is_valid(model.spec, model.memory, engine) for engine in ("llvm", "python")}
     assert len(found) == 1
     return found.pop()
 

@@ -20,6 +20,7 @@ from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
+from pykernel.host.snapshot import is_valid
 from pykernel.spec.model import Spec, load_spec, make_spec
 from tests.spec.test_custom_kernel import written
 from tests.support.dialect_cases import CAPACITIES, Box, load, plain_bytes
@@ -70,7 +71,7 @@ def compare_calls(spec: Spec, seed: int, count: int) -> None:
 
 def judged(model: HostModel) -> bool:
     """What `valid` says of the model's memory."""
-    return bool(model.executor.call(model.spec.program.valid))
+    return is_valid(model.spec, model.memory)
 
 
 # ------------------------------------------------------------------------------------------------ the language

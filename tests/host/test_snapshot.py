@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from pykernel.cli.app import main
 from pykernel.dialect import Real
-from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import mixed_stream
@@ -277,7 +276,7 @@ def test_whatever_learning_leads_to_is_valid(
     for part in np.split(np.arange(3000), [1, 20, 100, 1000]):
         model.prequential(x[part], y[part])
         model.refresh()
-        assert model.executor.call(spec.program.valid)
+        assert snapshot.is_valid(model.spec, model.memory)
 
 
 def test_a_linear_model_knows_what_is_valid():
@@ -285,11 +284,7 @@ def test_a_linear_model_knows_what_is_valid():
     model = HostModel(make_spec({"name": "m", "input": {"dim": 3}, "learning": rule}))
 
     def valid():
-        program = model.spec.program
-        found = {
-            make_executor([program.valid], model.memory, model.config, engine).call(program.valid)
-            for engine in ("llvm", "python")
-        }
+        found = {snapshot.is_valid(model.spec, model.memory, engine) for engine in ("llvm", "python")}
         assert len(found) == 1
         return found.pop()
 

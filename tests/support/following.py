@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pykernel.algorithms.online.reduction import SEARCHES
 from pykernel.algorithms.online.state import Status
+from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import Reduction, ridge_of
 from pykernel.spec.model import Spec, keys_of, make_spec
@@ -58,7 +59,7 @@ def in_use(model: HostModel, name: str) -> np.ndarray:
 
 
 def is_valid(model: HostModel) -> bool:
-    return bool(model.executor.call(model.spec.program.valid))
+    return snapshot.is_valid(model.spec, model.memory)
 
 
 def kept(model: HostModel) -> dict[str, np.ndarray]:

@@ -15,8 +15,9 @@ from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import M_MAX, N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, self_value, winner
 from pykernel.algorithms.packed import row_of, substitute_forward
+from pykernel.algorithms.random_numbers import LARGEST_PERIOD
 from pykernel.algorithms.selftest import strained
-from pykernel.dialect import DIM, OUTPUTS, Config, Constant, Index, Real, Struct, absolute, kernel, real, sqrt
+from pykernel.dialect import DIM, OUTPUTS, Config, Constant, Index, Real, Struct, absolute, between, kernel, real, sqrt
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
@@ -50,10 +51,10 @@ class NystromStatus(IntEnum):
 class DeviceBasis(Struct):
     """The basis, which is chosen on the device: vectors that span a subspace of feature space."""
 
-    v: Real[N_MAX, DIM]  # scaled basis vectors
+    v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # scaled basis vectors
     l: Real[PACKED]  # L, where L L' = K_SS; rows end at the diagonal, with its reciprocal
-    seeds: Index[3]  # state of the random numbers; zero before the first number
-    n: Index  # number of basis vectors in use; all later places are zero
+    seeds: between(Index[3], 0, LARGEST_PERIOD - 1)  # state of the random numbers; zero before the first number
+    n: between(Index, 0, N_MAX)  # number of basis vectors in use; all later places are zero
 
 
 class NystromWork(Struct):

@@ -11,15 +11,17 @@ from pykernel.algorithms.basis.coordinates import NystromConfig, NystromWork
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
-from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, absolute, kernel, real, sqrt
+from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, between, kernel, real, sqrt
 
 
 class Regression(Struct):
     """The functions f(x) = coefficients' z(x), where z(x) are the coordinates."""
 
-    r: Real[PACKED]  # factor R; rows begin at the diagonal, and the first row has N_MAX places
-    coefficients: Real[N_MAX, OUTPUTS]  # coefficients of the coordinates
-    turn: Index  # the coordinate whose ridge is refilled next
+    # factor R; rows begin at the diagonal, and the first row has N_MAX places
+    r: between(Real[PACKED], "-sum_limit", "sum_limit")
+    # coefficients of the coordinates
+    coefficients: between(Real[N_MAX, OUTPUTS], "-coefficient_limit", "coefficient_limit")
+    turn: between(Index, 0, N_MAX - 1)  # the coordinate whose ridge is refilled next
 
 
 @kernel
@@ -147,22 +149,15 @@ def learn_coordinates(g: Regression, w: NystromWork, c: NystromConfig, n: Index)
 
 @kernel
 def valid_regression(g: Regression, c: NystromConfig, n: Index) -> Bool:
-    """Whether R and the coefficients are numbers within their limits, zero beyond those in use."""
-    if c.forgets:
-        if g.turn[0] < 0 or g.turn[0] >= len(g.coefficients):
-            return False
+    """Whether R and the coefficients are zero beyond those in use, and R can be divided by."""
     row = 0
     for i in range(len(g.coefficients)):
         for j in range(len(g.coefficients) - i):
-            if not (absolute(g.r[row + j]) <= c.sum_limit):
-                return False
             if i + j >= n and g.r[row + j] != real(0):
                 return False
         if i < n and not (g.r[row] >= c.least):
             return False
         for o in range(len(g.coefficients[0])):
-            if not (absolute(g.coefficients[i, o]) <= c.coefficient_limit):
-                return False
             if i >= n and g.coefficients[i, o] != real(0):
                 return False
         row = row + len(g.coefficients) - i

@@ -18,7 +18,7 @@ from pykernel.algorithms.extents import M_MAX, N_MAX
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.algorithms.packed import substitute_backward, substitute_forward
 from pykernel.algorithms.random_numbers import position
-from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, Struct, kernel, real, sqrt
+from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, Struct, between, kernel, real, sqrt
 
 MOST_SEEN = 4_194_304
 """Samples that are counted: positions are drawn with 23 bits."""
@@ -27,11 +27,11 @@ MOST_SEEN = 4_194_304
 class Reservoir(Struct):
     """The reservoir: some rows of the stream of samples."""
 
-    rows: Real[M_MAX, DIM]  # scaled inputs
-    labels: Real[M_MAX, OUTPUTS]  # labels of the rows
-    coordinates: Real[M_MAX, N_MAX]  # z of each row
-    count: Index  # number of rows in use; all later places are zero
-    seen: Index  # number of samples seen; counting stops at a limit
+    rows: between(Real[M_MAX, DIM], "-scaled_limit", "scaled_limit")  # scaled inputs
+    labels: between(Real[M_MAX, OUTPUTS], "-label_max_abs", "label_max_abs")  # labels of the rows
+    coordinates: between(Real[M_MAX, N_MAX], "-turned_limit", "turned_limit")  # z of each row
+    count: between(Index, 0, M_MAX)  # number of rows in use; all later places are zero
+    seen: between(Index, 0, MOST_SEEN)  # number of samples seen; counting stops at a limit
 
 
 @kernel

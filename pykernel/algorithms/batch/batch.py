@@ -25,6 +25,7 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
+    between,
     kernel,
     real,
     sqrt,
@@ -53,22 +54,25 @@ class BatchStatus(IntEnum):
 class Samples(Struct):
     """The collected samples."""
 
-    inputs: Real[L_MAX, DIM]  # scaled inputs of the samples
-    targets: Real[L_MAX, OUTPUTS]  # labels of the samples, if labels are numbers
+    inputs: between(Real[L_MAX, DIM], "-scaled_limit", "scaled_limit")  # scaled inputs of the samples
+    # labels of the samples, if labels are numbers
+    targets: between(Real[L_MAX, OUTPUTS], "-label_max_abs", "label_max_abs")
     labels: Index[L_MAX]  # classes of the samples, if labels are classes
-    count: Index  # number of samples in use; all later places are zero
-    next: Index  # place of the next sample
+    count: between(Index, 0, L_MAX)  # number of samples in use; all later places are zero
+    next: between(Index, 0, L_MAX - 1)  # place of the next sample
 
 
 class Trained(Struct):
     """The model is f(x) = sum_i alpha_i k(v_i, x) + bias."""
 
-    v: Real[L_MAX, DIM]  # expansion vectors: the samples of the training
-    alpha: Real[L_MAX, OUTPUTS]  # multipliers
-    bias: Real[OUTPUTS]
-    press: Real  # mean squared leave-one-out residual of the training
-    mistaken: Real  # leave-one-out error rate: part of the samples that are classified wrongly when left out
-    n: Index  # number of expansion vectors in use; all later places are zero
+    # expansion vectors: the samples of the training
+    v: between(Real[L_MAX, DIM], "-scaled_limit", "scaled_limit")
+    alpha: between(Real[L_MAX, OUTPUTS], "-alpha_limit", "alpha_limit")  # multipliers
+    bias: between(Real[OUTPUTS], "-alpha_limit", "alpha_limit")
+    press: between(Real, 0, "press_limit")  # mean squared leave-one-out residual of the training
+    # leave-one-out error rate: part of the samples that are classified wrongly when left out
+    mistaken: between(Real, 0, 1)
+    n: between(Index, 0, L_MAX)  # number of expansion vectors in use; all later places are zero
 
 
 class BatchWork(Struct):
@@ -528,16 +532,12 @@ def rehearse(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConf
 
 @kernel
 def valid_samples(s: Samples, c: BatchConfig) -> Bool:
-    """Whether the collected samples are within their limits, and unused places are zero.  O(L D)."""
+    """Whether the collected samples are in order, their classes exist, and unused places are zero.  O(L D)."""
     n = s.count[0]
-    if n < 0 or n > len(s.inputs) or s.next[0] < 0 or s.next[0] >= len(s.inputs):
-        return False
     if n < len(s.inputs) and s.next[0] != n:
         return False
     for i in range(len(s.inputs)):
         for j in range(len(s.inputs[0])):
-            if not (absolute(s.inputs[i, j]) <= c.scaled_limit):
-                return False
             if i >= n and s.inputs[i, j] != real(0):
                 return False
         if c.separates:
@@ -547,44 +547,29 @@ def valid_samples(s: Samples, c: BatchConfig) -> Bool:
                 return False
         else:
             for o in range(len(s.targets[0])):
-                if not (absolute(s.targets[i, o]) <= c.label_max_abs):
-                    return False
                 if i >= n and s.targets[i, o] != real(0):
                     return False
     return True
 
 
 @kernel
-def valid_trained(m: Trained, c: BatchConfig) -> Bool:
-    """Whether the numbers of the model are within their limits, and unused places are zero.  O(L D)."""
+def valid_trained(m: Trained) -> Bool:
+    """Whether unused places are zero.  O(L D)."""
     n = m.n[0]
-    if n < 0 or n > len(m.v):
-        return False
-    if not (m.press[0] >= real(0) and m.press[0] <= c.press_limit):
-        return False
-    if not (m.mistaken[0] >= real(0) and m.mistaken[0] <= real(1)):
-        return False
     for i in range(len(m.v)):
         for j in range(len(m.v[0])):
-            if not (absolute(m.v[i, j]) <= c.scaled_limit):
-                return False
             if i >= n and m.v[i, j] != real(0):
                 return False
         for o in range(len(m.bias)):
-            if not (absolute(m.alpha[i, o]) <= c.alpha_limit):
-                return False
             if i >= n and m.alpha[i, o] != real(0):
                 return False
-    for o in range(len(m.bias)):
-        if not (absolute(m.bias[o]) <= c.alpha_limit):
-            return False
     return True
 
 
 @kernel
 def valid(s: Samples, m: Trained, c: BatchConfig) -> Bool:
-    """Whether learning could have led to this state: all numbers must be within their limits.  O(L D)."""
-    return valid_samples(s, c) and valid_trained(m, c)
+    """Whether learning could have led to this state: beyond what the fields' ranges say.  O(L D)."""
+    return valid_samples(s, c) and valid_trained(m)
 
 
 def _program(*learning: Entry) -> Program:

@@ -26,6 +26,7 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
+    between,
     kernel,
     real,
     sqrt,
@@ -53,20 +54,22 @@ class FisherStatus(IntEnum):
 class Scatter(Struct):
     """Sums over the collected samples."""
 
-    r: Real[PACKED]  # factor R: R'R = sum of (z - mean)(z - mean)' + ridge I; rows begin at the diagonal
-    mean: Real[P_MAX]  # mean of z
-    means: Real[CLASSES, P_MAX]  # mean of z in each class
-    counts: Index[CLASSES]  # number of samples of each class
+    # factor R: R'R = sum of (z - mean)(z - mean)' + ridge I; rows begin at the diagonal
+    r: between(Real[PACKED], "-r_limit", "r_limit")
+    mean: between(Real[P_MAX], "-z_limit", "z_limit")  # mean of z
+    means: between(Real[CLASSES, P_MAX], "-z_limit", "z_limit")  # mean of z in each class
+    counts: between(Index[CLASSES], 0, "most")  # number of samples of each class
 
 
 class Discriminant(Struct):
     """The model is f(x) = alpha' z(x) + bias, where z(x) are kernel values with the basis."""
 
-    alpha: Real[OUTPUTS, P_MAX]
-    bias: Real[OUTPUTS]
-    press: Real  # sum of squared leave-one-out residuals
-    mistakes: Index  # leave-one-out errors: number of samples that are classified wrongly when left out
-    assessed: Index  # number of samples in press and mistakes
+    alpha: between(Real[OUTPUTS, P_MAX], "-alpha_limit", "alpha_limit")
+    bias: between(Real[OUTPUTS], "-alpha_limit", "alpha_limit")
+    press: between(Real, 0, "press_limit")  # sum of squared leave-one-out residuals
+    # leave-one-out errors: number of samples that are classified wrongly when left out
+    mistakes: between(Index, 0, "most")
+    assessed: between(Index, 0, "most")  # number of samples in press and mistakes
     trained: Index  # number of samples in the training; 0 if update was called since
 
 
@@ -448,14 +451,10 @@ def rehearse(s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: Ker
 
 @kernel
 def valid_scatter(s: Scatter, c: FisherConfig, n: Index) -> Bool:
-    """Whether R and the means are numbers within their limits, and zero before the first sample."""
+    """Whether R and the means are zero before the first sample, and R can be divided by."""
     row = 0
     for j in range(len(s.mean)):
-        if not (absolute(s.mean[j]) <= c.z_limit):
-            return False
         for k in range(len(s.counts)):
-            if not (absolute(s.means[k, j]) <= c.z_limit):
-                return False
             if s.counts[k] == 0 and s.means[k, j] != real(0):
                 return False
         if n == 0 and s.mean[j] != real(0):
@@ -464,8 +463,6 @@ def valid_scatter(s: Scatter, c: FisherConfig, n: Index) -> Bool:
             return False
         row = row + len(s.mean) - j
     for i in range(len(s.r)):
-        if not (absolute(s.r[i]) <= c.r_limit):
-            return False
         if n == 0 and s.r[i] != real(0):
             return False
     return True
@@ -473,11 +470,9 @@ def valid_scatter(s: Scatter, c: FisherConfig, n: Index) -> Bool:
 
 @kernel
 def valid(s: Scatter, m: Discriminant, c: FisherConfig) -> Bool:
-    """Whether gathering and training could have led to this state: numbers within their limits.  O(P^2)."""
+    """Whether gathering and training could have led to this state: beyond what the fields' ranges say.  O(P^2)."""
     n = 0
     for k in range(len(s.counts)):
-        if s.counts[k] < 0 or s.counts[k] > c.most:
-            return False
         n = n + s.counts[k]
         if n > c.most:
             return False
@@ -485,16 +480,8 @@ def valid(s: Scatter, m: Discriminant, c: FisherConfig) -> Bool:
         return False
     if m.trained[0] != 0 and m.trained[0] != n:
         return False
-    if m.assessed[0] < 0 or m.assessed[0] > c.most or m.mistakes[0] < 0 or m.mistakes[0] > m.assessed[0]:
+    if m.mistakes[0] > m.assessed[0]:
         return False
-    if not (m.press[0] >= real(0) and m.press[0] <= c.press_limit):
-        return False
-    for o in range(len(m.bias)):
-        if not (absolute(m.bias[o]) <= c.alpha_limit):
-            return False
-        for i in range(len(m.alpha[0])):
-            if not (absolute(m.alpha[o, i]) <= c.alpha_limit):
-                return False
     return True
 
 

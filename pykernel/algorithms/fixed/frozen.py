@@ -33,12 +33,12 @@ from pykernel.dialect import (
     Uint8,
     Word,
     as_signed,
+    between,
     floor_shift,
     index,
     kernel,
     multiply_high,
     quotient,
-    within,
     word,
 )
 from pykernel.dialect.program import Entry, LabelKind, Program
@@ -53,9 +53,9 @@ class FixedWork(Struct):
     f: Word[FUNCTIONS]  # values of the functions, modulo 2^32: a sum may leave int32 on its way
     votes: Word[CLASSES]  # votes for each class
     clear: Word[CLASSES]  # how clear they were: the sum of the class's functions, in 64ths, modulo 2^32
-    p: within(Int[CLASSES], 0, CERTAIN)  # probabilities, before they are divided by their sum
+    p: between(Int[CLASSES], 0, CERTAIN)  # probabilities, before they are divided by their sum
     trace: Word  # what the self-test computed
-    x: within(Int16[DIM], "-reach", "reach")  # the converted inputs
+    x: between(Int16[DIM], "-reach", "reach")  # the converted inputs
 
 
 class FixedFrozenConfig(Config):

@@ -17,10 +17,10 @@ from pykernel.dialect import (
     Int,
     Int16,
     Struct,
+    between,
     floor_shift,
     kernel,
     multiply_high,
-    within,
     word,
 )
 from pykernel.dialect.program import Entry, LabelKind, Program
@@ -34,19 +34,19 @@ VALUE_MOST = 536870912
 class FixedLine(Struct):
     """The model is f(x) = slope'z + constant, of the converted inputs z."""
 
-    slope: within(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # in units of 2^-16
-    constant: within(
+    slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # in units of 2^-16
+    constant: between(
         Int[OUTPUTS], "-slope_most", "slope_most"
     )  # the factor of 1, which is unit in the converted inputs
-    frozen: within(Index, 0, 1)  # 1: learning is switched off
+    frozen: between(Index, 0, 1)  # 1: learning is switched off
 
 
 class FixedLineWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    y: within(Int[OUTPUTS], "-label_most", "label_most")  # the sample's label
-    f: within(Int[OUTPUTS], -VALUE_MOST, VALUE_MOST)  # f(x)
-    x: within(Int16[DIM], "-reach", "reach")  # the converted inputs
+    y: between(Int[OUTPUTS], "-label_most", "label_most")  # the sample's label
+    f: between(Int[OUTPUTS], -VALUE_MOST, VALUE_MOST)  # f(x)
+    x: between(Int16[DIM], "-reach", "reach")  # the converted inputs
 
 
 class FixedLineConfig(Config):

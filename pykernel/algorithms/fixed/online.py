@@ -25,8 +25,8 @@ from pykernel.algorithms.fixed.values import (
     part_of,
     size,
 )
-from pykernel.algorithms.online.reduction import AGE_MOST, SEARCHES
-from pykernel.algorithms.online.state import Metric, Projection, Rule, Status, Tie
+from pykernel.algorithms.online.reduction import SEARCHES
+from pykernel.algorithms.online.state import AGE_MOST, Metric, Projection, Rule, Status, Tie
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -40,12 +40,12 @@ from pykernel.dialect import (
     Uint16,
     Word,
     as_signed,
+    between,
     floor_shift,
     index,
     kernel,
     multiply_high,
     quotient,
-    within,
     word,
 )
 from pykernel.dialect.program import Entry, LabelKind, Program
@@ -61,29 +61,29 @@ ERROR_MOST = 1610612736
 class FixedExpansion(Struct):
     """The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores."""
 
-    alpha: within(Int[N_MAX, OUTPUTS], "-alpha_most", "alpha_most")  # multipliers of the expansion vectors
+    alpha: between(Int[N_MAX, OUTPUTS], "-alpha_most", "alpha_most")  # multipliers of the expansion vectors
     # each vector's squared distance to its nearest vector; a number d <= 0 means: at least |d|
-    neighbour: within(Int[N_MAX], -FAR, FAR)
-    age: within(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
-    n: within(Int16, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
-    frozen: within(Uint8, 0, 1)  # 1: learning is switched off
-    v: within(Int16[N_MAX, DIM], "-reach", "reach")  # expansion vectors
+    neighbour: between(Int[N_MAX], -FAR, FAR)
+    age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
+    n: between(Int16, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
+    frozen: between(Uint8, 0, 1)  # 1: learning is switched off
+    v: between(Int16[N_MAX, DIM], "-reach", "reach")  # expansion vectors
 
 
 class FixedLearning(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    y: within(Int[OUTPUTS], "-label_most", "label_most")  # the sample's label
+    y: between(Int[OUTPUTS], "-label_most", "label_most")  # the sample's label
     f: Word[OUTPUTS]  # f(x), modulo 2^32: a sum may leave int32 on its way
-    error: within(Int[OUTPUTS], -ERROR_MOST, ERROR_MOST)  # what the label and f(x) differ by
-    step: within(Int[OUTPUTS], "-alpha_most", "alpha_most")  # the sample's multipliers
+    error: between(Int[OUTPUTS], -ERROR_MOST, ERROR_MOST)  # what the label and f(x) differ by
+    step: between(Int[OUTPUTS], "-alpha_most", "alpha_most")  # the sample's multipliers
     score: Int[N_MAX + 1]  # costs of the candidates for removal
-    distance: within(Int[N_MAX], 0, FAR)  # squared distances from the sample to the expansion vectors
-    nearest_distance: within(Int, 0, FAR)
-    nearest: within(Int16, 0, N_MAX - 1)  # position of the nearest expansion vector
+    distance: between(Int[N_MAX], 0, FAR)  # squared distances from the sample to the expansion vectors
+    nearest_distance: between(Int, 0, FAR)
+    nearest: between(Int16, 0, N_MAX - 1)  # position of the nearest expansion vector
     k: Uint16[N_MAX]  # kernel values between the sample and the expansion vectors
     row: Uint16[N_MAX]  # kernel values between a removed vector and the others
-    x: within(Int16[DIM], "-reach", "reach")  # the converted sample
+    x: between(Int16[DIM], "-reach", "reach")  # the converted sample
 
 
 class FixedOnlineConfig(Config):

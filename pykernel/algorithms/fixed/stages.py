@@ -14,10 +14,10 @@ from pykernel.dialect import (
     Int,
     Int16,
     Struct,
+    between,
     floor_shift,
     kernel,
     quotient,
-    within,
     word,
 )
 
@@ -35,13 +35,13 @@ GAIN_MOST = GAIN_SIZE * GAIN_SIZE
 class FixedStages(Struct):
     """What the stages have learned."""
 
-    mean: within(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
-    slope: within(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # the linear part, in units of 2^-16
-    agreement: within(Int[OUTPUTS], -GAIN_MOST, GAIN_MOST)  # running mean of (what was left) (what the model said)
-    square: within(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of (what the model said)^2
-    gain: within(Int[OUTPUTS], 0, ONE)  # what the model's answer is multiplied by, in units of 1 / ONE
-    count: within(Index, 0, COUNTED)  # samples that were learned
-    pace: within(Index, 0, 16)  # the label's mean moves by 2^-pace of the difference
+    mean: between(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
+    slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # the linear part, in units of 2^-16
+    agreement: between(Int[OUTPUTS], -GAIN_MOST, GAIN_MOST)  # running mean of (what was left) (what the model said)
+    square: between(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of (what the model said)^2
+    gain: between(Int[OUTPUTS], 0, ONE)  # what the model's answer is multiplied by, in units of 1 / ONE
+    count: between(Index, 0, COUNTED)  # samples that were learned
+    pace: between(Index, 0, 16)  # the label's mean moves by 2^-pace of the difference
 
 
 class FixedStageConfig(Config):

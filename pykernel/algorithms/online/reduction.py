@@ -48,6 +48,7 @@ from pykernel.algorithms.online.neighbours import (
     unsure,
 )
 from pykernel.algorithms.online.state import (
+    AGE_MOST,
     FAINT,
     FRESH,
     Expansion,
@@ -65,8 +66,6 @@ from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real
 
 SEARCHES = 2
 """Largest number of searches for lost neighbours in one choice; few need more (benchmarks/host/searches.py)."""
-AGE_MOST = 1_000_000_000
-"""Ages stop here, before they leave int32."""
 
 # --------------------------------------------------------------------------------------------------- candidates
 

@@ -8,15 +8,23 @@ when nothing can be refused any more.
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.online.inverse_gram import inverse_column, inverse_times
 from pykernel.algorithms.online.reduction import multiplier
-from pykernel.algorithms.online.state import Expansion, OnlineConfig, Rule, Work, as_element, clipped, kept, settle
+from pykernel.algorithms.online.state import (
+    WEIGHT_MOST,
+    Expansion,
+    OnlineConfig,
+    Rule,
+    Work,
+    as_element,
+    clipped,
+    kept,
+    settle,
+)
 from pykernel.dialect import Constant, Index, Real, absolute, kernel, real, sqrt
 
 LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
 """Smaller shares of a variance, of one sample, are lost in rounding."""
 LEAST_NARROWED = Constant(float32=2.0**-15, float64=2.0**-44)
 """The same, in parts of a multiplier's variance."""
-WEIGHT_MOST = Constant(1_000_000.0)
-"""The estimate of the function's variance reaches back so many samples at most."""
 
 
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)

@@ -16,6 +16,7 @@ from pykernel.dialect import (
     Real,
     Struct,
     absolute,
+    between,
     kernel,
     real,
     sqrt,
@@ -86,29 +87,62 @@ class Tie(IntEnum):
     OLDEST = 2
 
 
+FRESH = Constant(4.0)
+"""A vector's claim to stay when it is stored, or when a sample repeats it.  It begins to count when it is below 1."""
+FAINT = Constant(2.0**-60)
+"""Claims fade down to this."""
+ALPHA_FLOOR = Constant(2.0**-100)
+"""Smaller multipliers are stored as zero: a decaying one would end as a subnormal number."""
+LARGEST_FACTOR = Constant(float32=2.0**12, float64=2.0**32)
+"""Far above any element of a factor of (K + ridge I)^-1, and of P k: both are 1 / sqrt(ridge) at most."""
+LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
+"""Far above any element of P and Z, which are 1 / ridge and 1 / sqrt(mu) at most; its square, of Q."""
+SMALLEST_DIAGONAL = Constant(2.0**-40)
+"""Far below any P_ii, which is 1 / (1 + ridge) or more."""
+FAR = Constant(float32=1e38, float64=1e300)
+"""Squared distance to a neighbour that does not exist; those within the input limit are smaller."""
+LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.7976931348623157e308)
+WEIGHT_MOST = Constant(1_000_000.0)
+"""The estimate of the function's variance reaches back so many samples at most."""
+AGE_MOST = 1_000_000_000
+"""Ages stop here, before they leave int32."""
+
+
 class Expansion(Struct):
     """The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores."""
 
     v: Real[N_MAX, DIM]  # expansion vectors
     diagonal: Real[N_MAX]  # k(v, v) before normalisation
-    alpha: Real[N_MAX, OUTPUTS]  # multipliers of the expansion vectors
-    m: Real[N_MAX, N_MAX]  # a square root of the inverse Gram matrix P: m' m = P = (K + ridge I)^-1
-    inverse: Real[N_MAX, N_MAX]  # P, for LS
-    squared: Real[N_MAX, N_MAX]  # Q = P^2, for LSREG
-    z_re: Real[N_MAX, N_MAX]  # real part of Z = (K + ridge I + i sqrt(mu) I)^-1
-    z_im: Real[N_MAX, N_MAX]  # its imaginary part
-    deficit: Real[N_MAX, N_MAX]  # prior minus posterior covariance of the function at the expansion vectors
-    covariance: Real[N_MAX, N_MAX]  # covariance of the multipliers, for ALD-KRLS
-    overlap: Real[N_MAX]  # sum of k_ij^2 over all j other than i
-    claim: Real[N_MAX]  # each vector's claim to stay; the claim fades until a sample comes near the vector
-    neighbour: Real[N_MAX]  # each vector's distance to its nearest vector; a number d <= 0 means: at least |d|
-    power: Real  # estimated variance of the function, in units of label_max_abs^2
-    weight: Real  # number of samples behind that estimate
-    drift: Real  # rounding error: largest element of (K + ridge I) m' m - I that was measured since the last refresh
-    age: Index[N_MAX]  # number of samples learned since the vector was stored or repeated
-    n: Index  # number of expansion vectors in use; all later places are zero
-    probe: Index  # the vector whose stored numbers are checked next
-    frozen: Index  # 1: learning is switched off
+    alpha: between(Real[N_MAX, OUTPUTS], "-alpha_limit", "alpha_limit")  # multipliers of the expansion vectors
+    # a square root of the inverse Gram matrix P: m' m = P = (K + ridge I)^-1
+    m: between(Real[N_MAX, N_MAX], -LARGEST_FACTOR, LARGEST_FACTOR)
+    inverse: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)  # P, for LS
+    squared: between(
+        Real[N_MAX, N_MAX], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
+    )  # Q = P^2, for LSREG
+    # real part of Z = (K + ridge I + i sqrt(mu) I)^-1
+    z_re: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT)
+    z_im: between(
+        Real[N_MAX, N_MAX], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
+    )  # its imaginary part
+    # prior minus posterior covariance of the function at the expansion vectors
+    deficit: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+    # covariance of the multipliers, for ALD-KRLS
+    covariance: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+    overlap: between(Real[N_MAX], 0, N_MAX * 2)  # sum of k_ij^2 over all j other than i
+    claim: between(
+        Real[N_MAX], 0, FRESH
+    )  # each vector's claim to stay; the claim fades until a sample comes near the vector
+    # each vector's distance to its nearest vector; a number d <= 0 means: at least |d|
+    neighbour: between(Real[N_MAX], -FAR, FAR)
+    power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
+    weight: between(Real, 0, WEIGHT_MOST * 2)  # number of samples behind that estimate
+    # rounding error: largest element of (K + ridge I) m' m - I that was measured since the last refresh
+    drift: between(Real, 0, LARGEST_REAL)
+    age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
+    n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
+    probe: between(Index, 0, N_MAX)  # the vector whose stored numbers are checked next
+    frozen: between(Index, 0, 1)  # 1: learning is switched off
 
 
 class Work(Struct):
@@ -208,22 +242,6 @@ class OnlineConfig(Config):
     classes: Index  # number of classes
     rehearsal_input: Real  # the self-test's inputs are within +- half of this
     rehearsal_label: Real  # the self-test's labels are within +- half of this
-
-
-FRESH = Constant(4.0)
-"""A vector's claim to stay when it is stored, or when a sample repeats it.  It begins to count when it is below 1."""
-FAINT = Constant(2.0**-60)
-"""Claims fade down to this."""
-ALPHA_FLOOR = Constant(2.0**-100)
-"""Smaller multipliers are stored as zero: a decaying one would end as a subnormal number."""
-LARGEST_FACTOR = Constant(float32=2.0**12, float64=2.0**32)
-"""Far above any element of a factor of (K + ridge I)^-1, and of P k: both are 1 / sqrt(ridge) at most."""
-LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
-"""Far above any element of P and Z, which are 1 / ridge and 1 / sqrt(mu) at most; its square, of Q."""
-SMALLEST_DIAGONAL = Constant(2.0**-40)
-"""Far below any P_ii, which is 1 / (1 + ridge) or more."""
-FAR = Constant(float32=1e38, float64=1e300)
-"""Squared distance to a neighbour that does not exist; those within the input limit are smaller."""
 
 
 @kernel

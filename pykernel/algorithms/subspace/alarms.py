@@ -6,12 +6,10 @@ They settle where rate log more + (1 - rate) log less = 0.  This is a stochastic
 """
 
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.subspace.state import SubspaceConfig
-from pykernel.dialect import Bool, Constant, Index, Real, Struct, kernel, real
+from pykernel.algorithms.subspace.state import MOST_ODDS, SubspaceConfig
+from pykernel.dialect import Bool, Constant, Index, Real, Struct, between, kernel, real
 
 LEAST_ODDS = Constant(2.0**-20)
-MOST_ODDS = Constant(2.0**20)
-"""Thresholds stay between 1e-6 and 1 - 1e-6."""
 LEAST_ALARM = Constant(2.0**-12)
 """Thresholds of alarms stay above 2.4e-4: a smaller part that is new is rounding, or nothing."""
 NEAR = Constant(1.015625)
@@ -42,8 +40,8 @@ def moved(odds: Real, factor: Real) -> Real:
 class Monitor(Struct):
     """The state of the alarms."""
 
-    level: Real  # alarm level: the smoothed novelty score
-    odds: Real  # odds t / (1 - t) of the alarm threshold t
+    level: between(Real, 0, 1)  # alarm level: the smoothed novelty score
+    odds: between(Real, 0, MOST_ODDS)  # odds t / (1 - t) of the alarm threshold t
     held: Index  # number of latest samples in a row above the threshold; at most relearn_after + 1
 
 
@@ -102,9 +100,4 @@ def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
 @kernel
 def valid_monitor(m: Monitor, c: SubspaceConfig) -> Bool:
     """Whether scores could have led to this state of the alarms."""
-    if not (m.level[0] >= real(0) and m.level[0] <= real(1)):
-        return False
-    if c.adapts:
-        if not (m.odds[0] >= real(0) and m.odds[0] <= MOST_ODDS):
-            return False
     return m.held[0] >= 0 and m.held[0] <= c.relearn_after + 1

@@ -7,7 +7,7 @@ from pykernel.algorithms.elementary import clipped, exp_negative, logistic
 from pykernel.algorithms.kernel_choice import winner
 from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
 from pykernel.algorithms.subspace.state import RANK, SubspaceConfig, SubspaceWork
-from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, absolute, extent, kernel, real
+from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, between, extent, kernel, real
 
 HEAD = extent("HEAD", "(r + 1) (r + 2) / 2: size of a triangle with a row for each feature and one for the constant")
 
@@ -15,9 +15,11 @@ HEAD = extent("HEAD", "(r + 1) (r + 2) / 2: size of a triangle with a row for ea
 class Head(Struct):
     """The head predicts f(x) = coefficients' (z(x), 1) from the features z(x)."""
 
-    r: Real[HEAD]  # factor R: R'R = ridge I + fading sum of (z, 1) (z, 1)'; rows begin at the diagonal
-    coefficients: Real[RANK + 1, OUTPUTS]  # coefficients of the features, then of the constant
-    turn: Index  # the coefficient whose ridge is refilled next
+    # factor R: R'R = ridge I + fading sum of (z, 1) (z, 1)'; rows begin at the diagonal
+    r: between(Real[HEAD], "-sum_limit", "sum_limit")
+    # coefficients of the features, then of the constant
+    coefficients: between(Real[RANK + 1, OUTPUTS], "-coefficient_limit", "coefficient_limit")
+    turn: between(Index, 0, RANK)  # the coefficient whose ridge is refilled next
 
 
 @kernel
@@ -163,22 +165,14 @@ def forget_labels(h: Head) -> None:
 
 @kernel
 def valid_head(h: Head, c: SubspaceConfig) -> Bool:
-    """Whether the numbers of the head are within their limits."""
+    """Whether R is zero, or has a diagonal that can be divided by."""
     if not c.logistic:
         at = 0
         for i in range(len(h.coefficients)):
             if h.r[0] != real(0) and not (h.r[at] >= c.head_least):
                 return False
             for j in range(len(h.coefficients) - i):
-                if not (absolute(h.r[at + j]) <= c.sum_limit):
-                    return False
                 if h.r[0] == real(0) and h.r[at + j] != real(0):
                     return False
             at = at + len(h.coefficients) - i
-        if not in_turn(h, c):
-            return False
-    for i in range(len(h.coefficients)):
-        for o in range(len(h.coefficients[0])):
-            if not (absolute(h.coefficients[i, o]) <= c.coefficient_limit):
-                return False
     return True

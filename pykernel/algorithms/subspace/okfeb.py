@@ -25,7 +25,6 @@ from pykernel.algorithms.stages import (
     valid_stages,
 )
 from pykernel.algorithms.subspace.alarms import (
-    MOST_ODDS,
     Monitor,
     above,
     moved,
@@ -45,6 +44,9 @@ from pykernel.algorithms.subspace.head import (
     valid_head,
 )
 from pykernel.algorithms.subspace.state import (
+    LOOKS,
+    MOST_SEEN,
+    NEW_REGIME,
     RANK,
     SMALLEST_SQUARE,
     Budget,
@@ -53,7 +55,6 @@ from pykernel.algorithms.subspace.state import (
     SubspaceConfig,
     SubspaceStatus,
     SubspaceWork,
-    Update,
     code,
     dead_column,
     intact,
@@ -68,8 +69,6 @@ from pykernel.algorithms.subspace.update import move, shorten
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real
 from pykernel.dialect.program import Entry, LabelKind, Program
 
-MOST_SEEN = 4_194_304
-"""Counting of samples stops here.  A float32 holds this number exactly."""
 REACH = Constant(1.99)
 """Largest step length times (|q|^2 + rho).  With 2, a step would change the sign of the part of L for the sample."""
 
@@ -77,10 +76,6 @@ STRANGE = Constant(0.95)
 """A sample is strange if its rest is more than this part of it,"""
 KNOWN = Constant(0.2)
 """and if the subspace expresses more than this part of an average sample."""
-NEW_REGIME = 8
-"""This number of strange samples in a row means a new regime."""
-LOOKS = 256
-"""The use of a column of L is measured with this number of samples."""
 IDLE = Constant(0.25)
 """The column is idle if the parts that only it expresses sum up to at most this."""
 LEFT = Constant(2.0**-6)
@@ -806,14 +801,14 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
     """Whether the numbers of the subspace are within their limits, and zero in unused places."""
     n = s.n[0]
     rank = s.rank[0]
-    if not intact(s) or s.seen[0] < n or s.seen[0] > MOST_SEEN:
+    if not intact(s) or s.seen[0] < n:
         return False
     pairs = 0
     for i in range(len(s.v)):
         if i < n:
             pairs = pairs + i + 1
         rows = within(s.a[i], len(s.a[0]), real(2) * c.row_limit)
-        if not rows or not within(s.v[i], len(s.v[0]), c.scaled_limit):
+        if not rows:
             return False
         if i >= n:
             if not empty_from(s.v[i], 0, len(s.v[0])):
@@ -821,25 +816,22 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
         if not empty_from(s.a[i], rank if i < n else 0, len(s.a[0])):
             return False
         if c.fades:
-            if not (absolute(s.claim[i]) <= real(1)):
-                return False
-            if i < n and not (s.claim[i] >= FAINT):
+            if i < n and s.claim[i] < FAINT:
                 return False
             if i >= n and s.claim[i] != real(0):
                 return False
     columns = 0
     for j in range(rank):
         columns = columns + j + 1
-    # element_limit has room for what one sample adds to a trace within its limit
-    if not within(s.g, len(s.g), c.element_limit) or not empty_from(s.g, columns, len(s.g)):
+    if not empty_from(s.g, columns, len(s.g)):
         return False
     if c.budget == Budget.EXACT:
-        if not within(s.p, len(s.p), c.inverse_limit) or not empty_from(s.p, pairs, len(s.p)):
+        if not empty_from(s.p, pairs, len(s.p)):
             return False
-        if s.probe[0] < 0 or s.probe[0] > n:
+        if s.probe[0] > n:
             return False
     if keeps_gram(c):
-        if not within(s.gram, len(s.gram), c.value_bound) or not empty_from(s.gram, pairs, len(s.gram)):
+        if not empty_from(s.gram, pairs, len(s.gram)):
             return False
     return True
 
@@ -847,21 +839,8 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
 @kernel
 def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
     """Whether learning could have led to these sums, thresholds and levels."""
-    if not (s.known[0] >= real(0) and s.known[0] <= real(1)) or s.strange[0] < 0 or s.strange[0] > NEW_REGIME:
+    if s.use[0] > real(s.looks[0]):
         return False
-    if s.examined[0] < 0 or s.examined[0] >= len(s.a[0]) or s.looks[0] < 0 or s.looks[0] > LOOKS:
-        return False
-    if not (s.use[0] >= real(0) and s.use[0] <= real(s.looks[0])):
-        return False
-    if c.update == Update.RLS:
-        if not within(s.moments, len(s.moments), c.moment_limit):
-            return False
-    if c.step == Step.DECREASING or c.step == Step.AVERAGED:
-        if not (s.total[0] >= real(0) and s.total[0] <= c.moment_limit):
-            return False
-    if c.censors:
-        if not (s.censor[0] >= real(0) and s.censor[0] <= MOST_ODDS):
-            return False
     if c.watches:
         return valid_monitor(m, c)
     return True

@@ -30,6 +30,7 @@ from pykernel.dialect import (
     Index,
     Real,
     Struct,
+    between,
     extent,
     kernel,
     real,
@@ -85,27 +86,40 @@ class SubspaceStatus(IntEnum):
     REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
+MOST_SEEN = 4_194_304
+"""Counting of samples stops here.  A float32 holds this number exactly."""
+NEW_REGIME = 8
+"""This number of strange samples in a row means a new regime."""
+LOOKS = 256
+"""The use of a column of L is measured with this number of samples."""
+MOST_ODDS = Constant(2.0**20)
+"""Thresholds stay between 1e-6 and 1 - 1e-6."""
+
+
 class Subspace(Struct):
     """The model is a subspace with columns L = Phi A.  Phi are the expansion vectors, as the kernel sees them."""
 
-    v: Real[N_MAX, DIM]  # expansion vectors: stored samples, scaled
+    v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # expansion vectors: stored samples, scaled
     a: Real[N_MAX, RANK]  # A: a[i][j] is the weight of expansion vector i in column j of L
-    g: Real[TRIANGLE]  # G = L'L = A'K A, packed; K is the Gram matrix of the expansion vectors
-    p: Real[PACKED]  # P = K^-1, packed
-    gram: Real[PACKED]  # K, packed
-    moments: Real[TRIANGLE]  # S = fading sum of q q', packed
-    claim: Real[N_MAX]  # each vector's claim to stay, which fades with time
-    total: Real  # sum of |q|^2 + rho; steps are divided by it
-    censor: Real  # odds t / (1 - t) of the threshold t; samples whose rest is at most t are censored
-    known: Real  # mean part of a sample that the subspace expresses
-    use: Real  # sum, over samples, of the part that only the examined column expresses
-    n: Index  # number of expansion vectors in use; all later places are zero
-    rank: Index  # number of columns of L in use
-    seen: Index  # number of samples seen; counting stops at a limit
-    strange: Index  # number of latest samples in a row that the subspace hardly expresses
-    examined: Index  # the column of L whose use is measured
-    looks: Index  # number of samples in that measurement
-    probe: Index  # the vector whose column of P is corrected next
+    # G = L'L = A'K A, packed; K is the Gram matrix of the expansion vectors
+    g: between(Real[TRIANGLE], "-element_limit", "element_limit")
+    p: between(Real[PACKED], "-inverse_limit", "inverse_limit")  # P = K^-1, packed
+    gram: between(Real[PACKED], "-value_bound", "value_bound")  # K, packed
+    moments: between(Real[TRIANGLE], "-moment_limit", "moment_limit")  # S = fading sum of q q', packed
+    claim: between(Real[N_MAX], 0, 1)  # each vector's claim to stay, which fades with time
+    total: between(Real, 0, "moment_limit")  # sum of |q|^2 + rho; steps are divided by it
+    censor: between(
+        Real, 0, MOST_ODDS
+    )  # odds t / (1 - t) of the threshold t; samples whose rest is at most t are censored
+    known: between(Real, 0, 1)  # mean part of a sample that the subspace expresses
+    use: between(Real, 0, LOOKS)  # sum, over samples, of the part that only the examined column expresses
+    n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
+    rank: between(Index, 0, RANK)  # number of columns of L in use
+    seen: between(Index, 0, MOST_SEEN)  # number of samples seen; counting stops at a limit
+    strange: between(Index, 0, NEW_REGIME)  # number of latest samples in a row that the subspace hardly expresses
+    examined: between(Index, 0, RANK - 1)  # the column of L whose use is measured
+    looks: between(Index, 0, LOOKS)  # number of samples in that measurement
+    probe: between(Index, 0, N_MAX)  # the vector whose column of P is corrected next
 
 
 class SubspaceWork(Struct):

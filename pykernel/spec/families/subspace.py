@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from pykernel.algorithms.subspace.okfeb import MOST_SEEN, OKFEB
-from pykernel.algorithms.subspace.state import Budget, Step, Update
+from pykernel.algorithms.subspace.okfeb import OKFEB
+from pykernel.algorithms.subspace.state import MOST_SEEN, Budget, Step, Update
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec

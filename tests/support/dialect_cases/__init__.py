@@ -29,9 +29,9 @@ from pykernel.dialect import (
     Struct,
     Uint8,
     Word,
+    between,
     is_choice,
     program,
-    within,
 )
 from pykernel.engine import jitted, llvm
 from pykernel.engine.engines import choices_of
@@ -62,12 +62,12 @@ class Box(Struct):
 class Whole(Struct):
     """State of whole numbers, for tests."""
 
-    a: within(Int[N_MAX], -134217728, 134217727)
+    a: between(Int[N_MAX], -134217728, 134217727)
     w: Word[N_MAX]
-    v: within(Int16[N_MAX, DIM], -8000, 8000)
-    closest: within(Uint8[N_MAX], 0, N_MAX - 1)
+    v: between(Int16[N_MAX, DIM], -8000, 8000)
+    closest: between(Uint8[N_MAX], 0, N_MAX - 1)
     small: Int8
-    n: within(Index, 0, N_MAX)
+    n: between(Index, 0, N_MAX)
 
 
 class Given(Config):

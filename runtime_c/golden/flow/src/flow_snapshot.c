@@ -58,8 +58,6 @@
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
 #define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
 #define FLOW_ALPHA_FLOOR 7.888609e-31f
-#define FLOW_LARGEST_FACTOR 4096.0f
-#define FLOW_LARGEST_REAL 3.4028235e+38f
 
 /* |x|.  Clears the sign bit. */
 static float flow_snapshot_absolute(float x)
@@ -149,7 +147,7 @@ static inline float flow_snapshot_settle(float a)
     return a;
 }
 
-/* Whether vectors and multipliers are within their limits, without NaN or too small multipliers.  O(N D). */
+/* Whether vectors are within their limits, multipliers not too small, and unused places zero.  O(N D). */
 static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
 {
     const int32_t n = flow_stored_count(stored, FLOW_PLACE(n), 0);
@@ -168,11 +166,8 @@ static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
             if ((i >= n) && (flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS) + o) != 0.0f)) {
                 return false;
             }
-            if (!(flow_snapshot_absolute(flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS)
-                    + o)) <= FLOW_ALPHA_LIMIT)
-                            || (flow_snapshot_settle(flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS)
-                                    + o)) != flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS)
-                                            + o))) {
+            if (flow_snapshot_settle(flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS)
+                    + o)) != flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS) + o)) {
                 return false;
             }
         }
@@ -180,28 +175,18 @@ static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
     return true;
 }
 
-/* Whether an element of a matrix is within its limit, and zero if it is outside of the part in use. */
-static bool flow_snapshot_element_valid(float element, bool inside)
-{
-    return (flow_snapshot_absolute(element) <= FLOW_LARGEST_FACTOR) && (inside || (element == 0.0f));
-}
-
-/* Whether no element of m can lead to an infinity.  O(N^2).
+/* Whether m has no column of zeros, and zeros in unused places.  O(N^2).
  *
  * The check does not compare m with the vectors, because that takes O(N^3).  Predictions do not depend on m, and
  * refresh() computes m again. */
 static bool flow_snapshot_valid_factor(flow_stored_t *stored)
 {
     const int32_t n = flow_stored_count(stored, FLOW_PLACE(n), 0);
-    if (!((flow_stored_real(stored, FLOW_PLACE(drift), 0) >= 0.0f)
-            && (flow_stored_real(stored, FLOW_PLACE(drift), 0) <= FLOW_LARGEST_REAL))) {
-        return false;
-    }
     for (int32_t j = 0; j < FLOW_N_MAX; j++) {
         float p = 0.0f;
         for (int32_t i = 0; i < FLOW_N_MAX; i++) {
-            if (!flow_snapshot_element_valid(flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j), (i < n)
-                    && (j < n))) {
+            if (((i >= n) || (j >= n))
+                    && (flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j) != 0.0f)) {
                 return false;
             }
             p += flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j)
@@ -217,24 +202,57 @@ static bool flow_snapshot_valid_factor(flow_stored_t *stored)
 
 /* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
  *
- * Counts must be within their capacity.  Numbers must be finite and within their limits.  Unused places must be zero.
- * */
+ * The ranges that the fields declare hold already.  Unused places must be zero. */
 static bool flow_snapshot_valid(flow_stored_t *stored)
 {
-    if ((flow_stored_count(stored, FLOW_PLACE(n), 0) < 0)
-            || (flow_stored_count(stored, FLOW_PLACE(n), 0) > FLOW_N_MAX)) {
+    for (int32_t i = 0; i < FLOW_N_MAX; i++) {
+        for (int32_t j = 0; j < FLOW_OUTPUTS; j++) {
+            if (!(flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS) + j) >= -FLOW_ALPHA_LIMIT)) {
+                return false;
+            }
+            if (!(flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS) + j) <= FLOW_ALPHA_LIMIT)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < FLOW_N_MAX; i++) {
+        for (int32_t j = 0; j < FLOW_N_MAX; j++) {
+            if (!(flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j) >= -4096.0f)) {
+                return false;
+            }
+            if (!(flow_stored_real(stored, FLOW_PLACE(m), (i * FLOW_N_MAX) + j) <= 4096.0f)) {
+                return false;
+            }
+        }
+    }
+    if (!(flow_stored_real(stored, FLOW_PLACE(drift), 0) >= 0.0f)) {
         return false;
     }
-    if ((flow_stored_count(stored, FLOW_PLACE(frozen), 0) != 0)
-            && (flow_stored_count(stored, FLOW_PLACE(frozen), 0) != 1)) {
+    if (!(flow_stored_real(stored, FLOW_PLACE(drift), 0) <= 3.4028235e+38f)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(n), 0) >= 0)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(n), 0) <= FLOW_N_MAX)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(probe), 0) >= 0)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(probe), 0) <= FLOW_N_MAX)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(frozen), 0) >= 0)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(frozen), 0) <= 1)) {
         return false;
     }
     if (!flow_snapshot_valid_vectors(stored)) {
         return false;
     }
-    if ((flow_stored_count(stored, FLOW_PLACE(probe), 0) < 0)
-            || (flow_stored_count(stored, FLOW_PLACE(probe), 0) > flow_stored_count(stored, FLOW_PLACE(n),
-                    0))) {
+    if (flow_stored_count(stored, FLOW_PLACE(probe), 0) > flow_stored_count(stored, FLOW_PLACE(n), 0)) {
         return false;
     }
     if (!flow_snapshot_valid_factor(stored)) {

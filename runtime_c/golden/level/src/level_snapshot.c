@@ -58,7 +58,6 @@
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
 #define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is accepted */
 #define LEVEL_ALPHA_FLOOR 7.888609e-31f
-#define LEVEL_FAR 1e+38f
 
 /* |x|.  Clears the sign bit. */
 static float level_snapshot_absolute(float x)
@@ -148,7 +147,7 @@ static inline float level_snapshot_settle(float a)
     return a;
 }
 
-/* Whether vectors and multipliers are within their limits, without NaN or too small multipliers.  O(N D). */
+/* Whether vectors are within their limits, multipliers not too small, and unused places zero.  O(N D). */
 static bool level_snapshot_valid_vectors(level_stored_t *stored)
 {
     const int32_t n = level_stored_count(stored, LEVEL_PLACE(n), 0);
@@ -168,16 +167,12 @@ static bool level_snapshot_valid_vectors(level_stored_t *stored)
                     && (level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS) + o) != 0.0f)) {
                 return false;
             }
-            if (!(level_snapshot_absolute(level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS)
-                    + o)) <= LEVEL_ALPHA_LIMIT)
-                            || (level_snapshot_settle(level_stored_real(stored, LEVEL_PLACE(alpha),
-                                    (i * LEVEL_OUTPUTS) + o)) != level_stored_real(stored,
-                                            LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS) + o))) {
+            if (level_snapshot_settle(level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS)
+                    + o)) != level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS) + o)) {
                 return false;
             }
         }
-        if (!(level_snapshot_absolute(level_stored_real(stored, LEVEL_PLACE(neighbour), i)) <= LEVEL_FAR)
-                || ((i >= n) && (level_stored_real(stored, LEVEL_PLACE(neighbour), i) != 0.0f))) {
+        if ((i >= n) && (level_stored_real(stored, LEVEL_PLACE(neighbour), i) != 0.0f)) {
             return false;
         }
     }
@@ -186,16 +181,39 @@ static bool level_snapshot_valid_vectors(level_stored_t *stored)
 
 /* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
  *
- * Counts must be within their capacity.  Numbers must be finite and within their limits.  Unused places must be zero.
- * */
+ * The ranges that the fields declare hold already.  Unused places must be zero. */
 static bool level_snapshot_valid(level_stored_t *stored)
 {
-    if ((level_stored_count(stored, LEVEL_PLACE(n), 0) < 0)
-            || (level_stored_count(stored, LEVEL_PLACE(n), 0) > LEVEL_N_MAX)) {
+    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
+        for (int32_t j = 0; j < LEVEL_OUTPUTS; j++) {
+            if (!(level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS)
+                    + j) >= -LEVEL_ALPHA_LIMIT)) {
+                return false;
+            }
+            if (!(level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS)
+                    + j) <= LEVEL_ALPHA_LIMIT)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
+        if (!(level_stored_real(stored, LEVEL_PLACE(neighbour), i) >= -1e+38f)) {
+            return false;
+        }
+        if (!(level_stored_real(stored, LEVEL_PLACE(neighbour), i) <= 1e+38f)) {
+            return false;
+        }
+    }
+    if (!(level_stored_count(stored, LEVEL_PLACE(n), 0) >= 0)) {
         return false;
     }
-    if ((level_stored_count(stored, LEVEL_PLACE(frozen), 0) != 0)
-            && (level_stored_count(stored, LEVEL_PLACE(frozen), 0) != 1)) {
+    if (!(level_stored_count(stored, LEVEL_PLACE(n), 0) <= LEVEL_N_MAX)) {
+        return false;
+    }
+    if (!(level_stored_count(stored, LEVEL_PLACE(frozen), 0) >= 0)) {
+        return false;
+    }
+    if (!(level_stored_count(stored, LEVEL_PLACE(frozen), 0) <= 1)) {
         return false;
     }
     if (!level_snapshot_valid_vectors(stored)) {

@@ -60,7 +60,6 @@
 #define MONITOR_RELEARN_AFTER 200 /* an alarm stops learning for at most this number of samples in a row */
 #define MONITOR_ROW_LIMIT 3.125e+13f /* largest element of A */
 #define MONITOR_SCALED_LIMIT 10.1f /* limit above every scaled input */
-#define MONITOR_MOST_ODDS 1.048576e+06f
 
 /* |x|.  Clears the sign bit. */
 static float monitor_snapshot_absolute(float x)
@@ -187,8 +186,7 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
 {
     const int32_t n = monitor_stored_count(stored, MONITOR_PLACE(n), 0);
     const int32_t rank = monitor_stored_count(stored, MONITOR_PLACE(rank), 0);
-    if (!monitor_snapshot_intact(stored) || (monitor_stored_count(stored, MONITOR_PLACE(seen), 0) < n)
-            || (monitor_stored_count(stored, MONITOR_PLACE(seen), 0) > 4194304)) {
+    if (!monitor_snapshot_intact(stored) || (monitor_stored_count(stored, MONITOR_PLACE(seen), 0) < n)) {
         return false;
     }
     int32_t pairs = 0;
@@ -198,9 +196,7 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
         }
         const bool rows = monitor_snapshot_within(stored, monitor_stored_row(MONITOR_PLACE(a), i, MONITOR_RANK),
                 MONITOR_RANK, 2.0f * MONITOR_ROW_LIMIT);
-        if (!rows
-                || !monitor_snapshot_within(stored, monitor_stored_row(MONITOR_PLACE(v), i, MONITOR_DIM), MONITOR_DIM,
-                        MONITOR_SCALED_LIMIT)) {
+        if (!rows) {
             return false;
         }
         if (i >= n) {
@@ -218,17 +214,13 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
     for (int32_t j = 0; j < rank; j++) {
         columns = columns + j + 1;
     }
-    /* element_limit has room for what one sample adds to a trace within its limit */
-    if (!monitor_snapshot_within(stored, MONITOR_PLACE(g), MONITOR_TRIANGLE, MONITOR_ELEMENT_LIMIT)
-            || !monitor_snapshot_empty_from(stored, MONITOR_PLACE(g), columns, MONITOR_TRIANGLE)) {
+    if (!monitor_snapshot_empty_from(stored, MONITOR_PLACE(g), columns, MONITOR_TRIANGLE)) {
         return false;
     }
-    if (!monitor_snapshot_within(stored, MONITOR_PLACE(p), MONITOR_PACKED, MONITOR_INVERSE_LIMIT)
-            || !monitor_snapshot_empty_from(stored, MONITOR_PLACE(p), pairs, MONITOR_PACKED)) {
+    if (!monitor_snapshot_empty_from(stored, MONITOR_PLACE(p), pairs, MONITOR_PACKED)) {
         return false;
     }
-    if ((monitor_stored_count(stored, MONITOR_PLACE(probe), 0) < 0)
-            || (monitor_stored_count(stored, MONITOR_PLACE(probe), 0) > n)) {
+    if (monitor_stored_count(stored, MONITOR_PLACE(probe), 0) > n) {
         return false;
     }
     return true;
@@ -237,14 +229,6 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
 /* Whether scores could have led to this state of the alarms. */
 static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
 {
-    if (!((monitor_stored_real(stored, MONITOR_PLACE(level), 0) >= 0.0f)
-            && (monitor_stored_real(stored, MONITOR_PLACE(level), 0) <= 1.0f))) {
-        return false;
-    }
-    if (!((monitor_stored_real(stored, MONITOR_PLACE(odds), 0) >= 0.0f)
-            && (monitor_stored_real(stored, MONITOR_PLACE(odds), 0) <= MONITOR_MOST_ODDS))) {
-        return false;
-    }
     return (monitor_stored_count(stored, MONITOR_PLACE(held), 0) >= 0)
             && (monitor_stored_count(stored, MONITOR_PLACE(held), 0) <= (MONITOR_RELEARN_AFTER + 1));
 }
@@ -252,25 +236,8 @@ static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
 /* Whether learning could have led to these sums, thresholds and levels. */
 static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
 {
-    if (!((monitor_stored_real(stored, MONITOR_PLACE(known), 0) >= 0.0f)
-            && (monitor_stored_real(stored, MONITOR_PLACE(known), 0) <= 1.0f))
-                    || (monitor_stored_count(stored, MONITOR_PLACE(strange), 0) < 0)
-                            || (monitor_stored_count(stored, MONITOR_PLACE(strange), 0) > 8)) {
-        return false;
-    }
-    if ((monitor_stored_count(stored, MONITOR_PLACE(examined), 0) < 0)
-            || (monitor_stored_count(stored, MONITOR_PLACE(examined), 0) >= MONITOR_RANK)
-                    || (monitor_stored_count(stored, MONITOR_PLACE(looks), 0) < 0)
-                            || (monitor_stored_count(stored, MONITOR_PLACE(looks), 0) > 256)) {
-        return false;
-    }
-    if (!((monitor_stored_real(stored, MONITOR_PLACE(use), 0) >= 0.0f)
-            && (monitor_stored_real(stored, MONITOR_PLACE(use), 0) <= (float)monitor_stored_count(stored,
-                    MONITOR_PLACE(looks), 0)))) {
-        return false;
-    }
-    if (!((monitor_stored_real(stored, MONITOR_PLACE(censor), 0) >= 0.0f)
-            && (monitor_stored_real(stored, MONITOR_PLACE(censor), 0) <= MONITOR_MOST_ODDS))) {
+    if (monitor_stored_real(stored, MONITOR_PLACE(use), 0) > (float)monitor_stored_count(stored,
+            MONITOR_PLACE(looks), 0)) {
         return false;
     }
     return monitor_snapshot_valid_monitor(stored);
@@ -279,6 +246,106 @@ static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
 /* Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r)). */
 static bool monitor_snapshot_valid(monitor_stored_t *stored)
 {
+    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+        for (int32_t j = 0; j < MONITOR_DIM; j++) {
+            if (!(monitor_stored_real(stored, MONITOR_PLACE(v), (i * MONITOR_DIM)
+                    + j) >= -MONITOR_SCALED_LIMIT)) {
+                return false;
+            }
+            if (!(monitor_stored_real(stored, MONITOR_PLACE(v), (i * MONITOR_DIM)
+                    + j) <= MONITOR_SCALED_LIMIT)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(g), i) >= -MONITOR_ELEMENT_LIMIT)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(g), i) <= MONITOR_ELEMENT_LIMIT)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < MONITOR_PACKED; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(p), i) >= -MONITOR_INVERSE_LIMIT)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(p), i) <= MONITOR_INVERSE_LIMIT)) {
+            return false;
+        }
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(censor), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(censor), 0) <= 1.048576e+06f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(known), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(known), 0) <= 1.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(use), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(use), 0) <= 256.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(n), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(n), 0) <= MONITOR_N_MAX)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(rank), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(rank), 0) <= MONITOR_RANK)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(seen), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(seen), 0) <= 4194304)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(strange), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(strange), 0) <= 8)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(examined), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(examined), 0) <= (MONITOR_RANK - 1))) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(looks), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(looks), 0) <= 256)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(probe), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(probe), 0) <= MONITOR_N_MAX)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(level), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(level), 0) <= 1.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(odds), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(odds), 0) <= 1.048576e+06f)) {
+        return false;
+    }
     if (!(monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored))) {
         return false;
     }

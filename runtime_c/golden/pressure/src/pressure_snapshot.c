@@ -148,7 +148,7 @@ static inline double pressure_snapshot_settle(double a)
     return a;
 }
 
-/* Whether vectors and multipliers are within their limits, without NaN or too small multipliers.  O(N D). */
+/* Whether vectors are within their limits, multipliers not too small, and unused places zero.  O(N D). */
 static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
 {
     const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
@@ -171,11 +171,9 @@ static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
                             + o) != 0.0)) {
                 return false;
             }
-            if (!(pressure_snapshot_absolute(pressure_stored_real(stored, PRESSURE_PLACE(alpha),
-                    (i * PRESSURE_OUTPUTS) + o)) <= PRESSURE_ALPHA_LIMIT)
-                            || (pressure_snapshot_settle(pressure_stored_real(stored, PRESSURE_PLACE(alpha),
-                                    (i * PRESSURE_OUTPUTS) + o)) != pressure_stored_real(stored,
-                                            PRESSURE_PLACE(alpha), (i * PRESSURE_OUTPUTS) + o))) {
+            if (pressure_snapshot_settle(pressure_stored_real(stored, PRESSURE_PLACE(alpha), (i * PRESSURE_OUTPUTS)
+                    + o)) != pressure_stored_real(stored, PRESSURE_PLACE(alpha), (i * PRESSURE_OUTPUTS)
+                            + o)) {
                 return false;
             }
         }
@@ -185,16 +183,31 @@ static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
 
 /* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
  *
- * Counts must be within their capacity.  Numbers must be finite and within their limits.  Unused places must be zero.
- * */
+ * The ranges that the fields declare hold already.  Unused places must be zero. */
 static bool pressure_snapshot_valid(pressure_stored_t *stored)
 {
-    if ((pressure_stored_count(stored, PRESSURE_PLACE(n), 0) < 0)
-            || (pressure_stored_count(stored, PRESSURE_PLACE(n), 0) > PRESSURE_N_MAX)) {
+    for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
+        for (int32_t j = 0; j < PRESSURE_OUTPUTS; j++) {
+            if (!(pressure_stored_real(stored, PRESSURE_PLACE(alpha), (i * PRESSURE_OUTPUTS)
+                    + j) >= -PRESSURE_ALPHA_LIMIT)) {
+                return false;
+            }
+            if (!(pressure_stored_real(stored, PRESSURE_PLACE(alpha), (i * PRESSURE_OUTPUTS)
+                    + j) <= PRESSURE_ALPHA_LIMIT)) {
+                return false;
+            }
+        }
+    }
+    if (!(pressure_stored_count(stored, PRESSURE_PLACE(n), 0) >= 0)) {
         return false;
     }
-    if ((pressure_stored_count(stored, PRESSURE_PLACE(frozen), 0) != 0)
-            && (pressure_stored_count(stored, PRESSURE_PLACE(frozen), 0) != 1)) {
+    if (!(pressure_stored_count(stored, PRESSURE_PLACE(n), 0) <= PRESSURE_N_MAX)) {
+        return false;
+    }
+    if (!(pressure_stored_count(stored, PRESSURE_PLACE(frozen), 0) >= 0)) {
+        return false;
+    }
+    if (!(pressure_stored_count(stored, PRESSURE_PLACE(frozen), 0) <= 1)) {
         return false;
     }
     if (!pressure_snapshot_valid_vectors(stored)) {
