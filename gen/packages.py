@@ -46,6 +46,8 @@ def package_files(
         "headers": [path for path in sources if path.endswith(".h")],
         "semver": semantic_version(context["version"]),
         "checks": checks,
+        "app": "example",
+        "beside": [],
     }
     return {
         path.format(name=context["name"]): render(template, {**context, **packaged})

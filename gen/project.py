@@ -36,6 +36,7 @@ from pykernel.dialect import (
 )
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
+from pykernel.gen.firmware import check_files, check_program
 from pykernel.gen.ir import (
     Binary,
     DialectError,
@@ -102,21 +103,29 @@ class Generated:
     figures: dict[str, Any]
 
 
-def generate(spec: Spec, out: str | Path, memory: Memory | None = None, force: bool = False) -> Generated:
+def generate(
+    spec: Spec, out: str | Path, memory: Memory | None = None, force: bool = False, with_check: bool = False
+) -> Generated:
     """Write the C project of a model; with ``memory``, the device starts from what that has learned.
 
     Nothing is written if anything is wrong.  Files that were changed by hand are kept unless ``force``.
+    with_check: also the firmware for ``pykernel check --board``.
     """
-    project = build(spec, memory)
+    project = build(spec, memory, with_check=with_check)
     folder = Path(out)
     files = write_files(folder, project.files, force)
     return Generated(folder, files, project.figures)
 
 
-def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str, str]] = ()) -> Project:
+def build(
+    spec: Spec,
+    memory: Memory | None = None,
+    checks: Sequence[Mapping[str, str]] = (),
+    with_check: bool = False,
+) -> Project:
     """Everything that ``generate`` writes.  checks: results for VALIDITY.md and the manifest, see ``gen.record``."""
     try:
-        return _build(spec, memory, checks)
+        return _build(spec, memory, checks, with_check)
     except DialectError as error:
         if spec.custom is None:
             raise
@@ -129,7 +138,12 @@ def build(spec: Spec, memory: Memory | None = None, checks: Sequence[Mapping[str
         raise UserError(f"{place}{error}") from None
 
 
-def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]]) -> Project:
+def check_sources(project: Project) -> dict[str, str]:
+    """The program that takes jobs, for an emulator: file name -> text."""
+    return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], _render)
+
+
+def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]], with_check: bool) -> Project:
     program, precision = spec.program, spec.real
     code = model_code(spec)
     drop, layout, printer = code.drop, code.layout, code.printer
@@ -219,7 +233,10 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
     files["README.md"] = _render("README.md", context)
     if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:
         files[spec.kernel.source] = spec.custom.source.decode()
-    files |= package_files(files, context, _render, checks)
+    packaged = package_files(files, context, _render, checks)
+    if with_check:
+        packaged |= check_files(spec, files[f"src/{spec.name}.h"], _render)
+    files |= packaged
     shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
     figures = {key: context[key] for key in shown if key in context} | {
         "work_bytes": layout.nbytes - state_bytes,

@@ -13,6 +13,8 @@ from pykernel.gen.project import build
 from pykernel.gen.write import read_manifest, write_files
 from pykernel.spec.model import Spec
 
+BOARD = "the board "
+"""Before the name of a board."""
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
 
 
@@ -42,7 +44,8 @@ def record(folder: str | Path, spec: Spec, report: Report) -> Path:
     for result in report.rows:
         row = _row(result, report.figures["stream_hash"])
         rows[row["built"], row["target"]] = row
-    files = build(spec, checks=list(rows.values())).files
+    with_check = any(path.endswith("_check/check.c") for path in read_manifest(Path(folder))["sha256"])
+    files = build(spec, checks=list(rows.values()), with_check=with_check).files
     write_files(Path(folder), {path: files[path] for path in ("VALIDITY.md", "manifest.json")})
     return Path(folder) / "VALIDITY.md"
 
@@ -58,11 +61,13 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
 def _row(row: dict[str, Any], stream: str) -> dict[str, str]:
     """One line of the table."""
     target = f"{row['target']} in {row['emulator']}" if "target" in row else f"this machine, {platform.machine()}"
+    if "board" in row:
+        target = f"{BOARD}{row['board']}"
     return _cells(
         {
-            "built": f"{row['compiler']} {row['flags']}" + (f" ({row['version']})" if "version" in row else ""),
+            "built": f"{row['compiler']} {row['flags']}".strip() + (f" ({row['version']})" if "version" in row else ""),
             "target": target,
-            "samples": f"{row['samples']:,}",
+            "samples": f"{row['samples']:,}" + (f", on {row['date']}" if "date" in row else ""),
             "stream": stream,
             "equal": "yes" if row["equal"] else f"**no**: {row['first_difference']}",
             "state": row.get("state_hash", ""),

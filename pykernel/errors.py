@@ -13,6 +13,7 @@ EXTRAS = {
     "emulate": ("the wheels of zig and unicorn", 430),
     "distributed": ("dask and distributed", 30),
     "arrow": ("pyarrow", 180),
+    "board": ("pyserial", 1),
     "import": ("scikit-learn, skops and onnx", 220),
 }
 """Of each extra: what it installs, and about how many megabytes that takes on the disk (sizes of the installed files)."""

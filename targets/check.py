@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import datetime
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, TextIO, get_args
 
 import numpy as np
 
@@ -12,7 +14,9 @@ from pykernel.dialect import Memory
 from pykernel.errors import CheckFailed, MissingExtra, UserError
 from pykernel.gen.check import Progress, Reference, Report, as_taken, mixed_stream
 from pykernel.gen.project import Project, build
+from pykernel.host.replay import log_header, log_rows
 from pykernel.spec.model import Spec
+from pykernel.targets.board import BAUD, BoardModel, Link, open_line
 from pykernel.targets.build import (
     Image,
     found_toolchains,
@@ -28,6 +32,8 @@ from pykernel.targets.unicorn_runner import UnicornModel
 from pykernel.targets.worst import TRIES, worst_call
 
 Way = tuple[Target, Toolchain, Emulator]
+LOGGED = 100
+"""Samples of a log between two hashes."""
 
 
 def check_targets(
@@ -70,6 +76,79 @@ def check_targets(
         rows.append(_row(reference, *way, level=level, seed=seed, tries=tries))
     say(1.0, "done")
     return reference.report(rows)
+
+
+def check_board(
+    spec: Spec,
+    url: str,
+    memory: Memory | None = None,
+    samples: int = 1000,
+    seed: int = 0,
+    stream: tuple[np.ndarray, np.ndarray] | None = None,
+    baud: int = BAUD,
+    log: TextIO | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Run a stream through Numba and through the C on a board with the firmware of ``generate(with_check=True)``.
+
+    url: a port, or any other URL of pyserial's: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.  Other
+    arguments as for ``pykernel.gen.check``.  The row holds the time of each call, in ticks of the board's counter:
+    ``times``, and ``hertz``, how many there are in a second (0: not known, they are cycles).  log: the stream goes
+    through the board once more, and what it answered is written there, for ``pykernel replay``.
+
+    Raises UserError, in a sentence, if there is no board, if it has another model, or if the line is cut.
+    """
+    if samples < 1:
+        raise UserError(f"samples is {samples}; at least one is needed")
+    say = progress or (lambda fraction, text: None)
+    project = build(spec, memory)
+    link = Link(url, open_line(url, baud), int(project.figures["config_hash"], 16))
+    try:
+        say(0.0, f"waiting for the board at {url}")
+        model = BoardModel(project, link)
+        x, y = as_taken(spec, *stream) if stream is not None else mixed_stream(spec, samples, seed)
+        say(0.0, "simulating with Numba")
+        reference = Reference(project, memory, x, y)
+        model.progress = lambda done: say(min(0.99, done / len(x) / (2 if log else 1)), f"{model.board.name} at {url}")
+        verdict = reference.verdict(model)
+        if log:
+            write_log(log, model, x, y)
+    finally:
+        link.line.close()
+    say(1.0, "done")
+    figures = project.figures
+    row = {
+        "board": model.board.name,
+        "url": url,
+        "compiler": model.board.compiler,
+        "flags": "",
+        "date": datetime.date.today().isoformat(),
+        "samples": len(x),
+        "state_bytes": figures["state_bytes"],
+        "ram_bytes": figures["ram_bytes"],
+        "stack_bytes": model.stack_bytes or None,
+        "hertz": model.board.hertz,
+        "times": {name: tick_figures(ticks) for name, ticks in model.ticks.items() if any(ticks)},
+        "damaged_frames": link.damaged,
+    }
+    return reference.report([row | verdict])
+
+
+def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> None:
+    """Learn a stream from the beginning, and write down what ``pykernel replay`` repeats."""
+    lines = csv.writer(log, lineterminator="\n")
+    lines.writerow(log_header(model.spec))
+    model.call("init")
+    for start in range(0, len(x), LOGGED):
+        part = slice(start, start + LOGGED)
+        answers, statuses = model.prequential(x[part], y[part])
+        hashed = model.call("hash") if model.spec.program.learns else 0
+        lines.writerows(log_rows(model.spec, x[part], y[part], answers, statuses, hashed))
+
+
+def tick_figures(ticks: Sequence[int]) -> dict[str, float]:
+    """Of the calls of one function."""
+    return {"calls": len(ticks), "min": min(ticks), "median": float(np.median(ticks)), "max": max(ticks)}
 
 
 def choose(names: Sequence[str], chain: str | None = None, emulator: str | None = None) -> list[Way]:

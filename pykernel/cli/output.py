@@ -219,9 +219,27 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
         show_table("instructions of one call", calls, ("median", "min", "ratio"))
 
 
+def print_board(rows: Sequence[Mapping[str, Any]]) -> None:
+    (row,) = rows
+    table = new_table("board", "compiled by", "equal", "RAM", "stack")
+    equal = "[green]yes[/]" if row["equal"] else "[bold red]NO[/]"
+    table.add_row(row["board"], row["compiler"], equal, byte_count(row["ram_bytes"]), byte_count(row["stack_bytes"]))
+    show_table(f"{row['samples']:,} samples on the board: is the memory equal to the simulation's?", table)
+    hertz = row["hertz"]
+    calls = new_table("call", "calls", "min", "median", "max", *(["median, µs", "max, µs"] if hertz else []))
+    for name, figures in row["times"].items():
+        counted = [f"{figures[key]:,.0f}" for key in ("calls", "min", "median", "max")]
+        seconds = [f"{figures[key] / hertz * 1e6:,.1f}" for key in ("median", "max")] if hertz else []
+        calls.add_row(name, *counted, *seconds)
+    if calls.row_count:
+        rate = f", at {hertz / 1e6:g} MHz" if hertz else ""
+        show_table(f"ticks of the board's counter for one call{rate}", calls)
+
+
 def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
     wrong = next(row for row in rows if not row["equal"])
-    return f"{wrong['compiler']} {wrong['flags']}: the C differs from the simulation: {wrong['first_difference']}"
+    built = f"{wrong.get('board', '')} {wrong['compiler']} {wrong['flags']}".strip()
+    return f"{built}: the C differs from the simulation: {wrong['first_difference']}"
 
 
 # ----------------------------------------------------------------------------------------------------------------- JSON

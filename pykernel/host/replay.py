@@ -39,6 +39,35 @@ def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
     return found
 
 
+def log_header(spec: Spec) -> list[str]:
+    """Columns of a log that holds samples, answers, statuses and hashes."""
+    program, labels = spec.program, spec.program.label_array(spec.capacities)
+    several = [f"label{i}" for i in range(labels.shape[0])] if labels.shape else ["label"]
+    learned = [LEARNED] if program.label_kind == "none" else list(spec.label_columns or several)
+    asked = [column for column, (question, _) in answer_columns(spec).items() if question == program.asks]
+    inputs = spec.input.columns or [f"x{j}" for j in range(spec.dim)]
+    return [*inputs, *(learned if program.learns else []), *asked, STATUS, *([STATE_HASH] if program.learns else [])]
+
+
+def log_rows(
+    spec: Spec, x: np.ndarray, y: np.ndarray, answers: np.ndarray, statuses: np.ndarray, state_hash: int
+) -> Iterator[list[str]]:
+    """Rows of such a log: what a device answered to samples and returned when it learned them; its hash after the last.
+
+    Arguments as the ``Device`` of ``pykernel.gen.check`` takes and gives them.
+    """
+    program = spec.program
+
+    def told(values: Any) -> list[str]:
+        values = np.atleast_1d(values)
+        return [f"{v:.{17 if v.itemsize == 8 else 9}g}" if values.dtype.kind == "f" else str(v) for v in values]
+
+    for t in range(len(x)):
+        learned = [] if not program.learns else ["1"] if program.label_kind == "none" else told(y[t])
+        hashed = [] if not program.learns else [f"{state_hash:08x}" if t == len(x) - 1 else ""]
+        yield [*told(x[t]), *learned, *told(answers[t]), str(int(statuses[t])), *hashed]
+
+
 @dataclass(frozen=True)
 class Rows:
     """Consecutive rows of a log; where a cell is empty, ``has`` is false (name of the column, (rows,))."""

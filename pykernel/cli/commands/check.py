@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,9 +36,24 @@ class CheckOptions:
         str | None,
         option("--emulator", value="unicorn|qemu", text="Runs the target.", without="the first found"),
     ] = None
+    board: Annotated[
+        str | None,
+        option(
+            "--board", value="URL", text="Run on this board: a port, or another URL of pyserial's (docs/boards.md)."
+        ),
+    ] = None
+    baud: Annotated[int, option("--baud", value="N", text="Speed of the board's line.", rare=True)] = 115_200
+    data: Annotated[
+        str | None,
+        option("--data", value="CSV", text="Learn these rows in place of random samples.", without="none"),
+    ] = None
+    log: Annotated[
+        Path | None,
+        option("--log", value="CSV", text="Write what the board answered, for pykernel replay.", rare=True),
+    ] = None
     samples: Annotated[
         int | None,
-        option("--samples", value="N", text="Random samples to learn.", without="100000; on targets 1000"),
+        option("--samples", value="N", text="Random samples to learn.", without="100000; elsewhere 1000"),
     ] = None
     seed: Annotated[int, option("--seed", value="S", text="Seed of the random samples.")] = 0
     record: Annotated[
@@ -57,15 +74,19 @@ def check(options: CheckOptions) -> None:
 
         pykernel check spec.toml
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
+        pykernel check spec.toml --board /dev/ttyACM0 --record out/
 
     Columns: equal says whether the bytes are equal. Code and constants are bytes of flash. For a target, flash is the
     whole program, RAM is the model, stack is the largest use. The second table counts the instructions of one call; worst
     is the most expensive call that a search found. Instead: what simple predictors would keep, which simulate compares with
     the model.
 
+    A board needs the firmware of pykernel generate --with-check. The time of each call is in cycles (or ticks) of its own
+    counter. docs/boards.md shows the way to it.
+
     A spec's [target] sets limits: RAM, flash, instructions. For the last two the model runs on that CPU, too.
 
-    Exit codes: 0 equal, 1 not equal or beyond the [target], 2 bad input (or no compiler, or a model too large for a target's part).
+    Exit codes: 0 equal, 1 not equal or beyond the [target], 2 bad input (or no compiler, no board, or a model too large for a target's part).
     """
     from pykernel.gen.record import record, require_project
     from pykernel.host.simple import simple_bytes
@@ -74,7 +95,7 @@ def check(options: CheckOptions) -> None:
     spec = inputs.read_spec(options.spec_file, options.trust)
     samples = options.samples
     if samples is None:
-        samples = ON_TARGETS if options.target else 100_000
+        samples = ON_TARGETS if options.target or options.board else 100_000
     need_possible(options, samples)
     if options.record:
         require_project(options.record, spec)
@@ -97,7 +118,8 @@ def check(options: CheckOptions) -> None:
             }
         )
     else:
-        (output.print_targets if options.target else output.print_check)(report.rows)
+        shown = output.print_board if options.board else output.print_targets if options.target else output.print_check
+        shown(report.rows)
         if on_target:
             output.print_targets(on_target)
         output.print_sizes(report.figures, simple)
@@ -117,6 +139,14 @@ def need_possible(options: CheckOptions, samples: int) -> None:
     for name, value in (("--toolchain", options.toolchain), ("--emulator", options.emulator)):
         if value and not options.target:
             raise UserError(f"{name} {value} is for targets; add --target …, or --target all")
+    if options.board and options.target:
+        raise UserError("--board and --target are two checks; give one of them")
+    if options.log and not options.board:
+        raise UserError(f"--log {options.log} is for boards; add --board …")
+    if options.log and options.data:
+        inputs.need_not_data(options.log, options.data)
+    if options.data and options.samples:
+        raise UserError("--samples is for random samples; leave it out, or --data")
 
 
 def check_own_target(spec: Spec, options: CheckOptions) -> list[Any]:
@@ -130,14 +160,42 @@ def check_own_target(spec: Spec, options: CheckOptions) -> list[Any]:
 
 
 def run(spec: Spec, options: CheckOptions, samples: int) -> Report:
-    """The comparison, with this machine's compilers or on targets."""
-    with output.progress(options.as_json) as show:
+    """The comparison, with this machine's compilers, on targets or on a board."""
+    stream = recorded(spec, options.data) if options.data else None
+    with output.progress(options.as_json) as show, contextlib.ExitStack() as stack:
+        if options.board:
+            from pykernel.files import whole_file
+            from pykernel.targets.check import check_board
+
+            log = None
+            if options.log:
+                log = io.TextIOWrapper(stack.enter_context(whole_file(options.log)), "utf-8", write_through=True)
+            report = check_board(spec, options.board, None, samples, options.seed, stream, options.baud, log, show)
+            if log:
+                log.detach()
+            return report
         if not options.target:
             from pykernel.gen.check import check as check_here
 
-            return check_here(spec, samples=samples, seed=options.seed, progress=show)
+            return check_here(spec, samples=samples, seed=options.seed, stream=stream, progress=show)
         from pykernel.targets.check import check_targets
 
         return check_targets(
-            spec, options.target, None, samples, options.seed, options.toolchain, options.emulator, progress=show
+            *(spec, options.target, None, samples, options.seed, options.toolchain, options.emulator, stream),
+            progress=show,
         )
+
+
+def recorded(spec: Spec, data: str) -> tuple[Any, Any]:
+    """The rows of a file; a label that is empty is no number, and the C refuses it."""
+    import numpy as np
+
+    from pykernel.host.simulate import require_columns, samples_of
+
+    require_columns(spec)
+    with contextlib.ExitStack() as stack:
+        name, file, _ = inputs.open_data(data, stack)
+        batches = list(samples_of(spec, file, name))
+    if not batches:
+        raise UserError(f"{data}: has no rows to learn; give a file with some")
+    return np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])

@@ -15,6 +15,9 @@ class GenerateOptions:
     spec_file: SpecFile
     out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Where the project goes.")]
     force: Annotated[bool, option("--force", text="Overwrite files that were changed by hand.")] = False
+    with_check: Annotated[
+        bool, option("--with-check", text="Also the firmware with which pykernel check --board tests a board.")
+    ] = False
     trust: TrustCode = False
     as_json: Json = False
 
@@ -45,7 +48,8 @@ def generate(options: GenerateOptions) -> None:
     """
     from pykernel.gen.project import generate as generate_project
 
-    made = generate_project(inputs.read_spec(options.spec_file, options.trust), options.out, force=options.force)
+    spec = inputs.read_spec(options.spec_file, options.trust)
+    made = generate_project(spec, options.out, force=options.force, with_check=options.with_check)
     if options.as_json:
         files = [str(file) for file in made.files]
         output.print_json({"project": str(made.folder), "files": files, "sizes": made.figures})

@@ -1,0 +1,125 @@
+"""The program that lets a board, or an emulated CPU, do what the host tells it: its C, and what it can be told."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pykernel.dialect import Array, Index, Real
+from pykernel.spec.model import Spec
+
+RUN = 255
+"""No function to call: ask and learn the samples."""
+CHUNK = 48
+"""Most bytes in a frame.  With what surrounds them there are 56, and all UARTs with a buffer hold 62."""
+
+FOLDER = "examples/{name}_check"
+PROGRAM = {f"{FOLDER}/{file}": file for file in ("check.h", "check.c", "check_link.c", "check_time.c")}
+"""Path -> template of what all boards have; the folder is the Arduino sketch's, which compiles what lies beside it."""
+BOARDS = {
+    f"{FOLDER}/{{name}}_check.ino": "check_sketch.ino",
+    "examples/bare-metal-check/main.c": "check_main.c",
+    "examples/zephyr-check/CMakeLists.txt": "zephyr_app_CMakeLists.txt",
+    "examples/zephyr-check/prj.conf": "zephyr_check_prj.conf",
+    "examples/zephyr-check/src/main.c": "check_zephyr_main.c",
+    "examples/esp-idf-check/CMakeLists.txt": "idf_app_CMakeLists.txt",
+    "examples/esp-idf-check/main/CMakeLists.txt": "idf_app_main_CMakeLists.txt",
+    "examples/esp-idf-check/main/main.c": "check_idf_main.c",
+}
+
+Render = Callable[[str, Mapping[str, Any]], str]
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the program can be told to do, a number for each function; and how large its arrays must be.
+
+    functions: public ones that take the model and nothing else -> what they return.
+    """
+
+    functions: dict[str, str]
+    questions: list[str]
+    readings: list[str]
+    visits: list[str]
+    values: int
+    positions: int
+
+    @property
+    def of_name(self) -> dict[str, int]:
+        names = [*self.functions, *self.questions, *self.readings, *self.visits]
+        return {name: i for i, name in enumerate(names)}
+
+    @property
+    def first_visit(self) -> int:
+        return len(self.of_name) - len(self.visits)
+
+
+def orders_of(spec: Spec, header: str) -> Orders:
+    """header: the text of NAME.h."""
+    program, sizes, name = spec.program, {Real: [1], Index: [1]}, spec.name
+    alone = rf"^(void|u?int32_t) {name}_(\w+)\((?:const )?{name}_t \*\w+\);"
+    functions = {match[2]: match[1] for match in re.finditer(alone, header, re.MULTILINE)}
+    names = [entry.name for entry in program.entries_for(spec.config)]
+    for kind in (*program.questions.values(), *program.readings.values()):
+        sizes[kind.scalar.value].append(math.prod(kind.shape(spec.capacities)))
+    questions, readings, visits = (
+        [n for n in names if n in some] for some in (program.questions, program.readings, program.visits)
+    )
+    return Orders(functions, questions, readings, visits, max(sizes[Real]), max(sizes[Index]))
+
+
+def check_program(spec: Spec, header: str, render: Render) -> dict[str, str]:
+    """The program's C, file name -> text, without the line to the host, which an emulator has in another way."""
+    context = _context(spec, orders_of(spec, header))
+    return {template: render(template, context) for template in ("check.h", "check.c")}
+
+
+def check_files(spec: Spec, header: str, render: Render) -> dict[str, str]:
+    """The program for an Arduino, for a board without an operating system, for Zephyr and for ESP-IDF: path -> text."""
+    beside = [file for file in PROGRAM.values() if file.endswith(".c")]
+    context = {**_context(spec, orders_of(spec, header)), "app": "check", "beside": beside}
+    return {path.format(name=spec.name): render(template, context) for path, template in (PROGRAM | BOARDS).items()}
+
+
+def _context(spec: Spec, orders: Orders) -> dict[str, Any]:
+    name, program = spec.name, spec.program
+    real = {"i2": "int16_t", "f4": "float", "f8": "double"}[spec.real.dtype.str[1:]]
+    labels = program.label_array(spec.capacities)
+    labelled = program.label_kind != "none"
+    label = ", label" if labels.shape else ", label[0]"
+
+    def room(kind: Array) -> str:
+        return "values" if kind.scalar is Real else "position"
+
+    which = orders.of_name
+    calls = {
+        which[f]: [f"{name}_{f}(&model);", "return 0u;"]
+        if result == "void"
+        else [f"return (uint32_t){name}_{f}(&model);"]
+        for f, result in orders.functions.items()
+    }
+    calls |= {which[r]: [f"return (uint32_t){name}_{r}(&model, {room(program.readings[r])});"] for r in orders.readings}
+    takes = {which[s]: f"{name}_{s}(&model, x{label})" for s in orders.visits}
+    if program.learns:
+        takes[RUN] = f"{name}_update(&model, x{label if labelled else ''})"
+    visits = f"order[0] >= {orders.first_visit}u"
+    kind = "int32_t" if labels.is_class or program.whole else real
+    return {
+        "name": name,
+        "macro": name.upper(),
+        "real": real,
+        "chunk": CHUNK,
+        "calls": list(calls.items()),
+        "asks": [(which[q], f"{name}_{q}(&model, x, {room(program.questions[q])})") for q in orders.questions],
+        "takes": list(takes.items()),
+        "main": f"{name}_{program.asks}(&model, x, {room(program.questions[program.asks])})",
+        "run": RUN,
+        "first_visit": orders.first_visit,
+        "takes_when": visits if program.learns else f"({visits}) && (order[0] != {RUN}u)",
+        "values": orders.values,
+        "positions": orders.positions,
+        "label": {"type": kind, "count": math.prod(labels.shape)} if labelled else None,
+    }

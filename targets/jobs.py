@@ -1,0 +1,119 @@
+"""A model on another computer, which takes one job at a time: an emulator's process, or a board at a serial line.
+
+A job: the model's bytes go there, with a function to call or with samples; what came of it comes back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from pykernel.dialect import Memory
+from pykernel.gen.firmware import RUN, Orders, orders_of
+from pykernel.gen.project import Project
+
+
+class JobModel(ABC):
+    """The same calls as CModel's.
+
+    ticks: call -> how long each took, by the other computer's counter.  stack_bytes: the most that was used; 0: not known.
+    """
+
+    block = 2**31 - 1  # most samples in one job
+
+    def __init__(self, project: Project) -> None:
+        self.spec = project.spec
+        self.memory: Memory = self.spec.memory(project.drop)
+        self.orders: Orders = orders_of(self.spec, project.files[f"src/{self.spec.name}.h"])
+        self.label_dtype = self.spec.program.label_dtype(self.spec.real)
+        self.written = np.dtype(
+            [
+                ("values", self.spec.real.dtype, (self.orders.values,)),
+                ("position", "<i4", (self.orders.positions,)),
+            ]
+        )
+        self.result = np.dtype(
+            [*self.written.descr, ("status", "<i4"), ("learned", "<i4"), ("asking", "<u4"), ("learning", "<u4")]
+        )
+        self.ticks: dict[str, list[int]] = {}
+        self.stack_bytes = 0
+
+    @abstractmethod
+    def exchange(self, job: bytes, expected: int) -> bytes:
+        """What the other computer writes for a job.  Raises CheckFailed if that is not as many bytes."""
+
+    def call(self, name: str) -> int:
+        """Call NAME_<name>(s) on the model."""
+        result = self._job(name, b"", 0)[1]
+        return result if name == "hash" else result - (result >> 31 << 32)
+
+    def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
+        program = self.spec.program
+        x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
+        results = self._samples(None, [x, y.reshape(len(y), -1)] if program.learns else [x])
+        answers = self._answers(program.asks, results)
+        self._count(program.asks, results["asking"])
+        if program.learns:
+            self._count("update", results["learning"])
+        statuses = results["learned" if program.learns else "status"].astype(np.int32)
+        return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
+
+    def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
+        results = self._samples(question, [np.ascontiguousarray(x, self.spec.real.dtype)])
+        self._count(question, results["asking"])
+        return self._answers(question, results), results["status"].astype(np.int32)
+
+    def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Call NAME_<name> with each row and its label; the statuses, as HostModel.visit."""
+        x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
+        results = self._samples(name, [x, y.reshape(len(y), -1)])
+        self._count(name, results["learning"])
+        return results["learned"].astype(np.int32)
+
+    def read(self, name: str) -> tuple[np.ndarray, int]:
+        """What NAME_<name> writes, (values,), and its status, as HostModel.read."""
+        room = self.spec.program.reading(name, self.memory)
+        output, result = self._job(name, b"", 0)
+        status = result - (result >> 31 << 32)
+        if status >= 0:
+            room[:] = np.frombuffer(output, self.written)[0][_kind(room)][: len(room)]
+        return room, status
+
+    def _count(self, name: str, ticks: np.ndarray) -> None:
+        self.ticks.setdefault(name, []).extend(ticks.tolist())
+
+    def _answers(self, question: str, results: np.ndarray) -> np.ndarray:
+        answers = self.spec.program.answers(question, len(results), self.memory)
+        taken = results["status"] >= 0
+        answers[taken] = results[_kind(answers)][taken][:, : answers.shape[1]]
+        return answers
+
+    def _samples(self, name: str | None, columns: list[np.ndarray]) -> np.ndarray:
+        """Each row through a question, a visit, or the main question and update, by what the columns hold."""
+        rows = np.column_stack([np.ascontiguousarray(c).view(np.uint8).reshape(len(c), -1) for c in columns])
+        block = max(1, self.block // rows.shape[1])
+        parts = [rows[start : start + block] for start in range(0, len(rows), block)]
+        outputs = [self._job(name, part.tobytes(), len(part))[0] for part in parts]
+        return np.frombuffer(b"".join(o[: -self.written.itemsize] for o in outputs), self.result)
+
+    def _job(self, name: str | None, rows: bytes, count: int) -> tuple[bytes, int]:
+        """What was written, for each sample and at the end, and what the function returned that takes no sample;
+        ``memory`` holds the model afterwards."""
+        which = RUN if name is None else self.orders.of_name[name]
+        order = np.array([which, count], "<u4").tobytes()
+        size, last, samples = self.memory.layout.nbytes, self.written.itemsize, count * self.result.itemsize
+        output = self.exchange(bytes(self.memory.bytes) + order + rows, samples + 12 + last + size)
+        self.memory.bytes[:] = output[-size:]
+        result, ticks, stack = np.frombuffer(output[samples : samples + 12], "<u4").tolist()
+        if name is not None and not count:
+            self.ticks.setdefault(name, []).append(ticks)
+        self.stack_bytes = max(self.stack_bytes, stack)
+        return output[:samples] + output[samples + 12 : -size], result
+
+
+def _kind(room: np.ndarray) -> str:
+    """Which of the device's two arrays values of this kind are written to."""
+    return "values" if room.dtype.kind == "f" else "position"

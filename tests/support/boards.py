@@ -1,0 +1,237 @@
+"""Boards that are none: QEMU's, with the firmware of ``generate --with-check``, at a pseudo terminal or a socket."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pykernel.gen.project import Project, build
+from pykernel.spec.model import Spec
+from pykernel.targets.build import Image, model_image
+from pykernel.targets.target import Region, find_target
+
+CMSDK = """
+#define UART(at) (*(volatile uint32_t *)({base}u + (at)))
+static void open_uart(void) {{ UART(16) = 16u; UART(8) = 3u; }}
+static void put_uart(uint8_t byte) {{ while ((UART(4) & 1u) != 0u) {{ }} UART(0) = byte; }}
+static uint8_t get_uart(void) {{ while ((UART(4) & 2u) == 0u) {{ }} return (uint8_t)UART(0); }}
+"""
+NRF51 = """
+#define UART(at) (*(volatile uint32_t *)(0x40002000u + (at)))
+static void open_uart(void) { UART(0x500) = 4u; UART(8) = 1u; UART(0) = 1u; }
+static void put_uart(uint8_t byte)
+{ UART(0x11C) = 0u; UART(0x51C) = byte; while (UART(0x11C) == 0u) { } }
+static uint8_t get_uart(void)
+{ while (UART(0x108) == 0u) { } UART(0x108) = 0u; return (uint8_t)UART(0x518); }
+"""
+NS16550 = """
+#define UART(at) (*(volatile uint8_t *)(0x10000000u + (at)))
+static void open_uart(void) { }
+static void put_uart(uint8_t byte) { while ((UART(5) & 0x20u) == 0u) { } UART(0) = byte; }
+static uint8_t get_uart(void) { while ((UART(5) & 1u) == 0u) { } return UART(0); }
+"""
+PL011 = """
+#define UART(at) (*(volatile uint32_t *)(0x40034000u + (at)))
+static void open_uart(void) { UART(0x2C) = 0x70u; UART(0x30) = 0x301u; }
+static void put_uart(uint8_t byte) { while ((UART(0x18) & 0x20u) != 0u) { } UART(0) = byte; }
+static uint8_t get_uart(void) { while ((UART(0x18) & 0x10u) != 0u) { } return (uint8_t)UART(0); }
+"""
+UARTS = {
+    "cortex-m0plus": NRF51,
+    "cortex-m3": CMSDK.format(base="0x40004000"),
+    "cortex-m4f": CMSDK.format(base="0x40004000"),
+    "cortex-m7f": CMSDK.format(base="0x40004000"),
+    "cortex-m33f": CMSDK.format(base="0x40200000"),
+    "rv32imac": NS16550,
+    "rv32imafc": NS16550,
+}
+START_ARM = """
+#include <stdint.h>
+int main(void);
+void _start(void);
+extern const uint32_t device_stack;
+struct vectors { const uint32_t *stack; void (*start)(void); };
+extern const struct vectors device_vectors;
+__attribute__((section(".start"), used)) const struct vectors device_vectors = {&device_stack, _start};
+void _start(void)
+{
+#if defined(__ARM_FP)
+    *(volatile uint32_t *)0xE000ED88u |= 0x00F00000u;
+    __asm__ volatile("dsb\\nisb" : : : "memory");
+#endif
+    main();
+}
+"""
+START_RISCV = """
+__asm__(".section .start, \\"ax\\"\\n.globl _start\\n.type _start, @function\\n_start:\\n"
+        "la sp, device_stack\\nli t0, 0x2000\\n.word 0x3002A073\\nj main\\n.text\\n");
+"""
+
+
+def filled_in(main: str, uart: str, folder: str) -> str:
+    """The program for a board without an operating system, with its two functions filled in as a user would."""
+    bodies = iter(("put_uart(byte);", "return get_uart();"))
+    main = re.sub(r"^#error .*$", lambda _: f"    {next(bodies)}", main, flags=re.MULTILINE)
+    main = main.replace(f"../{folder}/check.h", "check.h")
+    main = re.sub(r"^    /\* here: .*$", "    open_uart();", main, flags=re.MULTILINE)
+    return main.replace("#include <stddef.h>\n", "#include <stddef.h>\n#include <stdint.h>\n" + uart, 1)
+
+
+def bare_metal(spec: Spec, target_name: str, chain: str = "gcc", uart: str = "", flash: int | None = None) -> Image:
+    """The firmware for a QEMU machine; uart, flash: of another machine with the CPU."""
+    target, project = find_target(target_name), build(spec, with_check=True)
+    extra = firmware_of(project)
+    main = project.files["examples/bare-metal-check/main.c"]
+    extra["main.c"] = filled_in(main, uart or UARTS[target_name], f"{spec.name}_check")
+    extra["start.c"] = START_RISCV if target_name.startswith("rv32") else START_ARM
+    assert target.qemu is not None
+    stack = target.qemu.ram.start + target.qemu.ram.bytes - 8192
+    flags = (f'-DCHECK_BOARD="a {target_name}"', "-DCHECK_HZ=25000000", "-DCHECK_STACK_LOW=stack_low")
+    extra["stack.c"] = f'__asm__(".globl stack_low\\n.set stack_low, {stack}\\n");\n'
+    place = target.qemu.flash if flash is None else Region(start=flash, bytes=2**20)
+    return model_image(project, target, chain, extra=extra, flags=flags, flash=place, ram=target.qemu.ram)
+
+
+def firmware_of(project: Project) -> dict[str, str]:
+    """What all boards compile beside the model."""
+    folder = f"examples/{project.spec.name}_check/"
+    return {
+        path.removeprefix(folder): text
+        for path, text in project.files.items()
+        if path.startswith(folder) and not path.endswith(".ino")
+    }
+
+
+@contextmanager
+def running(words: Sequence[str], pty: str = r"/dev/pts/\d+") -> Iterator[str]:
+    """A program that says which pseudo terminal it has; the terminal."""
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert process.stdout is not None
+        said = ""
+        while not (found := re.search(pty, said)):
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        yield found[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def qemu_words(image: Image, target_name: str) -> list[str]:
+    qemu = find_target(target_name).qemu
+    assert qemu is not None and shutil.which(qemu.command)
+    words = [qemu.command, "-M", qemu.machine, "-display", "none", "-monitor", "none", "-kernel", str(image.elf)]
+    return words + (["-bios", "none"] if "riscv" in qemu.command else [])
+
+
+@contextmanager
+def at_a_terminal(image: Image, target_name: str) -> Iterator[str]:
+    with running([*qemu_words(image, target_name), "-serial", "pty"]) as url:
+        yield url
+
+
+@contextmanager
+def at_a_socket(image: Image, target_name: str) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = [*qemu_words(image, target_name), "-serial", f"tcp:127.0.0.1:{port},server=on,wait=off,nodelay=on"]
+    process = subprocess.Popen(words)
+    try:
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield f"socket://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def written(project: Project, folder: Path) -> Mapping[str, Path]:
+    """The project's files in a folder."""
+    for path, text in project.files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return {path: folder / path for path in project.files}
+
+
+PIPES = """
+#include <stdlib.h>
+#include <unistd.h>
+static void open_uart(void) { }
+static void put_uart(uint8_t byte) { if (write(1, &byte, 1) != 1) { exit(1); } }
+static uint8_t get_uart(void) { uint8_t byte = 0u; if (read(0, &byte, 1) != 1) { exit(0); } return byte; }
+"""
+
+
+def on_this_pc(project: Project, folder: Path, flags: Sequence[str] = ()) -> Path:
+    """The firmware as a program of this machine, whose line are its standard input and output."""
+    files = written(project, folder)
+    name = project.spec.name
+    main = folder / "board.c"
+    text = filled_in(project.files["examples/bare-metal-check/main.c"], PIPES, f"{name}_check")
+    main.write_text(text.replace('"check.h"', f'"examples/{name}_check/check.h"'))
+    sources = [path for path, file in files.items() if re.fullmatch(rf"(src|examples/{name}_check)/\w+\.c", path)]
+    words = ["gcc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off"]
+    words += [f"-I{folder / 'src'}", *flags, str(main), *(str(files[path]) for path in sources)]
+    subprocess.run([*words, "-o", str(folder / "board")], check=True)
+    return folder / "board"
+
+
+class Pipe:
+    """A program's standard input and output as a line; ``noise`` changes what passes."""
+
+    def __init__(self, *words: str | Path, noise: Callable[[bytes], bytes] = bytes) -> None:
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.there, self.here = self.process.stdin.fileno(), self.process.stdout.fileno()
+        self.noise = noise
+        self.timeout: float | None = 0.05
+
+    def read(self, size: int = 1) -> bytes:
+        ready, _, _ = select.select([self.here], [], [], self.timeout)
+        data = os.read(self.here, 4096) if ready else b""
+        if ready and not data:
+            raise OSError("the program has ended")
+        return self.noise(data)
+
+    def write(self, data: bytes) -> None:
+        os.write(self.there, self.noise(data))
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def say_to(path: Path, text: str) -> None:
+    """A line to QEMU's monitor."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(str(path))
+        line.recv(1000)
+        line.sendall(text.encode())
+        time.sleep(0.2)
+
+
+NODE_MODULES = Path(__file__).parents[2] / "build" / "node_modules"
+
+
+def in_node(package: str, image: Path, folder: Path) -> Pipe:
+    """The firmware on a board that a package of npm's emulates."""
+    if not (folder / "node_modules").exists():
+        (folder / "node_modules").symlink_to(NODE_MODULES)
+    script = folder / f"{package}.mjs"
+    script.write_text((Path(__file__).parent / f"{package}_board.mjs").read_text())
+    return Pipe("node", script, image)

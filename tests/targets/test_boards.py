@@ -1,0 +1,395 @@
+"""The check on a board: this PC as one, QEMU's, an Arduino in simavr; damaged frames, and what ends a check."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+import threading
+import tty
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pykernel.errors import UserError
+from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.firmware import CHUNK
+from pykernel.gen.project import build
+from pykernel.spec.model import Spec, make_spec
+from pykernel.targets import board
+from pykernel.targets.board import BoardModel, Link, coded, decoded, opened, sealed
+from pykernel.targets.check import check_board
+from tests.support import arduino, boards
+
+needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc; would show this PC as a board")
+
+SPECS: dict[str, dict[str, Any]] = {
+    "number": {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"technique": "fklms", "n_max": 8}},
+    "numbers": {"label": {"columns": ["u", "v"]}, "learning": {"rule": "nlms"}},
+    "class": {
+        "label": {"classes": ["a", "b", "c"]},
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "klms"},
+        "reduction": {"technique": "nt", "n_max": 8},
+    },
+    "none": {"kernel": {"sigma": 1.0}, "learning": {"rule": "okfeb"}, "reduction": {"n_max": 6}},
+    "double": {
+        "precision": "float64",
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "krls-t"},
+        "reduction": {"n_max": 5},
+    },
+    "whole": {
+        "precision": "int16",
+        "input": {"dim": 3, "max_abs": 4.0},
+        "label": {"max_abs": 4.0},
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "klms"},
+        "reduction": {"technique": "fklms", "n_max": 8},
+    },
+}
+
+
+def spec_of(kind: str = "number", name: str = "m") -> Spec:
+    return make_spec({"name": name, "input": {"dim": 3}} | SPECS[kind])
+
+
+def link_of(spec: Spec, line: board.Line) -> Link:
+    return Link("the board", line, int(build(spec).figures["config_hash"], 16))
+
+
+@pytest.fixture(scope="module")
+def on_this_pc(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return boards.on_this_pc(build(spec_of(), with_check=True), tmp_path_factory.mktemp("board"))
+
+
+# ------------------------------------------------------------------------------------------------------------- frames
+
+
+@given(st.binary(max_size=CHUNK))
+def test_a_frame_has_no_zero_but_its_last_byte(data: bytes) -> None:
+    frame = sealed(b"A", 7, data)
+    assert frame.index(0) == len(frame) - 1 and len(frame) <= 62
+    assert opened(frame[:-1]) == (b"A", 7, data)
+
+
+@given(st.lists(st.integers(1, 255), min_size=1, max_size=60).map(bytes))
+def test_any_bytes_are_a_frame_or_none(data: bytes) -> None:
+    found = decoded(data)
+    assert found is None or coded(found)[:-1] == data
+
+
+@given(st.binary(max_size=CHUNK), st.integers(0, 7), st.data())
+def test_a_changed_bit_is_found(data: bytes, bit: int, draw: st.DataObject) -> None:
+    frame = bytearray(sealed(b"A", 3, data))
+    frame[draw.draw(st.integers(0, len(frame) - 1))] ^= 1 << bit
+    assert all(opened(part) is None for part in bytes(frame).split(b"\0") if part)
+
+
+# -------------------------------------------------------------------------------------------------- this PC as a board
+
+
+@needs_gcc
+@pytest.mark.parametrize("kind", SPECS)
+def test_every_kind_of_model(kind: str, tmp_path: Path) -> None:
+    spec = spec_of(kind)
+    project = build(spec, with_check=True)
+    line = boards.Pipe(boards.on_this_pc(project, tmp_path))
+    try:
+        model = BoardModel(project, link_of(spec, line))
+        row = Reference(project, None, *mixed_stream(spec, 200, 1)).verdict(model)
+    finally:
+        line.close()
+    assert row["equal"], row["first_difference"]
+    assert model.board.name == "a board" and model.board.compiler.startswith("gcc ")
+
+
+class Noise:
+    """One byte in a hundred arrives with a bit changed."""
+
+    def __init__(self, seed: int, rate: float = 0.01) -> None:
+        self.rng, self.rate = np.random.default_rng(seed), rate
+
+    def __call__(self, data: bytes) -> bytes:
+        hit = self.rng.random(len(data)) < self.rate
+        flips = hit * (1 << self.rng.integers(0, 8, len(data)))
+        return bytes((np.frombuffer(data, np.uint8) ^ flips.astype(np.uint8)).tolist())
+
+
+@needs_gcc
+def test_damaged_bytes_change_nothing_but_the_time(on_this_pc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board, "PAUSE", 0.01)
+    spec = spec_of()
+    project = build(spec, with_check=True)
+    line = boards.Pipe(on_this_pc, noise=Noise(0))
+    try:
+        link = link_of(spec, line)
+        row = Reference(project, None, *mixed_stream(spec, 100, 2)).verdict(BoardModel(project, link))
+    finally:
+        line.close()
+    assert row["equal"], row["first_difference"]
+    assert link.damaged > 100
+
+
+@needs_gcc
+def test_a_wrong_bit_on_the_board_is_found(tmp_path: Path) -> None:
+    """Negative control: the board computes something else."""
+    spec = spec_of()
+    project = build(spec, with_check=True)
+    source = project.files["src/m.c"]
+    wrong = re.sub(r"(#define M_ETA 0\.\d+)f", r"\g<1>001f", source)
+    assert wrong != source
+    project.files["src/m.c"] = wrong
+    line = boards.Pipe(boards.on_this_pc(project, tmp_path))
+    try:
+        row = Reference(project, None, *mixed_stream(spec, 40, 1)).verdict(BoardModel(project, link_of(spec, line)))
+    finally:
+        line.close()
+    assert not row["equal"] and "update 0" in row["first_difference"]
+
+
+@needs_gcc
+def test_what_another_host_began_is_ended(on_this_pc: Path) -> None:
+    """A check that was interrupted, anywhere: the next one works."""
+    spec = spec_of()
+    project = build(spec, with_check=True)
+    line = boards.Pipe(on_this_pc)
+    stream = mixed_stream(spec, 20, 3)
+    reference = Reference(project, None, *stream)
+    try:
+        for stop in (1, 3, 10, 40, 80):
+            link, answer, said = link_of(spec, line), line.write, 0
+
+            def cut(data: bytes, answer: Any = answer, stop: int = stop) -> None:
+                nonlocal said
+                said += 1
+                if said > stop:
+                    raise OSError("the host has gone")
+                # the last answer arrives in part
+                answer(data[: len(data) // 2] if said == stop else data)
+
+            line.write = cut  # type: ignore[method-assign]
+            with pytest.raises(UserError, match="the line was cut"):
+                reference.verdict(BoardModel(project, link))
+            line.write = answer  # type: ignore[method-assign]
+        assert reference.verdict(BoardModel(project, link_of(spec, line)))["equal"]
+    finally:
+        line.close()
+
+
+@needs_gcc
+def test_noise_alone_breaks_nothing_under_sanitizers(tmp_path: Path) -> None:
+    """Any bytes, then a check: the board neither hangs nor leaves its arrays."""
+    spec = spec_of()
+    project = build(spec, with_check=True)
+    program = boards.on_this_pc(project, tmp_path, ("-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
+    line = boards.Pipe(program)
+    rng = np.random.default_rng(0)
+    try:
+        for _ in range(200):
+            kind = b"AX"[int(rng.integers(2))]
+            data = rng.integers(0, 256, int(rng.integers(0, 90))).astype(np.uint8).tobytes()
+            line.write(data + b"\0" if rng.random() < 0.5 else sealed(bytes([kind]), int(rng.integers(256)), data[:50]))
+        row = Reference(project, None, *mixed_stream(spec, 20, 3)).verdict(BoardModel(project, link_of(spec, line)))
+        assert row["equal"]
+    finally:
+        line.close()
+
+
+@needs_gcc
+def test_the_command_and_its_log(on_this_pc: Path, tmp_path: Path, run: Any) -> None:
+    """`check --board` at a terminal, with a record and a log; `replay` repeats the log."""
+    spec = spec_of()
+    file, out, log = str(tmp_path / "m.toml"), str(tmp_path / "out"), str(tmp_path / "log.csv")
+    (tmp_path / "m.toml").write_text(spec.to_toml())
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    process = subprocess.Popen([on_this_pc], stdin=ours, stdout=ours)
+    try:
+        assert run("generate", file, "-o", out, "--with-check")[0] == 0
+        words = ["check", file, "--board", os.ttyname(theirs), "--samples", "60"]
+        code, said, _ = run(*words, "--record", out, "--log", log)
+        assert code == 0 and "60 samples on the board" in said and "yes" in said
+        assert "the board a board" in (tmp_path / "out" / "VALIDITY.md").read_text()
+        assert "60 updates replayed" in run("replay", file, log)[1]
+        # the folder is still pykernel's
+        assert run("generate", file, "-o", out, "--with-check")[0] == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+        os.close(theirs)
+
+
+# ------------------------------------------------------------------------------------------------------ what ends it
+
+
+class Scripted:
+    """A line on which these bytes come, and what is written is lost."""
+
+    def __init__(self, *said: bytes, end: Exception | None = None) -> None:
+        self.said, self.end, self.timeout = list(said), end, 0.0
+
+    def read(self, size: int = 1) -> bytes:
+        if not self.said and self.end:
+            raise self.end
+        return self.said.pop(0) if self.said else b""
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def hello(config_hash: int, number: int = 1, protocol: int = board.PROTOCOL) -> bytes:
+    numbers = bytes([protocol]) + b"".join(n.to_bytes(4, "little") for n in (config_hash, 0xFFFFFF, 0)) + b"\x01\x01"
+    return sealed(b"H", number, numbers)
+
+
+OURS = int(build(spec_of()).figures["config_hash"], 16)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (Scripted(), "nothing was heard"),
+        (Scripted(b"Hello, I am another program\r\n" * 3), "another program runs on the board, it says 'Hello"),
+        (Scripted(bytes(range(128, 256)) * 3), r"is the speed right \(--baud\)"),
+        (Scripted(hello(OURS ^ 1)), "the board has another model"),
+        (Scripted(hello(OURS, protocol=9)), "another version of pykernel"),
+        (
+            Scripted(hello(OURS), sealed(b"W", 2, b"bg"), hello(OURS, 3), sealed(b"R", 4, b"0"), hello(OURS, 1)),
+            "began again in the middle",
+        ),
+        (
+            Scripted(hello(OURS), sealed(b"W", 2, b"bg"), hello(OURS, 3), sealed(b"Z", 4, b"")),
+            "asked for what the check",
+        ),
+        (Scripted(hello(OURS), sealed(b"W", 2, b"bg"), hello(OURS, 3)), "has said nothing for"),
+        (
+            Scripted(hello(OURS), end=OSError("device reports readiness to read but returned no data")),
+            "the line was cut",
+        ),
+    ],
+)
+def test_each_end_is_a_sentence(line: Scripted, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("FIRST_WORD", 0.2), ("SILENCE", 0.2), ("PAUSE", 0.01)):
+        monkeypatch.setattr(board, name, value)
+    spec = spec_of()
+    with pytest.raises(UserError, match=sentence) as caught:
+        BoardModel(build(spec), link_of(spec, line))
+    assert str(caught.value).startswith("the board: ") and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["/dev/there-is-none", "socket://127.0.0.1:1", "no-such-scheme://x", "/etc/passwd"])
+def test_a_line_that_cannot_be_opened(url: str) -> None:
+    with pytest.raises(UserError, match=r"cannot be opened|nothing was heard|another program"):
+        check_board(spec_of(), url, samples=3)
+
+
+# ------------------------------------------------------------------------------------------------------------ emulators
+
+QEMU = pytest.mark.skipif(
+    not shutil.which("qemu-system-arm") or not shutil.which("arm-none-eabi-gcc"),
+    reason="needs qemu-system-arm and arm-none-eabi-gcc; would show equal bytes over a UART",
+)
+
+
+@QEMU
+def test_a_cortex_m4f_at_a_terminal() -> None:
+    spec = spec_of(name="flow")
+    image = boards.bare_metal(spec, "cortex-m4f")
+    with boards.at_a_terminal(image, "cortex-m4f") as url:
+        report = check_board(spec, url, samples=200)
+    (row,) = report.rows
+    assert report.ok, row["first_difference"]
+    assert row["board"] == "a cortex-m4f" and row["hertz"] == 25_000_000
+    assert {"predict", "update", "selftest"} <= set(row["times"]) and 200 < row["stack_bytes"] < 2000
+
+
+@QEMU
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("where", [boards.at_a_terminal, boards.at_a_socket])
+@pytest.mark.parametrize("kind", ["number", "class", "whole", "none"])
+@pytest.mark.parametrize("target", boards.UARTS)
+def test_every_machine(target: str, kind: str, where: Any) -> None:
+    chain = "zig" if target.startswith("rv32") else "gcc"
+    if chain == "zig" and not shutil.which("qemu-system-riscv32"):
+        pytest.skip("needs qemu-system-riscv32; would show equal bytes over its UART")
+    spec = spec_of(kind, name="flow")
+    image = boards.bare_metal(spec, target, chain)
+    with where(image, target) as url:
+        report = check_board(spec, url, samples=300)
+    assert report.ok, report.rows[0]["first_difference"]
+
+
+@QEMU
+@pytest.mark.exhaustive
+def test_a_reset_in_the_middle(tmp_path: Path) -> None:
+    """QEMU's machine is reset while it works: a sentence, and the next check is equal."""
+    spec = spec_of(name="flow")
+    image = boards.bare_metal(spec, "cortex-m3")
+    monitor = tmp_path / "monitor"
+    words = [*boards.qemu_words(image, "cortex-m3"), "-serial", "pty"]
+    words[words.index("-monitor") + 1] = f"unix:{monitor},server=on,wait=off"
+    with boards.running(words) as url:
+        timer = threading.Timer(1.5, lambda: boards.say_to(monitor, "system_reset\n"))
+        timer.start()
+        with pytest.raises(UserError, match="began again in the middle"):
+            check_board(spec, url, samples=30_000)
+        assert check_board(spec, url, samples=100).ok
+
+
+@pytest.mark.skipif(not arduino.IS_HERE, reason=arduino.MISSING)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("which", arduino.BOARDS)
+@pytest.mark.parametrize("kind", ["number", "numbers", "class", "none", "whole"])
+def test_an_arduino(kind: str, which: str, tmp_path: Path) -> None:
+    """The sketch, in simavr: equal bytes, and timer 1's cycles are those of its clock."""
+    spec = spec_of(kind, name="flow")
+    elf = arduino.sketch(build(spec, with_check=True), tmp_path, which)
+    mcu = arduino.BOARDS[which][0]
+    with boards.running([str(arduino.simulator(tmp_path)), mcu, "16000000", str(elf)]) as url:
+        report = check_board(spec, url, samples=200)
+    (row,) = report.rows
+    assert report.ok, row["first_difference"]
+    assert row["board"].startswith("Arduino ") and row["hertz"] == 16_000_000 and row["stack_bytes"] > 100
+    if kind == "number":
+        # the same call in the emulator that counts cycles by itself: docs/data has about as many
+        assert 30_000 < row["times"]["predict"]["median"] < 60_000
+
+
+@pytest.mark.skipif(
+    not shutil.which("node") or not boards.NODE_MODULES.exists(),
+    reason="needs node, and: npm install --prefix build rp2040js avr8js; would show equal bytes on two more boards",
+)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("package", ["rp2040js", "avr8js"])
+def test_boards_that_others_wrote(package: str, tmp_path: Path) -> None:
+    """An RP2040 without an operating system, and an Uno with the sketch."""
+    spec = spec_of(name="flow")
+    project = build(spec, with_check=True)
+    if package == "avr8js":
+        if not arduino.IS_HERE:
+            pytest.skip(arduino.MISSING)
+        image = arduino.sketch(project, tmp_path, "uno").with_suffix(".hex")
+    else:
+        made = boards.bare_metal(spec, "cortex-m0plus", uart=boards.PL011, flash=0x1000_0000)
+        image = tmp_path / "image.bin"
+        subprocess.run(["arm-none-eabi-objcopy", "-O", "binary", made.elf, image], check=True)
+    line = boards.in_node(package, image, tmp_path)
+    try:
+        model = BoardModel(project, link_of(spec, line))
+        row = Reference(project, None, *mixed_stream(spec, 200, 1)).verdict(model)
+    finally:
+        line.close()
+    assert row["equal"], row["first_difference"]
+    if package == "avr8js":
+        assert 30_000 < np.median(model.ticks["predict"]) < 60_000
