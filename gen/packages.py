@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+BOARD = "the board "
+"""Before the name of a board, in results."""
+
 TEMPLATES = {
     # plain C and CMake; the same CMakeLists.txt is an ESP-IDF component
     "CMakeLists.txt": "CMakeLists.txt",
@@ -46,6 +49,7 @@ def package_files(
         "headers": [path for path in sources if path.endswith(".h")],
         "semver": semantic_version(context["version"]),
         "checks": checks,
+        "boards": any(row["target"].startswith(BOARD) for row in checks),
         "app": "example",
         "beside": [],
     }

@@ -9,12 +9,11 @@ from typing import Any
 from pykernel.errors import UserError
 from pykernel.files import read_plain
 from pykernel.gen.check import Report
+from pykernel.gen.packages import BOARD
 from pykernel.gen.project import build
 from pykernel.gen.write import read_manifest, write_files
 from pykernel.spec.model import Spec
 
-BOARD = "the board "
-"""Before the name of a board."""
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
 
 

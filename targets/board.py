@@ -33,7 +33,7 @@ FIRST_WORD = 10.0
 SILENCE = 60.0
 """Seconds that one call may take on the board, and a line may be dead."""
 PIECE = 50
-"""Samples in a job: a second or two at the usual speed."""
+"""Rows in a job: a second or two at the usual speed."""
 PAUSE = 0.5
 """Seconds of silence before the board is asked again; then twice as long, up to 8 s."""
 NOTED = 200  # bytes that are no frame and are kept, to say what they look like

@@ -33,7 +33,7 @@ from pykernel.targets.worst import TRIES, worst_call
 
 Way = tuple[Target, Toolchain, Emulator]
 LOGGED = 100
-"""Samples of a log between two hashes."""
+"""Rows of a log between two hashes."""
 
 
 def check_targets(

@@ -179,16 +179,69 @@ static uint8_t get_uart(void) { uint8_t byte = 0u; if (read(0, &byte, 1) != 1) {
 
 def on_this_pc(project: Project, folder: Path, flags: Sequence[str] = ()) -> Path:
     """The firmware as a program of this machine, whose line are its standard input and output."""
-    files = written(project, folder)
-    name = project.spec.name
-    main = folder / "board.c"
-    text = filled_in(project.files["examples/bare-metal-check/main.c"], PIPES, f"{name}_check")
-    main.write_text(text.replace('"check.h"', f'"examples/{name}_check/check.h"'))
-    sources = [path for path, file in files.items() if re.fullmatch(rf"(src|examples/{name}_check)/\w+\.c", path)]
-    words = ["gcc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off"]
-    words += [f"-I{folder / 'src'}", *flags, str(main), *(str(files[path]) for path in sources)]
+    text = filled_in(project.files["examples/bare-metal-check/main.c"], PIPES, f"{project.spec.name}_check")
+    return _compiled(project, folder, text, ["-std=c99", "-D_POSIX_C_SOURCE=200809L", *flags])
+
+
+def _compiled(project: Project, folder: Path, main: str, flags: Sequence[str]) -> Path:
+    files, name = written(project, folder), project.spec.name
+    (folder / "board.c").write_text(main)
+    sources = [str(files[path]) for path in files if re.fullmatch(rf"(src|examples/{name}_check)/\w+\.c", path)]
+    words = ["gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off", *flags, f"-I{folder / 'src'}"]
+    words += [f"-I{folder / f'examples/{name}_check'}", str(folder / "board.c"), *sources]
     subprocess.run([*words, "-o", str(folder / "board")], check=True)
     return folder / "board"
+
+
+STUBS = {
+    "zephyr": {
+        "zephyr/device.h": "struct device { int32_t unused; };\n#define DEVICE_DT_GET(node) NULL\n",
+        "zephyr/drivers/uart.h": """#include <stdlib.h>
+#include <unistd.h>
+static inline void uart_poll_out(const struct device *uart, unsigned char byte)
+{ (void)uart; if (write(1, &byte, 1) != 1) { exit(1); } }
+static inline int uart_poll_in(const struct device *uart, unsigned char *byte)
+{ (void)uart; if (read(0, byte, 1) != 1) { exit(0); } return 0; }
+""",
+        "zephyr/kernel.h": """#include <stdint.h>
+static inline uint32_t k_cycle_get_32(void) { static uint32_t now; return now += 7; }
+static inline int sys_clock_hw_cycles_per_sec(void) { return 64000000; }
+""",
+    },
+    "esp-idf": {
+        "driver/uart.h": """#include <stdlib.h>
+#include <unistd.h>
+#define UART_NUM_0 0
+#define portMAX_DELAY 0xFFFFFFFFu
+static inline int uart_write_bytes(int uart, const void *bytes, int count)
+{ (void)uart; if (write(1, bytes, (size_t)count) != count) { exit(1); } return count; }
+static inline int uart_read_bytes(int uart, void *bytes, int count, uint32_t wait)
+{ (void)uart; (void)wait; if (read(0, bytes, (size_t)count) != count) { exit(0); } return count; }
+static inline int uart_driver_install(int a, int b, int c, int d, void *e, int f)
+{ return a + b + c + d + f + (e != NULL); }
+""",
+        "esp_cpu.h": "static inline uint32_t esp_cpu_get_cycle_count(void) { static uint32_t now; return now += 7; }\n",
+        "esp_log.h": "#define ESP_LOG_NONE 0\n#define esp_log_level_set(what, level) ((void)(what), (void)(level))\n",
+        "freertos/FreeRTOS.h": "",
+        "freertos/task.h": "",
+    },
+}
+"""What is used of an operating system, made up over standard input and output: path -> text."""
+MACROS = {
+    "zephyr": ["-D__ZEPHYR__", '-DCONFIG_BOARD="a zephyr"'],
+    "esp-idf": ["-DESP_PLATFORM", '-DCONFIG_IDF_TARGET="an esp"'],
+}
+MAINS = {"zephyr": "examples/zephyr-check/src/main.c", "esp-idf": "examples/esp-idf-check/main/main.c"}
+
+
+def with_stubs(project: Project, folder: Path, system: str) -> Path:
+    """The firmware for an operating system, which is made up, as a program of this machine."""
+    for path, text in STUBS[system].items():
+        (folder / "stubs" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "stubs" / path).write_text(text)
+    main = project.files[MAINS[system]].replace(f"../../{project.spec.name}_check/", "")
+    main += "" if system == "zephyr" else "int main(void)\n{\n    app_main();\n    return 0;\n}\n"
+    return _compiled(project, folder, main, ["-std=gnu11", *MACROS[system], f"-I{folder / 'stubs'}"])
 
 
 class Pipe:

@@ -110,6 +110,20 @@ def test_every_kind_of_model(kind: str, tmp_path: Path) -> None:
     assert model.board.name == "a board" and model.board.compiler.startswith("gcc ")
 
 
+@needs_gcc
+@pytest.mark.parametrize("system", boards.STUBS)
+def test_the_programs_of_operating_systems_with_stubs(system: str, tmp_path: Path) -> None:
+    spec = spec_of()
+    project = build(spec, with_check=True)
+    line = boards.Pipe(boards.with_stubs(project, tmp_path, system))
+    try:
+        model = BoardModel(project, link_of(spec, line))
+        assert Reference(project, None, *mixed_stream(spec, 30, 1)).verdict(model)["equal"]
+    finally:
+        line.close()
+    assert model.board.name in ("a zephyr", "an esp") and set(model.ticks["update"]) == {7}
+
+
 class Noise:
     """One byte in a hundred arrives with a bit changed."""
 

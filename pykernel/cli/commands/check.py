@@ -26,26 +26,24 @@ class CheckOptions:
     spec_file: SpecFile
     target: Annotated[
         list[str] | None,
-        option("--target", value="TARGET", text="Run on this emulated CPU (see pykernel targets), or on all."),
+        option("--target", value="TARGET", text="Run on this emulated CPU, or on all."),
     ] = None
     toolchain: Annotated[
         str | None,
-        option("--toolchain", value="zig|gcc", text="Compiles for the target.", without="the first found"),
+        option("--toolchain", value="zig|gcc", text="Compiles for the target.", without="the first found", rare=True),
     ] = None
     emulator: Annotated[
         str | None,
-        option("--emulator", value="unicorn|qemu", text="Runs the target.", without="the first found"),
+        option("--emulator", value="unicorn|qemu", text="Runs the target.", without="the first found", rare=True),
     ] = None
     board: Annotated[
         str | None,
-        option(
-            "--board", value="URL", text="Run on this board: a port, or another URL of pyserial's (docs/boards.md)."
-        ),
+        option("--board", value="URL", text="Run on the board at this port."),
     ] = None
     baud: Annotated[int, option("--baud", value="N", text="Speed of the board's line.", rare=True)] = 115_200
     data: Annotated[
         str | None,
-        option("--data", value="CSV", text="Learn these rows in place of random samples.", without="none"),
+        option("--data", value="CSV", text="Learn these rows.", without="random ones"),
     ] = None
     log: Annotated[
         Path | None,
@@ -76,13 +74,11 @@ def check(options: CheckOptions) -> None:
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
         pykernel check spec.toml --board /dev/ttyACM0 --record out/
 
+    A board needs the firmware of pykernel generate --with-check (docs/boards.md).
+
     Columns: equal says whether the bytes are equal. Code and constants are bytes of flash. For a target, flash is the
     whole program, RAM is the model, stack is the largest use. The second table counts the instructions of one call; worst
-    is the most expensive call that a search found. Instead: what simple predictors would keep, which simulate compares with
-    the model.
-
-    A board needs the firmware of pykernel generate --with-check. The time of each call is in cycles (or ticks) of its own
-    counter. docs/boards.md shows the way to it.
+    is the most expensive call that a search found. Instead: what simple predictors would keep.
 
     A spec's [target] sets limits: RAM, flash, instructions. For the last two the model runs on that CPU, too.
 
