@@ -246,9 +246,10 @@ CPU = Literal[
     "cortex-m7f",
     "rv32imac",
     "rv32imafc",
+    "rv32imc",
 ]
 CPUS: dict[str, Literal["none", "single", "double"]] = {
-    **dict.fromkeys(("avr", "cortex-m0plus", "cortex-m3", "rv32imac"), "none"),
+    **dict.fromkeys(("avr", "cortex-m0plus", "cortex-m3", "rv32imac", "rv32imc"), "none"),
     **dict.fromkeys(("cortex-m33f", "cortex-m4f", "rv32imafc"), "single"),
     **dict.fromkeys(("cortex-m55", "cortex-m7f"), "double"),
 }

@@ -51,6 +51,7 @@ UARTS = {
     "cortex-m7f": CMSDK.format(base="0x40004000"),
     "cortex-m33f": CMSDK.format(base="0x40200000"),
     "rv32imac": NS16550,
+    "rv32imc": NS16550,
     "rv32imafc": NS16550,
 }
 START_ARM = """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-SEVEN = ("cortex-m0plus", "cortex-m3", "cortex-m4f", "cortex-m7f", "cortex-m33f", "rv32imac", "rv32imafc")
+EIGHT = ("cortex-m0plus", "cortex-m3", "cortex-m4f", "cortex-m7f", "cortex-m33f", "rv32imac", "rv32imc", "rv32imafc")
 OFTEN = ("cortex-m0plus", "cortex-m4f")
 """Without an FPU and with one.  Of each target zig compiles a library first: some seconds."""
 
@@ -16,4 +16,4 @@ def rarely(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.exhaustive)
 
 
-EACH_TARGET = [name if name in OFTEN else rarely(name) for name in SEVEN]
+EACH_TARGET = [name if name in OFTEN else rarely(name) for name in EIGHT]

@@ -27,7 +27,7 @@ from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu, UnicornModel
 from pykernel.targets.worst import worst_call
 from tests.gen.test_check import CHOICES, PRESETS
 from tests.support.specs import named
-from tests.support.targets import EACH_TARGET, OFTEN, SEVEN, rarely
+from tests.support.targets import EACH_TARGET, OFTEN, EIGHT, rarely
 from tests.support.toys import LABELS, toy_spec
 
 pytest.importorskip("unicorn")
@@ -208,7 +208,7 @@ def test_avr_agrees():
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("technique", TECHNIQUES)
 @pytest.mark.parametrize("chain", ["zig", "gcc"])
-@pytest.mark.parametrize("target", (*SEVEN, "avr"))
+@pytest.mark.parametrize("target", (*EIGHT, "avr"))
 def test_the_full_product(target, chain, technique, precision, level, dim, n_max):
     way = need(target, chain)
     if precision not in way[0].precisions or right_additions(way[0], chain, precision) is False:
@@ -382,10 +382,10 @@ def test_a_stack_that_meets_the_model_would_be_seen(m4f):
 
 def test_targets_are_complete():
     targets = all_targets()
-    assert set(targets) == {*SEVEN, "avr", "cortex-m55"} and list(targets)[-2:] == ["avr", "cortex-m55"]
+    assert set(targets) == {*EIGHT, "avr", "cortex-m55"} and list(targets)[-2:] == ["avr", "cortex-m55"]
     # no other program emulates Helium
     assert targets["cortex-m55"].emulators == ("qemu",)
-    for name in SEVEN:
+    for name in EIGHT:
         target = targets[name]
         assert target.toolchains == ("zig", "gcc") and target.emulators == ("unicorn", "qemu")
     folder = Path(targets_build.__file__).parent
@@ -464,7 +464,7 @@ def test_wheels_are_enough(spec_file, exhaustive):
     done = subprocess.run([sys.executable, "-m", "pykernel", *words], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["check"]
-    assert {row["target"] for row in rows} == set(SEVEN if exhaustive else OFTEN[:1])
+    assert {row["target"] for row in rows} == set(EIGHT if exhaustive else OFTEN[:1])
     assert all(row["equal"] and (row["toolchain"], row["emulator"]) == ("zig", "unicorn") for row in rows)
 
 

@@ -18,7 +18,7 @@ from pykernel.targets.check import check_targets
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import find_target
 from tests.algorithms.test_fixed import ONLINE, frozen, online
-from tests.support.targets import SEVEN, rarely
+from tests.support.targets import EIGHT, rarely
 
 MODELS: dict[str, Spec] = {
     "svr": frozen(2),
@@ -32,7 +32,7 @@ MODELS: dict[str, Spec] = {
 
 
 @pytest.mark.parametrize("model", ["products", "stages", *map(rarely, ("svr", "pairs", "nt", "fklms", "outputs"))])
-@pytest.mark.parametrize("target", ["cortex-m0plus", *map(rarely, SEVEN[1:])])
+@pytest.mark.parametrize("target", ["cortex-m0plus", *map(rarely, EIGHT[1:])])
 def test_the_same_bytes_on_each_target(target: str, model: str) -> None:
     for chain in ("zig", "gcc") if shutil.which("arm-none-eabi-gcc") and target.startswith("cortex") else ("zig",):
         report = check_targets(MODELS[model], [target], samples=200, chain=chain, tries=0)
