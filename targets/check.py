@@ -29,9 +29,12 @@ from pykernel.targets.build import (
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import Emulator, Target, Toolchain, all_targets, find_target
 from pykernel.targets.unicorn_runner import UnicornModel
+from pykernel.targets.wasm_runner import WasmModel
 from pykernel.targets.worst import TRIES, worst_call
 
 Way = tuple[Target, Toolchain, Emulator]
+WHEELS = ("unicorn", "wasmtime")
+"""Emulators that are no programs."""
 LOGGED = 100
 """Rows of a log between two hashes."""
 
@@ -189,12 +192,12 @@ def found_emulators(target: Target) -> list[Emulator]:
 
 def _has_emulator(target: Target, name: Emulator) -> bool:
     section: Any = getattr(target, name)
-    return has_module("unicorn") if name == "unicorn" else shutil.which(section.command) is not None
+    return has_module(name) if name in WHEELS else shutil.which(section.command) is not None
 
 
 def _need_emulator(target: Target, name: Emulator) -> None:
     if not _has_emulator(target, name):
-        if name == "unicorn":
+        if name in WHEELS:
             raise MissingExtra(f"emulating {target.name}", "emulate")
         section: Any = getattr(target, name)
         other = ", or use --emulator unicorn" if target.unicorn else ""
@@ -228,6 +231,9 @@ def _row(
     compiler = toolchain(target, chain)
     row |= {"compiler": compiler.name, "version": compiler.version}
     try:
+        if emulator == "wasmtime":
+            module = WasmModel(project, target, level)
+            return row | {"flash_bytes": module.flash_bytes} | reference.verdict(module)
         image = model_image(project, target, chain, level=level)
         row |= image.sizes | {"flash_bytes": image.flash_bytes, "stack_bound_bytes": stack_bound(image)}
         if emulator != "unicorn":

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pykernel.errors import UserError, did_you_mean
 
 Toolchain = Literal["zig", "gcc"]
-Emulator = Literal["unicorn", "qemu", "simavr"]
+Emulator = Literal["unicorn", "qemu", "simavr", "wasmtime"]
 Word = Annotated[str, Field(min_length=1)]
 
 
@@ -72,6 +72,12 @@ class Simavr(Section):
     mcu: Word
 
 
+class Wasmtime(Section):
+    """A runtime of WebAssembly, and the wheel that brings it."""
+
+    package: Word
+
+
 class Target(Section):
     """A CPU, a part that has it, and the ways to compile for it and to emulate it."""
 
@@ -85,6 +91,7 @@ class Target(Section):
     unicorn: Unicorn | None = None
     qemu: Qemu | None = None
     simavr: Simavr | None = None
+    wasmtime: Wasmtime | None = None
 
     @property
     def toolchains(self) -> tuple[Toolchain, ...]:
@@ -93,7 +100,7 @@ class Target(Section):
 
     @property
     def emulators(self) -> tuple[Emulator, ...]:
-        known: tuple[Emulator, ...] = ("unicorn", "qemu", "simavr")
+        known: tuple[Emulator, ...] = ("unicorn", "qemu", "simavr", "wasmtime")
         return tuple(name for name in known if getattr(self, name) is not None)
 
 

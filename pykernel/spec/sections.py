@@ -247,11 +247,12 @@ CPU = Literal[
     "rv32imac",
     "rv32imafc",
     "rv32imc",
+    "wasm32",
 ]
 CPUS: dict[str, Literal["none", "single", "double"]] = {
     **dict.fromkeys(("avr", "cortex-m0plus", "cortex-m3", "rv32imac", "rv32imc"), "none"),
     **dict.fromkeys(("cortex-m33f", "cortex-m4f", "rv32imafc"), "single"),
-    **dict.fromkeys(("cortex-m55", "cortex-m7f"), "double"),
+    **dict.fromkeys(("cortex-m55", "cortex-m7f", "wasm32"), "double"),
 }
 """Those of targets/, and what each computes without software."""
 
