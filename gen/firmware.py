@@ -77,6 +77,11 @@ def check_program(spec: Spec, header: str, render: Render) -> dict[str, str]:
     return {template: render(template, context) for template in ("check.h", "check.c")}
 
 
+def page_program(spec: Spec, header: str, render: Render) -> str:
+    """The C that a page in a browser calls."""
+    return render("page.c", _context(spec, orders_of(spec, header)))
+
+
 def check_files(spec: Spec, header: str, render: Render) -> dict[str, str]:
     """The program for an Arduino, for a board without an operating system, for Zephyr and for ESP-IDF: path -> text."""
     beside = [file for file in PROGRAM.values() if file.endswith(".c")]
@@ -117,6 +122,7 @@ def _context(spec: Spec, orders: Orders) -> dict[str, Any]:
         "takes": list(takes.items()),
         "main": f"{name}_{program.asks}(&model, x, {room(program.questions[program.asks])})",
         "run": RUN,
+        "learn": takes.get(RUN, "0"),
         "first_visit": orders.first_visit,
         "takes_when": visits if program.learns else f"({visits}) && (order[0] != {RUN}u)",
         "values": orders.values,

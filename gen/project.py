@@ -36,7 +36,7 @@ from pykernel.dialect import (
 )
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
-from pykernel.gen.firmware import check_files, check_program
+from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import (
     Binary,
     DialectError,
@@ -141,6 +141,11 @@ def build(
 def check_sources(project: Project) -> dict[str, str]:
     """The program that takes jobs, for an emulator: file name -> text."""
     return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], _render)
+
+
+def page_source(project: Project) -> str:
+    """What a page in a browser calls of a model."""
+    return page_program(project.spec, project.files[f"src/{project.spec.name}.h"], _render)
 
 
 def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]], with_check: bool) -> Project:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,31 @@ from pykernel.targets.target import Target
 LINK = ("-nostdlib", "-Wl,--no-entry", "-Wl,--strip-all")
 
 
+def module(
+    folder: Path,
+    files: Mapping[str, str],
+    entries: Sequence[str],
+    target: Target,
+    level: str = "-O2",
+    flags: Sequence[str] = (),
+) -> bytes:
+    """A module with these functions, of C: file name -> text.  It is compiled in the folder."""
+    assert target.zig is not None
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    sources = [folder / name for name in sorted(files) if name.endswith(".c")]
+    words = (*target.zig.flags, *COMMON, level, *flags)
+    exports = [f"-Wl,--export={entry}" for entry in entries]
+    compile_c(toolchain(target, "zig"), sources, folder / "module.wasm", words, (*LINK, *exports))
+    return (folder / "module.wasm").read_bytes()
+
+
+def model_files(project: Project) -> dict[str, str]:
+    """The model alone: file name -> text.  A program that does not save leaves the snapshots out."""
+    sources = {Path(path).name: text for path, text in project.files.items() if path.startswith("src/")}
+    return {name: text for name, text in sources.items() if name != f"{project.spec.name}_snapshot.c"}
+
+
 class WasmModel(JobModel):
     """One instance holds the model's memory, and takes its jobs.  flash_bytes: of the module with the model alone."""
 
@@ -27,37 +50,25 @@ class WasmModel(JobModel):
         import wasmtime
 
         refuse_large_ram(project, target)
-        self.target, self.level, self.flags = target, level, tuple(flags)
-        self.folder = Path(tempfile.mkdtemp(prefix="pykernel-"))
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        model = {Path(path).name: text for path, text in project.files.items() if path.startswith("src/")}
-        for name, text in (model | check_sources(project) | {"wasm.c": data_file("wasm.c")}).items():
-            (self.folder / name).write_text(text, encoding="utf-8")
-        name = project.spec.name
-        others = {f"{name}_snapshot.c"}  # a program that does not save leaves this out
-        own = sorted(file for file in model if file.endswith(".c") and file not in others)
+        self.target = target
+        how = (target, level, flags)
+        snapshots = {path: text for path, text in project.files.items() if path.endswith("_snapshot.c")}
+        others = {Path(path).name: text for path, text in snapshots.items()} | {"wasm.c": data_file("wasm.c")}
         entries = [line.split("(")[0].split()[-1].lstrip("*") for line in project.declarations]
-        self.flash_bytes = self._module("alone.wasm", own, entries).stat().st_size
-        whole = self._module("model.wasm", [*own, "check.c", "wasm.c", *sorted(others & set(model))], ["check_job"])
+        with tempfile.TemporaryDirectory(prefix="pykernel-") as place:
+            self.flash_bytes = len(module(Path(place), model_files(project), entries, *how))
+            whole = module(Path(place), model_files(project) | check_sources(project) | others, ["check_job"], *how)
         self.store = wasmtime.Store()
         word = wasmtime.ValType.i32()
         kind = wasmtime.FuncType([word, word], [])
         functions = [wasmtime.Func(self.store, kind, function) for function in (self._give, self._take)]
-        module = wasmtime.Module(self.store.engine, whole.read_bytes())
+        made = wasmtime.Module(self.store.engine, whole)
         order = {"read": functions[0], "write": functions[1]}
-        instance = wasmtime.Instance(self.store, module, [order[each.name] for each in module.imports])  # type: ignore[index]
+        instance = wasmtime.Instance(self.store, made, [order[each.name] for each in made.imports])  # type: ignore[index]
         self.exports: Any = instance.exports(self.store)
         self.trap = wasmtime.WasmtimeError
         self.given, self.taken = b"", bytearray()
         self.call("init")
-
-    def _module(self, name: str, sources: Sequence[str], entries: Sequence[str]) -> Path:
-        assert self.target.zig is not None
-        files = [self.folder / source for source in sources]
-        words = (*self.target.zig.flags, *COMMON, self.level, *self.flags)
-        exports = [f"-Wl,--export={entry}" for entry in entries]
-        compile_c(toolchain(self.target, "zig"), files, self.folder / name, words, (*LINK, *exports))
-        return self.folder / name
 
     def _give(self, at: int, count: int) -> None:
         self.exports["memory"].write(self.store, self.given[:count], at)

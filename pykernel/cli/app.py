@@ -19,6 +19,7 @@ from pykernel.cli.commands.demo import demo
 from pykernel.cli.commands.fit import fit
 from pykernel.cli.commands.generate import generate
 from pykernel.cli.commands.import_ import import_model
+from pykernel.cli.commands.page import page
 from pykernel.cli.commands.plan import plan
 from pykernel.cli.commands.replay import replay
 from pykernel.cli.commands.schema import schema
@@ -69,6 +70,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "simulate": simulate,
     "generate": generate,
     "check": check,
+    "page": page,
     "replay": replay,
     "plan": plan,
     "sweep": sweep,

@@ -86,6 +86,21 @@ def read_spec(spec_file: Path, trust: bool) -> Spec:
     return load_spec(spec_file, trust, lambda path: output.tell(f"executing {output.visible(path)}"))
 
 
+def read_rows(spec: Spec, data: str) -> tuple[Any, Any]:
+    """All rows of a file, (x, y); a label that is empty is no number, and a model refuses it."""
+    import numpy as np
+
+    from pykernel.host.simulate import require_columns, samples_of
+
+    require_columns(spec)
+    with contextlib.ExitStack() as stack:
+        name, file, _ = open_data(data, stack)
+        batches = list(samples_of(spec, file, name))
+    if not batches:
+        raise UserError(f"{data}: has no rows to learn; give a file with some")
+    return np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])
+
+
 # ---------------------------------------------------------------------------------------------------- words and numbers
 
 

@@ -31,6 +31,8 @@ ORDINARY = {
     "custom": "English: a user's custom kernel",
     "stream": "English: samples in their order; a method is called so",
     # names of other things
+    "auto": "CSS: a margin",
+    "select": "HTML: a list to choose from",
     "uniform": "a distribution of NumPy's",
     "ROWS": "print_llvm's loop over samples; an extent is called so, too",
 }

@@ -157,7 +157,7 @@ def check_own_target(spec: Spec, options: CheckOptions) -> list[Any]:
 
 def run(spec: Spec, options: CheckOptions, samples: int) -> Report:
     """The comparison, with this machine's compilers, on targets or on a board."""
-    stream = recorded(spec, options.data) if options.data else None
+    stream = inputs.read_rows(spec, options.data) if options.data else None
     with output.progress(options.as_json) as show, contextlib.ExitStack() as stack:
         if options.board:
             from pykernel.files import whole_file
@@ -180,18 +180,3 @@ def run(spec: Spec, options: CheckOptions, samples: int) -> Report:
             *(spec, options.target, None, samples, options.seed, options.toolchain, options.emulator, stream),
             progress=show,
         )
-
-
-def recorded(spec: Spec, data: str) -> tuple[Any, Any]:
-    """The rows of a file; a label that is empty is no number, and the C refuses it."""
-    import numpy as np
-
-    from pykernel.host.simulate import require_columns, samples_of
-
-    require_columns(spec)
-    with contextlib.ExitStack() as stack:
-        name, file, _ = inputs.open_data(data, stack)
-        batches = list(samples_of(spec, file, name))
-    if not batches:
-        raise UserError(f"{data}: has no rows to learn; give a file with some")
-    return np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])

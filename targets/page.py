@@ -1,0 +1,91 @@
+"""One file for a browser, without network: a model's generated C learns recorded rows before the reader's eyes."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import string
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.gen.project import build, page_source, state_hash
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
+from pykernel.spec.summary import summary
+from pykernel.targets.build import data_file
+from pykernel.targets.target import find_target
+from pykernel.targets.wasm_runner import model_files, module
+
+MOST_BYTES = 8_000_000
+"""Of rows in a page: it takes a third more as text."""
+ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", "hash")
+
+
+def make_page(spec: Spec, x: np.ndarray, y: np.ndarray) -> str:
+    """The page's text.  x: (rows, D), y: labels as ``pykernel.gen.check.as_taken`` gives both.
+
+    The hash of the state after the last row, as the host computes it, is in the page: what the browser computes is compared
+    with it.  Raises UserError if nothing is learned, or if there are too many rows.
+    """
+    program = spec.program
+    if not program.learns:
+        raise UserError(f"{spec.name} learns nothing; a page shows models that learn from each row")
+    if x.nbytes + y.nbytes > MOST_BYTES:
+        most = MOST_BYTES * len(x) // (x.nbytes + y.nbytes)
+        raise UserError(f"{len(x):,} rows are too many for a page; give at most {most:,} of them")
+    project = build(spec)
+    files = model_files(project) | {"page.c": page_source(project)}
+    with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
+        code = module(Path(folder), files, [f"page_{entry}" for entry in ENTRIES], find_target("wasm32"))
+    host = HostModel(spec, project.drop, raw=True)
+    host.prequential(x, y)
+    content = {
+        "name": spec.name,
+        "kind": program.label_kind,
+        "inputs": list(spec.input.columns or [f"x{j}" for j in range(spec.dim)]),
+        "labels": list(spec.label_columns or ["y"]) if program.label_kind != "none" else [],
+        "classes": list(spec.label.classes or ()),
+        "statuses": {int(status): status.name for status in program.status},
+        "alarms": [int(status) for status in program.alarms],
+        "number": _type(x.dtype),
+        "labelType": _type(y.dtype),
+        "labelCount": int(np.prod(y.shape[1:], dtype=int)),
+        "labelUnit": 2.0**-spec.label_shift if program.whole and program.label_kind != "class" else 1.0,  # type: ignore[attr-defined]
+        "answer": "values" if program.questions[program.asks].scalar.value.name == "Real" else "position",
+        "rows": len(x),
+        "fields": _fields(host),
+        "bytes": project.figures["ram_bytes"],
+        "codeBytes": len(code),
+        "hash": f"{state_hash(spec, host.memory):08x}",
+        "code": _text(code),
+        "x": _text(x.tobytes()),
+        "y": _text(y.tobytes()),
+    }
+    return string.Template(data_file("page.html")).substitute(
+        title=html.escape(f"{spec.name}: {summary(spec)}"),
+        # no text in a script may end it
+        content=json.dumps(content, allow_nan=False).replace("<", "\\u003c"),
+    )
+
+
+def _type(dtype: np.dtype) -> str:
+    return f"{'Float' if dtype.kind == 'f' else 'Int'}{8 * dtype.itemsize}Array"
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _fields(host: HostModel) -> dict[str, Any]:
+    """Where a page finds the vectors of the budget, and how many there are; nothing for models without."""
+    found = {}
+    for slot in host.memory.layout.slots:
+        if slot.struct and slot.name in ("v", "n"):
+            dtype = slot.array.scalar.dtype(host.spec.real)
+            found[slot.name] = {"at": slot.offset, "shape": list(slot.shape), "type": _type(dtype)}
+    return found if len(found) == 2 else {}

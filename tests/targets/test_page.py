@@ -1,0 +1,150 @@
+"""The page: its module gives the host's hash, and a browser shows that."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ziglang", reason="needs ziglang; would show a page whose module gives the host's hash")
+
+from pykernel.errors import UserError
+from pykernel.gen.check import as_taken
+from pykernel.spec.model import Spec, make_spec
+from pykernel.targets import page
+from tests.targets.test_boards import SPECS
+
+COLUMNS = {
+    "number": {"column": "y"},
+    "class": {"column": "y", "classes": ["a", "b", "c"]},
+    "double": {"column": "y"},
+    "whole": {"column": "y", "max_abs": 4.0},
+    "numbers": {"columns": ["u", "v"]},
+    "none": None,
+}
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def made(kind: str, rows: int = 400) -> tuple[Spec, np.ndarray, np.ndarray]:
+    content: dict[str, Any] = {"name": "m"} | SPECS[kind]
+    content["input"] = content.get("input", {"dim": 3}) | {"columns": ["p", "q", "r"]}
+    if COLUMNS[kind] is not None:
+        content["label"] = COLUMNS[kind]
+    spec = make_spec(content)
+    x = np.random.default_rng(0).normal(size=(rows, 3)).clip(-3, 3)
+    y: Any = np.sin(x.sum(axis=1))
+    if kind == "numbers":
+        y = np.column_stack([y, x[:, 0]])
+    elif kind == "class":
+        y = np.digitize(y, [-0.5, 0.5])
+    return spec, *as_taken(spec, x, None if kind == "none" else y)
+
+
+def content_of(text: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="content">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
+    wasmtime = pytest.importorskip("wasmtime", reason="needs wasmtime; would show the hash of the page's module")
+    spec, x, y = made(kind)
+    text = page.make_page(spec, x, y)
+    assert "http" not in text.replace("http-equiv", "") and "$" + "{" not in text
+    content = content_of(text)
+    store = wasmtime.Store()
+    code = wasmtime.Module(store.engine, base64.b64decode(content["code"]))
+    exports = wasmtime.Instance(store, code, []).exports(store)
+    exports["page_init"](store)
+    x, y = (base64.b64decode(content[key]) for key in ("x", "y"))
+    wide, tall = len(x) // content["rows"], len(y) // content["rows"]
+    for t in range(content["rows"]):
+        exports["memory"].write(store, x[t * wide : (t + 1) * wide], exports["page_x"](store))
+        exports["page_ask"](store)
+        if tall:
+            exports["memory"].write(store, y[t * tall : (t + 1) * tall], exports["page_label"](store))
+        exports["page_learn"](store)
+    assert f"{exports['page_hash'](store) & 0xFFFFFFFF:08x}" == content["hash"]
+
+
+def test_names_are_no_code() -> None:
+    spec, x, y = made("number", 20)
+    hostile = make_spec(spec.model_dump(exclude_unset=True) | {"input": {"columns": ["</script><b>", "q", "r"]}})
+    text = page.make_page(hostile, x, y)
+    assert "</script><b>" not in text and content_of(text)["inputs"][0] == "</script><b>"
+
+
+def test_what_makes_no_page_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, x, y = made("number", 20)
+    monkeypatch.setattr(page, "MOST_BYTES", 160)
+    with pytest.raises(UserError, match="20 rows are too many for a page; give at most 10"):
+        page.make_page(spec, x, y)
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="needs chromium; would show the hash, errors and alarms in a browser")
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_browser_shows_that_the_bytes_are_equal(kind: str, tmp_path: Path, run: Any) -> None:
+    spec, x, y = made(kind)
+    (tmp_path / "page.html").write_text(page.make_page(spec, x, y))
+    shown = in_browser(f"file://{tmp_path / 'page.html'}#all", tmp_path)
+    assert 'data-done="equal"' in shown and "400 rows are learned" in shown and "equal to the PC's" in shown
+    labelled = COLUMNS[kind] is not None
+    assert ("the model</td>" in shown) == labelled and (">rows with an alarm</td>" in shown) == (not labelled)
+    if kind == "number":
+        from pykernel.host.model import HostModel
+
+        answers, _ = HostModel(spec).prequential(x, y)
+        assert f"<td>{np.abs(answers.astype(float) - y).mean():.5g}</td>" in shown
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="needs chromium; would show a reader's own rows learned")
+@pytest.mark.exhaustive
+def test_a_readers_own_rows(tmp_path: Path) -> None:
+    """A file that is given to the page: the hash is the host's on these rows; a file without a column is a sentence."""
+    from pykernel.gen.project import build, state_hash
+    from pykernel.host.model import HostModel
+
+    spec, x, y = made("number")
+    rows = "\\n".join(["r;y;q;p", *(f"{i / 8};{i % 3};{-i / 4};0.5" for i in range(30))])
+    drop = "<script>setTimeout(async () => {{ await take(new File(['{}'], 'own.csv')); if (own) advance(rows); }}, 300)</script>"
+    text = page.make_page(spec, x, y)
+    (tmp_path / "own.html").write_text(text + drop.format(rows))
+    (tmp_path / "wrong.html").write_text(text + drop.format("p,q,y\\n1,2,3"))
+    host = HostModel(spec, build(spec).drop)
+    i = np.arange(30.0)
+    host.prequential(np.column_stack([np.full(30, 0.5), -i / 4, i / 8]), i % 3)
+    shown = in_browser(f"file://{tmp_path / 'own.html'}", tmp_path)
+    assert "30 rows are learned" in shown and f"Its hash is {state_hash(spec, host.memory):08x}." in shown
+    assert "the file has no column r; its columns are: p, q, y" in in_browser(
+        f"file://{tmp_path / 'wrong.html'}", tmp_path
+    )
+
+
+def in_browser(url: str, folder: Path) -> str:
+    """The document after its scripts have run."""
+    words = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'browser'}"]
+    done = subprocess.run(
+        [*words, "--virtual-time-budget=30000", "--dump-dom", url], capture_output=True, text=True, timeout=120
+    )
+    return done.stdout
+
+
+def test_the_command(tmp_path: Path, run: Any) -> None:
+    spec, _, _ = made("number")
+    (tmp_path / "m.toml").write_text(spec.to_toml())
+    lines = ["p,q,r,y", *(f"{i / 7:.3f},{-i / 9:.3f},0.5,{i % 3}" for i in range(30))]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    words = ["page", str(tmp_path / "m.toml"), str(tmp_path / "d.csv"), "-o", str(tmp_path / "p.html")]
+    code, said, _ = run(*words)
+    assert code == 0 and "30 rows" in said and content_of((tmp_path / "p.html").read_text())["rows"] == 30
+    code, _, complaint = run(*words)
+    assert code == 2 and "is there already" in complaint
