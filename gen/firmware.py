@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pykernel.dialect import Array, Index, Real
+from pykernel.errors import UserError
 from pykernel.spec.model import Spec
 
 RUN = 255
@@ -91,6 +92,8 @@ def check_files(spec: Spec, header: str, render: Render) -> dict[str, str]:
 
 def _context(spec: Spec, orders: Orders) -> dict[str, Any]:
     name, program = spec.name, spec.program
+    if name in ("check", "page"):
+        raise UserError(f"the program around a model has names that begin with {name}_, too; call the model otherwise")
     real = {"i2": "int16_t", "f4": "float", "f8": "double"}[spec.real.dtype.str[1:]]
     labels = program.label_array(spec.capacities)
     labelled = program.label_kind != "none"

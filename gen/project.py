@@ -64,7 +64,7 @@ from pykernel.gen.primitives import primitive, primitive_file, runtime_text
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.print_stored import NARROW, StoredPrinter, reader
 from pykernel.gen.read import member_comments
-from pykernel.gen.write import write_files
+from pykernel.gen.write import has_check, write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, MAGIC, TRAILER, VERSION
 from pykernel.spec.model import Spec
@@ -109,10 +109,11 @@ def generate(
     """Write the C project of a model; with ``memory``, the device starts from what that has learned.
 
     Nothing is written if anything is wrong.  Files that were changed by hand are kept unless ``force``.
-    with_check: also the firmware for ``pykernel check --board``.
+    with_check: also the firmware for ``pykernel check --board``; a folder that has it gets it again.
     """
-    project = build(spec, memory, with_check=with_check)
-    folder = Path(out)
+    project, folder = build(spec, memory, with_check=with_check), Path(out)
+    if not with_check and has_check(folder):
+        project = build(spec, memory, with_check=True)
     files = write_files(folder, project.files, force)
     return Generated(folder, files, project.figures)
 

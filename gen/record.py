@@ -11,7 +11,7 @@ from pykernel.files import read_plain
 from pykernel.gen.check import Report
 from pykernel.gen.packages import BOARD
 from pykernel.gen.project import build
-from pykernel.gen.write import read_manifest, write_files
+from pykernel.gen.write import has_check, read_manifest, write_files
 from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
@@ -43,8 +43,7 @@ def record(folder: str | Path, spec: Spec, report: Report) -> Path:
     for result in report.rows:
         row = _row(result, report.figures["stream_hash"])
         rows[row["built"], row["target"]] = row
-    with_check = any(path.endswith("_check/check.c") for path in read_manifest(Path(folder))["sha256"])
-    files = build(spec, checks=list(rows.values()), with_check=with_check).files
+    files = build(spec, checks=list(rows.values()), with_check=has_check(Path(folder))).files
     write_files(Path(folder), {path: files[path] for path in ("VALIDITY.md", "manifest.json")})
     return Path(folder) / "VALIDITY.md"
 

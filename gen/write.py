@@ -41,6 +41,11 @@ def read_manifest(folder: Path) -> Any:
         raise ValueError("brackets without end") from None
 
 
+def has_check(folder: Path) -> bool:
+    """Whether the firmware of the check on a board was generated there."""
+    return any(path.endswith("_check/check.c") for path in _vouched_for(folder))
+
+
 def _vouched_for(folder: Path) -> dict[str, str]:
     try:
         content = read_manifest(folder)

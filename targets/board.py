@@ -56,8 +56,10 @@ def open_line(url: str, baud: int = BAUD) -> Line:
     except ImportError:
         raise MissingExtra("a check on a board", "board") from None
     try:
-        line: Line = serial.serial_for_url(url, baudrate=baud, timeout=0.05, write_timeout=10)
-    except (OSError, ValueError) as error:
+        # a line over the network knows no limit for writing
+        limit = {} if url.startswith("rfc2217:") else {"write_timeout": 10}
+        line: Line = serial.serial_for_url(url, baudrate=baud, timeout=0.05, **limit)
+    except Exception as error:  # what pyserial raises for a URL or a speed that is none has no common type
         reason = " ".join(str(error).split())
         raise UserError(
             f"{url} cannot be opened ({reason}); is it plugged in, and does no other program, such as a serial monitor, have it?"
@@ -182,13 +184,13 @@ class Link:
 
     def _question(self, patience: float) -> tuple[bytes, bytes]:
         """The board's next question."""
-        end, pause = time.monotonic() + patience, PAUSE
+        end, pause, before = time.monotonic() + patience, PAUSE, self.damaged
         silent = time.monotonic() + pause
         while True:
             frame = self._frame(silent)
             if frame is None:
                 if time.monotonic() >= end:
-                    raise UserError(self._silence(patience))
+                    raise UserError(self._silence(patience, self.damaged - before))
                 self._say(AGAIN)
                 pause = min(2 * pause, 8.0)
                 silent = time.monotonic() + pause
@@ -199,13 +201,15 @@ class Link:
                 self.lost += len(frame)
                 self.noise += frame[: NOTED - len(self.noise)]
                 if time.monotonic() >= end:
-                    raise UserError(self._silence(patience))
+                    raise UserError(self._silence(patience, self.damaged - before))
                 self._say(AGAIN)
                 continue
             kind, number, data = found
             self.heard += 1
             self.lost = 0
             if (kind, number) == self.last:
+                if time.monotonic() >= end:
+                    raise UserError(self._silence(patience, self.damaged - before))
                 self._say(self.answer)  # it was damaged on its way
                 self.damaged += 1
                 continue
@@ -251,8 +255,10 @@ class Link:
     def _gone(self, error: Exception) -> str:
         return f"{self.url}: the line was cut ({' '.join(str(error).split())}); plug the board in and check again"
 
-    def _silence(self, patience: float) -> str:
+    def _silence(self, patience: float, damaged: int) -> str:
         firmware = "the firmware of pykernel generate --with-check"
+        if self.heard and damaged > 2:
+            return f"{self.url}: what is sent to the board arrives damaged; check the wire to its RX, and its UART's buffer"
         if self.heard:
             return (
                 f"{self.url}: the board has said nothing for {patience:.0f} s; was it unplugged, or does a call hang?"

@@ -66,23 +66,24 @@ class WasmModel(JobModel):
         order = {"read": functions[0], "write": functions[1]}
         instance = wasmtime.Instance(self.store, made, [order[each.name] for each in made.imports])  # type: ignore[index]
         self.exports: Any = instance.exports(self.store)
-        self.trap = wasmtime.WasmtimeError
-        self.given, self.taken = b"", bytearray()
+        self.trap = (wasmtime.Trap, wasmtime.WasmtimeError)
+        self.given, self.next, self.taken = b"", 0, bytearray()
         self.call("init")
 
     def _give(self, at: int, count: int) -> None:
-        self.exports["memory"].write(self.store, self.given[:count], at)
-        self.given = self.given[count:]
+        self.exports["memory"].write(self.store, self.given[self.next : self.next + count], at)
+        self.next += count
 
     def _take(self, at: int, count: int) -> None:
         self.taken += self.exports["memory"].read(self.store, at, at + count)
 
     def exchange(self, job: bytes, expected: int) -> bytes:
-        self.given, self.taken = job, bytearray()
+        self.given, self.next, self.taken = job, 0, bytearray()
         try:
             self.exports["check_job"](self.store)
         except self.trap as error:
-            raise CheckFailed(f"{self.target.name}: the module stopped: {str(error).splitlines()[0]}") from None
+            reason = " ".join(str(error).split())
+            raise CheckFailed(f"{self.target.name}: the module stopped: {reason}") from None
         if len(self.taken) != expected:
             raise CheckFailed(f"{self.target.name}: the module wrote {len(self.taken)} bytes of {expected}")
         return bytes(self.taken)

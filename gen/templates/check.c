@@ -81,7 +81,7 @@ void check_job(void)
     const check_part_t result[] = {PART(values), PART(position), PART(statuses), PART(ticks)};
     const check_part_t ended[] = {PART(end), PART(values), PART(position), PART(model)};
     check_read(begun, PARTS(begun));
-    for (uint32_t t = 0u; (t < order[1]) && (check_over() == 0); t++) {
+    for (uint32_t t = 0u; (check_over() == 0) && (t < order[1]); t++) {
         const bool asks = (order[0] < {{ first_visit }}u) || (order[0] == {{ run }}u);
         const bool takes = {{ takes_when }};
         check_read(input, {{ 'takes ? 2u : 1u' if label else '1u' }});

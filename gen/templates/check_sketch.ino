@@ -13,6 +13,8 @@ const char check_board[] = "Arduino Uno";
 const char check_board[] = "Arduino Mega 2560";
 #elif defined(ARDUINO_AVR_NANO)
 const char check_board[] = "Arduino Nano";
+#elif defined(BOARD_NAME)
+const char check_board[] = BOARD_NAME;
 #elif defined(ARDUINO_BOARD)
 const char check_board[] = ARDUINO_BOARD;
 #else

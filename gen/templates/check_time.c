@@ -16,10 +16,13 @@ uint32_t check_ticks_mask;
 uint32_t check_ticks_hz;
 
 #if defined(__AVR__)
+#include <avr/io.h>
+#endif
+
+#if defined(TIMSK0) && defined(TIMSK1) && defined(TIFR1)
 
 /* Timer 1 counts the cycles; timer 0, which wakes up every 16,384 cycles for millis(), is stopped. */
 #include <avr/interrupt.h>
-#include <avr/io.h>
 
 static volatile uint16_t overflows;
 
@@ -72,6 +75,11 @@ uint32_t check_ticks(void)
 #elif defined(ESP_PLATFORM)
 
 #include "esp_cpu.h"
+#include "esp_idf_version.h"
+
+#if ESP_IDF_VERSION < ESP_IDF_VERSION_VAL(5, 0, 0)
+#define esp_cpu_get_cycle_count esp_cpu_get_ccount
+#endif
 
 void check_start_time(void)
 {
@@ -90,6 +98,7 @@ uint32_t check_ticks(void)
 #define REGISTER(address) (*(volatile uint32_t *)(address))
 #define DEMCR REGISTER(0xE000EDFCu)
 #define DWT_CTRL REGISTER(0xE0001000u)
+#define DWT_LAR REGISTER(0xE0001FB0u)
 #define DWT_CYCCNT REGISTER(0xE0001004u)
 #define SYST_CSR REGISTER(0xE000E010u)
 #define SYST_RVR REGISTER(0xE000E014u)
@@ -103,27 +112,32 @@ void check_start_time(void)
     check_ticks_hz = CYCLES_HZ;
 #if !defined(__ARM_ARCH_6M__) && !defined(__ARM_ARCH_8M_BASE__)
     DEMCR |= UINT32_C(1) << 24;
+    DWT_LAR = 0xC5ACCE55u; /* the lock of some Cortex-M7 */
     DWT_CTRL |= 1u;
     has_cyccnt = DWT_CYCCNT;
     has_cyccnt = (DWT_CYCCNT != has_cyccnt) ? 1u : 0u;
 #endif
-#if !defined(ARDUINO)
     if (has_cyccnt == 0u) {
+#if defined(ARDUINO)
+        check_ticks_hz = 1000000u;
+#else
         SYST_RVR = 0xFFFFFFu;
         SYST_CVR = 0u;
         SYST_CSR = 5u; /* the CPU's clock, no interrupt */
         check_ticks_mask = 0xFFFFFFu;
-    }
 #endif
+    }
 }
 
 uint32_t check_ticks(void)
 {
-#if !defined(ARDUINO)
     if (has_cyccnt == 0u) {
+#if defined(ARDUINO)
+        return check_micros();
+#else
         return 0xFFFFFFu - SYST_CVR; /* it counts down */
-    }
 #endif
+    }
     return DWT_CYCCNT;
 }
 

@@ -222,6 +222,7 @@ static inline int uart_driver_install(int a, int b, int c, int d, void *e, int f
 { return a + b + c + d + f + (e != NULL); }
 """,
         "esp_cpu.h": "static inline uint32_t esp_cpu_get_cycle_count(void) { static uint32_t now; return now += 7; }\n",
+        "esp_idf_version.h": "#define ESP_IDF_VERSION_VAL(a, b, c) ((a) * 10000 + (b) * 100 + (c))\n#define ESP_IDF_VERSION 50100\n",
         "esp_log.h": "#define ESP_LOG_NONE 0\n#define esp_log_level_set(what, level) ((void)(what), (void)(level))\n",
         "freertos/FreeRTOS.h": "",
         "freertos/task.h": "",

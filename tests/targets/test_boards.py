@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 import tty
 from pathlib import Path
 from typing import Any
@@ -232,7 +233,10 @@ def test_the_command_and_its_log(on_this_pc: Path, tmp_path: Path, run: Any) -> 
         assert code == 0 and "60 samples on the board" in said and "yes" in said
         assert "the board a board" in (tmp_path / "out" / "VALIDITY.md").read_text()
         assert "60 updates replayed" in run("replay", file, log)[1]
-        # the folder is still pykernel's
+        # the folder is still pykernel's, and keeps its firmware
+        (tmp_path / "m.toml").write_text(spec.to_toml().replace("n_max = 8", "n_max = 9"))
+        assert run("generate", file, "-o", out)[0] == 0
+        assert "examples/m_check/check.c" in (tmp_path / "out" / "manifest.json").read_text()
         assert run("generate", file, "-o", out, "--with-check")[0] == 0
     finally:
         process.kill()
@@ -302,7 +306,49 @@ def test_each_end_is_a_sentence(line: Scripted, sentence: str, monkeypatch: pyte
     assert str(caught.value).startswith("the board: ") and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["/dev/there-is-none", "socket://127.0.0.1:1", "no-such-scheme://x", "/etc/passwd"])
+def test_an_empty_port_is_no_check_of_this_pc(tmp_path: Path, run: Any) -> None:
+    (tmp_path / "m.toml").write_text(spec_of().to_toml())
+    code, _, complaint = run("check", str(tmp_path / "m.toml"), "--board", "")
+    assert code == 2 and "--board has no value" in complaint
+
+
+@needs_gcc
+def test_a_board_beside_the_limits_of_a_target(on_this_pc: Path, tmp_path: Path, monkeypatch: Any, run: Any) -> None:
+    """The [target]'s own CPU is emulated besides, once."""
+    pytest.importorskip("unicorn")
+    opened_lines = []
+
+    def line(url: str, baud: int) -> boards.Pipe:
+        opened_lines.append(boards.Pipe(on_this_pc))
+        return opened_lines[-1]
+
+    monkeypatch.setattr("pykernel.targets.check.open_line", line)
+    limited = SPECS["number"] | {"target": {"name": "cortex-m4f", "instructions": 1_000_000}}
+    (tmp_path / "m.toml").write_text(make_spec({"name": "m", "input": {"dim": 3}} | limited).to_toml())
+    code, said, complaint = run("check", str(tmp_path / "m.toml"), "--board", "here", "--samples", "20")
+    assert code == 0 and "cortex-m4f" in said and len(opened_lines) == 1, complaint
+
+
+@pytest.mark.parametrize("name", ["check", "page"])
+def test_names_that_the_firmware_has_are_refused(name: str) -> None:
+    with pytest.raises(UserError, match="call the model otherwise"):
+        build(spec_of(name=name), with_check=True)
+
+
+def test_answers_that_all_arrive_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The board repeats its question: the sentence is about the wire to it."""
+    monkeypatch.setattr(board, "SILENCE", 0.2)
+    spec = spec_of()
+    lines = Scripted(hello(OURS), *[sealed(b"W", 2, b"bg")] * 100_000)
+    lines.read = lambda size=1: (time.sleep(0.005), lines.said.pop(0))[1]  # type: ignore[method-assign]
+    with pytest.raises(UserError, match="arrives damaged"):
+        BoardModel(build(spec), link_of(spec, lines))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["hwgrep://(", "loop://?x=1", "/dev/there-is-none", "socket://127.0.0.1:1", "no-such-scheme://x", "/etc/passwd"],
+)
 def test_a_line_that_cannot_be_opened(url: str) -> None:
     with pytest.raises(UserError, match=r"cannot be opened|nothing was heard|another program"):
         check_board(spec_of(), url, samples=3)

@@ -114,7 +114,7 @@ def test_a_readers_own_rows(tmp_path: Path) -> None:
     from pykernel.host.model import HostModel
 
     spec, x, y = made("number")
-    rows = "\\n".join(["r;y;q;p", *(f"{i / 8};{i % 3};{-i / 4};0.5" for i in range(30))])
+    rows = "\\n".join(["r;y;q;p", *(f"{i / 8};{i % 3};{-i / 4};0,5" for i in range(30))])
     drop = "<script>setTimeout(async () => {{ await take(new File(['{}'], 'own.csv')); if (own) advance(rows); }}, 300)</script>"
     text = page.make_page(spec, x, y)
     (tmp_path / "own.html").write_text(text + drop.format(rows))

@@ -135,6 +135,8 @@ def need_possible(options: CheckOptions, samples: int) -> None:
     for name, value in (("--toolchain", options.toolchain), ("--emulator", options.emulator)):
         if value and not options.target:
             raise UserError(f"{name} {value} is for targets; add --target …, or --target all")
+    if options.board == "":
+        raise UserError("--board has no value; give a port, such as /dev/ttyACM0")
     if options.board and options.target:
         raise UserError("--board and --target are two checks; give one of them")
     if options.log and not options.board:
@@ -152,7 +154,7 @@ def check_own_target(spec: Spec, options: CheckOptions) -> list[Any]:
         return []
     if {"all", limits.name} & set(options.target or ()):
         return []
-    return run(spec, replace(options, target=[limits.name]), options.samples or ON_TARGETS).rows
+    return run(spec, replace(options, target=[limits.name], board=None, log=None), options.samples or ON_TARGETS).rows
 
 
 def run(spec: Spec, options: CheckOptions, samples: int) -> Report:
