@@ -17,24 +17,6 @@ static void put(char character)
     UDR0 = (uint8_t)character;
 }
 
-/* No counter, no stack: they are measured elsewhere. */
-uint32_t check_ticks_mask = 0u;
-
-uint32_t check_ticks(void)
-{
-    return 0u;
-}
-
-uint32_t check_stack_used(void)
-{
-    return 0u;
-}
-
-int32_t check_over(void)
-{
-    return 0;
-}
-
 static void begin(void)
 {
     UCSR0B = _BV(TXEN0);

@@ -101,7 +101,6 @@ class Board:
 
     name: str
     compiler: str
-    ticks_mask: int
     hertz: int
 
 
@@ -119,19 +118,13 @@ class Link:
         self.answer = b""
         self.damaged = 0
         self.heard = 0  # frames
-        self.lost = 0  # bytes that were no frame, since the last one
 
     def meet(self) -> Board:
         """The board.  Raises UserError if there is none, or if it has another model."""
         numbers = self._hello(b"?")
-        lengths = list(numbers[13:15])
-        texts = self._take(sum(lengths), b"?").decode("ascii", "replace")
-        return Board(
-            texts[: lengths[0]],
-            texts[lengths[0] :],
-            int.from_bytes(numbers[5:9], "little"),
-            int.from_bytes(numbers[9:13], "little"),
-        )
+        name, compiler = numbers[9:11]  # their lengths
+        texts = self._take(name + compiler, b"?").decode("ascii", "replace")
+        return Board(texts[:name], texts[name:], int.from_bytes(numbers[5:9], "little"))
 
     def job(self, data: bytes, expected: int) -> bytes:
         """What the board writes for a job."""
@@ -145,7 +138,7 @@ class Link:
             if kind == HELLO:
                 break
             self._answer(STOP, b"")  # what another host has begun
-        if len(data) != 15 or data[0] != PROTOCOL:
+        if len(data) != 11 or data[0] != PROTOCOL:
             raise UserError(
                 f"{self.url}: the board's firmware is of another version of pykernel; generate it again and upload it"
             )
@@ -198,7 +191,6 @@ class Link:
             found = opened(frame)
             if found is None:
                 self.damaged += 1
-                self.lost += len(frame)
                 self.noise += frame[: NOTED - len(self.noise)]
                 if time.monotonic() >= end:
                     raise UserError(self._silence(patience, self.damaged - before))
@@ -206,7 +198,6 @@ class Link:
                 continue
             kind, number, data = found
             self.heard += 1
-            self.lost = 0
             if (kind, number) == self.last:
                 if time.monotonic() >= end:
                     raise UserError(self._silence(patience, self.damaged - before))
@@ -281,8 +272,6 @@ class BoardModel(JobModel):
         super().__init__(project)
         self.link = link
         self.board = link.meet()
-        self.call("init")
-
         self.progress: Callable[[int], None] = lambda samples: None
         self._samples_done = 0
         self.call("init")

@@ -194,14 +194,20 @@ def model_image(
     if project.figures["precision"] not in target.precisions:
         raise UserError(f"{target.name} has no {project.figures['precision']}; use {' or '.join(target.precisions)}")
     refuse_large_ram(project, target)
-    files = {Path(path).name: patch(text) for path, text in project.files.items() if path.startswith("src/")}
-    # a firmware that does not save leaves this out
-    snapshot = f"{project.spec.name}_snapshot.c"
-    others = {snapshot: files.pop(snapshot)} if snapshot in files else {}
+    files, others = model_files(project, patch)
     image = Image(target, chain, files, extra=others | dict(extra or {}), **how)
     if not extra:  # a test's driver is not the model's
         refuse_large_flash(project, image)
     return image
+
+
+def model_files(
+    project: Project, patch: Callable[[str], str] = lambda text: text
+) -> tuple[dict[str, str], dict[str, str]]:
+    """A model's C, and what a firmware that does not save leaves out: file name -> text."""
+    files = {Path(path).name: patch(text) for path, text in project.files.items() if path.startswith("src/")}
+    snapshot = f"{project.spec.name}_snapshot.c"
+    return files, {snapshot: files.pop(snapshot)} if snapshot in files else {}
 
 
 def refuse_large_ram(project: Project, target: Target) -> None:

@@ -20,7 +20,7 @@ class JobModel(ABC):
     ticks: call -> how long each took, by the other computer's counter.  stack_bytes: the most that was used; 0: not known.
     """
 
-    block = 2**31 - 1  # most samples in one job
+    block = 2**31 - 1  # most bytes of samples in one job
 
     def __init__(self, project: Project) -> None:
         self.spec = project.spec

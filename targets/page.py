@@ -17,9 +17,9 @@ from pykernel.gen.project import build, page_source, state_hash
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from pykernel.spec.summary import summary
-from pykernel.targets.build import data_file
+from pykernel.targets.build import data_file, model_files
 from pykernel.targets.target import find_target
-from pykernel.targets.wasm_runner import model_files, module
+from pykernel.targets.wasm_runner import module
 
 MOST_BYTES = 8_000_000
 """Of rows in a page: it takes a third more as text."""
@@ -39,7 +39,7 @@ def make_page(spec: Spec, x: np.ndarray, y: np.ndarray) -> str:
         most = MOST_BYTES * len(x) // (x.nbytes + y.nbytes)
         raise UserError(f"{len(x):,} rows are too many for a page; give at most {most:,} of them")
     project = build(spec)
-    files = model_files(project) | {"page.c": page_source(project)}
+    files = model_files(project)[0] | {"page.c": page_source(project)}
     with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
         code = module(Path(folder), files, [f"page_{entry}" for entry in ENTRIES], find_target("wasm32"))
     host = HostModel(spec, project.drop, raw=True)

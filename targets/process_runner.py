@@ -36,7 +36,7 @@ class ProcessModel(JobModel):
                 f"{target.name}: {emulator.command} was not found; install it (Debian: {emulator.package}){other}"
             )
         self.command = command
-        extra = check_sources(project)
+        extra = check_sources(project) | {"emulated.c": data_file("emulated.c")}
         if target.qemu:
             extra["semihosting.c"] = data_file("semihosting.c")
             how |= {"flash": target.qemu.flash, "ram": target.qemu.ram}

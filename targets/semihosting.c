@@ -33,24 +33,6 @@ static void leave(uintptr_t reason)
     }
 }
 
-/* No counter, no stack: they are measured elsewhere. */
-uint32_t check_ticks_mask = 0u;
-
-uint32_t check_ticks(void)
-{
-    return 0u;
-}
-
-uint32_t check_stack_used(void)
-{
-    return 0u;
-}
-
-int32_t check_over(void)
-{
-    return 0;
-}
-
 static void transfer(uintptr_t what, uintptr_t file, const check_part_t *parts, uint32_t count)
 {
     for (; count > 0u; count--, parts++) {

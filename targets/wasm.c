@@ -4,24 +4,6 @@
 __attribute__((import_module("host"), import_name("read"))) void host_read(void *to, uint32_t bytes);
 __attribute__((import_module("host"), import_name("write"))) void host_write(const void *from, uint32_t bytes);
 
-/* No counter, no stack. */
-uint32_t check_ticks_mask = 0u;
-
-uint32_t check_ticks(void)
-{
-    return 0u;
-}
-
-uint32_t check_stack_used(void)
-{
-    return 0u;
-}
-
-int32_t check_over(void)
-{
-    return 0;
-}
-
 void check_read(const check_part_t *parts, uint32_t count)
 {
     for (; count > 0u; count--, parts++) {

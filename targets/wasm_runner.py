@@ -10,7 +10,7 @@ from typing import Any
 from pykernel.errors import CheckFailed
 from pykernel.gen.compilers import compile_c
 from pykernel.gen.project import Project, check_sources
-from pykernel.targets.build import COMMON, data_file, refuse_large_ram, toolchain
+from pykernel.targets.build import COMMON, data_file, model_files, refuse_large_ram, toolchain
 from pykernel.targets.jobs import JobModel
 from pykernel.targets.target import Target
 
@@ -36,12 +36,6 @@ def module(
     return (folder / "module.wasm").read_bytes()
 
 
-def model_files(project: Project) -> dict[str, str]:
-    """The model alone: file name -> text.  A program that does not save leaves the snapshots out."""
-    sources = {Path(path).name: text for path, text in project.files.items() if path.startswith("src/")}
-    return {name: text for name, text in sources.items() if name != f"{project.spec.name}_snapshot.c"}
-
-
 class WasmModel(JobModel):
     """One instance holds the model's memory, and takes its jobs.  flash_bytes: of the module with the model alone."""
 
@@ -52,12 +46,12 @@ class WasmModel(JobModel):
         refuse_large_ram(project, target)
         self.target = target
         how = (target, level, flags)
-        snapshots = {path: text for path, text in project.files.items() if path.endswith("_snapshot.c")}
-        others = {Path(path).name: text for path, text in snapshots.items()} | {"wasm.c": data_file("wasm.c")}
+        model, others = model_files(project)
+        others |= check_sources(project) | {name: data_file(name) for name in ("wasm.c", "emulated.c")}
         entries = [line.split("(")[0].split()[-1].lstrip("*") for line in project.declarations]
         with tempfile.TemporaryDirectory(prefix="pykernel-") as place:
-            self.flash_bytes = len(module(Path(place), model_files(project), entries, *how))
-            whole = module(Path(place), model_files(project) | check_sources(project) | others, ["check_job"], *how)
+            self.flash_bytes = len(module(Path(place), model, entries, *how))
+            whole = module(Path(place), model | others, ["check_job"], *how)
         self.store = wasmtime.Store()
         word = wasmtime.ValType.i32()
         kind = wasmtime.FuncType([word, word], [])

@@ -264,7 +264,7 @@ static uint32_t length_of(const char *text)
 void check_serve(unsigned char *stack)
 {
     static const char about[] = MAKER COMPILER LEVEL;
-    uint8_t hello[15];
+    uint8_t hello[11];
     uint8_t order = 0u;
     const check_part_t told = {hello, (uint32_t)sizeof hello};
     const check_part_t ordered = {&order, 1u};
@@ -280,10 +280,9 @@ void check_serve(unsigned char *stack)
         stopped = 0;
         hello[0] = PROTOCOL;
         put_word(&hello[1], check_hash());
-        put_word(&hello[5], check_ticks_mask);
-        put_word(&hello[9], check_ticks_hz);
-        hello[13] = (uint8_t)texts[0].bytes;
-        hello[14] = (uint8_t)texts[1].bytes;
+        put_word(&hello[5], check_ticks_hz);
+        hello[9] = (uint8_t)texts[0].bytes;
+        hello[10] = (uint8_t)texts[1].bytes;
         exchange((uint8_t)'H', &out, &in);
         if (stopped != 0) {
             continue;

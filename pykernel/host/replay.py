@@ -41,12 +41,16 @@ def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
 
 def log_header(spec: Spec) -> list[str]:
     """Columns of a log that holds samples, answers, statuses and hashes."""
-    program, labels = spec.program, spec.program.label_array(spec.capacities)
-    several = [f"label{i}" for i in range(labels.shape[0])] if labels.shape else ["label"]
-    learned = [LEARNED] if program.label_kind == "none" else list(spec.label_columns or several)
-    asked = [column for column, (question, _) in answer_columns(spec).items() if question == program.asks]
-    inputs = spec.input.columns or [f"x{j}" for j in range(spec.dim)]
-    return [*inputs, *(learned if program.learns else []), *asked, STATUS, *([STATE_HASH] if program.learns else [])]
+    program, columns = spec.program, _Columns(spec, "the log")
+    learned = [LEARNED] if columns.unlabelled else columns.labels
+    asked = [column for column, (question, _) in columns.answers.items() if question == program.asks]
+    return [
+        *columns.inputs,
+        *(learned if program.learns else []),
+        *asked,
+        STATUS,
+        *([STATE_HASH] if program.learns else []),
+    ]
 
 
 def log_rows(

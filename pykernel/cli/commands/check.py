@@ -135,6 +135,8 @@ def need_possible(options: CheckOptions, samples: int) -> None:
     for name, value in (("--toolchain", options.toolchain), ("--emulator", options.emulator)):
         if value and not options.target:
             raise UserError(f"{name} {value} is for targets; add --target …, or --target all")
+    if options.baud < 1:
+        raise UserError(f"baud is {options.baud}; it must be 1 or more")
     if options.board == "":
         raise UserError("--board has no value; give a port, such as /dev/ttyACM0")
     if options.board and options.target:
