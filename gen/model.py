@@ -13,6 +13,7 @@ from pykernel.dialect import Kernel, Layout, Precision, Real, is_choice
 from pykernel.dialect.program import Entry, Program
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.ir import DialectError, Functions, Parameter
+from pykernel.gen.primitives import CLEARING_LOOPS
 from pykernel.gen.print_c import Printer, comment, number
 from pykernel.gen.ranges import prove
 from pykernel.gen.read import member_comments
@@ -118,6 +119,7 @@ def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str,
                 "scalar": slot.scalar,
                 "shape": slot.shape,
                 "extents": extents,
+                "loop": CLEARING_LOOPS + 2 * len(slots),
                 "zero": number(0, printer.precision) if slot.array.scalar is Real else "0",
             }
         )
@@ -175,7 +177,7 @@ def _meaning_hash(
     meaning += [f"{t['name']} {t['values']}" for t in parts["tables"]]
     meaning += [slot["declaration"] for slot in parts["slots"]] + functions
     code = re.sub(r"/\*.*?\*/|\s+", " ", "\n".join(meaning), flags=re.DOTALL)
-    code = re.sub(rf"\b{name.upper()}_UNROLL\b|\binline\b", "", code)
+    code = re.sub(rf"\b{name.upper()}_(UNROLL\b|(LOOP|TURN)\(\d+\))|\binline\b", "", code)
     code = re.sub(rf"\b{name}_", "pk_", re.sub(rf"\b{name.upper()}_", "PK_", code))
     code = re.sub(r"\s+", " ", code)
     return int.from_bytes(hashlib.sha256(code.encode() + custom).digest()[:4], "little")

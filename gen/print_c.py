@@ -99,6 +99,7 @@ INTEGER_TYPES = {
 GENERATED = frozenset(
     """t s init reset hash selftest replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
     GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn header compose chunk number recognise
+    LOOP TURN MARKS
     scan adopt newest judge_model read_model PLACE read_buffer SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID
     STORAGE_FAILED SNAPSHOT_MAGIC SNAPSHOT_VERSION SNAPSHOT_HEADER SNAPSHOT_END SNAPSHOT_CHUNK CRC_OF_ALL""".split()
 )
@@ -217,6 +218,8 @@ class Printer:
     primitives: set[str] = field(default_factory=set)  # runtime_c files that the code needs
     dsp: bool = False  # whether there is a second text for CPUs with DSP instructions
     unrolls: bool = False  # whether the code asks for a loop to be written out
+    marks: bool = True  # whether loops and their turns are marked
+    loops: dict[int, int] = field(default_factory=dict)  # by the ``id`` of a loop's node: the number of its marks
     known: dict[str, Effects] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
@@ -367,7 +370,12 @@ class Printer:
             )
             ask = [f"{indent}{self.macro}_UNROLL"] if node.unroll else []
             self.unrolls |= node.unroll
-            return [*ask, *self.wrap(head), *self.block(node.body, depth + 1), f"{indent}}}"]
+            turn = []
+            if self.marks:
+                loop = self.loops.setdefault(id(node), len(self.loops) + 1)
+                ask.insert(0, f"{indent}{self.macro}_LOOP({loop})")
+                turn = [f"{indent}    {self.macro}_TURN({loop})"]
+            return [*ask, *self.wrap(head), *turn, *self.block(node.body, depth + 1), f"{indent}}}"]
         if isinstance(node, If):
             lines = [
                 *self.wrap(f"{indent}if ({self.expression(node.condition)}) {{"),

@@ -60,7 +60,7 @@ from pykernel.gen.ir import (
 )
 from pykernel.gen.model import constants, model_code, parameters, specialised_kernels, tables
 from pykernel.gen.packages import package_files
-from pykernel.gen.primitives import primitive, primitive_file, runtime_text
+from pykernel.gen.primitives import LEARNED_LOOPS, primitive, primitive_file, runtime_text, unmarked
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.print_stored import NARROW, StoredPrinter, reader
 from pykernel.gen.read import member_comments
@@ -192,6 +192,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "state_bytes": state_bytes,
         "ram_bytes": layout.nbytes,
         "const_bytes": sum(t["bytes"] for t in (*code.tables, *learned)),
+        "marks": primitive("marks.h", spec.name),
         "config_hash": code.config_hash,
         "status_doc": comment(program.status.__doc__ or "").strip(),
         "statuses": _statuses(program),
@@ -486,7 +487,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
             f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
         )
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
-    printer = StoredPrinter(spec.name, spec.real, scalars, {}, status=program.status)
+    printer = StoredPrinter(spec.name, spec.real, scalars, {}, status=program.status, marks=False)
     judge = functions[root.name]
     within = _within_ranges(spec, layout)
     functions = functions | {root.name: replace(judge, body=(*within, *judge.body))}
@@ -515,8 +516,11 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         "constants": constants(printer, functions),
         "tables": [t | {"declaration": renamed(t["declaration"])} for t in read],
         "primitives": [primitive(f"{name}.h", spec.name) for name in _asked(printer)]
-        + [renamed(primitive(primitive_file(name, spec.real), spec.name)) for name in sorted(printer.primitives)]
-        + [renamed(primitive("crc32.h", spec.name))],
+        + [
+            renamed(unmarked(primitive(primitive_file(name, spec.real), spec.name)))
+            for name in sorted(printer.primitives)
+        ]
+        + [renamed(unmarked(primitive("crc32.h", spec.name)))],
         "functions": [renamed("\n".join(lines)) for lines in printed.values()],
         "reads": [
             what
@@ -587,6 +591,7 @@ def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer)
                 "scalar": slot.scalar,
                 "extents": [printer.extent(e) for e in slot.array.extents],
                 "bytes": slot.nbytes,
+                "loop": LEARNED_LOOPS + 2 * len(tables),
             }
         )
     return tables
@@ -597,7 +602,7 @@ def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer)
 
 def _asked(printer: Printer) -> list[str]:
     """What the code asks of the compiler: files of runtime_c."""
-    return ["dsp"] * printer.dsp + ["unroll"] * printer.unrolls
+    return ["dsp"] * printer.dsp + ["unroll"] * printer.unrolls + ["marks"] * printer.marks
 
 
 def _arithmetic(printer: Printer) -> str:

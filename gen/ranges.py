@@ -5,6 +5,8 @@ written.  A loop's turns are computed side by side, as one more axis of the arra
 sees its own row of a table, and a sum is bounded by the sums of its terms.  A loop of too many turns is bounded by the
 number of its turns times the largest term.
 
+The same intervals say how often a loop turns at most: ``most_turns``.
+
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """
 
@@ -43,6 +45,7 @@ from pykernel.gen.ir import (
     Return,
     Row,
     Statement,
+    ToReal,
     Unary,
     walk,
 )
@@ -160,22 +163,60 @@ def prove(
     prover = _Prover(functions, config, capacities, precision)
     for struct in structs:
         for name in struct.ranges:
+            if struct.fields[name].scalar is Real:
+                continue
             low, high = prover.declared(struct, name)
             if not low <= 0 <= high:
                 raise TypeError(f"{struct.__name__}.{name} is 0 at first, but declared from {low} to {high}")
     found = {}
     for name in roots:
-        result = prover.public(functions[name])
+        result = prover.public(functions[name]).result
         if result is not None:
             found[name] = (int(result.low.min()), int(result.high.max()))
     return found
 
 
+@dataclass(frozen=True)
+class Turns:
+    """How often loops turn at most; a loop is known by its node's ``id``.
+
+    within: (loop, loop in its body) -> turns of the inner one for each time the outer one is begun; of a loop and itself,
+    its own turns.  in_all: root -> loop -> turns in one call of the root.
+    """
+
+    within: dict[tuple[int, int], int]
+    in_all: dict[str, dict[int, int]]
+
+
+def most_turns(
+    functions: Functions, roots: Sequence[str], config: Any, capacities: Mapping[str, int], precision: Precision
+) -> Turns:
+    """How often the loops of one model's functions turn at most.
+
+    Declared ranges are taken for granted: for whole numbers ``prove`` has proved them.
+    """
+    prover = _Prover(functions, config, capacities, precision, refuses=False)
+    in_all = {}
+    for name in roots:
+        turned = prover.public(functions[name]).turned
+        in_all[name] = {loop: int(turns.sum()) for loop, turns in turned.items()}
+    return Turns(prover.within, in_all)
+
+
 class _Prover:
-    def __init__(self, functions: Functions, config: Any, capacities: Mapping[str, int], precision: Precision) -> None:
+    def __init__(
+        self,
+        functions: Functions,
+        config: Any,
+        capacities: Mapping[str, int],
+        precision: Precision,
+        refuses: bool = True,
+    ) -> None:
         self.functions, self.config, self.capacities, self.precision = functions, config, capacities, precision
         self.known: dict[str, Effects] = effects(functions)
-        self.quiet = 0  # above 0 while a loop is only explored
+        self.refuses = refuses
+        self.exploring = 0  # above 0 while a loop is only explored
+        self.within: dict[tuple[int, int], int] = {}
         self.stack: list[_Frame] = []
 
     def declared(self, struct: type[Struct], name: str) -> tuple[int, int]:
@@ -191,7 +232,7 @@ class _Prover:
             return None
         return extent.value(self.capacities) if isinstance(extent, Extent) else int(extent)
 
-    def public(self, f: Function) -> Interval | None:
+    def public(self, f: Function) -> _Frame:
         """Go through a function with any arguments."""
         given: list[Any] = []
         for name, kind in f.params:
@@ -201,11 +242,7 @@ class _Prover:
                 given.append(None)
             else:
                 given.append(interval(*_type_range(kind)))
-        return self.call(f, given, np.array(True))[0]
-
-    def call(self, f: Function, given: list[Any], alive: np.ndarray) -> tuple[Interval | None, set[str]]:
-        frame = _Frame(self, f, given, alive)
-        return frame.result, set(self.known[f.name].fields)
+        return _Frame(self, f, given, np.array(True))
 
 
 def _type_range(kind: Any) -> tuple[int, int]:
@@ -221,6 +258,7 @@ class _Frame:
         self.result: Interval | None = None
         self.relative: set[str] = set()  # sums of which a loop finds out what a turn adds
         self.left: list[State] = []  # what is known where the innermost loop's turns are left
+        self.turned: dict[int, np.ndarray] = {}  # how often loops turn at most, in each turn of those around
         self.depth = np.ndim(alive)
         state = State(alive)
         for (name, _), value in zip(f.params, given, strict=True):
@@ -233,7 +271,7 @@ class _Frame:
     # ------------------------------------------------------------------------------------------ what is refused
 
     def refuse(self, line: int, message: str) -> None:
-        if not self.prover.quiet:
+        if self.prover.refuses and not self.prover.exploring:
             text = linecache.getline(str(self.f.file), line).strip()
             raise DialectError(self.f.file, line, f"{message}, in: {text}" if text else message)
 
@@ -330,9 +368,14 @@ class _Frame:
         return state
 
     def do_If(self, node: If, state: State) -> State:
-        yes = self.block(node.body, self.assume(node.condition, True, state.copy()))
-        no = self.block(node.orelse, self.assume(node.condition, False, state.copy()))
-        return yes.joined(no)
+        ways, turned = [], []
+        for body, truth in ((node.body, True), (node.orelse, False)):
+            kept, self.turned = self.turned, {}
+            ways.append(self.block(body, self.assume(node.condition, truth, state.copy())))
+            self.turned, way = kept, self.turned
+            turned.append(way)
+        _add(self.turned, {loop: np.maximum(*(way.get(loop, 0) for way in turned)) for loop in turned[0] | turned[1]})
+        return ways[0].joined(ways[1])
 
     # ---- loops
 
@@ -414,10 +457,21 @@ class _Frame:
                 inner.locals[name], after[name] = _wrapped(first_, limits), _wrapped(after[name], limits)
         # 3. the proof
         kept, self.left = self.left, []
+        around, self.turned = self.turned, {}
         end = self.block(node.body, inner.copy())
         for way in self.left:
             end = end.joined(way)
         self.left = kept
+        if not self.prover.exploring:
+            _add(self.turned, {id(node): np.ones_like(inner.alive, int)})
+            in_it = {id(node)} | {id(n) for n in walk(node.body) if isinstance(n, For)}
+            for loop, turns in self.turned.items():
+                each = np.where(inner.alive, turns, 0).sum(-1) * turns_in_one
+                _add(around, {loop: each})
+                if loop in in_it:  # a loop in a function that is called may be begun elsewhere, too
+                    most = max(int(each.max()), self.prover.within.get((id(node), loop), 0))
+                    self.prover.within[id(node), loop] = most
+        self.turned = around
         for name in others:
             if name in end.locals:
                 after[name] = outer.locals[name].joined(end.locals[name].over(end.alive))
@@ -430,11 +484,11 @@ class _Frame:
         state.locals |= {name: interval(np.zeros((1,) * inner.alive.ndim)) for name in sums}
         kept, self.left, result, relative = self.left, [], self.result, set(self.relative)
         self.relative |= set(sums)
-        self.prover.quiet += 1
+        self.prover.exploring += 1
         end = self.block(body, state)
         for way in self.left:
             end = end.joined(way)
-        self.prover.quiet -= 1
+        self.prover.exploring -= 1
         self.left, self.result, self.relative = kept, result, relative
         return end
 
@@ -481,24 +535,37 @@ class _Frame:
                 elif isinstance(side, Element) and (key := self.key(side)) is not None:
                     state.elements[key] = narrowed
             return state
-        found = self.truth(condition, state)
+        found = self.value(condition, state)
         state.alive = state.alive & ((found.high > 0) if truth else (found.low < 1))
         return state
-
-    def truth(self, node: Expr, state: State) -> Interval:
-        if isinstance(node, Binary) and node.op in OPPOSITE and node.left.kind is Real:
-            self.real(node, state)
-            return interval(0, 1)
-        return self.value(node, state)
 
     # ------------------------------------------------------------------------------------------- expressions
 
     def real(self, node: Expr, state: State) -> None:
-        """Whole numbers within an expression of reals."""
-        for below in walk(node):
-            if isinstance(below, Element):
-                for position in below.indices:
-                    self.value(position, state)
+        """Whole numbers within an expression of reals, and what that calls."""
+        if isinstance(node, Element):
+            for position in node.indices:
+                self.value(position, state)
+        elif isinstance(node, Call):
+            if node.callee.intrinsic is None:
+                self.of_Call(node, state)
+            else:
+                self.reals(node.args, state)
+        elif isinstance(node, Choice):
+            self.real(node.yes, self.assume(node.condition, True, state.copy()))
+            self.real(node.no, self.assume(node.condition, False, state.copy()))
+        elif isinstance(node, (Unary, ToReal)):
+            self.reals((node.operand,), state)
+        elif isinstance(node, Binary):
+            self.reals((node.left, node.right), state)
+
+    def reals(self, nodes: Sequence[Expr], state: State) -> None:
+        """Expressions of which nothing but the whole numbers within counts."""
+        for node in nodes:
+            if node.kind is Real:
+                self.real(node, state)
+            elif not isinstance(node.kind, Array):
+                self.value(node, state)
 
     def value(self, node: Expr, state: State) -> Interval:
         return getattr(self, f"of_{type(node).__name__}")(node, state)  # type: ignore[no-any-return]
@@ -524,7 +591,7 @@ class _Frame:
 
     def of_Unary(self, node: Unary, state: State) -> Interval:
         if node.op == "not":
-            operand = self.truth(node.operand, state)
+            operand = self.value(node.operand, state)
             return Interval(1 - operand.high, 1 - operand.low)
         operand = self.value(node.operand, state)
         return self.int32(state, node.line, Interval(-operand.high, -operand.low), "the negative")
@@ -537,10 +604,13 @@ class _Frame:
 
     def of_Binary(self, node: Binary, state: State) -> Interval:
         if node.op in ("and", "or"):
-            left = self.truth(node.left, state)
-            right = self.truth(node.right, self.assume(node.left, node.op == "and", state.copy()))
+            left = self.value(node.left, state)
+            right = self.value(node.right, self.assume(node.left, node.op == "and", state.copy()))
             join = np.minimum if node.op == "and" else np.maximum
             return Interval(join(left.low, right.low), join(left.high, right.high))
+        if node.left.kind is Real:
+            self.real(node, state)
+            return interval(0, 1)
         left, right = self.value(node.left, state), self.value(node.right, state)
         if node.kind is Bool:
             holds, fails = (_narrowed(left, right, op).empty for op in (node.op, OPPOSITE[node.op]))
@@ -583,6 +653,9 @@ class _Frame:
 
     def of_Call(self, node: Call, state: State) -> Interval:
         if node.callee.intrinsic is not None:
+            if any(argument.kind is Real for argument in node.args):
+                self.reals(node.args, state)
+                return interval(*_type_range(node.kind))
             given = [self.value(argument, state) for argument in node.args]
             return getattr(self, f"call_{node.callee.name}")(node, state, *given)  # type: ignore[no-any-return]
         f = self.prover.functions[node.callee.name]
@@ -594,10 +667,11 @@ class _Frame:
                 self.real(argument, state)
                 values.append(None)
             else:
-                values.append(self.truth(argument, state) if kind is Bool else self.value(argument, state))
+                values.append(self.value(argument, state))
         shape = np.broadcast_shapes(state.alive.shape, *(v.low.shape for v in values if isinstance(v, Interval)))
-        result, fields = self.prover.call(f, values, np.broadcast_to(state.alive, shape))
-        written = set(fields)
+        frame = _Frame(self.prover, f, values, np.broadcast_to(state.alive, shape))
+        result, written = frame.result, set(self.prover.known[f.name].fields)
+        _add(self.turned, frame.turned)
         for argument, (param, _) in zip(values, f.params, strict=True):
             if isinstance(argument, Place) and param in self.prover.known[f.name].params:
                 written.add(argument.name)
@@ -703,6 +777,11 @@ class _Frame:
             else:
                 return None
         return f"{owner}[{','.join(parts)}]"
+
+
+def _add(turned: dict[int, np.ndarray], more: Mapping[int, np.ndarray]) -> None:
+    for loop, turns in more.items():
+        turned[loop] = turned[loop] + turns if loop in turned else turns
 
 
 def _mentions(key: str, name: str) -> bool:

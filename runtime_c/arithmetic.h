@@ -13,20 +13,28 @@ static bool pk_arithmetic(void)
     PK_REAL sums[16];
     bool sound = !(nan <= one) && (nan != nan) && !((one / zero) <= PK_MAX) && ((one / (-zero + PK_ZERO)) > zero);
     sound = sound && (((factor * factor) - square) == zero);
+    PK_LOOP(9005)
     for (int32_t i = 0; i < 8; i++) {
+        PK_TURN(9005)
         a[i] = more;
         b[i] = more;
     }
+    PK_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
+        PK_TURN(9005)
         sums[i] = (a[i] * b[i]) - square;
         sums[i + 1] = (a[i + 1] * b[i + 1]) + square;
     }
     /* sums in the form of products of complex numbers, which some processors fuse */
+    PK_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
+        PK_TURN(9005)
         sums[8 + i] = (a[i] * b[i]) - (a[i + 1] * b[i + 1]);
         sums[9 + i] = (a[i] * b[i + 1]) + (a[i + 1] * b[i]);
     }
+    PK_LOOP(9005)
     for (int32_t i = 0; i < 16; i += 2) {
+        PK_TURN(9005)
         sound = sound && (sums[i] == zero) && (sums[i + 1] == (square + square));
     }
     return sound;

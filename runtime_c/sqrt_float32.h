@@ -32,7 +32,9 @@ static float pk_sqrt(float x)
     exponent = (int32_t)(both.bits >> 23) - 127;
     if (exponent == -127) {
         exponent = -126;
+        PK_LOOP(9003)
         while ((fraction & 0x00800000u) == 0u) {
+            PK_TURN(9003)
             fraction <<= 1;
             exponent--;
         }
@@ -44,7 +46,9 @@ static float pk_sqrt(float x)
         exponent--;
     }
     /* 25 bits of the root of fraction 2^25: one bit more than the result has */
+    PK_LOOP(9004)
     for (int32_t i = 0; i < 25; i++) {
+        PK_TURN(9004)
         const uint32_t trial = (root << 2) | 1u;
         rest = (rest << 2) | ((fraction >> 23) & 3u);
         fraction = (fraction << 2) & 0x01FFFFFFu;

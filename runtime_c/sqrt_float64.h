@@ -32,7 +32,9 @@ static double pk_sqrt(double x)
     exponent = (int32_t)(both.bits >> 52) - 1023;
     if (exponent == -1023) {
         exponent = -1022;
+        PK_LOOP(9003)
         while ((fraction & 0x0010000000000000u) == 0u) {
+            PK_TURN(9003)
             fraction <<= 1;
             exponent--;
         }
@@ -44,7 +46,9 @@ static double pk_sqrt(double x)
         exponent--;
     }
     /* 54 bits of the root of fraction 2^54: one bit more than the result has */
+    PK_LOOP(9004)
     for (int32_t i = 0; i < 54; i++) {
+        PK_TURN(9004)
         const uint64_t trial = (root << 2) | 1u;
         rest = (rest << 2) | ((fraction >> 52) & 3u);
         fraction = (fraction << 2) & 0x003FFFFFFFFFFFFFu;

@@ -91,6 +91,7 @@ class Image:
     sources: file name -> text.  extra: further C whose size does not count, with start-up code; without, every public
     function is an entry.  level, flags: given to the compiler besides the target's own.  libraries: linker options.
     flash, ram: where to put it, if not where the part has them.
+    annotate: changes the compiler's assembly before it is assembled.
 
     sizes: bytes of .text, .rodata, .data and .bss of the sources' objects.
     flash_bytes: all that is linked, the float library included.
@@ -107,7 +108,9 @@ class Image:
         libraries: Sequence[str] = (),
         flash: Region | None = None,
         ram: Region | None = None,
+        annotate: Callable[[str], str] | None = None,
     ) -> None:
+        self.annotate = annotate
         self.target, self.chain, self.flags = target, chain, (level, *flags)
         self.flash, self.ram = flash or target.part.flash, ram or target.part.ram
         self.compiler = toolchain(target, chain)
@@ -147,7 +150,13 @@ class Image:
         output = source.with_suffix(".o")
         # what GCC 5, the AVR's, does not know; and where its assembler finds the bytes that a source includes
         special = ("-fcallgraph-info=su",) if self.target.simavr is None else (f"-Wa,-I,{self.folder}",)
-        compile_c(self.compiler, [source], output, (*self._words(), *(special if self.chain == "gcc" else ())), ("-c",))
+        words = (*self._words(), *(special if self.chain == "gcc" else ()))
+        if self.annotate is not None:
+            assembly = source.with_suffix(".s")
+            compile_c(self.compiler, [source], assembly, words, ("-S",))
+            assembly.write_text(self.annotate(assembly.read_text(encoding="utf-8")), encoding="utf-8")
+            source, words = assembly, self._words()
+        compile_c(self.compiler, [source], output, words, ("-c",))
         return output
 
     def rebuild(self, name: str) -> None:

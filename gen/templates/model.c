@@ -75,12 +75,18 @@ void {{ name }}_{{ clear }}({{ name }}_t *s)
 {%- if slot.scalar %}
     s->{{ slot.name }} = {{ slot.zero }};
 {%- elif slot.shape | length == 1 %}
+    {{ macro }}_LOOP({{ slot.loop }})
     for (int32_t i = 0; i < {{ slot.extents[0] }}; i++) {
+        {{ macro }}_TURN({{ slot.loop }})
         s->{{ slot.name }}[i] = {{ slot.zero }};
     }
 {%- else %}
+    {{ macro }}_LOOP({{ slot.loop }})
     for (int32_t i = 0; i < {{ slot.extents[0] }}; i++) {
+        {{ macro }}_TURN({{ slot.loop }})
+        {{ macro }}_LOOP({{ slot.loop + 1 }})
         for (int32_t j = 0; j < {{ slot.extents[1] }}; j++) {
+            {{ macro }}_TURN({{ slot.loop + 1 }})
             s->{{ slot.name }}[i][j] = {{ slot.zero }};
         }
     }

@@ -9,6 +9,8 @@
 #ifndef {{ macro }}_CONST
 #define {{ macro }}_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
 #endif
+
+{{ marks }}
 {% for t in learned %}
 static const {{ t.type }} {{ name }}_learned_{{ t.name }}[{{ t.extents | join(" * ") }}] {{ macro }}_CONST = {
     {{ t.text }}
@@ -21,13 +23,19 @@ void {{ name }}_init({{ name }}_t *s)
 {%- if t.scalar %}
     s->{{ t.name }} = {{ name }}_learned_{{ t.name }}[0];
 {%- elif t.extents | length == 2 %}
+    {{ macro }}_LOOP({{ t.loop }})
     for (int32_t i = 0; i < {{ t.extents[0] }}; i++) {
+        {{ macro }}_TURN({{ t.loop }})
+        {{ macro }}_LOOP({{ t.loop + 1 }})
         for (int32_t j = 0; j < {{ t.extents[1] }}; j++) {
+            {{ macro }}_TURN({{ t.loop + 1 }})
             s->{{ t.name }}[i][j] = {{ name }}_learned_{{ t.name }}[(i * {{ t.extents[1] }}) + j];
         }
     }
 {%- else %}
+    {{ macro }}_LOOP({{ t.loop }})
     for (int32_t i = 0; i < {{ t.extents[0] }}; i++) {
+        {{ macro }}_TURN({{ t.loop }})
         s->{{ t.name }}[i] = {{ name }}_learned_{{ t.name }}[i];
     }
 {%- endif %}

@@ -105,6 +105,25 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_UNROLL
 #endif
 
+/* Marks where a loop begins, and where each of its turns does: comments in the assembly, no code.  By them
+ * `pykernel check --target` counts how many instructions a call can take at most.  FLOW_MARKS=0 leaves them out. */
+#ifndef FLOW_MARKS
+#if defined(__GNUC__) && !defined(__clang__) /* clang does not unroll a loop that has a mark */ \
+    && ((defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 77) && !defined(__ARM_FEATURE_MVE)) \
+        || (defined(__riscv) && (__riscv_xlen == 32)) || defined(__AVR__))
+#define FLOW_MARKS 1
+#else
+#define FLOW_MARKS 0
+#endif
+#endif
+#if FLOW_MARKS
+#define FLOW_LOOP(loop) __asm__ volatile ("/* loop " #loop " */" : : );
+#define FLOW_TURN(loop) __asm__ volatile ("/* turn " #loop " */" : : );
+#else
+#define FLOW_LOOP(loop)
+#define FLOW_TURN(loop)
+#endif
+
 /* |x|.  Clears the sign bit. */
 static float flow_absolute(float x)
 {
@@ -158,7 +177,9 @@ static float flow_sqrt(float x)
     exponent = (int32_t)(both.bits >> 23) - 127;
     if (exponent == -127) {
         exponent = -126;
+        FLOW_LOOP(9003)
         while ((fraction & 0x00800000u) == 0u) {
+            FLOW_TURN(9003)
             fraction <<= 1;
             exponent--;
         }
@@ -170,7 +191,9 @@ static float flow_sqrt(float x)
         exponent--;
     }
     /* 25 bits of the root of fraction 2^25: one bit more than the result has */
+    FLOW_LOOP(9004)
     for (int32_t i = 0; i < 25; i++) {
+        FLOW_TURN(9004)
         const uint32_t trial = (root << 2) | 1u;
         rest = (rest << 2) | ((fraction >> 23) & 3u);
         fraction = (fraction << 2) & 0x01FFFFFFu;
@@ -193,9 +216,13 @@ static float flow_sqrt(float x)
 static uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
     uint32_t rest = crc ^ 0xFFFFFFFFu;
+    FLOW_LOOP(9001)
     for (uint32_t i = 0u; i < count; i++) {
+        FLOW_TURN(9001)
         rest ^= bytes[i];
+        FLOW_LOOP(9002)
         for (int32_t bit = 0; bit < 8; bit++) {
+            FLOW_TURN(9002)
             rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
         }
     }
@@ -218,20 +245,28 @@ static bool flow_arithmetic(void)
     float sums[16];
     bool sound = !(nan <= one) && (nan != nan) && !((one / zero) <= FLT_MAX) && ((one / (-zero + 0.0f)) > zero);
     sound = sound && (((factor * factor) - square) == zero);
+    FLOW_LOOP(9005)
     for (int32_t i = 0; i < 8; i++) {
+        FLOW_TURN(9005)
         a[i] = more;
         b[i] = more;
     }
+    FLOW_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
+        FLOW_TURN(9005)
         sums[i] = (a[i] * b[i]) - square;
         sums[i + 1] = (a[i + 1] * b[i + 1]) + square;
     }
     /* sums in the form of products of complex numbers, which some processors fuse */
+    FLOW_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
+        FLOW_TURN(9005)
         sums[8 + i] = (a[i] * b[i]) - (a[i + 1] * b[i + 1]);
         sums[9 + i] = (a[i] * b[i + 1]) + (a[i + 1] * b[i]);
     }
+    FLOW_LOOP(9005)
     for (int32_t i = 0; i < 16; i += 2) {
+        FLOW_TURN(9005)
         sound = sound && (sums[i] == zero) && (sums[i + 1] == (square + square));
     }
     return sound;
@@ -246,7 +281,9 @@ static bool flow_intact(const flow_t *s)
 /* Whether every input is a number within its limit. */
 static bool flow_within(const float x[FLOW_DIM])
 {
+    FLOW_LOOP(1)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
+        FLOW_TURN(1)
         /* not "if (.. > limit)": NaN must fail */
         if (!(flow_absolute(x[j]) <= FLOW_INPUT_MAX_ABS)) {
             return false;
@@ -298,8 +335,10 @@ static inline float flow_gaussian(float distance)
 static inline float flow_squared_distance(const float a[FLOW_DIM], const float b[FLOW_DIM])
 {
     float total = 0.0f;
+    FLOW_LOOP(2)
     FLOW_UNROLL
     for (int32_t j = 0; j < FLOW_DIM; j++) {
+        FLOW_TURN(2)
         const float difference = a[j] - b[j];
         total += difference * difference;
     }
@@ -310,7 +349,9 @@ static inline float flow_squared_distance(const float a[FLOW_DIM], const float b
 static void flow_expand(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     float total = 0.0f;
+    FLOW_LOOP(3)
     for (int32_t i = 0; i < s->n; i++) {
+        FLOW_TURN(3)
         total += s->alpha[i][0] * flow_gaussian(flow_squared_distance(s->v[i], x));
     }
     y[0] = total;
@@ -367,15 +408,23 @@ static float flow_energy(const flow_t *s, int32_t i, float part)
 static void flow_inverse_diagonal(flow_t *s)
 {
     const int32_t n = s->n;
+    FLOW_LOOP(4)
     for (int32_t j = 0; j < n; j++) {
+        FLOW_TURN(4)
         s->score[j] = 0.0f;
     }
+    FLOW_LOOP(5)
     for (int32_t i = 0; i < n; i++) {
+        FLOW_TURN(5)
+        FLOW_LOOP(6)
         for (int32_t j = 0; j < n; j++) {
+            FLOW_TURN(6)
             s->score[j] += s->m[i][j] * s->m[i][j];
         }
     }
+    FLOW_LOOP(7)
     for (int32_t j = 0; j < n; j++) {
+        FLOW_TURN(7)
         s->score[j] += s->u[j] * s->u[j] * s->inverse_kappa;
     }
     s->score[n] = s->inverse_kappa;
@@ -419,7 +468,9 @@ static int32_t flow_cheapest(const flow_t *s)
     int32_t r = 0;
     float least = flow_score(s, r);
     const int32_t first = r + 1;
+    FLOW_LOOP(8)
     for (int32_t i = first; i < count; i++) {
+        FLOW_TURN(8)
         const float value = flow_score(s, i);
         if ((value < least) || ((value == least) && flow_precedes(s, i, r))) {
             least = value;
@@ -446,12 +497,18 @@ static bool flow_is_stored(const flow_t *s, int32_t r)
 static void flow_inverse_column(flow_t *s, int32_t r)
 {
     const int32_t n = s->n;
+    FLOW_LOOP(9)
     for (int32_t j = 0; j < n; j++) {
+        FLOW_TURN(9)
         s->p[j] = 0.0f;
     }
+    FLOW_LOOP(10)
     for (int32_t i = 0; i < n; i++) {
+        FLOW_TURN(10)
         const float g = s->m[i][r];
+        FLOW_LOOP(11)
         for (int32_t j = 0; j < n; j++) {
+            FLOW_TURN(11)
             s->p[j] += g * s->m[i][j];
         }
     }
@@ -473,17 +530,25 @@ static void flow_project_klms(flow_t *s, int32_t r)
 {
     const int32_t n = s->n;
     if (r == n) {
+        FLOW_LOOP(12)
         for (int32_t i = 0; i < n; i++) {
+            FLOW_TURN(12)
+            FLOW_LOOP(13)
             for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+                FLOW_TURN(13)
                 s->beta[i][o] += s->u[i] * s->beta[n][o];
             }
         }
     } else {
         const float share = s->u[r] * s->inverse_kappa;
         const float scale = 1.0f / (s->p[r] + (s->u[r] * share));
+        FLOW_LOOP(14)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+            FLOW_TURN(14)
             const float g = s->beta[r][o] * scale;
+            FLOW_LOOP(15)
             for (int32_t i = 0; i < n; i++) {
+                FLOW_TURN(15)
                 s->beta[i][o] -= (s->p[i] + (s->u[i] * share)) * g;
             }
             s->beta[n][o] += share * g;
@@ -495,9 +560,13 @@ static void flow_project_klms(flow_t *s, int32_t r)
 static bool flow_acceptable(const flow_t *s, int32_t r)
 {
     const int32_t count = flow_candidates(s);
+    FLOW_LOOP(16)
     for (int32_t i = 0; i < count; i++) {
+        FLOW_TURN(16)
         if (i != r) {
+            FLOW_LOOP(17)
             for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+                FLOW_TURN(17)
                 if (!(flow_absolute(s->beta[i][o]) <= FLOW_ALPHA_LIMIT)) {
                     return false;
                 }
@@ -525,7 +594,9 @@ static void flow_present(flow_t *s, const float x[FLOW_DIM])
     int32_t nearest = 0;
     float nearest_distance = FLOW_FAR;
     float total = 0.0f;
+    FLOW_LOOP(18)
     for (int32_t i = 0; i < s->n; i++) {
+        FLOW_TURN(18)
         const float distance = flow_squared_distance(s->v[i], x);
         const float value = flow_gaussian(distance);
         s->k[i] = value;
@@ -549,22 +620,32 @@ static inline float flow_miss(float y, float value)
 /* Compute u = P k and kappa = 1 + ridge - k' P k from the first rows and columns of m.  O(N^2). */
 static void flow_express(flow_t *s, int32_t rows, int32_t columns)
 {
+    FLOW_LOOP(19)
     for (int32_t j = 0; j < columns; j++) {
+        FLOW_TURN(19)
         s->u[j] = 0.0f;
     }
     float kappa = FLOW_RIDGE_DIAGONAL;
+    FLOW_LOOP(20)
     for (int32_t i = 0; i < rows; i++) {
+        FLOW_TURN(20)
         float l = 0.0f;
+        FLOW_LOOP(21)
         for (int32_t j = 0; j < columns; j++) {
+            FLOW_TURN(21)
             l += s->m[i][j] * s->k[j];
         }
         kappa -= l * l;
+        FLOW_LOOP(22)
         for (int32_t j = 0; j < columns; j++) {
+            FLOW_TURN(22)
             s->u[j] += l * s->m[i][j];
         }
     }
     /* u' (K + ridge I) u = k'P k, which is at most 1: the limit is never reached without an error */
+    FLOW_LOOP(23)
     for (int32_t j = 0; j < columns; j++) {
+        FLOW_TURN(23)
         s->u[j] = flow_clipped(s->u[j], -FLOW_LARGEST_FACTOR);
     }
     /* not "if (kappa < least)": NaN must give the least */
@@ -580,7 +661,9 @@ static bool flow_give_to_nearest(flow_t *s)
     const int32_t i = s->nearest;
     float share = 1.0f;
     share = flow_gaussian(s->nearest_distance);
+    FLOW_LOOP(24)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(24)
         s->beta[i][o] += share * s->beta[s->n][o];
     }
     return true;
@@ -589,8 +672,12 @@ static bool flow_give_to_nearest(flow_t *s)
 /* Copy the new multipliers of the stored vectors to the model. */
 static void flow_commit(flow_t *s)
 {
+    FLOW_LOOP(25)
     for (int32_t i = 0; i < s->n; i++) {
+        FLOW_TURN(25)
+        FLOW_LOOP(26)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+            FLOW_TURN(26)
             s->alpha[i][o] = flow_settle(s->beta[i][o]);
         }
     }
@@ -617,17 +704,25 @@ static void flow_release(flow_t *s, int32_t r)
     if ((FLOW_LOST * s->p[r]) > s->drift) {
         s->drift = FLOW_LOST * s->p[r];
     }
+    FLOW_LOOP(27)
     for (int32_t j = 0; j < n; j++) {
+        FLOW_TURN(27)
         s->p[j] = (s->p[j] + (norm * s->m[last][j])) * scale;
     }
+    FLOW_LOOP(28)
     for (int32_t i = 0; i < last; i++) {
+        FLOW_TURN(28)
         const float h = s->m[i][r];
+        FLOW_LOOP(29)
         for (int32_t j = 0; j < n; j++) {
+            FLOW_TURN(29)
             s->m[i][j] -= h * s->p[j];
         }
         s->m[i][r] = 0.0f;
     }
+    FLOW_LOOP(30)
     for (int32_t j = 0; j < n; j++) {
+        FLOW_TURN(30)
         s->m[last][j] = 0.0f;
     }
 }
@@ -642,7 +737,9 @@ static void flow_take_out(flow_t *s, int32_t r)
 static void flow_border(flow_t *s, int32_t row, int32_t column, int32_t columns)
 {
     const float scale = 1.0f / flow_sqrt(s->kappa);
+    FLOW_LOOP(31)
     for (int32_t j = 0; j < columns; j++) {
+        FLOW_TURN(31)
         s->m[row][j] = flow_clipped(-(scale * s->u[j]), -FLOW_LARGEST_FACTOR);
     }
     s->m[row][column] = scale;
@@ -651,7 +748,9 @@ static void flow_border(flow_t *s, int32_t row, int32_t column, int32_t columns)
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void flow_place(flow_t *s, const float x[FLOW_DIM], int32_t i)
 {
+    FLOW_LOOP(32)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
+        FLOW_TURN(32)
         s->v[i][j] = x[j];
     }
 }
@@ -672,7 +771,9 @@ static void flow_watch(flow_t *s, int32_t r)
     s->probe = i + 1;
     if (i != r) {
         float total = 0.0f;
+        FLOW_LOOP(33)
         for (int32_t j = 0; j < n; j++) {
+            FLOW_TURN(33)
             float value = FLOW_RIDGE_DIAGONAL;
             if (j != i) {
                 value = flow_gaussian(flow_squared_distance(s->v[i], s->v[j]));
@@ -702,7 +803,9 @@ static void flow_put_in(flow_t *s, const float x[FLOW_DIM], int32_t r)
     }
     flow_border(s, count - 1, r, count);
     flow_place(s, x, r);
+    FLOW_LOOP(34)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(34)
         s->alpha[r][o] = flow_settle(flow_multiplier(s, n, o));
     }
     s->n = count;
@@ -714,12 +817,18 @@ static void flow_put_in(flow_t *s, const float x[FLOW_DIM], int32_t r)
 /* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void flow_propose_gradient(flow_t *s)
 {
+    FLOW_LOOP(35)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(35)
         const float step = flow_settle(FLOW_ETA * s->error[o]);
         s->beta[s->n][o] = step;
     }
+    FLOW_LOOP(36)
     for (int32_t i = 0; i < s->n; i++) {
+        FLOW_TURN(36)
+        FLOW_LOOP(37)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+            FLOW_TURN(37)
             s->beta[i][o] = flow_kept(s->alpha[i][o]);
         }
     }
@@ -735,7 +844,9 @@ static void flow_propose(flow_t *s)
 static float flow_largest_step(const flow_t *s)
 {
     float largest = 0.0f;
+    FLOW_LOOP(38)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(38)
         const float a = flow_absolute(flow_multiplier(s, s->n, o));
         /* NaN counts as the largest */
         if (!(a <= largest)) {
@@ -807,7 +918,9 @@ static int32_t flow_insert(flow_t *s, const float x[FLOW_DIM])
 static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
 {
     flow_present(s, x);
+    FLOW_LOOP(39)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(39)
         const float value = -s->error[o];
         s->error[o] = flow_miss(s->y[o], value);
     }
@@ -892,14 +1005,20 @@ int32_t flow_refresh(flow_t *s)
     if (!flow_intact(s)) {
         return FLOW_REFUSED_STATE;
     }
+    FLOW_LOOP(40)
     for (int32_t t = 0; t < FLOW_N_MAX; t++) {
+        FLOW_TURN(40)
         if (t == s->n) {
             break;
         }
+        FLOW_LOOP(41)
         for (int32_t i = 0; i < t; i++) {
+            FLOW_TURN(41)
             s->k[i] = flow_gaussian(flow_squared_distance(s->v[i], s->v[t]));
         }
+        FLOW_LOOP(42)
         for (int32_t j = 0; j < s->n; j++) {
+            FLOW_TURN(42)
             s->m[t][j] = 0.0f;
         }
         flow_express(s, t, t);
@@ -926,12 +1045,18 @@ static inline float flow_strained(float part)
 static void flow_rehearse(flow_t *s, float x[FLOW_DIM])
 {
     int32_t seed = 1;
+    FLOW_LOOP(43)
     for (int32_t t = 0; t < ((2 * FLOW_N_MAX) + 32); t++) {
+        FLOW_TURN(43)
+        FLOW_LOOP(44)
         for (int32_t j = 0; j < FLOW_DIM; j++) {
+            FLOW_TURN(44)
             seed = ((seed * 75) + 74) % 65537;
             x[j] = FLOW_REHEARSAL_INPUT * (((float)seed / 65536.0f) - 0.5f);
         }
+        FLOW_LOOP(45)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+            FLOW_TURN(45)
             seed = ((seed * 75) + 74) % 65537;
             s->y[o] = FLOW_REHEARSAL_LABEL * flow_strained(((float)seed / 65536.0f) - 0.5f);
         }
@@ -949,18 +1074,30 @@ uint32_t flow_hash(const flow_t *s)
 
 void flow_reset(flow_t *s)
 {
+    FLOW_LOOP(10000)
     for (int32_t i = 0; i < FLOW_N_MAX; i++) {
+        FLOW_TURN(10000)
+        FLOW_LOOP(10001)
         for (int32_t j = 0; j < FLOW_DIM; j++) {
+            FLOW_TURN(10001)
             s->v[i][j] = 0.0f;
         }
     }
+    FLOW_LOOP(10002)
     for (int32_t i = 0; i < FLOW_N_MAX; i++) {
+        FLOW_TURN(10002)
+        FLOW_LOOP(10003)
         for (int32_t j = 0; j < FLOW_OUTPUTS; j++) {
+            FLOW_TURN(10003)
             s->alpha[i][j] = 0.0f;
         }
     }
+    FLOW_LOOP(10004)
     for (int32_t i = 0; i < FLOW_N_MAX; i++) {
+        FLOW_TURN(10004)
+        FLOW_LOOP(10005)
         for (int32_t j = 0; j < FLOW_N_MAX; j++) {
+            FLOW_TURN(10005)
             s->m[i][j] = 0.0f;
         }
     }
@@ -968,26 +1105,42 @@ void flow_reset(flow_t *s)
     s->n = 0;
     s->probe = 0;
     s->frozen = 0;
+    FLOW_LOOP(10014)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(10014)
         s->y[i] = 0.0f;
     }
+    FLOW_LOOP(10016)
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        FLOW_TURN(10016)
         s->error[i] = 0.0f;
     }
+    FLOW_LOOP(10018)
     for (int32_t i = 0; i < FLOW_N_MAX; i++) {
+        FLOW_TURN(10018)
         s->k[i] = 0.0f;
     }
+    FLOW_LOOP(10020)
     for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
+        FLOW_TURN(10020)
         s->u[i] = 0.0f;
     }
+    FLOW_LOOP(10022)
     for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
+        FLOW_TURN(10022)
         s->p[i] = 0.0f;
     }
+    FLOW_LOOP(10024)
     for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
+        FLOW_TURN(10024)
         s->score[i] = 0.0f;
     }
+    FLOW_LOOP(10026)
     for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
+        FLOW_TURN(10026)
+        FLOW_LOOP(10027)
         for (int32_t j = 0; j < FLOW_OUTPUTS; j++) {
+            FLOW_TURN(10027)
             s->beta[i][j] = 0.0f;
         }
     }

@@ -93,6 +93,25 @@ LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 #define LEVEL_UNROLL
 #endif
 
+/* Marks where a loop begins, and where each of its turns does: comments in the assembly, no code.  By them
+ * `pykernel check --target` counts how many instructions a call can take at most.  LEVEL_MARKS=0 leaves them out. */
+#ifndef LEVEL_MARKS
+#if defined(__GNUC__) && !defined(__clang__) /* clang does not unroll a loop that has a mark */ \
+    && ((defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 77) && !defined(__ARM_FEATURE_MVE)) \
+        || (defined(__riscv) && (__riscv_xlen == 32)) || defined(__AVR__))
+#define LEVEL_MARKS 1
+#else
+#define LEVEL_MARKS 0
+#endif
+#endif
+#if LEVEL_MARKS
+#define LEVEL_LOOP(loop) __asm__ volatile ("/* loop " #loop " */" : : );
+#define LEVEL_TURN(loop) __asm__ volatile ("/* turn " #loop " */" : : );
+#else
+#define LEVEL_LOOP(loop)
+#define LEVEL_TURN(loop)
+#endif
+
 /* |x|.  Clears the sign bit. */
 static float level_absolute(float x)
 {
@@ -116,9 +135,13 @@ static float level_pow2(int32_t k)
 static uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
     uint32_t rest = crc ^ 0xFFFFFFFFu;
+    LEVEL_LOOP(9001)
     for (uint32_t i = 0u; i < count; i++) {
+        LEVEL_TURN(9001)
         rest ^= bytes[i];
+        LEVEL_LOOP(9002)
         for (int32_t bit = 0; bit < 8; bit++) {
+            LEVEL_TURN(9002)
             rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
         }
     }
@@ -141,20 +164,28 @@ static bool level_arithmetic(void)
     float sums[16];
     bool sound = !(nan <= one) && (nan != nan) && !((one / zero) <= FLT_MAX) && ((one / (-zero + 0.0f)) > zero);
     sound = sound && (((factor * factor) - square) == zero);
+    LEVEL_LOOP(9005)
     for (int32_t i = 0; i < 8; i++) {
+        LEVEL_TURN(9005)
         a[i] = more;
         b[i] = more;
     }
+    LEVEL_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
+        LEVEL_TURN(9005)
         sums[i] = (a[i] * b[i]) - square;
         sums[i + 1] = (a[i + 1] * b[i + 1]) + square;
     }
     /* sums in the form of products of complex numbers, which some processors fuse */
+    LEVEL_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
+        LEVEL_TURN(9005)
         sums[8 + i] = (a[i] * b[i]) - (a[i + 1] * b[i + 1]);
         sums[9 + i] = (a[i] * b[i + 1]) + (a[i + 1] * b[i]);
     }
+    LEVEL_LOOP(9005)
     for (int32_t i = 0; i < 16; i += 2) {
+        LEVEL_TURN(9005)
         sound = sound && (sums[i] == zero) && (sums[i + 1] == (square + square));
     }
     return sound;
@@ -169,7 +200,9 @@ static bool level_intact(const level_t *s)
 /* Whether every input is a number within its limit. */
 static bool level_within(const float x[LEVEL_DIM])
 {
+    LEVEL_LOOP(1)
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
+        LEVEL_TURN(1)
         /* not "if (.. > limit)": NaN must fail */
         if (!(level_absolute(x[j]) <= LEVEL_INPUT_MAX_ABS)) {
             return false;
@@ -208,8 +241,10 @@ static inline float level_gaussian(float distance)
 static inline float level_squared_distance(const float a[LEVEL_DIM], const float b[LEVEL_DIM])
 {
     float total = 0.0f;
+    LEVEL_LOOP(2)
     LEVEL_UNROLL
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
+        LEVEL_TURN(2)
         const float difference = a[j] - b[j];
         total += difference * difference;
     }
@@ -220,7 +255,9 @@ static inline float level_squared_distance(const float a[LEVEL_DIM], const float
 static void level_expand(const level_t *s, const float x[LEVEL_DIM], float y[LEVEL_OUTPUTS])
 {
     float total = 0.0f;
+    LEVEL_LOOP(3)
     for (int32_t i = 0; i < s->n; i++) {
+        LEVEL_TURN(3)
         total += s->alpha[i][0] * level_gaussian(level_squared_distance(s->v[i], x));
     }
     y[0] = total;
@@ -309,7 +346,9 @@ static bool level_unsure(const level_t *s, int32_t i)
 static void level_find_neighbour(level_t *s, int32_t i)
 {
     float nearest = LEVEL_FAR;
+    LEVEL_LOOP(4)
     for (int32_t j = 0; j < s->n; j++) {
+        LEVEL_TURN(4)
         if (j != i) {
             nearest = level_lesser(level_squared_distance(s->v[i], s->v[j]), nearest);
         }
@@ -324,10 +363,14 @@ static void level_find_neighbour(level_t *s, int32_t i)
 static void level_resolve_neighbours(level_t *s)
 {
     const int32_t count = level_candidates(s);
+    LEVEL_LOOP(5)
     for (int32_t turn = 0; turn < 2; turn++) {
+        LEVEL_TURN(5)
         int32_t lost = count;
         float least = 0.0f;
+        LEVEL_LOOP(6)
         for (int32_t i = 0; i < count; i++) {
+            LEVEL_TURN(6)
             const float value = level_score(s, i);
             if ((i == 0) || (value <= least)) {
                 const bool bound = level_unsure(s, i);
@@ -351,7 +394,9 @@ static void level_resolve_neighbours(level_t *s)
 /* The first candidate whose score is exact, not a lower bound.  O(N). */
 static int32_t level_first_certain(const level_t *s, int32_t count)
 {
+    LEVEL_LOOP(7)
     for (int32_t i = 0; i < count; i++) {
+        LEVEL_TURN(7)
         if (!level_unsure(s, i)) {
             return i;
         }
@@ -373,7 +418,9 @@ static int32_t level_cheapest(const level_t *s)
     r = level_first_certain(s, count);
     float least = level_score(s, r);
     const int32_t first = r + 1;
+    LEVEL_LOOP(8)
     for (int32_t i = first; i < count; i++) {
+        LEVEL_TURN(8)
         if (level_unsure(s, i)) {
             continue;
         }
@@ -402,7 +449,9 @@ static bool level_is_stored(const level_t *s, int32_t r)
 /* row_j = |v_j - v_r|^2; for other kernels than the Gaussian, k_jr.  O(N D). */
 static void level_measure_row(level_t *s, int32_t r)
 {
+    LEVEL_LOOP(9)
     for (int32_t j = 0; j < s->n; j++) {
+        LEVEL_TURN(9)
         s->row[j] = level_squared_distance(s->v[j], s->v[r]);
     }
 }
@@ -422,7 +471,9 @@ static void level_project_bounded(level_t *s, int32_t r)
 {
     const int32_t n = s->n;
     float total = 0.0f;
+    LEVEL_LOOP(10)
     for (int32_t i = 0; i < n; i++) {
+        LEVEL_TURN(10)
         if (i != r) {
             s->q[i] = s->k[i];
             if (r < n) {
@@ -439,9 +490,13 @@ static void level_project_bounded(level_t *s, int32_t r)
     if (total > 1.0f) {
         scale = 1.0f / total;
     }
+    LEVEL_LOOP(11)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        LEVEL_TURN(11)
         const float part = s->beta[r][o] * scale;
+        LEVEL_LOOP(12)
         for (int32_t i = 0; i < n; i++) {
+            LEVEL_TURN(12)
             if (i != r) {
                 s->beta[i][o] += s->q[i] * part;
             }
@@ -456,9 +511,13 @@ static void level_project_bounded(level_t *s, int32_t r)
 static bool level_acceptable(const level_t *s, int32_t r)
 {
     const int32_t count = level_candidates(s);
+    LEVEL_LOOP(13)
     for (int32_t i = 0; i < count; i++) {
+        LEVEL_TURN(13)
         if (i != r) {
+            LEVEL_LOOP(14)
             for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+                LEVEL_TURN(14)
                 if (!(level_absolute(s->beta[i][o]) <= LEVEL_ALPHA_LIMIT)) {
                     return false;
                 }
@@ -486,7 +545,9 @@ static void level_present(level_t *s, const float x[LEVEL_DIM])
     int32_t nearest = 0;
     float nearest_distance = LEVEL_FAR;
     float total = 0.0f;
+    LEVEL_LOOP(15)
     for (int32_t i = 0; i < s->n; i++) {
+        LEVEL_TURN(15)
         const float distance = level_squared_distance(s->v[i], x);
         const float value = level_gaussian(distance);
         s->distance[i] = distance;
@@ -514,7 +575,9 @@ static bool level_give_to_nearest(level_t *s)
     const int32_t i = s->nearest;
     float share = 1.0f;
     share = level_gaussian(s->nearest_distance);
+    LEVEL_LOOP(16)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        LEVEL_TURN(16)
         s->beta[i][o] += share * s->beta[s->n][o];
     }
     return true;
@@ -523,8 +586,12 @@ static bool level_give_to_nearest(level_t *s)
 /* Copy the new multipliers of the stored vectors to the model. */
 static void level_commit(level_t *s)
 {
+    LEVEL_LOOP(17)
     for (int32_t i = 0; i < s->n; i++) {
+        LEVEL_TURN(17)
+        LEVEL_LOOP(18)
         for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+            LEVEL_TURN(18)
             s->alpha[i][o] = level_settle(s->beta[i][o]);
         }
     }
@@ -533,7 +600,9 @@ static void level_commit(level_t *s)
 /* Vector r is removed.  Where r was the nearest, the distance becomes a lower bound.  Needs row.  O(N). */
 static void level_lose_neighbour(level_t *s, int32_t r)
 {
+    LEVEL_LOOP(19)
     for (int32_t i = 0; i < s->n; i++) {
+        LEVEL_TURN(19)
         if ((i != r) && (s->neighbour[i] == s->row[i])) {
             s->neighbour[i] = -s->row[i];
         }
@@ -549,7 +618,9 @@ static void level_take_out(level_t *s, int32_t r)
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void level_place(level_t *s, const float x[LEVEL_DIM], int32_t i)
 {
+    LEVEL_LOOP(20)
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
+        LEVEL_TURN(20)
         s->v[i][j] = x[j];
     }
 }
@@ -558,7 +629,9 @@ static void level_place(level_t *s, const float x[LEVEL_DIM], int32_t i)
 static void level_introduce_neighbour(level_t *s, int32_t i)
 {
     float nearest = LEVEL_FAR;
+    LEVEL_LOOP(21)
     for (int32_t j = 0; j < s->n; j++) {
+        LEVEL_TURN(21)
         if (j != i) {
             nearest = level_lesser(s->distance[j], nearest);
             if (s->distance[j] <= level_absolute(s->neighbour[j])) {
@@ -581,7 +654,9 @@ static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r)
         s->k[r] = 0.0f;
     }
     level_place(s, x, r);
+    LEVEL_LOOP(22)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        LEVEL_TURN(22)
         s->alpha[r][o] = level_settle(level_multiplier(s, n, o));
     }
     s->n = count;
@@ -591,12 +666,18 @@ static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r)
 /* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void level_propose_gradient(level_t *s)
 {
+    LEVEL_LOOP(23)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        LEVEL_TURN(23)
         const float step = level_settle(LEVEL_ETA * s->error[o]);
         s->beta[s->n][o] = step;
     }
+    LEVEL_LOOP(24)
     for (int32_t i = 0; i < s->n; i++) {
+        LEVEL_TURN(24)
+        LEVEL_LOOP(25)
         for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+            LEVEL_TURN(25)
             s->beta[i][o] = s->alpha[i][o];
         }
     }
@@ -612,7 +693,9 @@ static void level_propose(level_t *s)
 static float level_largest_step(const level_t *s)
 {
     float largest = 0.0f;
+    LEVEL_LOOP(26)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        LEVEL_TURN(26)
         const float a = level_absolute(level_multiplier(s, s->n, o));
         /* NaN counts as the largest */
         if (!(a <= largest)) {
@@ -682,7 +765,9 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
 static int32_t level_learn(level_t *s, const float x[LEVEL_DIM])
 {
     level_present(s, x);
+    LEVEL_LOOP(27)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        LEVEL_TURN(27)
         const float value = -s->error[o];
         s->error[o] = level_miss(s->y[o], value);
     }
@@ -770,12 +855,18 @@ static inline float level_strained(float part)
 static void level_rehearse(level_t *s, float x[LEVEL_DIM])
 {
     int32_t seed = 1;
+    LEVEL_LOOP(28)
     for (int32_t t = 0; t < ((2 * LEVEL_N_MAX) + 32); t++) {
+        LEVEL_TURN(28)
+        LEVEL_LOOP(29)
         for (int32_t j = 0; j < LEVEL_DIM; j++) {
+            LEVEL_TURN(29)
             seed = ((seed * 75) + 74) % 65537;
             x[j] = LEVEL_REHEARSAL_INPUT * (((float)seed / 65536.0f) - 0.5f);
         }
+        LEVEL_LOOP(30)
         for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+            LEVEL_TURN(30)
             seed = ((seed * 75) + 74) % 65537;
             s->y[o] = LEVEL_REHEARSAL_LABEL * level_strained(((float)seed / 65536.0f) - 0.5f);
         }
@@ -793,41 +884,67 @@ uint32_t level_hash(const level_t *s)
 
 void level_reset(level_t *s)
 {
+    LEVEL_LOOP(10000)
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
+        LEVEL_TURN(10000)
+        LEVEL_LOOP(10001)
         for (int32_t j = 0; j < LEVEL_DIM; j++) {
+            LEVEL_TURN(10001)
             s->v[i][j] = 0.0f;
         }
     }
+    LEVEL_LOOP(10002)
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
+        LEVEL_TURN(10002)
+        LEVEL_LOOP(10003)
         for (int32_t j = 0; j < LEVEL_OUTPUTS; j++) {
+            LEVEL_TURN(10003)
             s->alpha[i][j] = 0.0f;
         }
     }
+    LEVEL_LOOP(10004)
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
+        LEVEL_TURN(10004)
         s->neighbour[i] = 0.0f;
     }
     s->n = 0;
     s->frozen = 0;
+    LEVEL_LOOP(10010)
     for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(10010)
         s->y[i] = 0.0f;
     }
+    LEVEL_LOOP(10012)
     for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        LEVEL_TURN(10012)
         s->error[i] = 0.0f;
     }
+    LEVEL_LOOP(10014)
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
+        LEVEL_TURN(10014)
         s->distance[i] = 0.0f;
     }
+    LEVEL_LOOP(10016)
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
+        LEVEL_TURN(10016)
         s->k[i] = 0.0f;
     }
+    LEVEL_LOOP(10018)
     for (int32_t i = 0; i < (LEVEL_N_MAX + 1); i++) {
+        LEVEL_TURN(10018)
         s->q[i] = 0.0f;
     }
+    LEVEL_LOOP(10020)
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
+        LEVEL_TURN(10020)
         s->row[i] = 0.0f;
     }
+    LEVEL_LOOP(10022)
     for (int32_t i = 0; i < (LEVEL_N_MAX + 1); i++) {
+        LEVEL_TURN(10022)
+        LEVEL_LOOP(10023)
         for (int32_t j = 0; j < LEVEL_OUTPUTS; j++) {
+            LEVEL_TURN(10023)
             s->beta[i][j] = 0.0f;
         }
     }

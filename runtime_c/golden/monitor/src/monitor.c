@@ -143,6 +143,25 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_UNROLL
 #endif
 
+/* Marks where a loop begins, and where each of its turns does: comments in the assembly, no code.  By them
+ * `pykernel check --target` counts how many instructions a call can take at most.  MONITOR_MARKS=0 leaves them out. */
+#ifndef MONITOR_MARKS
+#if defined(__GNUC__) && !defined(__clang__) /* clang does not unroll a loop that has a mark */ \
+    && ((defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 77) && !defined(__ARM_FEATURE_MVE)) \
+        || (defined(__riscv) && (__riscv_xlen == 32)) || defined(__AVR__))
+#define MONITOR_MARKS 1
+#else
+#define MONITOR_MARKS 0
+#endif
+#endif
+#if MONITOR_MARKS
+#define MONITOR_LOOP(loop) __asm__ volatile ("/* loop " #loop " */" : : );
+#define MONITOR_TURN(loop) __asm__ volatile ("/* turn " #loop " */" : : );
+#else
+#define MONITOR_LOOP(loop)
+#define MONITOR_TURN(loop)
+#endif
+
 /* |x|.  Clears the sign bit. */
 static float monitor_absolute(float x)
 {
@@ -196,7 +215,9 @@ static float monitor_sqrt(float x)
     exponent = (int32_t)(both.bits >> 23) - 127;
     if (exponent == -127) {
         exponent = -126;
+        MONITOR_LOOP(9003)
         while ((fraction & 0x00800000u) == 0u) {
+            MONITOR_TURN(9003)
             fraction <<= 1;
             exponent--;
         }
@@ -208,7 +229,9 @@ static float monitor_sqrt(float x)
         exponent--;
     }
     /* 25 bits of the root of fraction 2^25: one bit more than the result has */
+    MONITOR_LOOP(9004)
     for (int32_t i = 0; i < 25; i++) {
+        MONITOR_TURN(9004)
         const uint32_t trial = (root << 2) | 1u;
         rest = (rest << 2) | ((fraction >> 23) & 3u);
         fraction = (fraction << 2) & 0x01FFFFFFu;
@@ -231,9 +254,13 @@ static float monitor_sqrt(float x)
 static uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
     uint32_t rest = crc ^ 0xFFFFFFFFu;
+    MONITOR_LOOP(9001)
     for (uint32_t i = 0u; i < count; i++) {
+        MONITOR_TURN(9001)
         rest ^= bytes[i];
+        MONITOR_LOOP(9002)
         for (int32_t bit = 0; bit < 8; bit++) {
+            MONITOR_TURN(9002)
             rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
         }
     }
@@ -256,20 +283,28 @@ static bool monitor_arithmetic(void)
     float sums[16];
     bool sound = !(nan <= one) && (nan != nan) && !((one / zero) <= FLT_MAX) && ((one / (-zero + 0.0f)) > zero);
     sound = sound && (((factor * factor) - square) == zero);
+    MONITOR_LOOP(9005)
     for (int32_t i = 0; i < 8; i++) {
+        MONITOR_TURN(9005)
         a[i] = more;
         b[i] = more;
     }
+    MONITOR_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
+        MONITOR_TURN(9005)
         sums[i] = (a[i] * b[i]) - square;
         sums[i + 1] = (a[i + 1] * b[i + 1]) + square;
     }
     /* sums in the form of products of complex numbers, which some processors fuse */
+    MONITOR_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
+        MONITOR_TURN(9005)
         sums[8 + i] = (a[i] * b[i]) - (a[i + 1] * b[i + 1]);
         sums[9 + i] = (a[i] * b[i + 1]) + (a[i + 1] * b[i]);
     }
+    MONITOR_LOOP(9005)
     for (int32_t i = 0; i < 16; i += 2) {
+        MONITOR_TURN(9005)
         sound = sound && (sums[i] == zero) && (sums[i + 1] == (square + square));
     }
     return sound;
@@ -290,8 +325,10 @@ static bool monitor_intact(const monitor_t *s)
 /* Whether every input is a number within the limit. */
 static bool monitor_acceptable(const float x[MONITOR_DIM])
 {
+    MONITOR_LOOP(1)
     MONITOR_UNROLL
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
+        MONITOR_TURN(1)
         /* not "if (.. > limit)": NaN must fail */
         if (!(monitor_absolute(x[j]) <= MONITOR_INPUT_MAX_ABS)) {
             return false;
@@ -316,7 +353,9 @@ static inline float monitor_clipped(float x, float low, float high)
 /* Write the scaled input to out, by running statistics or by given numbers.  O(D). */
 static void monitor_scaled(const float x[MONITOR_DIM], float out[MONITOR_DIM])
 {
+    MONITOR_LOOP(2)
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
+        MONITOR_TURN(2)
         out[j] = x[j];
     }
 }
@@ -351,8 +390,10 @@ static inline float monitor_exp2_negative(float t)
 static inline float monitor_squared_distance(const float a[MONITOR_DIM], const float b[MONITOR_DIM])
 {
     float total = 0.0f;
+    MONITOR_LOOP(3)
     MONITOR_UNROLL
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
+        MONITOR_TURN(3)
         const float difference = a[j] - b[j];
         total += difference * difference;
     }
@@ -373,12 +414,18 @@ static void monitor_factorise(const float *g, float *l, int32_t n, float shift, 
         float instead, float limit)
 {
     int32_t row = 0;
+    MONITOR_LOOP(4)
     for (int32_t i = 0; i < n; i++) {
+        MONITOR_TURN(4)
         int32_t other = 0;
         float pivot = g[row + i] + shift;
+        MONITOR_LOOP(5)
         for (int32_t j = 0; j < i; j++) {
+            MONITOR_TURN(5)
             float total = g[row + j];
+            MONITOR_LOOP(6)
             for (int32_t k = 0; k < j; k++) {
+                MONITOR_TURN(6)
                 total = total - (l[row + k] * l[other + k]);
             }
             total = monitor_clipped(total * l[other + j], -limit, limit);
@@ -395,9 +442,13 @@ static void monitor_factorise(const float *g, float *l, int32_t n, float shift, 
 static void monitor_substitute_forward(const float *l, float *z, int32_t n, float limit)
 {
     int32_t row = 0;
+    MONITOR_LOOP(7)
     for (int32_t i = 0; i < n; i++) {
+        MONITOR_TURN(7)
         float total = z[i];
+        MONITOR_LOOP(8)
         for (int32_t j = 0; j < i; j++) {
+            MONITOR_TURN(8)
             total = total - (l[row + j] * z[j]);
         }
         z[i] = monitor_clipped(total * l[row + i], -limit, limit);
@@ -409,7 +460,9 @@ static void monitor_substitute_forward(const float *l, float *z, int32_t n, floa
 static int32_t monitor_row_of(int32_t i)
 {
     int32_t start = 0;
+    MONITOR_LOOP(9)
     for (int32_t j = 0; j < i; j++) {
+        MONITOR_TURN(9)
         start = start + j + 1;
     }
     return start;
@@ -418,15 +471,21 @@ static int32_t monitor_row_of(int32_t i)
 /* Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  out is limited.  O(n^2 / 2). */
 static void monitor_substitute_backward(const float *l, const float *z, float *out, int32_t n)
 {
+    MONITOR_LOOP(10)
     for (int32_t j = 0; j < n; j++) {
+        MONITOR_TURN(10)
         out[j] = z[j];
     }
     int32_t row = monitor_row_of(n);
+    MONITOR_LOOP(11)
     for (int32_t t = 0; t < n; t++) {
+        MONITOR_TURN(11)
         const int32_t i = n - 1 - t;
         row = row - i - 1;
         out[i] = monitor_clipped(out[i] * l[row + i], -MONITOR_CODE_LIMIT, MONITOR_CODE_LIMIT);
+        MONITOR_LOOP(12)
         for (int32_t k = 0; k < i; k++) {
+            MONITOR_TURN(12)
             out[k] = out[k] - (l[row + k] * out[i]);
         }
     }
@@ -437,20 +496,28 @@ static void monitor_code(monitor_t *s)
 {
     const int32_t rank = s->rank;
     const float own = 1.0f;
+    MONITOR_LOOP(13)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(13)
         s->inner[j] = 0.0f;
         s->q[j] = 0.0f;
     }
+    MONITOR_LOOP(14)
     for (int32_t i = 0; i < s->n; i++) {
+        MONITOR_TURN(14)
         const float value = monitor_kernel_value(s->v[i], s->x);
         s->k[i] = value;
+        MONITOR_LOOP(15)
         for (int32_t j = 0; j < rank; j++) {
+            MONITOR_TURN(15)
             s->inner[j] += value * s->a[i][j];
         }
     }
     monitor_factorise(s->g, s->c, rank, MONITOR_SHRINKAGE, 0.0f, 0.5f * MONITOR_SHRINKAGE,
             MONITOR_ROOT_BOUND, MONITOR_FACTOR_LIMIT);
+    MONITOR_LOOP(16)
     for (int32_t j = 0; j < rank; j++) {
+        MONITOR_TURN(16)
         /* |L'phi|^2 is at most tr G k(x, x) */
         s->inner[j] = monitor_clipped(s->inner[j], -MONITOR_INNER_LIMIT, MONITOR_INNER_LIMIT);
         s->q[j] = s->inner[j];
@@ -460,7 +527,9 @@ static void monitor_code(monitor_t *s)
     /* |q|^2 is at most k(x, x) / (4 lambda) */
     monitor_substitute_backward(s->c, s->q, s->q, rank);
     float left = own;
+    MONITOR_LOOP(17)
     for (int32_t j = 0; j < rank; j++) {
+        MONITOR_TURN(17)
         left = left - ((s->inner[j] + (MONITOR_SHRINKAGE * s->q[j])) * s->q[j]);
     }
     /* rounding may make the rest negative */
@@ -507,14 +576,20 @@ static void monitor_make_features(monitor_t *s)
     const int32_t rank = s->rank;
     monitor_factorise(s->g, s->f, rank, 0.0f, MONITOR_FLAT, MONITOR_SMALLEST_SQUARE, 0.0f,
             MONITOR_FACTOR_LIMIT);
+    MONITOR_LOOP(18)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(18)
         s->z[j] = 0.0f;
     }
     s->z[MONITOR_RANK] = 1.0f;
     int32_t row = 0;
+    MONITOR_LOOP(19)
     for (int32_t i = 0; i < rank; i++) {
+        MONITOR_TURN(19)
         /* row i of the lower factor R' */
+        MONITOR_LOOP(20)
         for (int32_t j = 0; j < i; j++) {
+            MONITOR_TURN(20)
             s->z[j] += s->f[row + j] * s->q[i];
         }
         if (s->f[row + i] > 0.0f) {
@@ -522,7 +597,9 @@ static void monitor_make_features(monitor_t *s)
         }
         row = row + i + 1;
     }
+    MONITOR_LOOP(21)
     for (int32_t j = 0; j < rank; j++) {
+        MONITOR_TURN(21)
         s->z[j] = monitor_clipped(s->z[j], -MONITOR_COORDINATE_LIMIT, MONITOR_COORDINATE_LIMIT);
     }
 }
@@ -601,8 +678,12 @@ static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
 static bool monitor_untouched(const monitor_t *s)
 {
     int32_t at = 0;
+    MONITOR_LOOP(22)
     for (int32_t i = 0; i < s->rank; i++) {
+        MONITOR_TURN(22)
+        MONITOR_LOOP(23)
         for (int32_t j = 0; j < i; j++) {
+            MONITOR_TURN(23)
             if (s->g[at + j] != 0.0f) {
                 return false;
             }
@@ -619,12 +700,18 @@ static bool monitor_untouched(const monitor_t *s)
 static void monitor_compare_first(monitor_t *s)
 {
     float known = 0.0f;
+    MONITOR_LOOP(24)
     for (int32_t j = 0; j < s->rank; j++) {
+        MONITOR_TURN(24)
         known += s->inner[j] * s->inner[j];
     }
+    MONITOR_LOOP(25)
     for (int32_t i = 0; i < s->n; i++) {
+        MONITOR_TURN(25)
         float total = 0.0f;
+        MONITOR_LOOP(26)
         for (int32_t j = 0; j < s->rank; j++) {
+            MONITOR_TURN(26)
             total += s->a[i][j] * s->inner[j];
         }
         s->b[i] = total;
@@ -636,9 +723,13 @@ static void monitor_compare_first(monitor_t *s)
 static void monitor_symmetric_times(const float *p, const float *z, float *out, int32_t n)
 {
     int32_t row = 0;
+    MONITOR_LOOP(27)
     for (int32_t i = 0; i < n; i++) {
+        MONITOR_TURN(27)
         float total = p[row + i] * z[i];
+        MONITOR_LOOP(28)
         for (int32_t j = 0; j < i; j++) {
+            MONITOR_TURN(28)
             total += p[row + j] * z[j];
             out[j] += p[row + j] * z[i];
         }
@@ -651,7 +742,9 @@ static void monitor_symmetric_times(const float *p, const float *z, float *out, 
 static void monitor_symmetric_row(const float *p, int32_t i, float *out, int32_t n)
 {
     int32_t at = monitor_row_of(i);
+    MONITOR_LOOP(29)
     for (int32_t j = 0; j < n; j++) {
+        MONITOR_TURN(29)
         if (j < i) {
             out[j] = p[at + j];
         } else if (j == i) {
@@ -667,7 +760,9 @@ static void monitor_symmetric_row(const float *p, int32_t i, float *out, int32_t
 /* Write row i of the Gram matrix to w.column.  O(N) if the matrix is stored, otherwise O(N D). */
 static void monitor_gram_row(monitor_t *s, int32_t i)
 {
+    MONITOR_LOOP(30)
     for (int32_t l = 0; l < s->n; l++) {
+        MONITOR_TURN(30)
         s->column[l] = monitor_kernel_value(s->v[l], s->v[i]);
     }
 }
@@ -675,11 +770,17 @@ static void monitor_gram_row(monitor_t *s, int32_t i)
 /* Write A'w.column to w.u.  O(N r). */
 static void monitor_row_times(monitor_t *s)
 {
+    MONITOR_LOOP(31)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(31)
         s->u[j] = 0.0f;
     }
+    MONITOR_LOOP(32)
     for (int32_t i = 0; i < s->n; i++) {
+        MONITOR_TURN(32)
+        MONITOR_LOOP(33)
         for (int32_t j = 0; j < MONITOR_RANK; j++) {
+            MONITOR_TURN(33)
             s->u[j] += s->column[i] * s->a[i][j];
         }
     }
@@ -689,8 +790,12 @@ static void monitor_row_times(monitor_t *s)
 static void monitor_add_rows(float *g, const float a[MONITOR_RANK], const float u[MONITOR_RANK])
 {
     int32_t row = 0;
+    MONITOR_LOOP(34)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        MONITOR_TURN(34)
+        MONITOR_LOOP(35)
         for (int32_t j = 0; j < (i + 1); j++) {
+            MONITOR_TURN(35)
             g[row + j] += a[i] * u[j];
         }
         row = row + i + 1;
@@ -702,21 +807,31 @@ static void monitor_add_rows(float *g, const float a[MONITOR_RANK], const float 
  * No element of G is above its trace, except in a forged snapshot. */
 static void monitor_shorten(monitor_t *s)
 {
+    MONITOR_LOOP(36)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        MONITOR_TURN(36)
         s->g[i] = monitor_clipped(s->g[i], -MONITOR_ELEMENT_LIMIT, MONITOR_ELEMENT_LIMIT);
     }
     float trace = 0.0f;
     int32_t at = 0;
+    MONITOR_LOOP(37)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(37)
         trace += s->g[at];
         at = at + j + 2;
     }
     if (!(trace <= MONITOR_SQUARE_LIMIT)) {
+        MONITOR_LOOP(38)
         for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+            MONITOR_TURN(38)
             s->g[i] = monitor_clipped(0.25f * s->g[i], -MONITOR_SQUARE_LIMIT, MONITOR_SQUARE_LIMIT);
         }
+        MONITOR_LOOP(39)
         for (int32_t i = 0; i < s->n; i++) {
+            MONITOR_TURN(39)
+            MONITOR_LOOP(40)
             for (int32_t j = 0; j < MONITOR_RANK; j++) {
+                MONITOR_TURN(40)
                 s->a[i][j] = 0.5f * s->a[i][j];
             }
         }
@@ -731,12 +846,18 @@ static void monitor_invert(float *p, int32_t n, float part)
     monitor_factorise(p, p, n, 0.0f, part, 0.0f, MONITOR_RENEWAL_BOUND, MONITOR_COORDINATE_LIMIT);
     /* L^-1, row by row from above, each row from the left */
     int32_t row = 0;
+    MONITOR_LOOP(41)
     for (int32_t i = 0; i < n; i++) {
+        MONITOR_TURN(41)
         int32_t start = 0;
+        MONITOR_LOOP(42)
         for (int32_t j = 0; j < i; j++) {
+            MONITOR_TURN(42)
             float total = 0.0f;
             int32_t at = start + j;
+            MONITOR_LOOP(43)
             for (int32_t k = j; k < i; k++) {
+                MONITOR_TURN(43)
                 total += p[row + k] * p[at];
                 at = at + k + 1;
             }
@@ -746,12 +867,18 @@ static void monitor_invert(float *p, int32_t n, float part)
         row = row + i + 1;
     }
     row = 0;
+    MONITOR_LOOP(44)
     for (int32_t i = 0; i < n; i++) {
+        MONITOR_TURN(44)
         /* the diagonal element last, because the others need it */
+        MONITOR_LOOP(45)
         for (int32_t j = 0; j < (i + 1); j++) {
+            MONITOR_TURN(45)
             float total = 0.0f;
             int32_t at = row;
+            MONITOR_LOOP(46)
             for (int32_t k = i; k < n; k++) {
+                MONITOR_TURN(46)
                 total += p[at + i] * p[at + j];
                 at = at + k + 1;
             }
@@ -764,26 +891,36 @@ static void monitor_invert(float *p, int32_t n, float part)
 /* Compute G and P again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 2). */
 static void monitor_renew(monitor_t *s)
 {
+    MONITOR_LOOP(47)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        MONITOR_TURN(47)
         s->g[i] = 0.0f;
     }
+    MONITOR_LOOP(48)
     for (int32_t i = 0; i < s->n; i++) {
+        MONITOR_TURN(48)
         monitor_gram_row(s, i);
         monitor_row_times(s);
         monitor_add_rows(s->g, s->a[i], s->u);
     }
     monitor_shorten(s);
     int32_t row = 0;
+    MONITOR_LOOP(49)
     for (int32_t i = 0; i < s->n; i++) {
+        MONITOR_TURN(49)
         monitor_gram_row(s, i);
+        MONITOR_LOOP(50)
         for (int32_t j = 0; j < (i + 1); j++) {
+            MONITOR_TURN(50)
             s->p[row + j] = s->column[j];
         }
         row = row + i + 1;
     }
     /* the vectors were independent when they were stored; rounding must not change this */
     monitor_invert(s->p, s->n, MONITOR_SLACK * MONITOR_ALD_THRESHOLD);
+    MONITOR_LOOP(51)
     for (int32_t i = 0; i < row; i++) {
+        MONITOR_TURN(51)
         s->p[i] = monitor_clipped(s->p[i], -MONITOR_INVERSE_LIMIT, MONITOR_INVERSE_LIMIT);
     }
 }
@@ -792,10 +929,14 @@ static void monitor_renew(monitor_t *s)
 static void monitor_compare(monitor_t *s)
 {
     const int32_t n = s->n;
+    MONITOR_LOOP(52)
     for (int32_t attempt = 0; attempt < 2; attempt++) {
+        MONITOR_TURN(52)
         monitor_symmetric_times(s->p, s->k, s->b, n);
         float delta = s->own;
+        MONITOR_LOOP(53)
         for (int32_t i = 0; i < n; i++) {
+            MONITOR_TURN(53)
             delta = delta - (s->k[i] * s->b[i]);
         }
         s->delta = monitor_clipped(delta, 0.0f, s->own);
@@ -821,7 +962,9 @@ static void monitor_start_column(monitor_t *s, float delta)
 {
     const int32_t n = s->n;
     const float inverse = 1.0f / monitor_sqrt(delta);
+    MONITOR_LOOP(54)
     for (int32_t i = 0; i < n; i++) {
+        MONITOR_TURN(54)
         s->a[i][n] = monitor_clipped(-(s->b[i] * inverse), -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
     }
     s->a[n][n] = monitor_clipped(inverse, 0.0f, MONITOR_ROW_LIMIT);
@@ -833,15 +976,21 @@ static void monitor_border(monitor_t *s, int32_t n, float delta)
 {
     const float inverse = 1.0f / delta;
     int32_t row = 0;
+    MONITOR_LOOP(55)
     for (int32_t i = 0; i < n; i++) {
+        MONITOR_TURN(55)
         const float part = s->b[i] * inverse;
+        MONITOR_LOOP(56)
         for (int32_t j = 0; j < (i + 1); j++) {
+            MONITOR_TURN(56)
             s->p[row + j] = monitor_clipped(s->p[row + j] + (part * s->b[j]), -MONITOR_INVERSE_LIMIT,
                     MONITOR_INVERSE_LIMIT);
         }
         row = row + i + 1;
     }
+    MONITOR_LOOP(57)
     for (int32_t j = 0; j < n; j++) {
+        MONITOR_TURN(57)
         s->p[row + j] = monitor_clipped(-(s->b[j] * inverse), -MONITOR_INVERSE_LIMIT, MONITOR_INVERSE_LIMIT);
     }
     s->p[row + n] = inverse;
@@ -850,10 +999,14 @@ static void monitor_border(monitor_t *s, int32_t n, float delta)
 /* Store the sample, and its rows of A and K, at position i.  O(N + D + r). */
 static void monitor_put(monitor_t *s, int32_t i)
 {
+    MONITOR_LOOP(58)
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
+        MONITOR_TURN(58)
         s->v[i][j] = s->x[j];
     }
+    MONITOR_LOOP(59)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(59)
         s->a[i][j] = monitor_clipped(s->t[j], -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
     }
 }
@@ -875,15 +1028,21 @@ static bool monitor_start(monitor_t *s)
     const int32_t n = s->n;
     monitor_start_column(s, s->delta);
     int32_t at = 0;
+    MONITOR_LOOP(60)
     for (int32_t j = 0; j < n; j++) {
+        MONITOR_TURN(60)
         at = at + j + 1;
     }
+    MONITOR_LOOP(61)
     for (int32_t j = 0; j < n; j++) {
+        MONITOR_TURN(61)
         s->g[at + j] = 0.0f;
     }
     s->g[at + n] = 1.0f;
     monitor_border(s, n, s->delta);
+    MONITOR_LOOP(62)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(62)
         s->t[j] = s->a[n][j];
     }
     s->n = n + 1;
@@ -905,7 +1064,9 @@ static float monitor_share_of_ridge(const monitor_t *s)
 static inline float monitor_square(const float a[MONITOR_RANK])
 {
     float total = 0.0f;
+    MONITOR_LOOP(63)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(63)
         total += a[j] * a[j];
     }
     return total;
@@ -925,7 +1086,9 @@ static float monitor_step_length(const monitor_t *s, float rho)
 static inline float monitor_product(const float a[MONITOR_RANK], const float b[MONITOR_RANK])
 {
     float total = 0.0f;
+    MONITOR_LOOP(64)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(64)
         total += a[j] * b[j];
     }
     return total;
@@ -935,9 +1098,13 @@ static inline float monitor_product(const float a[MONITOR_RANK], const float b[M
 static void monitor_add_square(float *g, float scale, const float a[MONITOR_RANK])
 {
     int32_t row = 0;
+    MONITOR_LOOP(65)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        MONITOR_TURN(65)
         const float weight = scale * a[i];
+        MONITOR_LOOP(66)
         for (int32_t j = 0; j < (i + 1); j++) {
+            MONITOR_TURN(66)
             g[row + j] += weight * a[j];
         }
         row = row + i + 1;
@@ -947,16 +1114,24 @@ static void monitor_add_square(float *g, float scale, const float a[MONITOR_RANK
 /* L = keep L + mu (phi - L q) q'.  Algorithm 2.  O(N r). */
 static void monitor_move_parametric(monitor_t *s, float mu, float keep)
 {
+    MONITOR_LOOP(67)
     for (int32_t i = 0; i < s->n; i++) {
+        MONITOR_TURN(67)
         const float part = mu * monitor_product(s->a[i], s->q);
+        MONITOR_LOOP(68)
         for (int32_t j = 0; j < MONITOR_RANK; j++) {
+            MONITOR_TURN(68)
             s->a[i][j] = (keep * s->a[i][j]) - (part * s->q[j]);
         }
     }
+    MONITOR_LOOP(69)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(69)
         s->t[j] = mu * s->q[j];
     }
+    MONITOR_LOOP(70)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        MONITOR_TURN(70)
         s->g[i] = keep * keep * s->g[i];
     }
     monitor_add_square(s->g, mu * ((2.0f * keep * MONITOR_SHRINKAGE) + (mu * s->left)), s->q);
@@ -995,7 +1170,9 @@ static int32_t monitor_least_missed(const monitor_t *s)
     int32_t best = 0;
     float least = 0.0f;
     int32_t at = 0;
+    MONITOR_LOOP(71)
     for (int32_t i = 0; i < s->n; i++) {
+        MONITOR_TURN(71)
         float cost = 1.0f * monitor_square(s->a[i]);
         cost = cost * (1.0f / monitor_own_inverse(s, at, i));
         at = at + i + 2;
@@ -1011,8 +1188,12 @@ static int32_t monitor_least_missed(const monitor_t *s)
 /* Replace Phi A + phi t' by Phi (A + b t'): keep the part of the sample that the vectors express.  O(N r). */
 static void monitor_project(monitor_t *s)
 {
+    MONITOR_LOOP(72)
     for (int32_t i = 0; i < s->n; i++) {
+        MONITOR_TURN(72)
+        MONITOR_LOOP(73)
         for (int32_t j = 0; j < MONITOR_RANK; j++) {
+            MONITOR_TURN(73)
             s->a[i][j] = monitor_clipped(s->a[i][j] + (s->b[i] * s->t[j]), -MONITOR_ROW_LIMIT,
                     MONITOR_ROW_LIMIT);
         }
@@ -1024,11 +1205,15 @@ static void monitor_project(monitor_t *s)
 static void monitor_symmetric_clear(float *p, int32_t i, int32_t n)
 {
     int32_t at = monitor_row_of(i);
+    MONITOR_LOOP(74)
     for (int32_t j = 0; j < (i + 1); j++) {
+        MONITOR_TURN(74)
         p[at + j] = 0.0f;
     }
     at = at + i;
+    MONITOR_LOOP(75)
     for (int32_t j = i + 1; j < n; j++) {
+        MONITOR_TURN(75)
         at = at + j;
         p[at] = 0.0f;
     }
@@ -1045,22 +1230,32 @@ static void monitor_release_exactly(monitor_t *s, int32_t r)
     monitor_symmetric_row(s->p, r, s->column, n);
     const float own = monitor_own_inverse(s, monitor_row_of(r) + r, r);
     const float part = s->b[r] * inverse;
+    MONITOR_LOOP(76)
     for (int32_t i = 0; i < n; i++) {
+        MONITOR_TURN(76)
         s->column[i] += part * s->b[i];
     }
     s->column[r] = -part;
     const float release = 1.0f / own;
+    MONITOR_LOOP(77)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(77)
         s->u[j] = s->a[r][j];
     }
+    MONITOR_LOOP(78)
     for (int32_t i = 0; i < n; i++) {
+        MONITOR_TURN(78)
         const float share = s->column[i] * release;
         if (i == r) {
+            MONITOR_LOOP(79)
             for (int32_t j = 0; j < MONITOR_RANK; j++) {
+                MONITOR_TURN(79)
                 s->t[j] = monitor_clipped(s->t[j] - (share * s->u[j]), -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
             }
         } else {
+            MONITOR_LOOP(80)
             for (int32_t j = 0; j < MONITOR_RANK; j++) {
+                MONITOR_TURN(80)
                 s->a[i][j] = monitor_clipped(s->a[i][j] - (share * s->u[j]), -MONITOR_ROW_LIMIT,
                         MONITOR_ROW_LIMIT);
             }
@@ -1070,10 +1265,14 @@ static void monitor_release_exactly(monitor_t *s, int32_t r)
     s->b[r] = -1.0f;
     monitor_symmetric_clear(s->p, r, n);
     int32_t row = 0;
+    MONITOR_LOOP(81)
     for (int32_t i = 0; i < n; i++) {
+        MONITOR_TURN(81)
         const float one = s->b[i] * inverse;
         const float other = s->column[i] * release;
+        MONITOR_LOOP(82)
         for (int32_t j = 0; j < (i + 1); j++) {
+            MONITOR_TURN(82)
             const float changed = s->p[row + j] + ((one * s->b[j]) - (other * s->column[j]));
             s->p[row + j] = monitor_clipped(changed, -MONITOR_INVERSE_LIMIT, MONITOR_INVERSE_LIMIT);
         }
@@ -1099,7 +1298,9 @@ static void monitor_correct(monitor_t *s)
     monitor_symmetric_times(s->p, s->column, s->b, n);
     float total = 0.0f;
     float worst = 0.0f;
+    MONITOR_LOOP(83)
     for (int32_t l = 0; l < n; l++) {
+        MONITOR_TURN(83)
         total += s->column[l] * s->b[l];
         const float off = (l == i) ? (s->b[l] - 1.0f) : s->b[l];
         if (monitor_absolute(off) > worst) {
@@ -1112,7 +1313,9 @@ static void monitor_correct(monitor_t *s)
     } else {
         const float inverse = 1.0f / s->column[i];
         int32_t at = monitor_row_of(i);
+        MONITOR_LOOP(84)
         for (int32_t l = 0; l < n; l++) {
+            MONITOR_TURN(84)
             if (l < i) {
                 s->p[at + l] = monitor_clipped(s->p[at + l] - (s->b[l] * inverse), -MONITOR_INVERSE_LIMIT,
                         MONITOR_INVERSE_LIMIT);
@@ -1189,7 +1392,9 @@ static void monitor_wonder(monitor_t *s)
 /* Element (j, j) of (G + lambda I)^-1; large if the other columns almost express column j.  O(r^2 / 2). */
 static float monitor_redundancy(monitor_t *w, int32_t j)
 {
+    MONITOR_LOOP(85)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        MONITOR_TURN(85)
         w->u[i] = (i == j) ? 1.0f : 0.0f;
     }
     /* column j of C^-1; no element is above 1 / sqrt(lambda) */
@@ -1255,7 +1460,9 @@ static bool monitor_censored(monitor_t *s)
 static int32_t monitor_dead_column(const monitor_t *s)
 {
     int32_t at = 0;
+    MONITOR_LOOP(86)
     for (int32_t j = 0; j < s->rank; j++) {
+        MONITOR_TURN(86)
         if (!(s->g[at] > MONITOR_DEAD)) {
             return j;
         }
@@ -1269,7 +1476,9 @@ static int32_t monitor_weakest_column(monitor_t *s)
 {
     int32_t best = 0;
     float largest = 0.0f;
+    MONITOR_LOOP(87)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(87)
         const float total = monitor_redundancy(s, j);
         if (total > largest) {
             best = j;
@@ -1287,7 +1496,9 @@ static void monitor_restart_column(monitor_t *s, int32_t r)
     /* the usual squared length: the mean of G's diagonal, or lambda if that is larger */
     float length = 0.0f;
     int32_t at = 0;
+    MONITOR_LOOP(88)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(88)
         length += s->g[at];
         at = at + j + 2;
     }
@@ -1302,11 +1513,15 @@ static void monitor_restart_column(monitor_t *s, int32_t r)
     monitor_symmetric_row(s->g, r, s->h, MONITOR_RANK);
     const float left = s->left + (((2.0f * MONITOR_SHRINKAGE) + s->h[r]) * lost * lost);
     const float scale = monitor_sqrt(length) * (1.0f / monitor_sqrt(left));
+    MONITOR_LOOP(89)
     for (int32_t i = 0; i < s->n; i++) {
+        MONITOR_TURN(89)
         s->a[i][r] = monitor_clipped(-(monitor_product(s->a[i], s->q) * scale), -MONITOR_ROW_LIMIT,
                 MONITOR_ROW_LIMIT);
     }
+    MONITOR_LOOP(90)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        MONITOR_TURN(90)
         s->t[i] = 0.0f;
         const float value = ((MONITOR_SHRINKAGE * s->q[i]) + (s->h[i] * lost)) * scale;
         if (i < r) {
@@ -1425,7 +1640,9 @@ int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONIT
     monitor_scaled(x, s->x);
     monitor_code(s);
     monitor_make_features(s);
+    MONITOR_LOOP(91)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
+        MONITOR_TURN(91)
         z[j] = s->z[j];
     }
     return MONITOR_DONE;
@@ -1456,18 +1673,28 @@ int32_t monitor_refresh(monitor_t *s)
 /* Forget the subspace and the alarm level. */
 static void monitor_forget_samples(monitor_t *s)
 {
+    MONITOR_LOOP(92)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+        MONITOR_TURN(92)
+        MONITOR_LOOP(93)
         for (int32_t j = 0; j < MONITOR_DIM; j++) {
+            MONITOR_TURN(93)
             s->v[i][j] = 0.0f;
         }
+        MONITOR_LOOP(94)
         for (int32_t j = 0; j < MONITOR_RANK; j++) {
+            MONITOR_TURN(94)
             s->a[i][j] = 0.0f;
         }
     }
+    MONITOR_LOOP(95)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        MONITOR_TURN(95)
         s->g[i] = 0.0f;
     }
+    MONITOR_LOOP(96)
     for (int32_t i = 0; i < MONITOR_PACKED; i++) {
+        MONITOR_TURN(96)
         s->p[i] = 0.0f;
     }
     s->censor = 0.0f;
@@ -1508,8 +1735,12 @@ static inline float monitor_strained(float part)
 static void monitor_rehearse(monitor_t *s, float x[MONITOR_DIM])
 {
     int32_t seed = 1;
+    MONITOR_LOOP(97)
     for (int32_t t = 0; t < MONITOR_REHEARSED; t++) {
+        MONITOR_TURN(97)
+        MONITOR_LOOP(98)
         for (int32_t j = 0; j < MONITOR_DIM; j++) {
+            MONITOR_TURN(98)
             seed = ((seed * 75) + 74) % 65537;
             x[j] = MONITOR_REHEARSAL_INPUT * monitor_strained(((float)seed / 65536.0f) - 0.5f);
         }
@@ -1527,20 +1758,32 @@ uint32_t monitor_hash(const monitor_t *s)
 
 void monitor_reset(monitor_t *s)
 {
+    MONITOR_LOOP(10000)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+        MONITOR_TURN(10000)
+        MONITOR_LOOP(10001)
         for (int32_t j = 0; j < MONITOR_DIM; j++) {
+            MONITOR_TURN(10001)
             s->v[i][j] = 0.0f;
         }
     }
+    MONITOR_LOOP(10002)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+        MONITOR_TURN(10002)
+        MONITOR_LOOP(10003)
         for (int32_t j = 0; j < MONITOR_RANK; j++) {
+            MONITOR_TURN(10003)
             s->a[i][j] = 0.0f;
         }
     }
+    MONITOR_LOOP(10004)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        MONITOR_TURN(10004)
         s->g[i] = 0.0f;
     }
+    MONITOR_LOOP(10006)
     for (int32_t i = 0; i < MONITOR_PACKED; i++) {
+        MONITOR_TURN(10006)
         s->p[i] = 0.0f;
     }
     s->censor = 0.0f;
@@ -1556,40 +1799,64 @@ void monitor_reset(monitor_t *s)
     s->level = 0.0f;
     s->odds = 0.0f;
     s->held = 0;
+    MONITOR_LOOP(10034)
     for (int32_t i = 0; i < MONITOR_DIM; i++) {
+        MONITOR_TURN(10034)
         s->x[i] = 0.0f;
     }
+    MONITOR_LOOP(10036)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+        MONITOR_TURN(10036)
         s->k[i] = 0.0f;
     }
+    MONITOR_LOOP(10038)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+        MONITOR_TURN(10038)
         s->b[i] = 0.0f;
     }
+    MONITOR_LOOP(10040)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+        MONITOR_TURN(10040)
         s->column[i] = 0.0f;
     }
+    MONITOR_LOOP(10042)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        MONITOR_TURN(10042)
         s->c[i] = 0.0f;
     }
+    MONITOR_LOOP(10044)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        MONITOR_TURN(10044)
         s->f[i] = 0.0f;
     }
+    MONITOR_LOOP(10046)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        MONITOR_TURN(10046)
         s->inner[i] = 0.0f;
     }
+    MONITOR_LOOP(10048)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        MONITOR_TURN(10048)
         s->q[i] = 0.0f;
     }
+    MONITOR_LOOP(10050)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        MONITOR_TURN(10050)
         s->t[i] = 0.0f;
     }
+    MONITOR_LOOP(10052)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        MONITOR_TURN(10052)
         s->h[i] = 0.0f;
     }
+    MONITOR_LOOP(10054)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
+        MONITOR_TURN(10054)
         s->u[i] = 0.0f;
     }
+    MONITOR_LOOP(10056)
     for (int32_t i = 0; i < (MONITOR_RANK + 1); i++) {
+        MONITOR_TURN(10056)
         s->z[i] = 0.0f;
     }
     s->own = 0.0f;

@@ -89,6 +89,25 @@ PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 #define PRESSURE_UNROLL
 #endif
 
+/* Marks where a loop begins, and where each of its turns does: comments in the assembly, no code.  By them
+ * `pykernel check --target` counts how many instructions a call can take at most.  PRESSURE_MARKS=0 leaves them out. */
+#ifndef PRESSURE_MARKS
+#if defined(__GNUC__) && !defined(__clang__) /* clang does not unroll a loop that has a mark */ \
+    && ((defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 77) && !defined(__ARM_FEATURE_MVE)) \
+        || (defined(__riscv) && (__riscv_xlen == 32)) || defined(__AVR__))
+#define PRESSURE_MARKS 1
+#else
+#define PRESSURE_MARKS 0
+#endif
+#endif
+#if PRESSURE_MARKS
+#define PRESSURE_LOOP(loop) __asm__ volatile ("/* loop " #loop " */" : : );
+#define PRESSURE_TURN(loop) __asm__ volatile ("/* turn " #loop " */" : : );
+#else
+#define PRESSURE_LOOP(loop)
+#define PRESSURE_TURN(loop)
+#endif
+
 /* |x|.  Clears the sign bit. */
 static double pressure_absolute(double x)
 {
@@ -112,9 +131,13 @@ static double pressure_pow2(int32_t k)
 static uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
     uint32_t rest = crc ^ 0xFFFFFFFFu;
+    PRESSURE_LOOP(9001)
     for (uint32_t i = 0u; i < count; i++) {
+        PRESSURE_TURN(9001)
         rest ^= bytes[i];
+        PRESSURE_LOOP(9002)
         for (int32_t bit = 0; bit < 8; bit++) {
+            PRESSURE_TURN(9002)
             rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
         }
     }
@@ -137,20 +160,28 @@ static bool pressure_arithmetic(void)
     double sums[16];
     bool sound = !(nan <= one) && (nan != nan) && !((one / zero) <= DBL_MAX) && ((one / (-zero + 0.0)) > zero);
     sound = sound && (((factor * factor) - square) == zero);
+    PRESSURE_LOOP(9005)
     for (int32_t i = 0; i < 8; i++) {
+        PRESSURE_TURN(9005)
         a[i] = more;
         b[i] = more;
     }
+    PRESSURE_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
+        PRESSURE_TURN(9005)
         sums[i] = (a[i] * b[i]) - square;
         sums[i + 1] = (a[i + 1] * b[i + 1]) + square;
     }
     /* sums in the form of products of complex numbers, which some processors fuse */
+    PRESSURE_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
+        PRESSURE_TURN(9005)
         sums[8 + i] = (a[i] * b[i]) - (a[i + 1] * b[i + 1]);
         sums[9 + i] = (a[i] * b[i + 1]) + (a[i + 1] * b[i]);
     }
+    PRESSURE_LOOP(9005)
     for (int32_t i = 0; i < 16; i += 2) {
+        PRESSURE_TURN(9005)
         sound = sound && (sums[i] == zero) && (sums[i + 1] == (square + square));
     }
     return sound;
@@ -165,7 +196,9 @@ static bool pressure_intact(const pressure_t *s)
 /* Whether every input is a number within its limit. */
 static bool pressure_within(const double x[PRESSURE_DIM])
 {
+    PRESSURE_LOOP(1)
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
+        PRESSURE_TURN(1)
         /* not "if (.. > limit)": NaN must fail */
         if (!(pressure_absolute(x[j]) <= PRESSURE_INPUT_MAX_ABS)) {
             return false;
@@ -210,8 +243,10 @@ static inline double pressure_gaussian(double distance)
 static inline double pressure_squared_distance(const double a[PRESSURE_DIM], const double b[PRESSURE_DIM])
 {
     double total = 0.0;
+    PRESSURE_LOOP(2)
     PRESSURE_UNROLL
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
+        PRESSURE_TURN(2)
         const double difference = a[j] - b[j];
         total += difference * difference;
     }
@@ -222,7 +257,9 @@ static inline double pressure_squared_distance(const double a[PRESSURE_DIM], con
 static void pressure_expand(const pressure_t *s, const double x[PRESSURE_DIM], double y[PRESSURE_OUTPUTS])
 {
     double total = 0.0;
+    PRESSURE_LOOP(3)
     for (int32_t i = 0; i < s->n; i++) {
+        PRESSURE_TURN(3)
         total += s->alpha[i][0] * pressure_gaussian(pressure_squared_distance(s->v[i], x));
     }
     y[0] = total;
@@ -296,7 +333,9 @@ static int32_t pressure_cheapest(const pressure_t *s)
     int32_t r = 0;
     double least = pressure_score(s, r);
     const int32_t first = r + 1;
+    PRESSURE_LOOP(4)
     for (int32_t i = first; i < count; i++) {
+        PRESSURE_TURN(4)
         const double value = pressure_score(s, i);
         if ((value < least) || ((value == least) && pressure_precedes(s, i, r))) {
             least = value;
@@ -318,7 +357,9 @@ static void pressure_present(pressure_t *s, const double x[PRESSURE_DIM])
     int32_t nearest = 0;
     double nearest_distance = PRESSURE_FAR;
     double total = 0.0;
+    PRESSURE_LOOP(5)
     for (int32_t i = 0; i < s->n; i++) {
+        PRESSURE_TURN(5)
         const double distance = pressure_squared_distance(s->v[i], x);
         const double value = pressure_gaussian(distance);
         total += s->alpha[i][0] * value;
@@ -344,7 +385,9 @@ static bool pressure_give_to_nearest(pressure_t *s)
     const int32_t i = s->nearest;
     double share = 1.0;
     share = pressure_gaussian(s->nearest_distance);
+    PRESSURE_LOOP(6)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+        PRESSURE_TURN(6)
         s->step[o] = pressure_settle(s->alpha[i][o] + (share * s->step[o]));
         if (!(pressure_absolute(s->step[o]) <= PRESSURE_ALPHA_LIMIT)) {
             return false;
@@ -356,7 +399,9 @@ static bool pressure_give_to_nearest(pressure_t *s)
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void pressure_place(pressure_t *s, const double x[PRESSURE_DIM], int32_t i)
 {
+    PRESSURE_LOOP(7)
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
+        PRESSURE_TURN(7)
         s->v[i][j] = x[j];
     }
 }
@@ -371,7 +416,9 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
         count = n + 1;
     }
     pressure_place(s, x, r);
+    PRESSURE_LOOP(8)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+        PRESSURE_TURN(8)
         s->alpha[r][o] = pressure_settle(pressure_multiplier(s, n, o));
     }
     s->n = count;
@@ -380,7 +427,9 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
 /* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void pressure_propose_gradient(pressure_t *s)
 {
+    PRESSURE_LOOP(9)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+        PRESSURE_TURN(9)
         const double step = pressure_settle(PRESSURE_ETA * s->error[o]);
         s->step[o] = step;
     }
@@ -396,7 +445,9 @@ static void pressure_propose(pressure_t *s)
 static double pressure_largest_step(const pressure_t *s)
 {
     double largest = 0.0;
+    PRESSURE_LOOP(10)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+        PRESSURE_TURN(10)
         const double a = pressure_absolute(pressure_multiplier(s, s->n, o));
         /* NaN counts as the largest */
         if (!(a <= largest)) {
@@ -419,7 +470,9 @@ static int32_t pressure_absorb(pressure_t *s, bool close)
     if (!fits) {
         return PRESSURE_REFUSED_MULTIPLIER;
     }
+    PRESSURE_LOOP(11)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+        PRESSURE_TURN(11)
         s->alpha[s->nearest][o] = s->step[o];
     }
     if (s->nearest_distance > 0.0) {
@@ -466,7 +519,9 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
 static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
+    PRESSURE_LOOP(12)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+        PRESSURE_TURN(12)
         const double value = -s->error[o];
         s->error[o] = pressure_miss(s->y[o], value);
     }
@@ -554,12 +609,18 @@ static inline double pressure_strained(double part)
 static void pressure_rehearse(pressure_t *s, double x[PRESSURE_DIM])
 {
     int32_t seed = 1;
+    PRESSURE_LOOP(13)
     for (int32_t t = 0; t < ((2 * PRESSURE_N_MAX) + 32); t++) {
+        PRESSURE_TURN(13)
+        PRESSURE_LOOP(14)
         for (int32_t j = 0; j < PRESSURE_DIM; j++) {
+            PRESSURE_TURN(14)
             seed = ((seed * 75) + 74) % 65537;
             x[j] = PRESSURE_REHEARSAL_INPUT * (((double)seed / 65536.0) - 0.5);
         }
+        PRESSURE_LOOP(15)
         for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+            PRESSURE_TURN(15)
             seed = ((seed * 75) + 74) % 65537;
             s->y[o] = PRESSURE_REHEARSAL_LABEL * pressure_strained(((double)seed / 65536.0) - 0.5);
         }
@@ -577,25 +638,39 @@ uint32_t pressure_hash(const pressure_t *s)
 
 void pressure_reset(pressure_t *s)
 {
+    PRESSURE_LOOP(10000)
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
+        PRESSURE_TURN(10000)
+        PRESSURE_LOOP(10001)
         for (int32_t j = 0; j < PRESSURE_DIM; j++) {
+            PRESSURE_TURN(10001)
             s->v[i][j] = 0.0;
         }
     }
+    PRESSURE_LOOP(10002)
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
+        PRESSURE_TURN(10002)
+        PRESSURE_LOOP(10003)
         for (int32_t j = 0; j < PRESSURE_OUTPUTS; j++) {
+            PRESSURE_TURN(10003)
             s->alpha[i][j] = 0.0;
         }
     }
     s->n = 0;
     s->frozen = 0;
+    PRESSURE_LOOP(10008)
     for (int32_t i = 0; i < PRESSURE_OUTPUTS; i++) {
+        PRESSURE_TURN(10008)
         s->y[i] = 0.0;
     }
+    PRESSURE_LOOP(10010)
     for (int32_t i = 0; i < PRESSURE_OUTPUTS; i++) {
+        PRESSURE_TURN(10010)
         s->error[i] = 0.0;
     }
+    PRESSURE_LOOP(10012)
     for (int32_t i = 0; i < PRESSURE_OUTPUTS; i++) {
+        PRESSURE_TURN(10012)
         s->step[i] = 0.0;
     }
     s->nearest_distance = 0.0;

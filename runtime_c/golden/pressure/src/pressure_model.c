@@ -9,6 +9,25 @@
 #define PRESSURE_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
 #endif
 
+/* Marks where a loop begins, and where each of its turns does: comments in the assembly, no code.  By them
+ * `pykernel check --target` counts how many instructions a call can take at most.  PRESSURE_MARKS=0 leaves them out. */
+#ifndef PRESSURE_MARKS
+#if defined(__GNUC__) && !defined(__clang__) /* clang does not unroll a loop that has a mark */ \
+    && ((defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 77) && !defined(__ARM_FEATURE_MVE)) \
+        || (defined(__riscv) && (__riscv_xlen == 32)) || defined(__AVR__))
+#define PRESSURE_MARKS 1
+#else
+#define PRESSURE_MARKS 0
+#endif
+#endif
+#if PRESSURE_MARKS
+#define PRESSURE_LOOP(loop) __asm__ volatile ("/* loop " #loop " */" : : );
+#define PRESSURE_TURN(loop) __asm__ volatile ("/* turn " #loop " */" : : );
+#else
+#define PRESSURE_LOOP(loop)
+#define PRESSURE_TURN(loop)
+#endif
+
 static const double pressure_learned_v[PRESSURE_N_MAX * PRESSURE_DIM] PRESSURE_CONST = {
     1.2608229815364638, 2.4112013756492345, 5.104848050742162, 1.45218757789553, 5.511615116551902,
     0.7029101523746277
@@ -30,13 +49,21 @@ static const int32_t pressure_learned_frozen[1] PRESSURE_CONST = {
 void pressure_init(pressure_t *s)
 {
     pressure_reset(s);
+    PRESSURE_LOOP(12000)
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
+        PRESSURE_TURN(12000)
+        PRESSURE_LOOP(12001)
         for (int32_t j = 0; j < PRESSURE_DIM; j++) {
+            PRESSURE_TURN(12001)
             s->v[i][j] = pressure_learned_v[(i * PRESSURE_DIM) + j];
         }
     }
+    PRESSURE_LOOP(12002)
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
+        PRESSURE_TURN(12002)
+        PRESSURE_LOOP(12003)
         for (int32_t j = 0; j < PRESSURE_OUTPUTS; j++) {
+            PRESSURE_TURN(12003)
             s->alpha[i][j] = pressure_learned_alpha[(i * PRESSURE_OUTPUTS) + j];
         }
     }

@@ -1,0 +1,246 @@
+"""The most instructions that a call can take: a proof about the very bytes that ship.
+
+How often each way through the code is taken is a flow: what enters a block leaves it.  Marks limit the turns of loops: in
+all the copies of a loop that the compiler made, its turns are at most so many times its beginnings.  Of all flows that
+keep these facts, linear programming finds the most expensive one.
+
+Y.-T. S. Li, S. Malik, Performance analysis of embedded software using implicit path enumeration, DAC 1995.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import hashlib
+import importlib.resources
+import math
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from pykernel.gen.flow import FlowFacts, flow_facts
+from pykernel.gen.project import Project
+from pykernel.targets.build import Image, model_files
+from pykernel.targets.decode import Decode, decoder
+from pykernel.targets.flow import Graph, Instruction, Records, Unbounded, Way, annotate, read_records
+
+Cost = Literal["instructions", "cycles"]
+EXACT_CYCLES = ("cortex-m0plus",)
+"""Targets whose CPU takes as many cycles as its manual's table says."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The most that a call of one function takes; None, with the reason, where nothing is proved."""
+
+    instructions: int | None
+    cycles: int | None = None
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A function of a compiler's library that somebody has read.  Offsets are from its first byte.
+
+    sha256: of the instructions that it may execute (``digest``).  turns: how often what stands there is executed at most
+    in one call.  jumps: where an indirect branch may go.  linked: instructions with addresses that the linker chose.
+    """
+
+    name: str
+    sha256: str
+    why: str
+    turns: Mapping[int, int]
+    jumps: Mapping[int, Sequence[int]]
+    linked: Sequence[int]
+
+
+@functools.cache
+def known_routines() -> tuple[Routine, ...]:
+    text = importlib.resources.files("pykernel.targets").joinpath("routines/gcc.toml").read_text(encoding="utf-8")
+
+    def number(text: str) -> int:
+        return int(text, 16)
+
+    return tuple(
+        Routine(
+            row["name"],
+            row["sha256"],
+            row["why"],
+            {number(at): turns for at, turns in row.get("turns", {}).items()},
+            {number(at): [number(to) for to in targets] for at, targets in row.get("jumps", {}).items()},
+            [number(at) for at in row.get("linked", ())],
+        )
+        for row in tomllib.loads(text)["routine"]
+    )
+
+
+class Code:
+    """The instructions of an image; of library routines that are known, with what was found by reading."""
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.functions = sorted((f.start, name) for name, f in image.functions.items())
+        target = image.target
+        assert target.unicorn is not None
+        starts = {start for start, _ in self.functions}
+        self._decode = decoder(target.unicorn.arch, target.name, self.read, self.place, starts)
+        self.routines: dict[int, Routine] = {}
+        for start, name in self.functions:
+            for routine in known_routines():
+                if routine.name == name and digest(self.with_jumps(start, routine), start, routine) == routine.sha256:
+                    self.routines[start] = routine
+        self._jumps = {
+            start + at: [start + to for to in targets]
+            for start, routine in self.routines.items()
+            for at, targets in routine.jumps.items()
+        }
+
+    def read(self, address: int) -> bytes:
+        for start, _, data in self.image.segments:
+            if start <= address < start + len(data):
+                return bytes(data[address - start : address - start + 4])
+        raise Unbounded(f"there is no code at {address:#x}")
+
+    def place(self, address: int) -> str:
+        start, name = self.functions[max(0, bisect.bisect(self.functions, (address, "\x7f")) - 1)]
+        return f"{name} at {address - start:#x}"
+
+    def decode(self, address: int) -> Instruction:
+        return self._jumping(address, self._jumps)
+
+    def with_jumps(self, start: int, routine: Routine) -> Decode:
+        jumps = {start + at: [start + to for to in targets] for at, targets in routine.jumps.items()}
+        return lambda address: self._jumping(address, jumps)
+
+    def _jumping(self, address: int, jumps: Mapping[int, Sequence[int]]) -> Instruction:
+        if address in jumps:
+            ways = tuple(Way(to, branches=True) for to in jumps[address])
+            return Instruction(address, 2, "a jump through a table", ways, cycles=2)
+        return self._decode(address)
+
+
+def digest(decode: Decode, start: int, routine: Routine) -> str:
+    """Of the instructions that a routine may execute; "" if that cannot be told.  Callees do not count."""
+    seen, todo = dict[int, str](), [start]
+    try:
+        while todo:
+            address = todo.pop()
+            if address in seen:
+                continue
+            found = decode(address)
+            at = address - start
+            kept = "" if at in routine.linked or found.called is not None else found.text
+            ways = sorted(way.to - start for way in found.ways)
+            shown = found.text.split()[0] if any(way.branches for way in found.ways) else kept
+            seen[address] = f"{at:x} {found.size} {shown} {ways}"
+            todo += [way.to for way in found.ways]
+    except Unbounded:
+        return ""
+    return hashlib.sha256("\n".join(text for _, text in sorted(seen.items())).encode()).hexdigest()
+
+
+def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
+    """The bounds of a model's public functions, without the model's name, in an image of it."""
+    name = project.spec.name
+    files, others = model_files(project)
+    names = [f.removeprefix(f"{name}_") for f in image.public]
+    if image.chain != "gcc" or image.target.unicorn is None or "-O3" in image.flags:
+        why = "optimised with -O3" if "-O3" in image.flags else f"{image.chain} for {image.target.name}"
+        return dict.fromkeys(
+            names, Bound(None, refused=f"there is no bound for code of {why}; use gcc with -O2 or -Os")
+        )
+    twin = Image(
+        image.target, image.chain, files, image.flags[0], image.flags[1:], others, annotate=annotate,
+        flash=image.flash, ram=image.ram,
+    )  # fmt: skip
+    if twin.segments != image.segments:
+        return dict.fromkeys(names, Bound(None, refused="the compiler's assembly does not give the same bytes"))
+    records, code, facts = read_records(twin.elf), Code(image), flow_facts(project.spec)
+    found = {}
+    for short, full in zip(names, image.public, strict=True):
+        start = image.functions[full].start
+        try:
+            graph = Graph([start], code.decode, records)
+            most = functools.partial(longest, graph, start, code, facts, short)
+            cycles = most("cycles") if image.target.name in EXACT_CYCLES else None
+            found[short] = Bound(most("instructions"), cycles)
+        except Unbounded as error:
+            found[short] = Bound(None, refused=str(error))
+    return found
+
+
+class Limits:
+    """Rows of a linear program: sums over the edges of a graph."""
+
+    def __init__(self, edges: int) -> None:
+        self.edges, self.right = edges, list[float]()
+        self.rows, self.columns, self.values = list[int](), list[int](), list[float]()
+
+    def add(self, terms: Sequence[tuple[int, float]], right: float) -> None:
+        for column, value in terms:
+            self.rows.append(len(self.right))
+            self.columns.append(column)
+            self.values.append(value)
+        self.right.append(right)
+
+    @property
+    def matrix(self) -> Any:
+        from scipy.sparse import csr_array
+
+        return csr_array((self.values, (self.rows, self.columns)), (len(self.right), self.edges))
+
+
+def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, cost: Cost) -> int:
+    """The most that one call of the function at ``start`` costs.
+
+    name: of the function, in ``facts``.  Raises Unbounded, with places, if there is a loop without a limit.
+    """
+    from scipy.optimize import linprog
+
+    edges = [(i, to, cycles) for i, block in enumerate(graph.blocks) for to, cycles in block.ways]
+    leaving: list[list[int]] = [[] for _ in graph.blocks]
+    arriving: list[list[tuple[int, float]]] = [[] for _ in graph.blocks]
+    for k, (i, to, _) in enumerate(edges):
+        leaving[i].append(k)
+        if to is not None:
+            arriving[to].append((k, 1.0))
+        for function, times in graph.blocks[i].calls.items():
+            arriving[graph.entry[function]].append((k, float(times)))
+    flow, limits = Limits(len(edges)), Limits(len(edges))
+    for i in range(len(graph.blocks)):
+        out = [(k, 1.0) for k in leaving[i]]
+        flow.add([*out, *((k, -times) for k, times in arriving[i])], 1 if i == graph.entry[start] else 0)
+    marked: dict[str, list[tuple[int, float]]] = {}
+    for i, block in enumerate(graph.blocks):
+        for mark, times in block.marks.items():
+            marked.setdefault(mark, []).extend((k, float(times)) for k in leaving[i])
+    turning = {int(mark.split()[1]): terms for mark, terms in marked.items() if mark.startswith("turn")}
+    for (outer, inner), turns in facts.within.items():
+        if inner in turning:
+            limits.add([*turning[inner], *((k, -turns * n) for k, n in marked.get(f"loop {outer}", ()))], 0)
+    for loop, turns in facts.in_all.get(name, {}).items():
+        if loop in turning:
+            limits.add(turning[loop], turns)
+    for first, routine in code.routines.items():
+        if first in graph.entry:
+            entered = leaving[graph.entry[first]]
+            for at, turns in routine.turns.items():
+                there = leaving[graph.block_at[first + at]]
+                limits.add([*((k, 1.0) for k in there), *((k, -float(turns)) for k in entered)], 0)
+    costs = np.array([getattr(graph.blocks[i], cost) + (cycles if cost == "cycles" else 0) for i, _, cycles in edges])
+    solve = functools.partial(linprog, A_ub=limits.matrix, A_eq=flow.matrix, method="highs")
+    answer = solve(-costs, b_ub=limits.right, b_eq=flow.right)
+    if answer.status == 3:
+        # where a flow may go round for ever
+        rounds = solve(
+            -np.ones(len(edges)), b_ub=np.zeros(len(limits.right)), b_eq=np.zeros(len(flow.right)), bounds=(0, 1)
+        )
+        blocks = sorted({edges[k][0] for k in np.flatnonzero(rounds.x > 1e-6)})
+        places = dict.fromkeys(code.place(graph.blocks[i].address) for i in blocks)
+        raise Unbounded(f"a loop without marks in {next(iter(places))}")
+    if answer.status != 0:
+        raise Unbounded(f"the linear program has no answer: {answer.message}")
+    return math.floor(-answer.fun * (1 + 1e-9) + 0.01)

@@ -1,0 +1,202 @@
+"""Machine code as a graph: instructions, where each goes on, and the marks that lie between them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+RECORDS = ".debug_pykernel"
+"""Section of annotated assembly: where labels, marks and branches lie.  Linkers keep sections of such names."""
+LABEL = re.compile(r"([.\w$]+):")
+MARK = re.compile(r"/\* ((?:loop|turn) \d+) \*/")
+BRANCH = re.compile(r"\s*(?:b|cb|j|rj)[a-z.]*\s(?:.*,\s*)?(\.L[\w$]+)\s*(?:[@#/;].*)?$")
+
+
+class Unbounded(Exception):
+    """Code of which no bound can be proved, and why."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """Where an instruction may go on: behind itself, or, branching, behind a label.
+
+    cycles: what this way costs beyond the instruction's own.
+    """
+
+    to: int
+    cycles: int = 0
+    branches: bool = False
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """ways: where it may go on; none after a return.  called: the function that it calls first."""
+
+    address: int
+    size: int
+    text: str
+    ways: tuple[Way, ...]
+    called: int | None = None
+    cycles: int = 0
+
+
+# ------------------------------------------------------------------------------------- what only the assembly knows
+
+
+def annotate(assembly: str) -> str:
+    """A compiler's assembly with a record of each label, mark and branch: an address and a text.
+
+    A mark and a label may lie at one address.  Which of them comes first, and which label a branch means, is only to be
+    seen in the assembly.  The instructions stay as they are.
+    """
+    lines: list[str] = []
+    for number, line in enumerate(assembly.splitlines()):
+        if mark := MARK.search(line):
+            lines += _record(f"mark {mark[1]}", number)
+            continue
+        if label := LABEL.match(line):
+            lines += [label[0], *_record(f"label {label[1]}", number)]
+            line = line[label.end() :]
+        if branch := BRANCH.match(line):
+            lines += _record(f"branch {branch[1]}", number)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _record(text: str, number: int) -> list[str]:
+    here = f".Lpykernel{number}"
+    section = f'\t.pushsection {RECORDS},"",%progbits'
+    return [f"{here}:", section, f"\t.long {here}", f'\t.asciz "{text}"', "\t.popsection"]
+
+
+@dataclass(frozen=True)
+class Records:
+    """places: address -> labels and marks there, in order.  branches: address of a branch -> the label that it means."""
+
+    places: dict[int, list[str]] = field(default_factory=dict)
+    branches: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def marks(self) -> int:
+        return sum(place.startswith("mark ") for places in self.places.values() for place in places)
+
+
+def read_records(elf: Path) -> Records:
+    """What ``annotate`` wrote, with the linker's addresses."""
+    found = Records()
+    with elf.open("rb") as file:
+        section = ELFFile(file).get_section_by_name(RECORDS)
+        data = section.data() if section else b""
+    at = 0
+    while at < len(data):
+        address, end = int.from_bytes(data[at : at + 4], "little"), data.index(0, at + 4)
+        kind, text = data[at + 4 : end].decode().split(" ", 1)
+        if kind == "branch":
+            found.branches[address] = text
+        else:
+            found.places.setdefault(address, []).append(f"{kind} {text}")
+        at = end + 1
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------- the graph
+
+
+@dataclass
+class Block:
+    """Instructions that are executed equally often.  address: of its first one."""
+
+    address: int
+    instructions: int = 0
+    cycles: int = 0
+    marks: Counter[str] = field(default_factory=Counter)
+    calls: Counter[int] = field(default_factory=Counter)
+    ways: list[tuple[int | None, int]] = field(default_factory=list)  # (block, or None for a return; cycles)
+
+
+Point = tuple[int, int]
+"""An address, and how many of its labels and marks were passed."""
+
+
+class Graph:
+    """All that some functions may execute, with what they call.
+
+    decode: the instruction at an address.  It raises Unbounded for what has no known end.
+    """
+
+    def __init__(self, entries: Iterable[int], decode: Callable[[int], Instruction], records: Records) -> None:
+        self.decode, self.records = decode, records
+        self.reached: dict[Point, tuple[Instruction | None, list[tuple[Point, int]]]] = {}
+        self.functions: set[int] = set()
+        todo = list(entries)
+        while todo:
+            start = todo.pop()
+            if start not in self.functions:
+                self.functions.add(start)
+                todo += self._follow(start)
+        self._collapse()
+
+    def _follow(self, start: int) -> list[int]:
+        """Reach all points from a function's first; the functions that are called."""
+        called, todo = [], [(start, 0)]
+        while todo:
+            point = todo.pop()
+            if point in self.reached:
+                continue
+            address, passed = point
+            if passed < len(self.records.places.get(address, ())):
+                instruction, ways = None, [((address, passed + 1), 0)]
+            else:
+                instruction = self.decode(address)
+                ways = [(self._target(instruction, way), way.cycles) for way in instruction.ways]
+                if instruction.called is not None:
+                    called.append(instruction.called)
+            self.reached[point] = (instruction, ways)
+            todo += [to for to, _ in ways]
+        return called
+
+    def _target(self, instruction: Instruction, way: Way) -> Point:
+        to, places = way.to, self.records.places.get(way.to, [])
+        if not places or not way.branches:
+            return to, 0
+        # an assembler makes two of a branch to a far label: a short one over a long one, and the first has the record
+        for address in (instruction.address, instruction.address - 4, instruction.address - 2):
+            label = f"label {self.records.branches.get(address)}"
+            if label in places:
+                return to, places.index(label)
+        return to, 0
+
+    def _collapse(self) -> None:
+        entering: Counter[Point] = Counter(to for _, ways in self.reached.values() for to, _ in ways)
+        starts = {(address, 0) for address in self.functions}
+        starts |= {point for point in self.reached if entering[point] != 1}
+        starts |= {to for _, ways in self.reached.values() if len(ways) != 1 for to, _ in ways}
+        number = {point: i for i, point in enumerate(sorted(starts))}
+        self.blocks: list[Block] = []
+        self.entry = {address: number[address, 0] for address in self.functions}
+        self.block_at: dict[int, int] = {}
+        for i, start in enumerate(sorted(starts)):
+            block, point = Block(start[0]), start
+            while True:
+                instruction, ways = self.reached[point]
+                if instruction is None:
+                    kind, text = self.records.places[point[0]][point[1]].split(" ", 1)
+                    if kind == "mark":
+                        block.marks[text] += 1
+                else:
+                    self.block_at[point[0]] = i
+                    block.instructions += 1
+                    block.cycles += instruction.cycles
+                    if instruction.called is not None:
+                        block.calls[instruction.called] += 1
+                if len(ways) != 1 or ways[0][0] in number:
+                    break
+                block.cycles += ways[0][1]
+                point = ways[0][0]
+            block.ways = [(number[to], cycles) for to, cycles in ways] or [(None, 0)]
+            self.blocks.append(block)
