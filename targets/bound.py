@@ -15,8 +15,8 @@ import hashlib
 import importlib.resources
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ from pykernel.gen.flow import FlowFacts, flow_facts
 from pykernel.gen.project import Project
 from pykernel.targets.build import Image, model_files
 from pykernel.targets.decode import Decode, decoder
-from pykernel.targets.flow import Graph, Instruction, Records, Unbounded, Way, annotate, read_records
+from pykernel.targets.flow import Graph, Instruction, Unbounded, Way, annotate, read_records
 
 Cost = Literal["instructions", "cycles"]
 EXACT_CYCLES = ("cortex-m0plus",)
