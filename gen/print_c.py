@@ -218,7 +218,7 @@ class Printer:
     primitives: set[str] = field(default_factory=set)  # runtime_c files that the code needs
     dsp: bool = False  # whether there is a second text for CPUs with DSP instructions
     unrolls: bool = False  # whether the code asks for a loop to be written out
-    marks: bool = True  # whether loops and their turns are marked
+    marks: bool = False  # whether loops and their turns are marked
     loops: dict[int, int] = field(default_factory=dict)  # by the ``id`` of a loop's node: the number of its marks
     known: dict[str, Effects] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)

@@ -487,7 +487,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
             f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
         )
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
-    printer = StoredPrinter(spec.name, spec.real, scalars, {}, status=program.status, marks=False)
+    printer = StoredPrinter(spec.name, spec.real, scalars, {}, status=program.status)
     judge = functions[root.name]
     within = _within_ranges(spec, layout)
     functions = functions | {root.name: replace(judge, body=(*within, *judge.body))}

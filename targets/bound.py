@@ -15,7 +15,7 @@ import hashlib
 import importlib.resources
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ import numpy as np
 from pykernel.gen.flow import FlowFacts, flow_facts
 from pykernel.gen.project import Project
 from pykernel.targets.build import Image, model_files
-from pykernel.targets.decode import Decode, decoder
+from pykernel.targets.decode import decoder
 from pykernel.targets.flow import Graph, Instruction, Unbounded, Way, annotate, read_records
 
 Cost = Literal["instructions", "cycles"]
@@ -46,13 +46,13 @@ class Routine:
     """A function of a compiler's library that somebody has read.  Offsets are from its first byte.
 
     sha256: of the instructions that it may execute (``digest``).  turns: how often what stands there is executed at most
-    in one call.  jumps: where an indirect branch may go.  linked: instructions with addresses that the linker chose.
+    for each time that another place is, such as the beginning: (times, that place).  jumps: where an indirect branch may go.  linked: instructions with addresses that the linker chose.
     """
 
     name: str
     sha256: str
     why: str
-    turns: Mapping[int, int]
+    turns: Mapping[int, tuple[int, int]]
     jumps: Mapping[int, Sequence[int]]
     linked: Sequence[int]
 
@@ -69,7 +69,7 @@ def known_routines() -> tuple[Routine, ...]:
             row["name"],
             row["sha256"],
             row["why"],
-            {number(at): turns for at, turns in row.get("turns", {}).items()},
+            {number(at): (most, number(of)) for at, (most, of) in row.get("turns", {}).items()},
             {number(at): [number(to) for to in targets] for at, targets in row.get("jumps", {}).items()},
             [number(at) for at in row.get("linked", ())],
         )
@@ -78,25 +78,27 @@ def known_routines() -> tuple[Routine, ...]:
 
 
 class Code:
-    """The instructions of an image; of library routines that are known, with what was found by reading."""
+    """The instructions of an image; of library routines that are known, with what was found by reading.
 
-    def __init__(self, image: Image) -> None:
+    far: addresses of far jumps, which look like calls.
+    """
+
+    def __init__(self, image: Image, far: Collection[int] = ()) -> None:
         self.image = image
-        self.functions = sorted((f.start, name) for name, f in image.functions.items())
-        target = image.target
-        assert target.unicorn is not None
-        starts = {start for start, _ in self.functions}
-        self._decode = decoder(target.unicorn.arch, target.name, self.read, self.place, starts)
-        self.routines: dict[int, Routine] = {}
-        for start, name in self.functions:
+        self.functions = sorted((f.start, f.size, name) for name, f in image.functions.items())
+        assert image.target.unicorn is not None
+        self.riscv = image.target.unicorn.arch == "riscv"
+        starts = {start for start, _, _ in self.functions}
+        self._decode = decoder(image.target.unicorn.arch, self.read, self.place, starts, far)
+        self._jumps: dict[int, list[int]] = {}
+        self.turns: list[tuple[int, int, int]] = []
+        """What is executed at most so many times for each time that something else is: (address, times, address)."""
+        for start, size, name in self.functions:
             for routine in known_routines():
-                if routine.name == name and digest(self.with_jumps(start, routine), start, routine) == routine.sha256:
-                    self.routines[start] = routine
-        self._jumps = {
-            start + at: [start + to for to in targets]
-            for start, routine in self.routines.items()
-            for at, targets in routine.jumps.items()
-        }
+                if routine.name == name and digest(self, start, size, routine) == routine.sha256:
+                    at = self.offsets(start, size)
+                    self._jumps |= {at[jump]: [at[to] for to in targets] for jump, targets in routine.jumps.items()}
+                    self.turns += [(at[place], most, at[of]) for place, (most, of) in routine.turns.items()]
 
     def read(self, address: int) -> bytes:
         for start, _, data in self.image.segments:
@@ -105,39 +107,53 @@ class Code:
         raise Unbounded(f"there is no code at {address:#x}")
 
     def place(self, address: int) -> str:
-        start, name = self.functions[max(0, bisect.bisect(self.functions, (address, "\x7f")) - 1)]
+        start, _, name = self.functions[max(0, bisect.bisect(self.functions, (address, 2**32)) - 1)]
         return f"{name} at {address - start:#x}"
 
-    def decode(self, address: int) -> Instruction:
-        return self._jumping(address, self._jumps)
-
-    def with_jumps(self, start: int, routine: Routine) -> Decode:
-        jumps = {start + at: [start + to for to in targets] for at, targets in routine.jumps.items()}
-        return lambda address: self._jumping(address, jumps)
-
-    def _jumping(self, address: int, jumps: Mapping[int, Sequence[int]]) -> Instruction:
+    def decode(self, address: int, jumps: Mapping[int, Sequence[int]] | None = None) -> Instruction:
+        jumps = self._jumps if jumps is None else jumps
         if address in jumps:
             ways = tuple(Way(to, branches=True) for to in jumps[address])
             return Instruction(address, 2, "a jump through a table", ways, cycles=2)
         return self._decode(address)
 
+    def offsets(self, start: int, size: int) -> dict[int, int]:
+        """Where a routine's places lie.  RISC-V's linkers shorten calls: there, places are counted as if they had not."""
+        if not self.riscv:
+            return {offset: start + offset for offset in range(size)}
+        found, address, shorter = dict[int, int](), start, 0
+        while address < start + size:
+            found[address - start + shorter] = address
+            try:
+                instruction = self._decode(address)
+                calls, length = instruction.called is not None and instruction.text.startswith("jal "), instruction.size
+            except Unbounded:
+                calls, length = False, 2 if self.read(address)[0] & 3 != 3 else 4
+            shorter += 8 - length if calls else 0
+            address += length
+        return found
 
-def digest(decode: Decode, start: int, routine: Routine) -> str:
+
+def digest(code: Code, start: int, size: int, routine: Routine) -> str:
     """Of the instructions that a routine may execute; "" if that cannot be told.  Callees do not count."""
+    at = code.offsets(start, size)
+    offset = {address: place for place, address in at.items()}
     seen, todo = dict[int, str](), [start]
     try:
+        jumps = {at[jump]: [at[to] for to in targets] for jump, targets in routine.jumps.items()}
         while todo:
             address = todo.pop()
             if address in seen:
                 continue
-            found = decode(address)
-            at = address - start
-            kept = "" if at in routine.linked or found.called is not None else found.text
-            ways = sorted(way.to - start for way in found.ways)
-            shown = found.text.split()[0] if any(way.branches for way in found.ways) else kept
-            seen[address] = f"{at:x} {found.size} {shown} {ways}"
+            found = code.decode(address, jumps)
+            here = offset.get(address, address - start)
+            ways = [way.to for way in found.ways if way.branches]
+            text = found.text.split()[0] if ways else found.text
+            if found.called is not None or here in routine.linked:
+                text = "linked"
+            seen[address] = f"{here:x} {text} {sorted({offset.get(to, to - start) for to in ways})}"
             todo += [way.to for way in found.ways]
-    except Unbounded:
+    except (Unbounded, KeyError):
         return ""
     return hashlib.sha256("\n".join(text for _, text in sorted(seen.items())).encode()).hexdigest()
 
@@ -158,7 +174,8 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     )  # fmt: skip
     if twin.segments != image.segments:
         return dict.fromkeys(names, Bound(None, refused="the compiler's assembly does not give the same bytes"))
-    records, code, facts = read_records(twin.elf), Code(image), flow_facts(project.spec)
+    records, facts = read_records(twin.elf), flow_facts(project.spec)
+    code = Code(image, records.branches)
     found = {}
     for short, full in zip(names, image.public, strict=True):
         start = image.functions[full].start
@@ -224,12 +241,10 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
     for loop, turns in facts.in_all.get(name, {}).items():
         if loop in turning:
             limits.add(turning[loop], turns)
-    for first, routine in code.routines.items():
-        if first in graph.entry:
-            entered = leaving[graph.entry[first]]
-            for at, turns in routine.turns.items():
-                there = leaving[graph.block_at[first + at]]
-                limits.add([*((k, 1.0) for k in there), *((k, -float(turns)) for k in entered)], 0)
+    for place, turns, other in code.turns:
+        if place in graph.block_at and other in graph.block_at:
+            there, begun = (leaving[graph.block_at[address]] for address in (place, other))
+            limits.add([*((k, 1.0) for k in there), *((k, -float(turns)) for k in begun)], 0)
     costs = np.array([getattr(graph.blocks[i], cost) + (cycles if cost == "cycles" else 0) for i, _, cycles in edges])
     solve = functools.partial(linprog, A_ub=limits.matrix, A_eq=flow.matrix, method="highs")
     answer = solve(-costs, b_ub=limits.right, b_eq=flow.right)

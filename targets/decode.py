@@ -15,16 +15,26 @@ ENDS = frozenset("bx blx bxns blxns tbb tbh udf svc bkpt".split())
 
 
 def decoder(
-    arch: str, cpu: str, read: Callable[[int], bytes], place: Callable[[int], str], starts: Collection[int]
+    arch: str,
+    read: Callable[[int], bytes],
+    place: Callable[[int], str],
+    starts: Collection[int],
+    far: Collection[int] = (),
 ) -> Decode:
-    """What ``Graph`` takes.  read: up to 4 bytes at an address.  place: what an address is called.  starts: of functions."""
-    return _thumb(cpu, read, place, starts) if arch == "arm" else _riscv(read, place, starts)
+    """What ``Graph`` takes.
+
+    read: up to 4 bytes at an address.  place: what an address is called.  starts: of functions.  far: where Thumb's
+    instruction for calls is a far jump within a function.
+    """
+    return _thumb(read, place, starts, far) if arch == "arm" else _riscv(read, place, starts)
 
 
 # -------------------------------------------------------------------------------------------------------------- Thumb
 
 
-def _thumb(cpu: str, read: Callable[[int], bytes], place: Callable[[int], str], starts: Collection[int]) -> Decode:
+def _thumb(
+    read: Callable[[int], bytes], place: Callable[[int], str], starts: Collection[int], far: Collection[int]
+) -> Decode:
     import capstone
 
     disassembler = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
@@ -43,15 +53,14 @@ def _thumb(cpu: str, read: Callable[[int], bytes], place: Callable[[int], str], 
             for _ in range(len(it[1]) + 1):
                 skipped.add(at)
                 at += raw(at)[0]
-        make = functools.partial(Instruction, address, size, f"{word} {operands}", cycles=_cycles(cpu, word, operands))
+        make = functools.partial(Instruction, address, size, f"{word} {operands}", cycles=_cycles(word, operands))
         on = (Way(after),)
         if address in skipped and word[-2:] in CONDITIONS:
             word = word[:-2]
         number = re.search(r"#(0x[0-9a-f]+|\d+)$", operands)
         to = int(number[1], 0) if number else -1
         if word == "bl" and number:
-            # far jumps within a function are made of it, too
-            return make(on, called=to) if to in starts else make((Way(to, branches=True),))
+            return make((Way(to, branches=True),)) if address in far else make(on, called=to)
         if word in ("cbz", "cbnz") or (word[0] == "b" and word[1:] in CONDITIONS):
             return make((*on, Way(to, 1, branches=True)))
         maybe = on if address in skipped else ()
@@ -70,7 +79,7 @@ def _thumb(cpu: str, read: Callable[[int], bytes], place: Callable[[int], str], 
     return decode
 
 
-def _cycles(cpu: str, word: str, operands: str) -> int:
+def _cycles(word: str, operands: str) -> int:
     """Of an instruction of a Cortex-M0+ by the table in its reference manual (r0p1, 3.3), without wait states and with the
     fast multiplier; a branch that is taken costs one more, which its ways say."""
     if word in ("ldm", "stm", "push", "pop"):
