@@ -24,20 +24,22 @@ import numpy as np
 from pykernel.gen.flow import FlowFacts, flow_facts
 from pykernel.gen.project import Project
 from pykernel.targets.build import Image, model_files
-from pykernel.targets.decode import decoder
+from pykernel.targets.decode import CYCLES, EXACT, decoder
 from pykernel.targets.flow import Graph, Instruction, Unbounded, Way, annotate, read_records
 
 Cost = Literal["instructions", "cycles"]
-EXACT_CYCLES = ("cortex-m0plus",)
-"""Targets whose CPU takes as many cycles as its manual's table says."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The most that a call of one function takes; None, with the reason, where nothing is proved."""
+    """The most that a call of one function takes; None, with the reason, where nothing is proved.
+
+    cycles: None for CPUs whose cycles do not follow from the instructions.  estimated: they are no bound.
+    """
 
     instructions: int | None
     cycles: int | None = None
+    estimated: bool = False
     refused: str = ""
 
 
@@ -45,14 +47,15 @@ class Bound:
 class Routine:
     """A function of a compiler's library that somebody has read.  Offsets are from its first byte.
 
-    sha256: of the instructions that it may execute (``digest``).  turns: how often what stands there is executed at most
-    for each time that another place is, such as the beginning: (times, that place).  jumps: where an indirect branch may go.  linked: instructions with addresses that the linker chose.
+    sha256: of the instructions that it may execute (``digest``).  limits: what stands at some places is
+    executed, together, at most so many times for each time that another place is, such as the beginning: (places, times,
+    that place).  jumps: where an indirect branch may go.  linked: instructions with addresses that the linker chose.
     """
 
     name: str
     sha256: str
     why: str
-    turns: Mapping[int, tuple[int, int]]
+    limits: Sequence[tuple[Sequence[int], int, int]]
     jumps: Mapping[int, Sequence[int]]
     linked: Sequence[int]
 
@@ -69,7 +72,7 @@ def known_routines() -> tuple[Routine, ...]:
             row["name"],
             row["sha256"],
             row["why"],
-            {number(at): (most, number(of)) for at, (most, of) in row.get("turns", {}).items()},
+            [([number(at) for at in row["places"]], row["most"], number(row["each"])) for row in row.get("limits", ())],
             {number(at): [number(to) for to in targets] for at, targets in row.get("jumps", {}).items()},
             [number(at) for at in row.get("linked", ())],
         )
@@ -89,16 +92,15 @@ class Code:
         assert image.target.unicorn is not None
         self.riscv = image.target.unicorn.arch == "riscv"
         starts = {start for start, _, _ in self.functions}
-        self._decode = decoder(image.target.unicorn.arch, self.read, self.place, starts, far)
+        self._decode = decoder(image.target.unicorn.arch, image.target.name, self.read, self.place, starts, far)
         self._jumps: dict[int, list[int]] = {}
-        self.turns: list[tuple[int, int, int]] = []
-        """What is executed at most so many times for each time that something else is: (address, times, address)."""
+        self.limits: list[tuple[list[int], int, int]] = []  # as a routine's, with addresses
         for start, size, name in self.functions:
             for routine in known_routines():
                 if routine.name == name and digest(self, start, size, routine) == routine.sha256:
                     at = self.offsets(start, size)
                     self._jumps |= {at[jump]: [at[to] for to in targets] for jump, targets in routine.jumps.items()}
-                    self.turns += [(at[place], most, at[of]) for place, (most, of) in routine.turns.items()]
+                    self.limits += [([at[p] for p in places], most, at[of]) for places, most, of in routine.limits]
 
     def read(self, address: int) -> bytes:
         for start, _, data in self.image.segments:
@@ -182,8 +184,8 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
         try:
             graph = Graph([start], code.decode, records)
             most = functools.partial(longest, graph, start, code, facts, short)
-            cycles = most("cycles") if image.target.name in EXACT_CYCLES else None
-            found[short] = Bound(most("instructions"), cycles)
+            cycles = most("cycles") if image.target.name in CYCLES else None
+            found[short] = Bound(most("instructions"), cycles, cycles is not None and image.target.name not in EXACT)
         except Unbounded as error:
             found[short] = Bound(None, refused=str(error))
     return found
@@ -241,9 +243,10 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
     for loop, turns in facts.in_all.get(name, {}).items():
         if loop in turning:
             limits.add(turning[loop], turns)
-    for place, turns, other in code.turns:
-        if place in graph.block_at and other in graph.block_at:
-            there, begun = (leaving[graph.block_at[address]] for address in (place, other))
+    for places, turns, other in code.limits:
+        if other in graph.block_at:
+            there = [k for place in places if place in graph.block_at for k in leaving[graph.block_at[place]]]
+            begun = leaving[graph.block_at[other]]
             limits.add([*((k, 1.0) for k in there), *((k, -float(turns)) for k in begun)], 0)
     costs = np.array([getattr(graph.blocks[i], cost) + (cycles if cost == "cycles" else 0) for i, _, cycles in edges])
     solve = functools.partial(linprog, A_ub=limits.matrix, A_eq=flow.matrix, method="highs")

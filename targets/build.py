@@ -152,10 +152,11 @@ class Image:
         special = ("-fcallgraph-info=su",) if self.target.simavr is None else (f"-Wa,-I,{self.folder}",)
         words = (*self._words(), *(special if self.chain == "gcc" else ()))
         if self.annotate is not None:
-            assembly = source.with_suffix(".s")
-            compile_c(self.compiler, [source], assembly, words, ("-S",))
-            assembly.write_text(self.annotate(assembly.read_text(encoding="utf-8")), encoding="utf-8")
-            source, words = assembly, self._words()
+            plain = source.with_suffix(".plain.s")
+            compile_c(self.compiler, [source], plain, words, ("-S",))
+            source = source.with_suffix(".s")
+            (self.folder / source.name).write_text(self.annotate(plain.read_text(encoding="utf-8")), encoding="utf-8")
+            words = self._words()
         compile_c(self.compiler, [source], output, words, ("-c",))
         return output
 

@@ -16,6 +16,7 @@ ENDS = frozenset("bx blx bxns blxns tbb tbh udf svc bkpt".split())
 
 def decoder(
     arch: str,
+    target: str,
     read: Callable[[int], bytes],
     place: Callable[[int], str],
     starts: Collection[int],
@@ -23,17 +24,25 @@ def decoder(
 ) -> Decode:
     """What ``Graph`` takes.
 
-    read: up to 4 bytes at an address.  place: what an address is called.  starts: of functions.  far: where Thumb's
-    instruction for calls is a far jump within a function.
+    target: whose cycles are counted, if it is one of CYCLES; else they are 0.  read: up to 4 bytes at an address.  place:
+    what an address is called.  starts: of functions.  far: where Thumb's instruction for calls is a far jump within a
+    function.
     """
-    return _thumb(read, place, starts, far) if arch == "arm" else _riscv(read, place, starts)
+    if arch == "riscv":
+        return _riscv(read, place, starts)
+    return _thumb(*CYCLES.get(target, (lambda word, operands: 0, 0)), read, place, starts, far)
 
 
 # -------------------------------------------------------------------------------------------------------------- Thumb
 
 
 def _thumb(
-    read: Callable[[int], bytes], place: Callable[[int], str], starts: Collection[int], far: Collection[int]
+    cycles: Callable[[str, str], int],
+    taken: int,
+    read: Callable[[int], bytes],
+    place: Callable[[int], str],
+    starts: Collection[int],
+    far: Collection[int],
 ) -> Decode:
     import capstone
 
@@ -53,7 +62,7 @@ def _thumb(
             for _ in range(len(it[1]) + 1):
                 skipped.add(at)
                 at += raw(at)[0]
-        make = functools.partial(Instruction, address, size, f"{word} {operands}", cycles=_cycles(word, operands))
+        make = functools.partial(Instruction, address, size, f"{word} {operands}", cycles=cycles(word, operands))
         on = (Way(after),)
         if address in skipped and word[-2:] in CONDITIONS:
             word = word[:-2]
@@ -62,7 +71,7 @@ def _thumb(
         if word == "bl" and number:
             return make((Way(to, branches=True),)) if address in far else make(on, called=to)
         if word in ("cbz", "cbnz") or (word[0] == "b" and word[1:] in CONDITIONS):
-            return make((*on, Way(to, 1, branches=True)))
+            return make((*on, Way(to, taken, branches=True)))
         maybe = on if address in skipped else ()
         if word == "b":
             if to not in starts:
@@ -79,15 +88,56 @@ def _thumb(
     return decode
 
 
-def _cycles(word: str, operands: str) -> int:
-    """Of an instruction of a Cortex-M0+ by the table in its reference manual (r0p1, 3.3), without wait states and with the
-    fast multiplier; a branch that is taken costs one more, which its ways say."""
-    if word in ("ldm", "stm", "push", "pop"):
-        registers = operands[operands.index("{") :].count(",") + 1
-        return 1 + registers + (2 if re.search(r"\bpc\b", operands) else 0)
+def _registers(operands: str) -> int:
+    """How many a list such as {r4-r7, lr} has."""
+    count = 0
+    for part in operands[operands.index("{") + 1 : operands.index("}")].split(","):
+        numbers = [int(n) for n in re.findall(r"\d+", part)]
+        count += numbers[1] - numbers[0] + 1 if "-" in part else 1
+    return count
+
+
+def _m0plus(word: str, operands: str) -> int:
+    """The reference manual of the Cortex-M0+ (r0p1, table 3-1), without wait states and with the fast multiplier."""
+    if "{" in operands:
+        return 1 + _registers(operands) + (2 if re.search(r"\bpc\b", operands) else 0)
     if word.startswith(("ldr", "str")) or word in ("b", "bx") or operands.startswith("pc"):
         return 2
     return 3 if word in ("bl", "mrs", "msr", "dmb", "dsb", "isb") else 1
+
+
+def _m4(word: str, operands: str) -> int:
+    """An estimate for the Cortex-M3 and M4, by the reference manual of the M4 (r0p1, tables 3-1 and 7-1).
+
+    Each branch takes the longest time that there is to fill the pipeline; what instructions save or lose by their
+    neighbours, and wait states, are not known here.
+    """
+    refill = FILLING if re.search(r"\bpc\b", operands) else 0
+    if "{" in operands:
+        return 1 + _registers(operands) + refill
+    if word in ("ldrd", "strd"):
+        return 3
+    if word.startswith(("ldr", "str", "vldr", "vstr")):
+        return 2 + refill
+    if word.startswith(("vdiv", "vsqrt")):
+        return 14
+    if word in ("udiv", "sdiv"):
+        return 12
+    if word in ("b", "bl", "bx"):
+        return 1 + FILLING
+    return 3 if re.match(r"v(n?ml[as]|fn?m[as])", word) else 2 if word.startswith(("mla", "mls", "mrs", "msr")) else 1
+
+
+FILLING = 3
+"""Cycles that a Cortex-M3 or M4 takes at most to fill its pipeline behind a branch."""
+CYCLES: dict[str, tuple[Callable[[str, str], int], int]] = {
+    "cortex-m0plus": (_m0plus, 1),
+    "cortex-m3": (_m4, FILLING),
+    "cortex-m4f": (_m4, FILLING),
+}
+"""Of an instruction, and what a branch that depends on a condition takes more if it is taken; by target."""
+EXACT = ("cortex-m0plus",)
+"""Targets whose CPU takes as many cycles as the manual's table says."""
 
 
 # ------------------------------------------------------------------------------------------------------------- RISC-V
@@ -105,7 +155,7 @@ def _riscv(read: Callable[[int], bytes], place: Callable[[int], str], starts: Co
             raise Unbounded(f"an unknown instruction in {place(address)}")
         _, size, word, text = found
         word, operands, after = word.removeprefix("c."), [part.strip() for part in text.split(",")], address + size
-        make = functools.partial(Instruction, address, size, f"{word} {text}", cycles=1)
+        make = functools.partial(Instruction, address, size, f"{word} {text}")
 
         def goes(to: int, link: str) -> Instruction:
             if link == "ra":

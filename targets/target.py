@@ -95,7 +95,7 @@ class Target(Section):
 
     @property
     def toolchains(self) -> tuple[Toolchain, ...]:
-        known: tuple[Toolchain, ...] = ("zig", "gcc")
+        known: tuple[Toolchain, ...] = ("gcc", "zig")  # of GCC's code there are bounds
         return tuple(name for name in known if getattr(self, name) is not None)
 
     @property

@@ -202,7 +202,7 @@ def print_check(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
     table = new_table("target", "built, run by", "equal", "flash", "RAM", "stack", "bound")
-    calls = new_table("target", "call", "min", "mean", "median", "max", "worst", "ratio")
+    calls = new_table("target", "call", "min", "median", "max", "worst", "bound", "ratio")
     for row in rows:
         table.add_row(
             row["target"],
@@ -211,12 +211,34 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
             *(byte_count(row.get(f"{part}_bytes")) for part in ("flash", "ram", "stack", "stack_bound")),
         )
         for call in row.get("calls", ()):
-            figures = [row[call][key] for key in ("min", "mean", "median", "max", "worst")]
+            figures = [row[call][key] for key in ("min", "median", "max", "worst", "bound")]
             shown = ["-" if figure is None else f"{figure:,.0f}" for figure in figures]
-            calls.add_row(row["target"], call, *shown, f"{row[call]['ratio']:.2f}")
+            ratio = row[call]["ratio"]
+            calls.add_row(row["target"], call, *shown, "-" if ratio is None else f"{ratio:.2f}")
     show_table(f"{rows[0]['samples']:,} samples on emulated CPUs: is the memory equal to the simulation's?", table)
     if calls.row_count:
-        show_table("instructions of one call", calls, ("median", "min", "ratio"))
+        show_table("instructions of one call", calls, ("min", "median", "ratio"))
+    for row in rows:
+        for line in bounds_told(row):
+            print(line)
+
+
+def bounds_told(row: Mapping[str, Any]) -> list[str]:
+    """The bounds that the table of calls does not have, and why others are missing."""
+    bounds = row.get("bounds", {})
+    proved = {name: bound for name, bound in bounds.items() if bound["instructions"] is not None}
+    lines = []
+    others = [f"{name} {bound['instructions']:,}" for name, bound in proved.items() if name not in row.get("calls", ())]
+    if others:
+        lines.append(f"{row['target']}: instructions at most: {', '.join(others)}")
+    cycles = [
+        f"{name} {bound['cycles']:,}" for name, bound in proved.items() if bound["cycles"] and name in row["calls"]
+    ]
+    if cycles:
+        how = "estimated" if any(bound["estimated"] for bound in proved.values()) else "without wait states"
+        lines.append(f"{row['target']}: cycles at most, {how}: {', '.join(cycles)}")
+    reasons = dict.fromkeys(bound["refused"] for name, bound in bounds.items() if bound["refused"])
+    return lines + [f"{row['target']}: no bound: {reason}" for reason in reasons]
 
 
 def print_board(rows: Sequence[Mapping[str, Any]]) -> None:

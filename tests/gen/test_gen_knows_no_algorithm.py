@@ -26,6 +26,8 @@ ORDINARY = {
     "frozen": "Python: a dataclass of which nothing changes",
     "freeze": "an instruction of LLVM",
     "given": "English; a method is called so",
+    "linear": "linear programming",
+    "ls": "a condition of ARM's instructions",
     "none": "English: a label's kind",
     "online": "English: 'online learning', a keyword of library.json",
     "custom": "English: a user's custom kernel",

@@ -391,7 +391,7 @@ def test_a_changed_answer_and_a_changed_refusal_are_caught():
     ("old", "new", "says"),
     [
         # a training that fails and does not leave the model as it was
-        ("        return OVEN_TOO_FEW;\n    }\n    for (int32_t j", "        s->slope[0] = 1.0f;\n        return OVEN_TOO_FEW;\n    }\n    for (int32_t j",
+        ("        return OVEN_TOO_FEW;\n    }\n    OVEN_LOOP(", "        s->slope[0] = 1.0f;\n        return OVEN_TOO_FEW;\n    }\n    OVEN_LOOP(",
          r"train after refresh after restart after update 99: slope\[0\] is"),
         ("s->count < 2", "s->count < 0", r"train after refresh after restart after update 99: status"),
         ("float square = OVEN_RIDGE", "float square = 2.0f * OVEN_RIDGE", r"train after update 49: slope\[0\] is"),
