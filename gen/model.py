@@ -102,7 +102,8 @@ def model_code(spec: Spec) -> ModelCode:
 def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:
     docs = {name: text for struct in program.structs for name, text in member_comments(struct).items()}
     headings = {struct.__name__: comment((struct.__doc__ or "").strip().splitlines()[0]) for struct in program.structs}
-    slots, owner = [], None
+    slots: list[dict[str, Any]] = []
+    owner = None
     for slot in layout.slots:
         c_type = printer.type(slot.array.scalar)
         extents = [printer.extent(e) for e in slot.array.extents]

@@ -48,7 +48,7 @@ def package_files(
         "sources": [path for path in sources if path.endswith(".c")],
         "headers": [path for path in sources if path.endswith(".h")],
         "semver": semantic_version(context["version"]),
-        "checks": checks,
+        "checks": [{**row, "bounds": shown_bounds(row)} for row in checks],
         "boards": any(row["target"].startswith(BOARD) for row in checks),
         "app": "example",
         "beside": [],
@@ -57,6 +57,23 @@ def package_files(
         path.format(name=context["name"]): render(template, {**context, **packaged})
         for path, template in TEMPLATES.items()
     }
+
+
+def shown_bounds(row: Mapping[str, str]) -> str:
+    """Of the functions that a firmware calls with each sample; the header has all."""
+    return ", ".join(f"`{name}` {int(most):,}" for name, most in bounds_of(row))
+
+
+def bound_macros(row: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The same as the header names them."""
+    target = re.sub(r"\W", "_", row["target"].split()[0]).upper()
+    return {f"{prefix}_{name.upper()}_MAX_INSTRUCTIONS_{target}": most for name, most in bounds_of(row)}
+
+
+def bounds_of(row: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What a call of each function takes at most: (name, instructions)."""
+    pairs = [part.split(" ") for part in row["bounds"].split(", ") if part]
+    return [(name, most) for name, most in pairs]
 
 
 def semantic_version(version: str) -> str:

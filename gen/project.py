@@ -59,7 +59,7 @@ from pykernel.gen.ir import (
     walk,
 )
 from pykernel.gen.model import constants, model_code, parameters, specialised_kernels, tables
-from pykernel.gen.packages import package_files
+from pykernel.gen.packages import bound_macros, package_files
 from pykernel.gen.primitives import LEARNED_LOOPS, primitive, primitive_file, runtime_text, unmarked
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.print_stored import NARROW, StoredPrinter, reader
@@ -192,6 +192,11 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "state_bytes": state_bytes,
         "ram_bytes": layout.nbytes,
         "const_bytes": sum(t["bytes"] for t in (*code.tables, *learned)),
+        "bounds": [
+            {"built": comment(row["built"]), "macros": found}
+            for row in checks
+            if (found := bound_macros(row, printer.macro))
+        ],
         "marks": primitive("marks.h", spec.name),
         "config_hash": code.config_hash,
         "status_doc": comment(program.status.__doc__ or "").strip(),
@@ -574,7 +579,7 @@ def _refusal(struct: type[Struct], name: str, low: Expr, high: Expr) -> tuple[St
 
 def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:
     persistent = {struct.__name__ for struct in program.persistent}
-    tables = []
+    tables: list[dict[str, Any]] = []
     for slot in layout.slots:
         if slot.struct not in persistent:
             continue

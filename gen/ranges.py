@@ -374,7 +374,8 @@ class _Frame:
             ways.append(self.block(body, self.assume(node.condition, truth, state.copy())))
             self.turned, way = kept, self.turned
             turned.append(way)
-        _add(self.turned, {loop: np.maximum(*(way.get(loop, 0) for way in turned)) for loop in turned[0] | turned[1]})
+        none, (yes, no) = np.array(0), turned
+        _add(self.turned, {loop: np.maximum(yes.get(loop, none), no.get(loop, none)) for loop in yes | no})
         return ways[0].joined(ways[1])
 
     # ---- loops
@@ -465,8 +466,8 @@ class _Frame:
         if not self.prover.exploring:
             _add(self.turned, {id(node): np.ones_like(inner.alive, int)})
             in_it = {id(node)} | {id(n) for n in walk(node.body) if isinstance(n, For)}
-            for loop, turns in self.turned.items():
-                each = np.where(inner.alive, turns, 0).sum(-1) * turns_in_one
+            for loop, turned in self.turned.items():
+                each = np.where(inner.alive, turned, 0).sum(-1) * turns_in_one
                 _add(around, {loop: each})
                 if loop in in_it:  # a loop in a function that is called may be begun elsewhere, too
                     most = max(int(each.max()), self.prover.within.get((id(node), loop), 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from pykernel.gen.write import has_check, read_manifest, write_files
 from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
+BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 
 
 def require_project(folder: str | Path, spec: Spec) -> None:
     """Raises UserError unless the folder holds the C that this version generates from the spec."""
-    for path, text in build(spec).files.items():
+    for path, text in build(spec, checks=earlier(Path(folder))).files.items():
         if path.startswith("src/"):
             try:
                 same = read_plain(Path(folder) / path, len(text.encode())) == text.encode()
@@ -33,25 +35,29 @@ def require_project(folder: str | Path, spec: Spec) -> None:
 
 
 def record(folder: str | Path, spec: Spec, report: Report) -> Path:
-    """Add a report's rows to the VALIDITY.md and the manifest of the spec's project: both, or none.
+    """Add a report's rows to the VALIDITY.md, the header and the manifest of the spec's project: all, or none.
 
     Earlier rows stay, but for those of the same build and target; generating again drops them.  Raises UserError if the
     folder holds something else, or a VALIDITY.md that was changed by hand.
     """
     require_project(folder, spec)
-    rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
+    rows = {(row["built"], row["target"]): row for row in earlier(Path(folder))}
     for result in report.rows:
         row = _row(result, report.figures["stream_hash"])
         rows[row["built"], row["target"]] = row
     files = build(spec, checks=list(rows.values()), with_check=has_check(Path(folder))).files
-    write_files(Path(folder), {path: files[path] for path in ("VALIDITY.md", "manifest.json")})
+    write_files(Path(folder), {path: files[path] for path in ("VALIDITY.md", "manifest.json", f"src/{spec.name}.h")})
     return Path(folder) / "VALIDITY.md"
 
 
-def _earlier(folder: Path) -> list[dict[str, str]]:
+def earlier(folder: Path) -> list[dict[str, str]]:
+    """The rows that the folder's manifest has.  Raises UserError if it cannot be read."""
     try:
         rows = read_manifest(folder).get("checks", [])
-        return [_cells({key: str(row[key]) for key in COLUMNS}) for row in rows]
+        found = [_cells({key: str(row[key]) for key in (*COLUMNS, "bounds")}) for row in rows]
+        if not all(BOUNDS.fullmatch(row["bounds"]) for row in found):
+            raise ValueError("bounds")
+        return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{folder / 'manifest.json'}: cannot be read; generate the project again") from None
 
@@ -69,6 +75,11 @@ def _row(row: dict[str, Any], stream: str) -> dict[str, str]:
             "stream": stream,
             "equal": "yes" if row["equal"] else f"**no**: {row['first_difference']}",
             "state": row.get("state_hash", ""),
+            "bounds": ", ".join(
+                f"{name} {bound['instructions']}"
+                for name, bound in row.get("bounds", {}).items()
+                if bound["instructions"] is not None
+            ),
         }
     )
 

@@ -27,6 +27,8 @@ from pykernel.targets.build import Image, model_files
 from pykernel.targets.decode import CYCLES, EXACT, decoder
 from pykernel.targets.flow import Graph, Instruction, Unbounded, Way, annotate, read_records
 
+MANY = 2**28
+"""Turns that limit nothing: of a loop whose end is read from a field without a range."""
 Cost = Literal["instructions", "cycles"]
 
 
@@ -165,11 +167,10 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     name = project.spec.name
     files, others = model_files(project)
     names = [f.removeprefix(f"{name}_") for f in image.public]
-    if image.chain != "gcc" or image.target.unicorn is None or "-O3" in image.flags:
-        why = "optimised with -O3" if "-O3" in image.flags else f"{image.chain} for {image.target.name}"
-        return dict.fromkeys(
-            names, Bound(None, refused=f"there is no bound for code of {why}; use gcc with -O2 or -Os")
-        )
+    theirs = f"{image.chain}'s" if image.chain != "gcc" else "for another CPU" if image.target.unicorn is None else ""
+    if theirs or "-O3" in image.flags:
+        why = f"pykernel bounds GCC's code up to -O2 and at -Os; this is {theirs or 'at -O3'}"
+        return dict.fromkeys(names, Bound(None, refused=why))
     twin = Image(
         image.target, image.chain, files, image.flags[0], image.flags[1:], others, annotate=annotate,
         flash=image.flash, ram=image.ram,
@@ -238,10 +239,10 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
             marked.setdefault(mark, []).extend((k, float(times)) for k in leaving[i])
     turning = {int(mark.split()[1]): terms for mark, terms in marked.items() if mark.startswith("turn")}
     for (outer, inner), turns in facts.within.items():
-        if inner in turning:
+        if inner in turning and turns < MANY:
             limits.add([*turning[inner], *((k, -turns * n) for k, n in marked.get(f"loop {outer}", ()))], 0)
     for loop, turns in facts.in_all.get(name, {}).items():
-        if loop in turning:
+        if loop in turning and turns < MANY:
             limits.add(turning[loop], turns)
     for places, turns, other in code.limits:
         if other in graph.block_at:
@@ -257,8 +258,7 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
             -np.ones(len(edges)), b_ub=np.zeros(len(limits.right)), b_eq=np.zeros(len(flow.right)), bounds=(0, 1)
         )
         blocks = sorted({edges[k][0] for k in np.flatnonzero(rounds.x > 1e-6)})
-        places = dict.fromkeys(code.place(graph.blocks[i].address) for i in blocks)
-        raise Unbounded(f"a loop without marks in {next(iter(places))}")
+        raise Unbounded(f"a loop without a known limit in {code.place(graph.blocks[blocks[0]].address)}")
     if answer.status != 0:
         raise Unbounded(f"the linear program has no answer: {answer.message}")
     return math.floor(-answer.fun * (1 + 1e-9) + 0.01)

@@ -302,19 +302,25 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
             found.append(
                 f"{spec.name} takes {row['flash_bytes']:,} bytes of flash on {limits.name}; [target] flash is {limits.flash:,}"
             )
-        if limits.instructions is None:
+        if limits.instructions is None and limits.cycles is None:
             continue
         calls = [call for call in ("update", spec.program.asks) if call in row.get("calls", ())]
-        if not calls:
+        if not calls and limits.instructions is not None:
             found.append(
                 f"[target] instructions: {row['emulator']} does not count those of {limits.name}; leave that key out"
             )
         for call in calls:
-            bound = row[call]["bound"]
-            most = bound or max(row[call][key] or 0 for key in ("max", "worst"))
-            if most > limits.instructions:
+            bound, allowed = row.get("bounds", {}).get(call, {}), limits.instructions
+            most = row[call]["bound"] or max(row[call][key] or 0 for key in ("max", "worst"))
+            takes = f"{spec.name}_{call} takes {'up to ' if row[call]['bound'] else ''}"
+            if allowed is not None and most > allowed:
+                found.append(f"{takes}{most:,.0f} instructions on {limits.name}; [target] instructions is {allowed:,}")
+            if limits.cycles is None:
+                continue
+            if bound.get("cycles") is None or bound["estimated"]:
+                found.append(f"[target] cycles: those of {call} on {limits.name} are not known; leave that key out")
+            elif bound["cycles"] > limits.cycles:
                 found.append(
-                    f"{spec.name}_{call} takes {'up to ' if bound else ''}{most:,.0f} instructions on {limits.name}; "
-                    f"[target] instructions is {limits.instructions:,}"
+                    f"{takes}{bound['cycles']:,} cycles on {limits.name}; [target] cycles is {limits.cycles:,}"
                 )
     return found

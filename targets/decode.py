@@ -30,7 +30,8 @@ def decoder(
     """
     if arch == "riscv":
         return _riscv(read, place, starts)
-    return _thumb(*CYCLES.get(target, (lambda word, operands: 0, 0)), read, place, starts, far)
+    cycles, taken = CYCLES.get(target, (lambda word, operands: 0, 0))
+    return _thumb(cycles, taken, read, place, starts, far)
 
 
 # -------------------------------------------------------------------------------------------------------------- Thumb

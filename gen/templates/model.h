@@ -57,6 +57,17 @@ extern "C" {
 {% endif -%}
 #define {{ macro }}_CONFIG_HASH 0x{{ "%08X" % config_hash }}u /* another spec or another algorithm gives another number */
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"
+{%- if bounds %}
+
+/* What `pykernel check` proved: a call takes no more instructions.
+{%- for bound in bounds %}
+ * In the code of {{ bound.built }}:
+{%- for macro, most in bound.macros.items() %}
+ *   {{ macro }} {{ most }}
+{%- endfor %}
+{%- endfor %}
+ */
+{%- endif %}
 
 /* {{ status_doc }} */
 enum {

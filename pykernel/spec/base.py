@@ -84,7 +84,7 @@ class Spec(Section):
             )
         self._check_label(refuse)
         if self.target is not None and self.target.name is None:
-            for key in ("flash", "instructions"):
+            for key in ("flash", "instructions", "cycles"):
                 if getattr(self.target, key) is not None:
                     refuse(f"[target] {key}", "depends on the CPU; give name, too")
         if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:

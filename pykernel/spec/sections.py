@@ -273,6 +273,9 @@ class TargetSection(Section):
         gt=0,
         description="instructions that a call may take, of `update` or of the model's main question; needs `name`",
     )
+    cycles: int | None = Field(
+        None, gt=0, description="the same in cycles, for a CPU whose cycles are known: cortex-m0plus; needs `name`"
+    )
 
 
 class VectorsSection(Section):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import importlib.metadata
@@ -74,6 +75,7 @@ def target_costs(
     """
     from pykernel.gen.check import as_taken
     from pykernel.gen.project import build
+    from pykernel.targets.bound import call_bounds
     from pykernel.targets.build import model_image
     from pykernel.targets.check import choose
     from pykernel.targets.unicorn_runner import UnicornModel
@@ -106,12 +108,19 @@ def target_costs(
     equal = bytes(device.memory.bytes) == bytes(host.memory.bytes)
     stack = device.machine.stack_used()
     costs: dict[str, Any] = {
-        call: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None} if counts else None
+        call: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None, "bound": None}
+        if counts
+        else None
         for call, counts in device.costs.items()
     }
     call = "update" if learns else spec.program.asks
     if tries and costs[call]:
-        costs[call]["worst"] = worst_call(device, call, x[half:done], y[half:done], tries=tries).instructions
+        costs["bounds"] = {name: dataclasses.asdict(bound) for name, bound in call_bounds(project, image).items()}
+        for name in device.costs:
+            if costs[name]:
+                costs[name]["bound"] = costs["bounds"][name]["instructions"]
+        if costs[call]["bound"] is None:
+            costs[call]["worst"] = worst_call(device, call, x[half:done], y[half:done], tries=tries).instructions
     return costs | {
         "flash_bytes": image.flash_bytes,
         "ram_bytes": project.figures["ram_bytes"],

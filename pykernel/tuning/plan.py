@@ -69,7 +69,7 @@ RULES_WITH_TECHNIQUES = 3
 RETRIES = 4
 """How often what is too large is tried smaller before anything else is."""
 HEADROOM = 0.96
-"""Part of the instructions that a measured model may use: the longer search for the worst case finds a little more."""
+"""Part of the instructions that a model without a bound may use: the longer search for the worst case finds a little more."""
 CALLS = ("predict", "update", "classify", "novelty")
 """What the limit of instructions is for."""
 TRIES = 200
@@ -87,16 +87,18 @@ class NothingFits(CheckFailed):
 @dataclass(frozen=True)
 class Limits:
     """What a model may take of a target: bytes of RAM (struct and stack) and of flash (all that is linked), and
-    instructions of a single call, in the worst case that is found.  Without a target, bytes of the struct alone."""
+    instructions and cycles of a single call: what is proved, else the worst case that is found.  Without a target, bytes
+    of the struct alone."""
 
     target: str | None = None
     ram: int | None = None
     flash: int | None = None
     instructions: int | None = None
+    cycles: int | None = None
 
     def uses(self, **taken: int | None) -> dict[str, float]:
         """The part of each limit that is used."""
-        limits = {"ram": self.ram, "flash": self.flash, "instructions": self.instructions}
+        limits = {"ram": self.ram, "flash": self.flash, "instructions": self.instructions, "cycles": self.cycles}
         return {
             name: used / limit
             for name, used in taken.items()
@@ -117,8 +119,12 @@ def parse_amount(text: str, option: str, thousand: int = 1024) -> int:
     return int(amount)
 
 
-def make_limits(target: str | None, ram: int | None, flash: int | None, instructions: int | None) -> Limits:
-    """Limits, with the target's part for what is not given.  Raises UserError if the part has less."""
+def make_limits(
+    target: str | None, ram: int | None, flash: int | None, instructions: int | None, cycles: int | None
+) -> Limits:
+    """Limits, with the target's part for what is not given.  Raises UserError if the part has less, or cycles are not known."""
+    from pykernel.targets.build import toolchain
+    from pykernel.targets.decode import EXACT
     from pykernel.targets.target import find_target
 
     if target is None:
@@ -127,7 +133,13 @@ def make_limits(target: str | None, ram: int | None, flash: int | None, instruct
     for option, given, there in (("--ram", ram, part.ram.bytes), ("--flash", flash, part.flash.bytes)):
         if given is not None and given > there:
             raise UserError(f"{option} is {given:,} bytes, but {part.name}, which stands for {target}, has {there:,}")
-    return Limits(target, ram or part.ram.bytes, flash or part.flash.bytes, instructions)
+    if cycles is not None and target not in EXACT:
+        raise UserError(
+            f"--cycles: those of {target} do not follow from its instructions; give --instructions, or one of {', '.join(EXACT)}"
+        )
+    if cycles is not None:
+        toolchain(find_target(target), "gcc")  # without it there are no bounds
+    return Limits(target, ram or part.ram.bytes, flash or part.flash.bytes, instructions, cycles)
 
 
 # --------------------------------------------------------------------------------------------- a spec from the data
@@ -450,7 +462,7 @@ class Search:
                 return
             self.measured += 1
             (costs,) = self.workers.run([cost_task(trial.content, self.limits.target, TRIES)])
-            amounts, uses = taken(costs, self.limits)
+            amounts, uses = taken(costs, self.limits, HEADROOM)
             trial.found |= {"amounts": amounts, "uses": uses, "costs": costs}
             trial.fits = not costs.get("refused") and bool(uses) and fits(uses)
             if not trial.fits and trial.size is not None:
@@ -554,21 +566,30 @@ def _smaller(size: int, used: float) -> int:
     return math.floor(size * (0.99 * HEADROOM / max(used, 1.0)) ** (1 / 1.5))
 
 
-def taken(costs: Mapping[str, Any], limits: Limits) -> tuple[dict[str, int], dict[str, float]]:
-    """What a measured model takes, and the part of each limit; nothing if it was not measured."""
-    calls = [costs[call] for call in CALLS if costs.get(call)]
-    if costs.get("refused") or not calls:
+def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tuple[dict[str, int], dict[str, float]]:
+    """What a measured model takes, and the part of each limit; nothing if it was not measured.
+
+    headroom: the part of the instructions that it may use if they have no bound.
+    """
+    names = [name for name in CALLS if costs.get(name)]
+    if costs.get("refused") or not names:
         return {}, {}
+    calls, bounds = [costs[name] for name in names], [costs.get("bounds", {}).get(name, {}) for name in names]
     amounts = {
         "ram": int(costs["ram_bytes"] + costs["stack_bytes"]),
         "flash": int(costs["flash_bytes"]),
-        "instructions": int(max(call["worst"] or call["max"] for call in calls)),
+        "instructions": int(max(call["bound"] or call["worst"] or call["max"] for call in calls)),
     }
-    return amounts, limits.uses(**amounts)
+    if all(bound.get("cycles") and not bound["estimated"] for bound in bounds):
+        amounts["cycles"] = max(bound["cycles"] for bound in bounds)
+    uses = limits.uses(**amounts)
+    if "instructions" in uses and not all(call["bound"] for call in calls):
+        uses["instructions"] /= headroom
+    return amounts, uses
 
 
 def fits(uses: Mapping[str, float]) -> bool:
-    return max(uses.values(), default=0.0) <= 1 and uses.get("instructions", 0.0) <= HEADROOM
+    return max(uses.values(), default=0.0) <= 1
 
 
 # ----------------------------------------------------------------------------------------------------------- the plan
@@ -628,6 +649,7 @@ def nearest_miss(search: Search) -> str:
     allowed = [f"{limits.ram:,} bytes of RAM"] if limits.ram is not None else []
     allowed += [f"{limits.flash:,} of flash"] if limits.flash is not None else []
     allowed += [f"{limits.instructions:,} instructions"] if limits.instructions is not None else []
+    allowed += [f"{limits.cycles:,} cycles"] if limits.cycles is not None else []
     head = f"nothing fits {', '.join(allowed)}" + (f" on {limits.target}" if limits.target else "")
     missed = []
     for trial in search.trials:
@@ -639,11 +661,11 @@ def nearest_miss(search: Search) -> str:
         return f"no model learned from this data: {reasons[0]}" if reasons else "no model was tried; give more --time"
     _, trial, uses = min(missed, key=lambda each: each[0])
     amounts = trial.found.get("amounts") or {"ram": trial.found["ram_bytes"]}
-    units = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions"}
+    units = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions", "cycles": "cycles"}
     takes = ", ".join(f"{amounts[key]:,} {units[key]}" for key in units if key in amounts)
     # what a plan with that limit would find to fit
-    enough = {**amounts, "instructions": _round_up(amounts.get("instructions", 0) / HEADROOM)}
-    over = [f"--{key} {enough[key]}" for key, part in uses.items() if part > (HEADROOM if key == "instructions" else 1)]
+    enough = {key: _round_up(uses[key] * getattr(limits, key)) for key in ("instructions", "cycles") if key in uses}
+    over = [f"--{key} {({**amounts, **enough})[key]}" for key, part in uses.items() if part > 1]
     return f"{head}; the nearest is {model_name(trial)}, which takes {takes}: give {' and '.join(over)} or more"
 
 

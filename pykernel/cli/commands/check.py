@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
 
+LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 ON_TARGETS = 1000
 """Random samples on a target, if the command does not say how many."""
 
@@ -36,6 +37,7 @@ class CheckOptions:
         str | None,
         option("--emulator", value="unicorn|qemu", text="Runs the target.", without="the first found", rare=True),
     ] = None
+    level: Annotated[str, option("--level", value="-O2|-Os|…", text="Optimisation for the target.", rare=True)] = "-O2"
     board: Annotated[
         str | None,
         option("--board", value="URL", text="Run on the board at this port."),
@@ -132,7 +134,14 @@ def need_possible(options: CheckOptions, samples: int) -> None:
         raise UserError(f"samples is {samples}; it must be 1 or more")
     if options.seed < 0:
         raise UserError(f"seed is {options.seed}; it must be 0 or more")
-    for name, value in (("--toolchain", options.toolchain), ("--emulator", options.emulator)):
+    if options.level not in LEVELS:
+        raise UserError(f"level {options.level!r} is not known; there are: {', '.join(LEVELS)}")
+    given = None if options.level == "-O2" else options.level
+    for name, value in (
+        ("--toolchain", options.toolchain),
+        ("--emulator", options.emulator),
+        ("--level", given),
+    ):
         if value and not options.target:
             raise UserError(f"{name} {value} is for targets; add --target …, or --target all")
     if options.baud < 1:
@@ -152,7 +161,7 @@ def need_possible(options: CheckOptions, samples: int) -> None:
 def check_own_target(spec: Spec, options: CheckOptions) -> list[Any]:
     """What the CPU of the spec's [target] says, where limits need it and the command does not name it."""
     limits = spec.target
-    if limits is None or limits.name is None or not (limits.flash or limits.instructions):
+    if limits is None or limits.name is None or not (limits.flash or limits.instructions or limits.cycles):
         return []
     if {"all", limits.name} & set(options.target or ()):
         return []
@@ -182,5 +191,6 @@ def run(spec: Spec, options: CheckOptions, samples: int) -> Report:
 
         return check_targets(
             *(spec, options.target, None, samples, options.seed, options.toolchain, options.emulator, stream),
+            level=options.level,
             progress=show,
         )

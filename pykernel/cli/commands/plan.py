@@ -195,8 +195,10 @@ def limits_of(options: PlanOptions) -> tuple[Limits, dict[str, Any]]:
         "ram": parse_amount(options.ram, "--ram") if options.ram else None,
         "flash": parse_amount(options.flash, "--flash") if options.flash else None,
         "instructions": parse_amount(options.instructions, "--instructions", 1000) if options.instructions else None,
+        "cycles": parse_amount(options.cycles, "--cycles", 1000) if options.cycles else None,
     }
-    wanted = options.target or ("cortex-m4f" if given["flash"] or given["instructions"] else None)
+    default = "cortex-m0plus" if given["cycles"] else "cortex-m4f" if given["flash"] or given["instructions"] else None
+    wanted = options.target or default
     place = counting_target(wanted) if wanted is not None else None
     if wanted is not None and place is None:
         raise UserError("--target none cannot be planned for; see pykernel targets")
@@ -351,9 +353,10 @@ def print_uses(report: Mapping[str, Any]) -> None:
         "ram": "RAM, struct and stack",
         "flash": "flash, all that is linked",
         "instructions": "instructions of a call",
+        **({"cycles": "cycles of a call"} if "cycles" in amounts else {}),
     }
     for key, text in texts.items():
-        unit, allowed = "" if key == "instructions" else " B", getattr(limits, key)
+        unit, allowed = "" if key in ("instructions", "cycles") else " B", getattr(limits, key)
         part = f"{100 * report['uses'][key]:.0f} %" if key in report["uses"] else ""
         table.add_row(text, f"{amounts[key]:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
     output.show_table(f"on {limits.target}", table)

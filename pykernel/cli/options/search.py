@@ -55,6 +55,16 @@ class OfPlan:
         str | None,
         option("--instructions", value="N", text="Limit for one call, in the worst case.", without="any"),
     ] = None
+    cycles: Annotated[
+        str | None,
+        option(
+            "--cycles",
+            value="N",
+            text="The same in cycles, for a CPU whose cycles are known.",
+            without="any",
+            rare=True,
+        ),
+    ] = None
     target: Annotated[
         str | None,
         option("--target", value="TARGET", text="The CPU, emulated.", without="any"),
