@@ -153,7 +153,13 @@ def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> N
 
 def tick_figures(ticks: Sequence[int]) -> dict[str, float]:
     """Of the calls of one function."""
-    return {"calls": len(ticks), "min": min(ticks), "median": float(np.median(ticks)), "max": max(ticks)}
+    return {
+        "calls": len(ticks),
+        "min": min(ticks),
+        "mean": float(np.mean(ticks)),
+        "median": float(np.median(ticks)),
+        "max": max(ticks),
+    }
 
 
 def choose(names: Sequence[str], chain: str | None = None, emulator: str | None = None) -> list[Way]:
@@ -180,7 +186,8 @@ def _way(target: Target, chain: str | None, emulator: str | None) -> Way:
         raise UserError(f"{target.name} has no toolchain {chain}; it has: {', '.join(chains)}")
     if emulator is not None and emulator not in emulators:
         raise UserError(f"{target.name} has no emulator {emulator}; it has: {', '.join(emulators)}")
-    found: Sequence[Any] = [chain] if chain else found_toolchains(target) or chains
+    # where there is none, the wheel is installed with least trouble
+    found: Sequence[Any] = [chain] if chain else found_toolchains(target) or chains[::-1]
     toolchain(target, found[0])
     there: Sequence[Any] = [emulator] if emulator else found_emulators(target) or emulators
     _need_emulator(target, there[0])

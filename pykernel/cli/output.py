@@ -223,6 +223,35 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
             print(line)
 
 
+def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
+    """What a sample takes, with all that a firmware calls for it."""
+    charged = any("mah_a_day" in load for load in loads)
+    table = new_table("target", "cycles", "are", "time", "of the processor", *(["a day"] if charged else []))
+    for load in loads:
+        if load["cycles"] is None:
+            continue
+        charge = [f"{load['mah_a_day']:.3g} mAh"] if charged else []
+        part = f"{100 * load['share']:.3g} %"
+        slow = f"[bold red]{part}[/]" if load["share"] > 1 else part
+        table.add_row(load["target"], f"{load['cycles']:,}", load["kind"], duration_of(load), slow, *charge)
+    if table.row_count:
+        show_table("a sample takes at most", table)
+    for load in loads:
+        if load["cycles"] is None:
+            print(
+                f"{load['target']}: its cycles do not follow from the instructions; pykernel check --board measures them"
+            )
+        elif load["share"] > 1:
+            print(
+                f"{load['target']}: samples come faster than they are learned; take a smaller n_max, or a faster clock"
+            )
+
+
+def duration_of(load: Mapping[str, Any]) -> str:
+    value = load["microseconds"]
+    return f"{value / 1000:,.4g} ms" if value >= 1000 else f"{value:,.4g} µs"
+
+
 def bounds_told(row: Mapping[str, Any]) -> list[str]:
     """The bounds that the table of calls does not have, and why others are missing."""
     bounds = row.get("bounds", {})

@@ -120,7 +120,7 @@ def parse_amount(text: str, option: str, thousand: int = 1024) -> int:
 
 
 def make_limits(
-    target: str | None, ram: int | None, flash: int | None, instructions: int | None, cycles: int | None
+    target: str | None, ram: int | None, flash: int | None, instructions: int | None, cycles: int | None = None
 ) -> Limits:
     """Limits, with the target's part for what is not given.  Raises UserError if the part has less, or cycles are not known."""
     from pykernel.targets.build import toolchain

@@ -278,7 +278,13 @@ def test_costs_on_a_target_are_of_the_main_question():
     from pykernel.tuning.costs import memory_bytes, target_costs
 
     costs = target_costs(gauge_spec(), two_regimes(60), None, "cortex-m4f", samples=20, tries=10)
-    assert costs["equal"] and costs["update"]["worst"] >= costs["update"]["max"] > costs["novelty"]["mean"] > 0
+    assert (
+        costs["equal"]
+        and (costs["update"]["bound"] or costs["update"]["worst"])
+        >= costs["update"]["max"]
+        > costs["novelty"]["mean"]
+        > 0
+    )
     assert memory_bytes(gauge_spec())["ram_bytes"] == costs["ram_bytes"]
 
 

@@ -91,7 +91,7 @@ def test_every_target_computes_the_hosts_bytes(target):
     for call in ("predict", "update"):
         figures = row[call]
         assert 0 < figures["min"] <= figures["median"] <= figures["max"] <= figures["worst"]
-        assert figures["ratio"] == pytest.approx(figures["worst"] / figures["median"], abs=1e-3)
+        assert figures["bound"] is figures["ratio"] is None  # zig's code has no marks
     assert row["predict"]["max"] < row["update"]["max"] < row["other_calls"]["selftest"]
     assert {"init", "refresh", "hash"} <= set(row["other_calls"]) and 0 < row["stack_bytes"] < 1024
 
@@ -391,7 +391,7 @@ def test_targets_are_complete():
     assert targets["cortex-m55"].emulators == ("qemu",)
     for name in EIGHT:
         target = targets[name]
-        assert target.toolchains == ("zig", "gcc") and target.emulators == ("unicorn", "qemu")
+        assert target.toolchains == ("gcc", "zig") and target.emulators == ("unicorn", "qemu")
     folder = Path(targets_build.__file__).parent
     content = tomllib.loads((folder / "cortex-m4f.toml").read_text())
     assert make_target("cortex-m4f", content) == targets["cortex-m4f"]
@@ -424,7 +424,7 @@ def test_the_command(spec_file, capsys):
     code, out, _ = run(capsys, *words, "--json")
     report = json.loads(out)
     assert code == 0 and report["ok"] and [row["target"] for row in report["check"]] == ["cortex-m4f", "cortex-m0plus"]
-    assert {"min", "mean", "median", "max", "worst", "ratio"} == set(report["check"][0]["update"])
+    assert {"min", "mean", "median", "max", "worst", "bound", "ratio"} == set(report["check"][0]["update"])
     code, out, _ = run(capsys, "targets", "--json")
     listed = json.loads(out)["targets"]
     assert code == 0 and [row["target"] for row in listed] == list(all_targets())

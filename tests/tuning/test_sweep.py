@@ -326,7 +326,7 @@ def test_costs_are_measured_on_a_device_that_computes_the_same():
     x, y = stream()
     small, large = (target_costs(base(technique="nt", n_max=n), x, y, "cortex-m4f", 40, tries=20) for n in (4, 16))
     assert small["equal"] and large["equal"] and small["samples"] == 40 and not small["updates_refused"]
-    assert small["update"]["mean"] <= small["update"]["max"] <= small["update"]["worst"]
+    assert small["update"]["mean"] <= small["update"]["max"] <= (small["update"]["bound"] or small["update"]["worst"])
     assert 2 < large["update"]["mean"] / small["update"]["mean"] < 5
     assert large["ram_bytes"] == memory_bytes(base(technique="nt", n_max=16))["ram_bytes"]
     assert "refused" in target_costs(base(technique="mklms", n_max=200), x, y, "cortex-m0plus", 40)

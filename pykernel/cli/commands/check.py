@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +45,15 @@ class CheckOptions:
         option("--board", value="URL", text="Run on the board at this port."),
     ] = None
     baud: Annotated[int, option("--baud", value="N", text="Speed of the board's line.", rare=True)] = 115_200
+    clock: Annotated[
+        str | None, option("--clock", value="HZ", text="The processor's clock, such as 48M.", rare=True)
+    ] = None
+    rate: Annotated[
+        str | None, option("--rate", value="HZ", text="Samples a second: the share of the processor.", rare=True)
+    ] = None
+    current: Annotated[
+        str | None, option("--current", value="UA", text="Microamperes per MHz: the charge a day.", rare=True)
+    ] = None
     data: Annotated[
         str | None,
         option("--data", value="CSV", text="Learn these rows.", without="random ones"),
@@ -102,6 +113,7 @@ def check(options: CheckOptions) -> None:
     if options.record:
         record(options.record, spec, report)
     simple = simple_bytes(spec)
+    loads = loads_of(spec, options, report.rows)
     rows = [*report.rows, *on_target]
     equal = all(row["equal"] for row in rows)
     too_much = exceeded(spec, report.figures, [*(report.rows if options.target else []), *on_target]) if equal else []
@@ -112,12 +124,15 @@ def check(options: CheckOptions) -> None:
                 "check": rows,
                 "sizes": report.figures,
                 "simple_bytes": simple,
+                **({"load": loads} if loads else {}),
                 "exceeded": too_much,
             }
         )
     else:
         shown = output.print_board if options.board else output.print_targets if options.target else output.print_check
         shown(report.rows)
+        if loads:
+            output.print_loads(loads)
         if on_target:
             output.print_targets(on_target)
         output.print_sizes(report.figures, simple)
@@ -144,6 +159,16 @@ def need_possible(options: CheckOptions, samples: int) -> None:
     ):
         if value and not options.target:
             raise UserError(f"{name} {value} is for targets; add --target …, or --target all")
+    for name, value in (("--clock", options.clock), ("--current", options.current)):
+        if value and not options.rate:
+            raise UserError(f"{name} {value} needs the samples a second, too; add --rate …")
+    for name, value in (("--clock", options.clock), ("--rate", options.rate), ("--current", options.current)):
+        if value is not None:
+            amount(value, name)
+    if options.rate and not (options.target or options.board):
+        raise UserError("--rate is for targets and boards; add --target … or --board …")
+    if options.rate and options.target and not options.clock:
+        raise UserError("--rate needs the processor's clock, too; add --clock …")
     if options.baud < 1:
         raise UserError(f"baud is {options.baud}; it must be 1 or more")
     if options.board == "":
@@ -156,6 +181,44 @@ def need_possible(options: CheckOptions, samples: int) -> None:
         inputs.need_not_data(options.log, options.data)
     if options.data and options.samples:
         raise UserError("--samples is for random samples; leave it out, or --data")
+
+
+def loads_of(spec: Spec, options: CheckOptions, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The share of the processor, and the charge, of each row; nothing if they were not asked for."""
+    from pykernel.targets.load import load_of
+
+    if options.rate is None:
+        return []
+    clock = None if options.clock is None else amount(options.clock, "--clock")
+    rate, current = amount(options.rate, "--rate"), amount(options.current, "--current") if options.current else None
+    found = []
+    for row in rows:
+        load, name = load_of(spec, row, clock, rate), row.get("board") or row["target"]
+        if load is None:
+            found.append({"target": name, "cycles": None})
+            continue
+        found.append(
+            {
+                "target": name,
+                "kind": load.kind,
+                "cycles": round(load.most),
+                "microseconds": load.seconds * 1e6,
+                "share": load.share,
+                **({} if current is None else {"mah_a_day": load.charge(current)}),
+            }
+        )
+    return found
+
+
+def amount(text: str, name: str) -> float:
+    """A number such as 48M, 32.768k or 0.1."""
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([kKM]?)", text, re.ASCII)
+    value = (
+        float(found[1]) * {"": 1, "k": 1e3, "M": 1e6}[found[2].replace("K", "k")] if found and len(text) < 30 else 0.0
+    )
+    if value <= 0:
+        raise UserError(f"{name} is {text[:40]!r}; it must be a number above 0, such as 48M")
+    return value
 
 
 def check_own_target(spec: Spec, options: CheckOptions) -> list[Any]:

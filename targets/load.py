@@ -1,0 +1,62 @@
+"""What a model takes of a processor that does other things, too: its time, and with a data sheet's figure its charge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pykernel.spec.model import Spec
+
+DAY = 86_400  # seconds
+
+
+@dataclass(frozen=True)
+class Load:
+    """Of each sample, with all that a firmware calls for it.
+
+    most, mean: cycles.  kind: where they are from: "measured" on a board, "proved", or "estimated".
+    """
+
+    most: float
+    mean: float
+    kind: str
+    hertz: float
+    rate: float
+
+    @property
+    def seconds(self) -> float:
+        return self.most / self.hertz
+
+    @property
+    def share(self) -> float:
+        """The part of the processor's time, at most; above 1: samples come faster than they are learned."""
+        return self.seconds * self.rate
+
+    def charge(self, microamperes_per_megahertz: float) -> float:
+        """Milliampere-hours a day, if the processor sleeps, for nothing, in between."""
+        ampere_seconds = microamperes_per_megahertz * 1e-12 * self.mean * self.rate * DAY
+        return ampere_seconds / 3.6
+
+
+def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float) -> Load | None:
+    """The load in a row of ``check_targets`` or ``check_board``; None if it has no cycles.
+
+    clock: cycles a second, where the row does not know it.  rate: samples a second.
+    """
+    calls = [spec.program.asks, *(["update"] if spec.program.learns else [])]
+    if "times" in row:
+        hertz = row["hertz"] or clock
+        if not hertz or not all(call in row["times"] for call in calls):
+            return None
+        figures = [row["times"][call] for call in calls]
+        return Load(sum(f["max"] for f in figures), sum(f["mean"] for f in figures), "measured", hertz, rate)
+    bounds = [row.get("bounds", {}).get(call, {}) for call in calls]
+    if clock is None or not all(
+        bound.get("cycles") and row.get(call) for bound, call in zip(bounds, calls, strict=True)
+    ):
+        return None
+    # instructions that were counted, at the cycles that they have in the bound
+    mean = sum(row[call]["mean"] * b["cycles"] / b["instructions"] for call, b in zip(calls, bounds, strict=True))
+    kind = "estimated" if any(bound["estimated"] for bound in bounds) else "proved"
+    return Load(sum(bound["cycles"] for bound in bounds), mean, kind, clock, rate)

@@ -1,0 +1,326 @@
+"""The bound of a call: never below what runs, near it, and refused where nothing is proved."""
+
+import ctypes
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pykernel.cli.app import main
+from pykernel.gen import model as gen_model
+from pykernel.gen.binding import CModel
+from pykernel.gen.check import mixed_stream
+from pykernel.gen.compilers import compiler
+from pykernel.gen.flow import flow_facts
+from pykernel.gen.project import build
+from pykernel.spec.model import make_spec
+from pykernel.targets import bound as bounds
+from pykernel.targets.bound import Code, call_bounds, known_routines
+from pykernel.targets.build import Image, model_image
+from pykernel.targets.check import check_targets
+from pykernel.targets.flow import annotate
+from pykernel.targets.target import find_target
+from pykernel.targets.unicorn_runner import EmulatedCpu, UnicornModel
+from pykernel.targets.worst import worst_call
+from tests.support.random_calls import random_calls, trace
+from tests.support.random_specs import RULES, content_of, random_spec
+from tests.support.specs import named
+
+pytest.importorskip("unicorn")
+pytest.importorskip("capstone")
+
+TECHNIQUES = ("fklms", "nt", "mklms", "ls", "afklms", "lsridge")
+
+
+def need_gcc(target):
+    command = find_target(target).gcc.command
+    if shutil.which(command) is None:
+        pytest.skip(f"needs {command}: would show that no call on {target} takes more than its bound")
+
+
+def spec_of(technique="fklms", dim=4, n_max=12, **sections):
+    content = {
+        "name": "flow",
+        "input": {"dim": dim},
+        "kernel": {"sigma": 1.0},
+        "reduction": {"technique": technique, "n_max": n_max},
+    }
+    return make_spec(named(content | sections))
+
+
+def measured(spec, target, level, samples, tries):
+    """Of each function: the bound, and the most that was executed, of a stream and of what a search made of it."""
+    project = build(spec)
+    image = model_image(project, find_target(target), "gcc", level=level)
+    model, (x, y) = UnicornModel(project, image), mixed_stream(spec, samples)
+    model.prequential(x, y)
+    most = {name: max(costs) for name, costs in model.costs.items() if costs} | model.other_calls
+    for name in (spec.program.asks, *(("update",) if spec.program.learns else ())):
+        most[name] = max(most[name], worst_call(model, name, x, y, tries=tries).instructions)
+    for name in (*spec.program.actions, "reset", "hash", "selftest"):
+        if f"{spec.name}_{name}" in image.functions:
+            model.call(name)
+    return call_bounds(project, image), most | model.other_calls
+
+
+# ------------------------------------------------------------------------------------------ never below what runs
+
+
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("level", ["-O2", "-Os"])
+@pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus", "rv32imac", "cortex-m3"])
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_no_call_takes_more_than_its_bound(technique, target, level):
+    """Streams with difficult samples; states that are restored, forged, refreshed, reset; extreme inputs."""
+    need_gcc(target)
+    found, most = measured(spec_of(technique), target, level, 150, 60)
+    assert {"predict", "update", "init", "hash", "selftest"} <= set(most)
+    for name, instructions in most.items():
+        bound = found[name]
+        assert bound.instructions is not None, (name, bound.refused)
+        assert instructions <= bound.instructions <= 6 * instructions, name
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("target", ["cortex-m4f", "rv32imc", "cortex-m0plus"])
+@pytest.mark.parametrize("part", range(20))
+def test_no_call_of_any_spec_takes_more_than_its_bound(part, target):
+    need_gcc(target)
+    for seed in range(5 * part, 5 * part + 5):
+        content = content_of(random_spec(np.random.default_rng(seed), RULES[seed % len(RULES)]))
+        if content.get("precision") == "float64" and target != "cortex-m4f":
+            continue
+        found, most = measured(make_spec(content), target, "-O2", 60, 30)
+        for name, instructions in most.items():
+            bound = found[name]
+            assert bound.instructions is None or instructions <= bound.instructions, (seed, name)
+
+
+MODELS = {
+    "float32": {},
+    "int16": {"precision": "int16", "input": {"dim": 4, "max_abs": 4.0}, "label": {"max_abs": 4.0}},
+}
+
+
+@pytest.mark.parametrize("precision", MODELS)
+def test_bounds_are_near_what_runs(precision):
+    """On a CPU that computes what the model is made of, the bound is hardly above the worst call that is known."""
+    need_gcc("cortex-m4f")
+    spec = spec_of("nt", **MODELS[precision])
+    found, most = measured(spec, "cortex-m4f", "-O2", 300, 300)
+    assert found["predict"].instructions <= 1.15 * most["predict"]
+    assert found["update"].instructions <= 1.5 * most["update"]
+
+
+# ------------------------------------------------------------------------------------------------- what is known
+
+
+def counting(text):
+    """The C, with marks that count."""
+    counters = "__attribute__((weak)) unsigned int counted[40000];"
+    text = re.sub(r"(#define \w+_LOOP\(loop\))$", r"\1 counted[2 * (loop)]++;", text, flags=re.MULTILINE)
+    text = re.sub(r"(#define \w+_TURN\(loop\))$", r"\1 counted[(2 * (loop)) + 1]++;", text, flags=re.MULTILINE)
+    return re.sub(r'(#include "\w+\.h"\n)', rf"\1extern unsigned int counted[40000];\n{counters}\n", text, count=1)
+
+
+def assert_facts_hold(spec, seed, count):
+    """Every fact of a model's loops, after each of many random calls."""
+    facts, project = flow_facts(spec), build(spec)
+    model = CModel(project, compiler("gcc"), ("-O1", "-Wno-error"), patch=counting)
+    counted = (ctypes.c_uint * 40000).in_dll(ctypes.CDLL(str(model.library)), "counted")
+    numbers = np.frombuffer(counted, np.uint32)
+    state = spec.program.state_bytes(model.memory.layout)
+    rng = np.random.default_rng(seed)
+    for call in random_calls(spec, rng, count):
+        if call.kind in ("save", "load"):
+            model.memory.bytes[state:] = 0  # what is not saved
+            continue
+        numbers[:] = 0
+        trace(model, [call])
+        begun, turned = numbers[::2].astype(int), numbers[1::2].astype(int)
+        for (outer, inner), most in facts.within.items():
+            if outer == inner or begun[outer]:
+                assert turned[inner] <= most * begun[outer], (call.name, outer, inner)
+        for loop, most in facts.in_all.get(call.name, {}).items():
+            assert turned[loop] <= most, (call.name, loop)
+        known = set(facts.in_all.get(call.name, ()))
+        assert call.name not in facts.in_all or {int(i) for i in np.flatnonzero(turned) if i < 9000} <= known
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("part", [0, 1, 2, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(3, 40))])
+def test_loops_turn_at_most_as_often_as_said(part):
+    """The generator's facts, counted: in specs of the whole language, whatever is called."""
+    for seed in range(6 * part, 6 * part + 6):
+        content = content_of(random_spec(np.random.default_rng(seed), RULES[seed % len(RULES)]))
+        assert_facts_hold(make_spec(content), seed, 150)
+
+
+def random_float(rng, exponent, fraction):
+    """Any kind of number: subnormal, near one, near another, infinite, none."""
+    bits, top = rng.getrandbits(fraction), (1 << exponent) - 1
+    middle = rng.randrange(top // 2 - 8, top // 2 + 8)
+    kinds = [
+        bits >> rng.randrange(fraction),
+        rng.choice([0, 1, top << fraction, (top << fraction) | 1]),
+        (rng.randrange(1, top) << fraction) | bits,
+        (middle << fraction) | (bits >> rng.randrange(fraction)),
+        (middle << fraction) | (((1 << fraction) - 1) ^ (bits >> rng.randrange(fraction))),
+        rng.getrandbits(rng.randrange(1, exponent + fraction + 2)),
+    ]
+    return rng.choice(kinds) | rng.getrandbits(1) << (exponent + fraction)
+
+
+LIBRARIES = {
+    "cortex-m0plus": {
+        4: ("__aeabi_fdiv", "__aeabi_fmul", "__aeabi_fadd", "__divsi3", "__udivsi3"),
+        8: ("__aeabi_ddiv",),
+    },
+    "cortex-m3": {4: ("__mulsf3", "__divsf3", "__addsf3"), 8: ()},
+    "cortex-m4f": {4: (), 8: ("__muldf3", "__divdf3", "__adddf3")},
+    "rv32imac": {4: ("__divsf3", "__mulsf3"), 8: ("__divdf3", "__muldf3")},
+    "rv32imc": {4: ("__divsf3",), 8: ("__divdf3",)},
+    "rv32imafc": {4: (), 8: ("__divdf3",)},
+}
+
+
+@pytest.mark.parametrize("target", LIBRARIES)
+def test_what_was_read_of_library_routines_holds(target, exhaustive):
+    """Every limit of the table, and the bound, of many numbers of all kinds."""
+    import random
+
+    need_gcc(target)
+    names = [name for group in LIBRARIES[target].values() for name in group]
+    declared = "\n".join(f"extern int {name}(void);" for name in names)
+    table = f"{declared}\ntypedef int (*call)(void);\ncall f(int i);\nstatic const call t[] = {{{', '.join(names)}}};\n"
+    image = Image(find_target(target), "gcc", {"a.c": f"{table}call f(int i) {{ return t[i]; }}\n"})
+    cpu, code, rng = EmulatedCpu(image), Code(image), random.Random(0)
+    listed = {routine.name for routine in known_routines()}
+    assert len(code.limits) + len(code._jumps) > 0
+    for size, group in LIBRARIES[target].items():
+        for name in group:
+            start = image.functions[name].start
+            most = bounds.longest(
+                bounds.Graph([start], code.decode, bounds.Records()), start, code, FREE, name, "instructions"
+            )
+            highest = 0
+            for _ in range(20000 if exhaustive else 1500):
+                a, b = (random_float(rng, *((8, 23) if size == 4 else (11, 52))) for _ in range(2))
+                words = (a, b) if size == 4 else (a & 0xFFFF_FFFF, a >> 32, b & 0xFFFF_FFFF, b >> 32)
+                before = cpu.executed()
+                cpu.call(name, *words)
+                after = cpu.executed()
+                ran = {at: n - before.get(at, 0) for at, n in after.items()}
+                highest = max(highest, sum(ran.values()))
+                for places, times, each in code.limits:
+                    assert sum(ran.get(place, 0) for place in places) <= times * ran.get(each, 0), (
+                        name,
+                        hex(a),
+                        hex(b),
+                    )
+            assert highest <= most, name
+            assert name not in listed or most <= 1.4 * highest, name
+
+
+FREE = bounds.FlowFacts({}, {})
+
+# ---------------------------------------------------------------------------------------------------- what is refused
+
+
+def test_a_bound_that_is_too_low_is_caught(monkeypatch):
+    """Negative control: one loop of one function is said to turn once less."""
+    need_gcc("cortex-m4f")
+    spec = spec_of()
+    right = flow_facts(spec)
+    own = [loop for loop, turns in right.in_all["predict"].items() if turns == 12]
+    wrong = replace(right, in_all=right.in_all | {"predict": right.in_all["predict"] | {own[0]: 11}})
+    monkeypatch.setattr(bounds, "flow_facts", lambda spec: wrong)
+    (row,) = check_targets(spec, ["cortex-m4f"], samples=100, chain="gcc", emulator="unicorn", tries=10).rows
+    assert not row["equal"] and "predict took" in row["first_difference"]
+    assert "more than its bound of" in row["first_difference"]
+
+
+def test_what_is_not_proved_is_refused_by_name(monkeypatch):
+    need_gcc("cortex-m0plus")
+    project = build(spec_of())
+    target = find_target("cortex-m0plus")
+    image = model_image(project, target, "gcc")
+    found = call_bounds(project, image)
+    assert found["store"].refused.startswith("an indirect branch in flow_") or found["store"].refused
+    monkeypatch.setattr(bounds, "known_routines", lambda: ())
+    assert call_bounds(project, image)["update"].refused == "an indirect branch in __aeabi_fdiv at 0x68: mov pc, r3"
+    monkeypatch.undo()
+    monkeypatch.setattr(bounds, "annotate", lambda text: annotate(re.sub(r"/\* (loop|turn) \d+ \*/", "", text)))
+    assert "a loop without a known limit in flow_predict" in call_bounds(project, image)["predict"].refused
+    monkeypatch.setattr(bounds, "annotate", lambda text: annotate(text.replace("\tadds\t", "\tsubs\t", 1)))
+    assert "does not give the same bytes" in call_bounds(project, image)["predict"].refused
+    fast = model_image(project, target, "gcc", level="-O3")
+    assert "this is at -O3" in call_bounds(project, fast)["predict"].refused
+
+
+def test_marks_change_neither_the_hash_nor_the_code_of_clang():
+    spec = spec_of()
+    project, code = build(spec), gen_model.model_code(spec)
+    assert "FLOW_TURN(1)" in project.files["src/flow.c"] and "(1)" not in f"{code.config_hash:08x}"
+    pytest.importorskip("ziglang")
+    plain = model_image(project, find_target("cortex-m4f"), "zig")
+    without = model_image(project, find_target("cortex-m4f"), "zig", patch=lambda text: f"#define FLOW_MARKS 0\n{text}")
+    assert plain.sizes == without.sizes
+
+
+def test_the_command_shows_and_records_bounds(tmp_path, monkeypatch, capsys):
+    need_gcc("cortex-m4f")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flow.toml").write_text(spec_of().to_toml())
+    assert main(["generate", "flow.toml", "-o", "out"]) == 0
+    assert (
+        main(
+            [
+                "check",
+                "flow.toml",
+                "--target",
+                "cortex-m4f",
+                "--toolchain",
+                "gcc",
+                "--samples",
+                "100",
+                "--record",
+                "out",
+            ]
+        )
+        == 0
+    )
+    assert "instructions at most: " in capsys.readouterr().out
+    header = (tmp_path / "out" / "src" / "flow.h").read_text()
+    bound = int(re.search(r"FLOW_UPDATE_MAX_INSTRUCTIONS_CORTEX_M4F (\d+)\n", header)[1])
+    assert f"`update` {bound:,}" in (tmp_path / "out" / "VALIDITY.md").read_text()
+    # the folder is still the spec's: another check is recorded beside the first
+    assert (
+        main(["check", "flow.toml", "--target", "cortex-m4f", "--level=-Os", "--samples", "100", "--record", "out"])
+        == 0
+    )
+    assert len(re.findall("FLOW_UPDATE_MAX_INSTRUCTIONS", (tmp_path / "out" / "src" / "flow.h").read_text())) == 2
+    limited = spec_of().to_toml() + f'\n[target]\nname = "cortex-m4f"\ninstructions = {bound - 1}\n'
+    (tmp_path / "flow.toml").write_text(limited)
+    capsys.readouterr()
+    assert main(["check", "flow.toml", "--target", "cortex-m4f", "--toolchain", "gcc", "--samples", "50"]) == 1
+    assert (
+        f"flow_update takes up to {bound:,} instructions on cortex-m4f; [target] instructions is"
+        in capsys.readouterr().err
+    )
+
+
+def test_a_forged_manifest_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flow.toml").write_text(spec_of().to_toml())
+    assert main(["generate", "flow.toml", "-o", "out"]) == 0
+    path = tmp_path / "out" / "manifest.json"
+    row = {key: "x" for key in ("built", "target", "samples", "stream", "equal", "state")} | {"bounds": "a 1 */ #error"}
+    import json
+
+    content = json.loads(path.read_text()) | {"checks": [row]}
+    path.write_text(json.dumps(content))
+    assert main(["check", "flow.toml", "--samples", "100", "--record", "out"]) == 2
+    assert "manifest.json: cannot be read" in capsys.readouterr().err
