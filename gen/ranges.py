@@ -404,7 +404,8 @@ class _Frame:
         if len(turns) * max(1, reached.size) <= LANES:
             variable, turns_in_one = interval(np.array(turns)), 1
         else:
-            variable, turns_in_one = interval([min(turns)], [max(turns)]), len(turns)
+            ends_of_turns = sorted((turns[0], turns[-1]))
+            variable, turns_in_one = interval(*([end] for end in ends_of_turns)), len(turns)
         may, must = np.array([True]), np.array([False])
         if turns_in_one == 1:
             may, must = _taken(variable.low, start.deeper(), stop.deeper(), up)
@@ -670,9 +671,11 @@ class _Frame:
             else:
                 values.append(self.value(argument, state))
         shape = np.broadcast_shapes(state.alive.shape, *(v.low.shape for v in values if isinstance(v, Interval)))
-        frame = _Frame(self.prover, f, values, np.broadcast_to(state.alive, shape))
-        result, written = frame.result, set(self.prover.known[f.name].fields)
-        _add(self.turned, frame.turned)
+        result, written = None, set(self.prover.known[f.name].fields)
+        if not self.prover.exploring or f.returns not in (Real, None):  # else nothing but what it writes counts
+            frame = _Frame(self.prover, f, values, np.broadcast_to(state.alive, shape))
+            result = frame.result
+            _add(self.turned, frame.turned)
         for argument, (param, _) in zip(values, f.params, strict=True):
             if isinstance(argument, Place) and param in self.prover.known[f.name].params:
                 written.add(argument.name)
@@ -860,29 +863,35 @@ def _term(node: Assign) -> tuple[str, Expr]:
     """What ``name += term`` or ``name = name + term`` does."""
     if node.op:
         return node.op, node.value
-    assert isinstance(node.value, Binary) and isinstance(node.target, Local)
-    left = isinstance(node.value.left, Local) and node.value.left.name == node.target.name
-    return node.value.op, node.value.right if left else node.value.left
+    assert isinstance(node.target, Local)
+    found = _added(node.value, node.target.name)
+    assert found is not None
+    return found
+
+
+def _added(value: Expr, name: str) -> tuple[str, Expr] | None:
+    """The term of a sum such as ``name + term``, ``term + name`` or ``name + a - b``."""
+    if not isinstance(value, Binary) or value.op not in ("+", "-"):
+        return None
+    if isinstance(value.left, Local) and value.left.name == name:
+        return value.op, value.right
+    if value.op == "+" and isinstance(value.right, Local) and value.right.name == name:
+        return "+", value.left
+    before = _added(value.left, name)
+    if before is None:
+        return None
+    op, term = before
+    inner = value.op if op == "+" else "-" if value.op == "+" else "+"
+    return op, Binary(value.line, value.kind, inner, term, value.right)
 
 
 def _is_sum(name: str, body: tuple[Statement, ...]) -> bool:
     """Whether a loop's body only adds to a local, or subtracts from it."""
     for node in walk(body):
         if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name == name:
-            if node.target.kind is Bool or node.declares:
+            if node.target.kind is Bool or node.declares or node.op not in ("", "+", "-"):
                 return False
-            if node.op:
-                if node.op not in "+-":
-                    return False
-                term = node.value
-            else:
-                value = node.value
-                if not (isinstance(value, Binary) and value.op in "+-"):
-                    return False
-                own = [isinstance(s, Local) and s.name == name for s in (value.left, value.right)]
-                if sum(own) != 1 or (value.op == "-" and not own[0]):
-                    return False
-                term = value.right if own[0] else value.left
-            if any(isinstance(n, Local) and n.name == name for n in walk(term)):
+            found = (node.op, node.value) if node.op else _added(node.value, name)
+            if found is None or any(isinstance(n, Local) and n.name == name for n in walk(found[1])):
                 return False
     return True

@@ -181,7 +181,7 @@ class Work(Struct):
     noise: Real  # variance of a label's noise / variance of the function, where it is estimated
     spread: Real  # posterior / prior variance of the function at the sample; ALD-KRLS: 1 + u'h
     nearest: Index  # position of the nearest expansion vector
-    newest: Index  # 1: the newest sample is a candidate for removal
+    newest: between(Index, 0, 1)  # 1: the newest sample is a candidate for removal
 
 
 class OnlineConfig(Config):
