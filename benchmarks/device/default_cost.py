@@ -70,7 +70,7 @@ def main() -> None:
         spec = make_spec(content)
         labels = np.digitize(y, [46, 54]).astype(np.int32) if spec.label.classes else y
         stream = (x, np.zeros((len(x), 0)) if spec.program.label_kind == "none" else labels)
-        for row in check_targets(spec, TARGETS, stream=stream, tries=0).rows:
+        for row in check_targets(spec, TARGETS, stream=stream, chain="zig", tries=0).rows:
             if not row["equal"]:
                 raise RuntimeError(f"{name} on {row['target']}: {row['first_difference']}")
             asked = row.get("predict") or row.get("novelty") or row.get("classify")

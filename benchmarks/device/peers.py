@@ -98,7 +98,8 @@ def sets() -> list[Set]:
 def measured(data: Set, spec: Spec, answers: np.ndarray, name: str, learns: bool) -> dict[str, Any]:
     """On the target, compared byte for byte there."""
     rows = data.judged[:100] if not spec.program.learns else np.arange(data.split - 100, data.split)
-    row = check_targets(spec, [TARGET.name], stream=(data.x[rows], data.y[rows]), tries=0, emulator="unicorn").rows[0]
+    how = {"chain": "zig", "emulator": "unicorn", "tries": 0}
+    row = check_targets(spec, [TARGET.name], stream=(data.x[rows], data.y[rows]), **how).rows[0]
     assert row["equal"]
     ask = row["classify"] if data.classes else row["predict"]
     costs = {"flash": row["flash_bytes"], "ram": row["ram_bytes"] + row["stack_bytes"], "predict": round(ask["mean"])}

@@ -118,21 +118,13 @@ def check(options: CheckOptions) -> None:
     equal = all(row["equal"] for row in rows)
     too_much = exceeded(spec, report.figures, [*(report.rows if options.target else []), *on_target]) if equal else []
     if options.as_json:
-        output.print_json(
-            {
-                "ok": equal and not too_much,
-                "check": rows,
-                "sizes": report.figures,
-                "simple_bytes": simple,
-                **({"load": loads} if loads else {}),
-                "exceeded": too_much,
-            }
-        )
+        found: dict[str, Any] = {"ok": equal and not too_much, "check": rows, "sizes": report.figures}
+        found |= {"simple_bytes": simple, "exceeded": too_much} | ({"load": loads} if loads else {})
+        output.print_json(found)
     else:
         shown = output.print_board if options.board else output.print_targets if options.target else output.print_check
         shown(report.rows)
-        if loads:
-            output.print_loads(loads)
+        output.print_loads(loads)
         if on_target:
             output.print_targets(on_target)
         output.print_sizes(report.figures, simple)
