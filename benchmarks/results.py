@@ -181,7 +181,7 @@ RESULTS: dict[str, Result] = {
         FITTED,
         ("pykernel.tuning.combinations", "pykernel.tuning.plan", "pykernel.tuning.trials"),
     ),
-    "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv",), "minutes", FITTED, ("pykernel.targets.bound",)),
+    "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv", "marks.csv"), "minutes", FITTED),
     "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",)),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
     "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),

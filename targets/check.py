@@ -58,7 +58,7 @@ def check_targets(
 
     names: of targets, or "all": those for which this machine has what is needed, and whose parts are large enough.
     chain, emulator: the first that a target has and that is found, if not given.  tries: of the search for the most
-    expensive call; 0 for none, and for no bounds.  Other arguments as for ``pykernel.gen.check``.
+    expensive call; 0 for none.  Other arguments as for ``pykernel.gen.check``.
 
     Raises UserError if a name is not known, a tool is missing, or the model does not fit a part.
     """
@@ -245,8 +245,7 @@ def _row(
             return row | {"flash_bytes": module.flash_bytes} | reference.verdict(module)
         image = model_image(project, target, chain, level=level)
         row |= image.sizes | {"flash_bytes": image.flash_bytes, "stack_bound_bytes": stack_bound(image)}
-        if tries:
-            row["bounds"] = {name: dataclasses.asdict(bound) for name, bound in call_bounds(project, image).items()}
+        row["bounds"] = {name: dataclasses.asdict(bound) for name, bound in call_bounds(project, image).items()}
         if emulator != "unicorn":
             return row | reference.verdict(ProcessModel(project, target, chain, level=level))
         row |= _emulate(reference, image, seed, tries)

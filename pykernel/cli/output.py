@@ -201,7 +201,7 @@ def print_check(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = new_table("target", "built, run by", "equal", "flash", "RAM", "stack", "stack at most")
+    table = new_table("target", "built, run by", "equal", "flash", "RAM", "stack", "at most")
     calls = new_table("target", "call", "min", "median", "max", "worst", "bound", "ratio")
     for row in rows:
         table.add_row(
