@@ -580,7 +580,7 @@ def _refusal(struct: type[Struct], name: str, low: Expr, high: Expr) -> tuple[St
 def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:
     persistent = {struct.__name__ for struct in program.persistent}
     tables: list[dict[str, Any]] = []
-    for slot in layout.slots:
+    for place, slot in enumerate(layout.slots):
         if slot.struct not in persistent:
             continue
         values = memory.field(slot.name).reshape(-1)
@@ -596,7 +596,7 @@ def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer)
                 "scalar": slot.scalar,
                 "extents": [printer.extent(e) for e in slot.array.extents],
                 "bytes": slot.nbytes,
-                "loop": LEARNED_LOOPS + 2 * len(tables),
+                "loop": LEARNED_LOOPS + 2 * place,
             }
         )
     return tables

@@ -52,6 +52,8 @@ from pykernel.gen.ir import (
 
 LANES = 2**21
 """Most turns, of all loops around together, that are computed side by side."""
+UNKNOWN = 2**30
+"""So many turns, or more: nobody knows how many."""
 ROUNDS = 4
 """How often a loop is gone through for what its turns hand on, before that may be any number."""
 INT32 = (-INDEX_MAX - 1, INDEX_MAX)
@@ -302,6 +304,7 @@ class _Frame:
                 del state.elements[key]
         if target.kind is Real:
             self.real(value, state)
+            self.real(target, state)
             return state
         if isinstance(target, Local) and target.name in self.relative:
             op, term = _term(node)
@@ -396,7 +399,8 @@ class _Frame:
         turns = range(first, last, node.step)
         if not turns:
             return state
-        if abs(node.step) > 1 and not start.exact:
+        single = len(set(ends(start))) == 1  # in all turns around
+        if abs(node.step) > 1 and not single:
             turns = range(first, last, 1 if up else -1)  # any of these
         written = self.written(node.body)
         outer = state.copy()
@@ -409,7 +413,7 @@ class _Frame:
         may, must = np.array([True]), np.array([False])
         if turns_in_one == 1:
             may, must = _taken(variable.low, start.deeper(), stop.deeper(), up)
-            must = must & (start.exact or abs(node.step) == 1)
+            must = must & (single or abs(node.step) == 1)
         inner = State(
             outer.alive[..., None] & may,
             {name: value.deeper() for name, value in outer.locals.items()} | {node.variable: variable},
@@ -468,7 +472,8 @@ class _Frame:
             _add(self.turned, {id(node): np.ones_like(inner.alive, int)})
             in_it = {id(node)} | {id(n) for n in walk(node.body) if isinstance(n, For)}
             for loop, turned in self.turned.items():
-                each = np.where(inner.alive, turned, 0).sum(-1) * turns_in_one
+                each = np.minimum(np.where(inner.alive, turned, 0).sum(-1), UNKNOWN) * min(turns_in_one, UNKNOWN)
+                each = np.minimum(each, UNKNOWN)
                 _add(around, {loop: each})
                 if loop in in_it:  # a loop in a function that is called may be begun elsewhere, too
                     most = max(int(each.max()), self.prover.within.get((id(node), loop), 0))

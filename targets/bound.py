@@ -261,4 +261,5 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
         raise Unbounded(f"a loop without a known limit in {code.place(graph.blocks[blocks[0]].address)}")
     if answer.status != 0:
         raise Unbounded(f"the linear program has no answer: {answer.message}")
-    return math.floor(-answer.fun * (1 + 1e-9) + 0.01)
+    # what the solver may be off: its tolerance is 1e-7
+    return math.floor(-answer.fun * (1 + 1e-7) + 0.01)

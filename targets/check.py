@@ -323,8 +323,13 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
                 found.append(f"{takes}{most:,.0f} instructions on {limits.name}; [target] instructions is {allowed:,}")
             if limits.cycles is None:
                 continue
-            if bound.get("cycles") is None or bound["estimated"]:
-                found.append(f"[target] cycles: those of {call} on {limits.name} are not known; leave that key out")
+            if bound.get("instructions") is None:
+                why = bound.get("refused") or "nothing bounds it"
+                found.append(f"[target] cycles: {call} has no bound on {limits.name}: {why}")
+            elif bound["cycles"] is None or bound["estimated"]:
+                found.append(
+                    f"[target] cycles: those of {limits.name} do not follow from its instructions; give instructions instead"
+                )
             elif bound["cycles"] > limits.cycles:
                 found.append(
                     f"{takes}{bound['cycles']:,} cycles on {limits.name}; [target] cycles is {limits.cycles:,}"

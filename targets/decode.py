@@ -69,6 +69,8 @@ def _thumb(
             word = word[:-2]
         number = re.search(r"#(0x[0-9a-f]+|\d+)$", operands)
         to = int(number[1], 0) if number else -1
+        if word == "bl" and place(to).startswith("__gnu_thumb1_case"):
+            raise Unbounded(f"an indirect branch in {place(address)}: a call of {place(to)}")  # it returns elsewhere
         if word == "bl" and number:
             return make((Way(to, branches=True),)) if address in far else make(on, called=to)
         if word in ("cbz", "cbnz") or (word[0] == "b" and word[1:] in CONDITIONS):
@@ -79,10 +81,12 @@ def _thumb(
                 return make((*maybe, Way(to, branches=True)))
             if not maybe:
                 return make((), called=to)
-        returns = (word == "bx" and operands == "lr") or (word in ("pop", "ldm") and re.search(r"\bpc\b", operands))
+        returns = (word == "bx" and operands == "lr") or (
+            re.search(r"\{.*\bpc\b", operands) and (word == "pop" or operands.startswith("sp"))
+        )
         if returns or (word == "mov" and operands == "pc, lr") or (word == "ldr" and operands.startswith("pc, [sp]")):
             return make(maybe)
-        if word in (*ENDS, "b") or operands.startswith("pc"):
+        if word in (*ENDS, "b") or operands.startswith("pc") or re.search(r"\{.*\bpc\b", operands):
             raise Unbounded(f"an indirect branch in {place(address)}: {word} {operands}")
         return make(on)
 
@@ -180,7 +184,7 @@ def _riscv(read: Callable[[int], bytes], place: Callable[[int], str], starts: Co
             raise Unbounded(f"an indirect branch in {place(address)}: {word} {text}")
         if re.fullmatch(r"b(eq|ne|lt|ge|ltu|geu|eqz|nez|lez|gez|ltz|gtz)", word):
             return make((Way(after), Way(address + int(operands[-1], 0), branches=True)))
-        if word in ("ecall", "ebreak", "mret", "wfi"):
+        if word in ("ecall", "ebreak", "mret", "sret", "uret", "unimp", "wfi"):
             raise Unbounded(f"{word} in {place(address)}")
         return make((Way(after),))
 

@@ -169,7 +169,7 @@ class Graph:
             label = f"label {self.records.branches.get(address)}"
             if label in places:
                 return to, places.index(label)
-        return to, 0
+        raise Unbounded(f"a branch to an unknown label at {instruction.address:#x}: {instruction.text}")
 
     def _collapse(self) -> None:
         entering: Counter[Point] = Counter(to for _, ways in self.reached.values() for to, _ in ways)

@@ -34,8 +34,9 @@ class Load:
         return self.seconds * self.rate
 
     def charge(self, microamperes_per_megahertz: float) -> float:
-        """Milliampere-hours a day, if the processor sleeps, for nothing, in between."""
-        ampere_seconds = microamperes_per_megahertz * 1e-12 * self.mean * self.rate * DAY
+        """Milliampere-hours a day, if the processor sleeps, for nothing, in between; at most those of one that never does."""
+        cycles = min(self.mean * self.rate, self.hertz)  # a second
+        ampere_seconds = microamperes_per_megahertz * 1e-12 * cycles * DAY
         return ampere_seconds / 3.6
 
 

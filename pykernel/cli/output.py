@@ -226,7 +226,9 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
 def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
     """What a sample takes, with all that a firmware calls for it."""
     charged = any("mah_a_day" in load for load in loads)
-    table = new_table("target", "cycles", "are", "time", "of the processor", *(["a day"] if charged else []))
+    table = new_table(
+        "target", "cycles", "are", "time", "of the processor", *(["a day, in the mean"] if charged else [])
+    )
     for load in loads:
         if load["cycles"] is None:
             continue
@@ -238,9 +240,7 @@ def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
         show_table("a sample takes at most", table)
     for load in loads:
         if load["cycles"] is None:
-            print(
-                f"{load['target']}: its cycles do not follow from the instructions; pykernel check --board measures them"
-            )
+            print(f"{load['target']}: no cycles are known without a bound; pykernel check --board measures them")
         elif load["share"] > 1:
             print(
                 f"{load['target']}: samples come faster than they are learned; take a smaller n_max, or a faster clock"
@@ -261,7 +261,9 @@ def bounds_told(row: Mapping[str, Any]) -> list[str]:
     if others:
         lines.append(f"{row['target']}: instructions at most: {', '.join(others)}")
     cycles = [
-        f"{name} {bound['cycles']:,}" for name, bound in proved.items() if bound["cycles"] and name in row["calls"]
+        f"{name} {bound['cycles']:,}"
+        for name, bound in proved.items()
+        if bound["cycles"] and name in row.get("calls", ())
     ]
     if cycles:
         how = "estimated" if any(bound["estimated"] for bound in proved.values()) else "without wait states"

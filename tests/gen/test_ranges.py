@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pykernel.dialect import INDEX_MAX, INT16, Kernel, Memory, interpreter, intrinsics
+from pykernel.dialect import FLOAT32, INDEX_MAX, INT16, Kernel, Memory, interpreter, intrinsics
 from pykernel.engine import jitted
 from pykernel.gen import compilers, ranges
 from pykernel.gen.functions import checked_functions
-from pykernel.gen.ir import DialectError
-from pykernel.gen.ranges import prove
+from pykernel.gen.ir import DialectError, For, walk
+from pykernel.gen.ranges import most_turns, prove
 from pykernel.gen.specialise import specialise
 from tests.support.dialect_cases import CAPACITIES, Compiled, Given, Whole, executors, load
 
@@ -438,3 +438,73 @@ def test_whole_numbers_mean_the_same_everywhere(seed: int, tmp_path: Path, monke
                 result = run_in(memory).call(case.kernel, x, y)
             found.append((result, bytes(memory.bytes)))
         assert len(set(found)) == 1, case.text
+
+
+# ------------------------------------------------------------------------------------------------ turns of loops
+
+
+def turns_of(tmp_path: Path, body: str) -> tuple[int, dict[int, int]]:
+    """What a body returns in plain Python, and the most turns of its loops: line within the body -> turns in one call."""
+    case = Case(tmp_path, body)
+    functions = specialise(checked_functions((case.kernel,)), ["run"], {}, INT16, ()).functions
+    turns = most_turns(functions, ["run"], case.config, CAPACITIES, INT16)
+    loops = [n for n in walk(functions["run"].body) if isinstance(n, For)]
+    first = case.text[: case.text.index("def run")].count("\n") + 1
+    namespace: dict[str, Any] = {}
+    exec("def run():\n" + "".join(f"    {line}\n" for line in body.splitlines()), namespace)
+    return namespace["run"](), {n.line - first: turns.in_all["run"].get(id(n), 0) for n in loops}
+
+
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(8, 200))])
+def test_loops_turn_at_most_as_often_as_the_intervals_say(seed: int, tmp_path: Path) -> None:
+    """Loops in loops, with ends and steps of all kinds: counted by Python, and never above the proof."""
+    rng = np.random.default_rng(seed)
+
+    def end(outer: list[str]) -> str:
+        name = str(rng.choice(outer)) if outer and rng.random() < 0.6 else ""
+        number = int(rng.integers(-3, 8))
+        return f"{name} + {number}" if name else str(number)
+
+    lines, outer = ["t = 0"], list[str]()
+    for depth in range(int(rng.integers(1, 4))):
+        step = int(rng.choice([1, 1, 2, 3, -1, -2, -3]))
+        ends = end(outer), end(outer)
+        lines.append("    " * depth + f"for v{depth} in range({ends[0]}, {ends[1]}, {step}):")
+        outer.append(f"v{depth}")
+    lines += ["    " * len(outer) + "t += 1", "return t"]
+    body = "\n".join(lines)
+    counted, turns = turns_of(tmp_path, body)
+    innermost = turns[max(turns)] if turns else 0
+    assert counted <= innermost, f"{body}\n{turns}"
+    low, high = Case(tmp_path, body).prove()
+    assert low <= counted <= high, body
+
+
+def test_calls_in_positions_of_real_elements_are_counted(tmp_path: Path) -> None:
+    text = '''"""Made up."""
+from pykernel.dialect import DIM, Index, Real, Struct, kernel, real
+
+
+class Numbers(Struct):
+    """Numbers."""
+
+    a: Real[DIM]  # a
+
+
+@kernel
+def spin(k: Index) -> Index:
+    t = 0
+    for j in range(5):
+        t += k
+    return 0 if t > 9 else 1
+
+
+@kernel
+def run(s: Numbers, x: Real[DIM]) -> Index:
+    s.a[spin(0)] = real(1)
+    s.a[spin(1)] = x[spin(2)]
+    s.a[spin(3)] += x[0]
+    return spin(4)
+'''
+    functions = specialise(checked_functions((load(tmp_path, text).run,)), ["run"], {}, FLOAT32, ()).functions
+    assert list(most_turns(functions, ["run"], None, CAPACITIES, FLOAT32).in_all["run"].values()) == [25]

@@ -1,6 +1,7 @@
 """The bound of a call: never below what runs, near it, and refused where nothing is proved."""
 
 import ctypes
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -20,7 +21,7 @@ from pykernel.targets import bound as bounds
 from pykernel.targets.bound import Code, call_bounds, known_routines
 from pykernel.targets.build import Image, model_image
 from pykernel.targets.check import check_targets
-from pykernel.targets.flow import Graph, Records, annotate
+from pykernel.targets.flow import Graph, Records, Unbounded, annotate
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import EmulatedCpu, UnicornModel
 from pykernel.targets.worst import worst_call
@@ -263,6 +264,24 @@ def test_what_is_not_proved_is_refused_by_name(monkeypatch):
     assert "this is at -O3" in call_bounds(project, fast)["predict"].refused
 
 
+def test_a_jump_table_is_refused():
+    """A helper of GCC's for it returns behind the table: what stands there is no code."""
+    need_gcc("cortex-m0plus")
+    cases = " ".join(f"case {i}: r = (n * {i + 3}) ^ (r >> {i}); break;" for i in range(9))
+    source = f"int f(int x, int n);\nint f(int x, int n) {{ int r = n; switch (x) {{ {cases} default: r = 1; }} return r / n; }}\n"
+    for target in ("cortex-m0plus", "cortex-m3", "rv32imac"):
+        if shutil.which(find_target(target).gcc.command):
+            for level in ("-O2", "-Os"):
+                image = Image(find_target(target), "gcc", {"a.c": source}, level=level, flags=("-Wno-error",))
+                code, start = Code(image), image.functions["f"].start
+                try:
+                    bounds.longest(Graph([start], code.decode, Records()), start, code, FREE, "f", "instructions")
+                except Unbounded as refused:
+                    assert "an indirect branch in f" in str(refused)
+                else:
+                    assert "switch" not in source, (target, level)
+
+
 def test_marks_change_neither_the_hash_nor_the_code_of_clang():
     spec = spec_of()
     project, code = build(spec), gen_model.model_code(spec)
@@ -301,14 +320,41 @@ def test_the_command_shows_and_records_bounds(tmp_path, monkeypatch, capsys):
     )
 
 
+def test_what_people_ask_is_told_or_refused_in_a_sentence(tmp_path, monkeypatch, capsys):
+    need_gcc("cortex-m0plus")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flow.toml").write_text(spec_of(n_max=4).to_toml())
+    check = ("check", "flow.toml", "--target", "cortex-m0plus", "--samples", "20")
+    asked = ("--clock", "48M", "--rate", "10", "--current", "120")
+    assert run(*check, "--toolchain", "gcc", *asked, "--json") == 0
+    (load,) = json.loads(capsys.readouterr().out)["load"]
+    assert load["kind"] == "proved" and load["share"] == pytest.approx(load["cycles"] * 10 / 48e6)
+    assert 0 < load["mah_a_day"] < load["share"] * 48 * 120 * 24 / 1000
+    if shutil.which("qemu-system-arm"):
+        assert run(*check, "--toolchain", "gcc", "--emulator", "qemu", *asked) == 0
+        assert "no cycles are known" in capsys.readouterr().out
+    wrong = {
+        ("--clock", "fast"): "--clock is 'fast'; it must be a number above 0, such as 48M",
+        ("--clock", "48", "--rate", "1"): "--clock is 48, which is 48 Hz; of megahertz write 48M",
+        ("--clock", "48M"): "--clock 48M needs the samples a second, too; add --rate",
+        ("--rate", "x"): "--rate is 'x'; it must be a number above 0, such as 10",
+        ("--rate", "1"): "--rate needs the processor's clock, too; add --clock",
+        ("--level", "-O9"): "level '-O9' is not known",
+    }
+    for words, sentence in wrong.items():
+        assert run(*check, *words) == 2
+        assert sentence in capsys.readouterr().err
+    (tmp_path / "flow.toml").write_text(spec_of(n_max=4).to_toml() + '\n[target]\nname = "cortex-m4f"\ncycles = 9\n')
+    assert run("check", "flow.toml", "--target", "cortex-m4f", "--samples", "20") == 1
+    assert "give instructions instead" in capsys.readouterr().err or not shutil.which("arm-none-eabi-gcc")
+
+
 def test_a_forged_manifest_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "flow.toml").write_text(spec_of().to_toml())
     assert run("generate", "flow.toml", "-o", "out") == 0
     path = tmp_path / "out" / "manifest.json"
     row = {key: "x" for key in ("built", "target", "samples", "stream", "equal", "state")} | {"bounds": "a 1 */ #error"}
-    import json
-
     content = json.loads(path.read_text()) | {"checks": [row]}
     path.write_text(json.dumps(content))
     assert run("check", "flow.toml", "--samples", "100", "--record", "out") == 2

@@ -131,7 +131,8 @@ def check(options: CheckOptions) -> None:
     if not equal:
         raise CheckFailed(output.first_difference(rows))
     if too_much:
-        smaller = "; a smaller [reduction] n_max takes less" if spec.has("reduction", "n_max") else ""
+        large = any(" takes " in sentence for sentence in too_much)
+        smaller = "; a smaller [reduction] n_max takes less" if large and spec.has("reduction", "n_max") else ""
         raise CheckFailed("; ".join(too_much) + smaller)
 
 
@@ -151,12 +152,11 @@ def need_possible(options: CheckOptions, samples: int) -> None:
     ):
         if value and not options.target:
             raise UserError(f"{name} {value} is for targets; add --target …, or --target all")
-    for name, value in (("--clock", options.clock), ("--current", options.current)):
-        if value and not options.rate:
-            raise UserError(f"{name} {value} needs the samples a second, too; add --rate …")
     for name, value in (("--clock", options.clock), ("--rate", options.rate), ("--current", options.current)):
         if value is not None:
             amount(value, name)
+        if value and not options.rate:
+            raise UserError(f"{name} {value} needs the samples a second, too; add --rate …")
     if options.rate and not (options.target or options.board):
         raise UserError("--rate is for targets and boards; add --target … or --board …")
     if options.rate and options.target and not options.clock:
@@ -209,7 +209,10 @@ def amount(text: str, name: str) -> float:
         float(found[1]) * {"": 1, "k": 1e3, "M": 1e6}[found[2].replace("K", "k")] if found and len(text) < 30 else 0.0
     )
     if value <= 0:
-        raise UserError(f"{name} is {text[:40]!r}; it must be a number above 0, such as 48M")
+        example = {"--clock": "48M", "--rate": "10", "--current": "120"}[name]
+        raise UserError(f"{name} is {text[:40]!r}; it must be a number above 0, such as {example}")
+    if name == "--clock" and value < 1000:
+        raise UserError(f"--clock is {text}, which is {value:g} Hz; of megahertz write {text}M")
     return value
 
 
