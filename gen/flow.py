@@ -15,8 +15,7 @@ class FlowFacts:
     """How often loops turn at most, by the numbers of their marks.
 
     within: (loop, loop in its body) -> turns of the inner one for each time the outer one is begun; of a loop and itself,
-    its own turns.  in_all: public function -> loop -> turns in one call; of those that it names, no
-    other loop turns.
+    its own turns.  in_all: public function -> loop -> turns in one call.
     """
 
     within: dict[tuple[int, int], int]
@@ -33,7 +32,7 @@ def flow_facts(spec: Spec) -> FlowFacts:
     in_all = {
         names[root]: {number[loop]: most for loop, most in turned.items()} for root, turned in turns.in_all.items()
     }
-    written = written_loops(spec.dim, spec.real) | {9001: program.hashed_bytes(code.layout)}
+    written = written_loops(spec.dim, program.hashed_bytes(code.layout), spec.real)
     for i, slot in enumerate(code.layout.slots):
         for axis, size in enumerate(slot.shape):
             written |= {first + 2 * i + axis: size for first in (CLEARING_LOOPS, LEARNED_LOOPS)}

@@ -60,18 +60,18 @@ def package_files(
 
 
 def shown_bounds(row: Mapping[str, str]) -> str:
-    """Of the functions that a firmware calls with each sample; the header has all."""
+    """The bounds of a row, as VALIDITY.md has them."""
     return ", ".join(f"`{name}` {int(most):,}" for name, most in bounds_of(row))
 
 
 def bound_macros(row: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The same as the header names them."""
+    """The bounds of a row, by the names that the header gives them."""
     target = re.sub(r"\W", "_", row["target"].split()[0]).upper()
     return {f"{prefix}_{name.upper()}_MAX_INSTRUCTIONS_{target}": most for name, most in bounds_of(row)}
 
 
 def bounds_of(row: Mapping[str, str]) -> list[tuple[str, str]]:
-    """What a call of each function takes at most: (name, instructions)."""
+    """Of each function: its name, and the most instructions that a call takes."""
     pairs = [part.split(" ") for part in row["bounds"].split(", ") if part]
     return [(name, most) for name, most in pairs]
 

@@ -12,10 +12,10 @@ CLEARING_LOOPS, LEARNED_LOOPS = 10_000, 12_000
 """Numbers of the marks of the first loop that clears the model, and of the first that copies what it had learned."""
 
 
-def written_loops(dim: int, precision: Precision) -> dict[int, int]:
+def written_loops(dim: int, hashed_bytes: int, precision: Precision) -> dict[int, int]:
     """How often the loops of runtime_c's files turn at most, by the numbers of their marks."""
     bits = precision.bits  # of the fraction
-    return {9002: 8, 9003: bits, 9004: bits + 2, 9005: 8, 9006: dim // 2}
+    return {9001: hashed_bytes, 9002: 8, 9003: bits, 9004: bits + 2, 9005: 8, 9006: dim // 2}
 
 
 def runtime_text(name: str) -> str:

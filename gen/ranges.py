@@ -165,8 +165,6 @@ def prove(
     prover = _Prover(functions, config, capacities, precision)
     for struct in structs:
         for name in struct.ranges:
-            if struct.fields[name].scalar is Real:
-                continue
             low, high = prover.declared(struct, name)
             if not low <= 0 <= high:
                 raise TypeError(f"{struct.__name__}.{name} is 0 at first, but declared from {low} to {high}")
@@ -183,7 +181,7 @@ class Turns:
     """How often loops turn at most; a loop is known by its node's ``id``.
 
     within: (loop, loop in its body) -> turns of the inner one for each time the outer one is begun; of a loop and itself,
-    its own turns.  in_all: root -> loop -> turns in one call of the root.
+    its own turns.  in_all: root -> loop -> turns in one call of the root.  Of a loop that is missing, nobody knows.
     """
 
     within: dict[tuple[int, int], int]
@@ -201,8 +199,8 @@ def most_turns(
     in_all = {}
     for name in roots:
         turned = prover.public(functions[name]).turned
-        in_all[name] = {loop: int(turns.sum()) for loop, turns in turned.items()}
-    return Turns(prover.within, in_all)
+        in_all[name] = {loop: int(turns) for loop, turns in turned.items() if turns < UNKNOWN}
+    return Turns({loops: turns for loops, turns in prover.within.items() if turns < UNKNOWN}, in_all)
 
 
 class _Prover:
@@ -219,7 +217,6 @@ class _Prover:
         self.refuses = refuses
         self.exploring = 0  # above 0 while a loop is only explored
         self.within: dict[tuple[int, int], int] = {}
-        self.stack: list[_Frame] = []
 
     def declared(self, struct: type[Struct], name: str) -> tuple[int, int]:
         """The range of a field: what it declares, else that of its type."""

@@ -21,7 +21,7 @@ BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 
 def require_project(folder: str | Path, spec: Spec) -> None:
     """Raises UserError unless the folder holds the C that this version generates from the spec."""
-    for path, text in build(spec, checks=earlier(Path(folder))).files.items():
+    for path, text in build(spec, checks=_earlier(Path(folder))).files.items():
         if path.startswith("src/"):
             try:
                 same = read_plain(Path(folder) / path, len(text.encode())) == text.encode()
@@ -41,7 +41,7 @@ def record(folder: str | Path, spec: Spec, report: Report) -> Path:
     folder holds something else, or a VALIDITY.md that was changed by hand.
     """
     require_project(folder, spec)
-    rows = {(row["built"], row["target"]): row for row in earlier(Path(folder))}
+    rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
     for result in report.rows:
         row = _row(result, report.figures["stream_hash"])
         rows[row["built"], row["target"]] = row
@@ -50,7 +50,7 @@ def record(folder: str | Path, spec: Spec, report: Report) -> Path:
     return Path(folder) / "VALIDITY.md"
 
 
-def earlier(folder: Path) -> list[dict[str, str]]:
+def _earlier(folder: Path) -> list[dict[str, str]]:
     """The rows that the folder's manifest has.  Raises UserError if it cannot be read."""
     try:
         rows = read_manifest(folder).get("checks", [])

@@ -10,7 +10,7 @@ EXTRAS = {
     "sklearn": ("scikit-learn and SciPy", 190),
     "plot": ("matplotlib", 90),
     "zig": ("the wheel of zig", 380),
-    "emulate": ("the wheels of zig, unicorn and wasmtime", 460),
+    "emulate": ("the wheels of zig, unicorn, wasmtime and capstone, and SciPy", 610),
     "distributed": ("dask and distributed", 30),
     "arrow": ("pyarrow", 180),
     "board": ("pyserial", 1),

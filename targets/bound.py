@@ -27,8 +27,6 @@ from pykernel.targets.build import Image, model_files
 from pykernel.targets.decode import CYCLES, EXACT, decoder
 from pykernel.targets.flow import Graph, Instruction, Unbounded, Way, annotate, read_records
 
-MANY = 2**28
-"""Turns that limit nothing: of a loop whose end is read from a field without a range."""
 Cost = Literal["instructions", "cycles"]
 
 
@@ -239,10 +237,10 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
             marked.setdefault(mark, []).extend((k, float(times)) for k in leaving[i])
     turning = {int(mark.split()[1]): terms for mark, terms in marked.items() if mark.startswith("turn")}
     for (outer, inner), turns in facts.within.items():
-        if inner in turning and turns < MANY:
+        if inner in turning:
             limits.add([*turning[inner], *((k, -turns * n) for k, n in marked.get(f"loop {outer}", ()))], 0)
     for loop, turns in facts.in_all.get(name, {}).items():
-        if loop in turning and turns < MANY:
+        if loop in turning:
             limits.add(turning[loop], turns)
     for places, turns, other in code.limits:
         if other in graph.block_at:

@@ -81,10 +81,6 @@ class Records:
     places: dict[int, list[str]] = field(default_factory=dict)
     branches: dict[int, str] = field(default_factory=dict)
 
-    @property
-    def marks(self) -> int:
-        return sum(place.startswith("mark ") for places in self.places.values() for place in places)
-
 
 def read_records(elf: Path) -> Records:
     """What ``annotate`` wrote, with the linker's addresses."""

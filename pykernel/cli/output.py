@@ -248,6 +248,7 @@ def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
 
 
 def duration_of(load: Mapping[str, Any]) -> str:
+    """With four digits: it is no estimate."""
     value = load["microseconds"]
     return f"{value / 1000:,.4g} ms" if value >= 1000 else f"{value:,.4g} µs"
 

@@ -91,9 +91,10 @@ def check(options: CheckOptions) -> None:
 
     Columns: equal says whether the bytes are equal. Code and constants are bytes of flash. For a target, flash is the
     whole program, RAM is the model, stack is the largest use. The second table counts the instructions of one call; worst
-    is the most expensive call that a search found. Instead: what simple predictors would keep.
+    is the most expensive call that a search found, and no call takes more than bound (docs/bounds.md). Instead: what
+    simple predictors would keep.
 
-    A spec's [target] sets limits: RAM, flash, instructions. For the last two the model runs on that CPU, too.
+    A spec's [target] sets limits: RAM, flash, instructions, cycles. For all but RAM the model runs on that CPU, too.
 
     Exit codes: 0 equal, 1 not equal or beyond the [target], 2 bad input (or no compiler, no board, or a model too large for a target's part).
     """
