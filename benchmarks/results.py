@@ -182,6 +182,7 @@ RESULTS: dict[str, Result] = {
         ("pykernel.tuning.combinations", "pykernel.tuning.plan", "pykernel.tuning.trials"),
     ),
     "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv", "marks.csv"), "minutes", FITTED),
+    "avr-bounds": Result("-m benchmarks.device.avr_bounds", ("avr-bounds.csv",), "minutes", FITTED),
     "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",)),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
     "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),

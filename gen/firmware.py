@@ -72,10 +72,10 @@ def orders_of(spec: Spec, header: str) -> Orders:
     return Orders(functions, questions, readings, visits, max(sizes[Real]), max(sizes[Index]))
 
 
-def check_program(spec: Spec, header: str, render: Render) -> dict[str, str]:
+def check_program(spec: Spec, header: str, timed: bool, render: Render) -> dict[str, str]:
     """The program's C, file name -> text, without the line to the host, which an emulator has in another way."""
     context = _context(spec, orders_of(spec, header))
-    return {template: render(template, context) for template in ("check.h", "check.c")}
+    return {file: render(file, context) for file in ("check.h", "check.c", *(["check_time.c"] if timed else []))}
 
 
 def page_program(spec: Spec, header: str, render: Render) -> str:

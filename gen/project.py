@@ -139,9 +139,9 @@ def build(
         raise UserError(f"{place}{error}") from None
 
 
-def check_sources(project: Project) -> dict[str, str]:
-    """The program that takes jobs, for an emulator: file name -> text."""
-    return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], _render)
+def check_sources(project: Project, timed: bool = False) -> dict[str, str]:
+    """The program that takes jobs, for an emulator: file name -> text.  timed: with a counter of the CPU's cycles."""
+    return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], timed, _render)
 
 
 def page_source(project: Project) -> str:

@@ -15,7 +15,7 @@ import hashlib
 import importlib.resources
 import math
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,10 +24,13 @@ import numpy as np
 from pykernel.gen.flow import FlowFacts, flow_facts
 from pykernel.gen.project import Project
 from pykernel.targets.build import Image, model_files
-from pykernel.targets.decode import CYCLES, EXACT, decoder
-from pykernel.targets.flow import Graph, Instruction, Unbounded, Way, annotate, read_records
+from pykernel.targets.decode import COUNTED, EXACT, decoder
+from pykernel.targets.flow import Graph, Instruction, Records, Unbounded, Way, annotate, read_records
 
 Cost = Literal["instructions", "cycles"]
+NOTHING = Records()
+AROUND = 512
+"""Bytes before and behind a routine that may belong to it: of AVR's, some have several names."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +84,14 @@ def known_routines() -> tuple[Routine, ...]:
 
 
 class Code:
-    """The instructions of an image; of library routines that are known, with what was found by reading.
+    """The instructions of an image; of library routines that are known, with what was found by reading."""
 
-    far: addresses of far jumps, which look like calls.
-    """
-
-    def __init__(self, image: Image, far: Collection[int] = ()) -> None:
+    def __init__(self, image: Image, records: Records = NOTHING) -> None:
         self.image = image
         self.functions = sorted((f.start, f.size, name) for name, f in image.functions.items())
-        assert image.target.unicorn is not None
-        self.riscv = image.target.unicorn.arch == "riscv"
+        self.riscv = image.target.arch == "riscv"
         starts = {start for start, _, _ in self.functions}
-        self._decode = decoder(image.target.unicorn.arch, image.target.name, self.read, self.place, starts, far)
+        self._decode = decoder(image.target.arch, image.target.name, self.read, self.place, starts, records)
         self._jumps: dict[int, list[int]] = {}
         self.limits: list[tuple[list[int], int, int]] = []  # as a routine's, with addresses
         for start, size, name in self.functions:
@@ -117,12 +116,15 @@ class Code:
         if address in jumps:
             ways = tuple(Way(to, branches=True) for to in jumps[address])
             return Instruction(address, 2, "a jump through a table", ways, cycles=2)
-        return self._decode(address)
+        found = self._decode(address)
+        if found.limit is not None:
+            self.limits.append(([address], *found.limit))
+        return found
 
     def offsets(self, start: int, size: int) -> dict[int, int]:
         """Where a routine's places lie.  RISC-V's linkers shorten calls: there, places are counted as if they had not."""
         if not self.riscv:
-            return {offset: start + offset for offset in range(size)}
+            return {offset: start + offset for offset in range(-AROUND, size + AROUND)}
         found, address, shorter = dict[int, int](), start, 0
         while address < start + size:
             found[address - start + shorter] = address
@@ -165,7 +167,7 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     name = project.spec.name
     files, others = model_files(project)
     names = [f.removeprefix(f"{name}_") for f in image.public]
-    theirs = f"{image.chain}'s" if image.chain != "gcc" else "for another CPU" if image.target.unicorn is None else ""
+    theirs = f"{image.chain}'s" if image.chain != "gcc" else "for another CPU" if image.target.arch == "wasm" else ""
     if theirs or "-O3" in image.flags:
         why = f"pykernel bounds GCC's code up to -O2 and at -Os; this is {theirs or 'at -O3'}"
         return dict.fromkeys(names, Bound(None, refused=why))
@@ -176,14 +178,14 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     if twin.segments != image.segments:
         return dict.fromkeys(names, Bound(None, refused="the compiler's assembly does not give the same bytes"))
     records, facts = read_records(twin.elf), flow_facts(project.spec)
-    code = Code(image, records.branches)
+    code = Code(image, records)
     found = {}
     for short, full in zip(names, image.public, strict=True):
         start = image.functions[full].start
         try:
             graph = Graph([start], code.decode, records)
             most = functools.partial(longest, graph, start, code, facts, short)
-            cycles = most("cycles") if image.target.name in CYCLES else None
+            cycles = most("cycles") if image.target.name in COUNTED else None
             found[short] = Bound(most("instructions"), cycles, cycles is not None and image.target.name not in EXACT)
         except Unbounded as error:
             found[short] = Bound(None, refused=str(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import importlib.util
+import itertools
 import math
 import re
 import shutil
@@ -127,15 +128,12 @@ class Image:
         self.public = sorted(name for file in self.objects for name in public_functions(file))
         self.elf = self.folder / "model.elf"
         self._link(libraries)
+        self.functions = functions_of(self)
         with self.elf.open("rb") as file:
             elf = ELFFile(file)
             loaded = [s for s in elf.iter_segments("PT_LOAD") if s["p_filesz"]]
             self.segments = [(s["p_vaddr"], s["p_paddr"], s.data()) for s in loaded]
             self.hard_float = _hard_float(elf)
-            symbols = [
-                s for s in elf.get_section_by_name(".symtab").iter_symbols() if s["st_info"]["type"] == "STT_FUNC"
-            ]
-            self.functions = {s.name: Function(s["st_value"] & ~1, s["st_size"]) for s in symbols}
             writable = [s for s in elf.iter_sections() if s["sh_flags"] & SH_FLAGS.SHF_WRITE]
             self.data_bytes = sum(s["sh_size"] for s in writable)
         self.flash_bytes = sum(len(data) for _, _, data in self.segments)
@@ -306,6 +304,26 @@ def undefined_symbols(path: Path) -> set[str]:
     with path.open("rb") as file:
         symbols = list(ELFFile(file).get_section_by_name(".symtab").iter_symbols())
     return {s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name}
+
+
+def functions_of(image: Image) -> dict[str, Function]:
+    """The functions of an image, as it was linked last.
+
+    Those of AVR's library have neither a type nor a size in part: they end where the next one begins.
+    """
+    with image.elf.open("rb") as file:
+        elf, untyped = ELFFile(file), image.target.arch == "avr"
+        code, found = elf.get_section_index(".text"), dict[str, tuple[int, int]]()
+        for s in elf.get_section_by_name(".symtab").iter_symbols():
+            named = untyped and s["st_shndx"] == code and s["st_info"]["bind"] != "STB_LOCAL"
+            if s["st_info"]["type"] == "STT_FUNC" or (named and s["st_info"]["type"] == "STT_NOTYPE"):
+                found[s.name] = s["st_value"] & ~1, s["st_size"]
+    starts = sorted({start for start, _ in found.values()})
+    after = dict(itertools.pairwise(starts))
+    return {
+        name: Function(start, size or (after.get(start, start) - start if untyped else 0))
+        for name, (start, size) in found.items()
+    }
 
 
 def _hard_float(elf: ELFFile) -> bool:

@@ -28,6 +28,7 @@ from pykernel.targets.build import (
     stack_bound,
     toolchain,
 )
+from pykernel.targets.jobs import JobModel
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import Emulator, Target, Toolchain, all_targets, find_target
 from pykernel.targets.unicorn_runner import UnicornModel
@@ -133,7 +134,7 @@ def check_board(
         "ram_bytes": figures["ram_bytes"],
         "stack_bytes": model.stack_bytes or None,
         "hertz": model.board.hertz,
-        "times": {name: tick_figures(ticks) for name, ticks in model.ticks.items() if any(ticks)},
+        "times": timed(model),
         "damaged_frames": link.damaged,
     }
     return reference.report([row | verdict])
@@ -151,14 +152,18 @@ def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> N
         lines.writerows(log_rows(model.spec, x[part], y[part], answers, statuses, hashed))
 
 
-def tick_figures(ticks: Sequence[int]) -> dict[str, float]:
-    """Of the calls of one function."""
+def timed(model: JobModel) -> dict[str, dict[str, float]]:
+    """Of each function that was called: ticks of the other computer's counter."""
     return {
-        "calls": len(ticks),
-        "min": min(ticks),
-        "mean": float(np.mean(ticks)),
-        "median": float(np.median(ticks)),
-        "max": max(ticks),
+        name: {
+            "calls": len(ticks),
+            "min": min(ticks),
+            "mean": float(np.mean(ticks)),
+            "median": float(np.median(ticks)),
+            "max": max(ticks),
+        }
+        for name, ticks in model.ticks.items()
+        if any(ticks)
     }
 
 
@@ -247,7 +252,10 @@ def _row(
         row |= image.sizes | {"flash_bytes": image.flash_bytes, "stack_bound_bytes": stack_bound(image)}
         row["bounds"] = {name: dataclasses.asdict(bound) for name, bound in call_bounds(project, image).items()}
         if emulator != "unicorn":
-            return row | reference.verdict(ProcessModel(project, target, chain, level=level))
+            process = ProcessModel(project, target, chain, level=level)
+            row |= reference.verdict(process)
+            times = timed(process)
+            return row | ({"times": times} if times else {})
         row |= _emulate(reference, image, seed, tries)
         for call in row["calls"]:
             bound = row.get("bounds", {}).get(call, {}).get("instructions")
@@ -308,23 +316,26 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
             found.append(
                 f"{spec.name} takes {row['flash_bytes']:,} bytes of flash on {limits.name}; [target] flash is {limits.flash:,}"
             )
-        if limits.instructions is None and limits.cycles is None:
-            continue
-        calls = [call for call in ("update", spec.program.asks) if call in row.get("calls", ())]
-        if not calls and limits.instructions is not None:
-            found.append(
-                f"[target] instructions: {row['emulator']} does not count those of {limits.name}; leave that key out"
-            )
-        for call in calls:
-            bound, allowed = row.get("bounds", {}).get(call, {}), limits.instructions
-            most = row[call]["bound"] or max(row[call][key] or 0 for key in ("max", "worst"))
-            takes = f"{spec.name}_{call} takes {'up to ' if row[call]['bound'] else ''}"
-            if allowed is not None and most > allowed:
-                found.append(f"{takes}{most:,.0f} instructions on {limits.name}; [target] instructions is {allowed:,}")
+        for call in ("update", spec.program.asks):
+            if limits.instructions is None and limits.cycles is None:
+                break
+            if call == "update" and not spec.program.learns:
+                continue
+            bound, counted = row.get("bounds", {}).get(call, {}), row.get(call, {})
+            proved, why = bound.get("instructions"), bound.get("refused") or "nothing bounds it"
+            takes = f"{spec.name}_{call} takes {'up to ' if proved else ''}"
+            most = proved or max((counted.get(key) or 0 for key in ("max", "worst")), default=0)
+            if limits.instructions is not None and not most:
+                found.append(
+                    f"[target] instructions: {call} has no bound on {limits.name}, and {row['emulator']} does not count: {why}"
+                )
+            elif limits.instructions is not None and most > limits.instructions:
+                found.append(
+                    f"{takes}{most:,.0f} instructions on {limits.name}; [target] instructions is {limits.instructions:,}"
+                )
             if limits.cycles is None:
                 continue
-            if bound.get("instructions") is None:
-                why = bound.get("refused") or "nothing bounds it"
+            if proved is None:
                 found.append(f"[target] cycles: {call} has no bound on {limits.name}: {why}")
             elif bound["cycles"] is None or bound["estimated"]:
                 found.append(

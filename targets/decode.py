@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Collection
 
-from pykernel.targets.flow import Instruction, Unbounded, Way
+from pykernel.targets.flow import Instruction, Records, Unbounded, Way
 
 Decode = Callable[[int], Instruction]
 CONDITIONS = frozenset("eq ne cs cc mi pl vs vc hi ls ge lt gt le hs lo".split())
@@ -20,18 +20,20 @@ def decoder(
     read: Callable[[int], bytes],
     place: Callable[[int], str],
     starts: Collection[int],
-    far: Collection[int] = (),
+    records: Records,
 ) -> Decode:
     """What ``Graph`` takes.
 
     target: whose cycles are counted, if it is one of CYCLES; else they are 0.  read: up to 4 bytes at an address.  place:
-    what an address is called.  starts: of functions.  far: where Thumb's instruction for calls is a far jump within a
-    function.
+    what an address is called.  starts: of functions.  records: of the assembly; a branch that is there stays within its
+    function, although it may look like a call.
     """
     if arch == "riscv":
         return _riscv(read, place, starts)
+    if arch == "avr":
+        return _avr(read, place, starts, records)
     cycles, taken = CYCLES.get(target, (lambda word, operands: 0, 0))
-    return _thumb(cycles, taken, read, place, starts, far)
+    return _thumb(cycles, taken, read, place, starts, records.branches)
 
 
 # -------------------------------------------------------------------------------------------------------------- Thumb
@@ -141,8 +143,10 @@ CYCLES: dict[str, tuple[Callable[[str, str], int], int]] = {
     "cortex-m4f": (_m4, FILLING),
 }
 """Of an instruction, and what a branch that depends on a condition takes more if it is taken; by target."""
-EXACT = ("cortex-m0plus",)
-"""Targets whose CPU takes as many cycles as the manual's table says."""
+COUNTED = (*CYCLES, "avr")
+"""Targets whose cycles are counted."""
+EXACT = ("cortex-m0plus", "avr")
+"""Those whose CPU takes as many cycles as the manual's table says."""
 
 
 # ------------------------------------------------------------------------------------------------------------- RISC-V
@@ -187,5 +191,119 @@ def _riscv(read: Callable[[int], bytes], place: Callable[[int], str], starts: Co
         if word in ("ecall", "ebreak", "mret", "sret", "uret", "unimp", "wfi"):
             raise Unbounded(f"{word} in {place(address)}")
         return make((Way(after),))
+
+    return decode
+
+
+# ---------------------------------------------------------------------------------------------------------------- AVR
+
+# pattern: "_" is any bit; cycles of a core with 16 bits of program counter (AVR instruction set manual, column AVRe)
+AVR = tuple(
+    (int(bits.replace("0", "1").replace("_", "0"), 2), int(bits.replace("_", "0"), 2), word, cycles)
+    for bits, word, cycles in (
+        ("0000000000000000", "nop", 1),
+        ("00000001________", "movw", 1),
+        ("0000001_________", "mul", 2),  # muls, mulsu, fmul and its kind
+        ("000001__________", "cpc", 1),
+        ("00001___________", "sbc, add", 1),
+        ("000100__________", "cpse", 1),
+        ("0001____________", "cp, sub, adc", 1),
+        ("0010____________", "and, eor, or, mov", 1),
+        ("0011____________", "cpi", 1),
+        ("01______________", "sbci, subi, ori, andi", 1),
+        ("10_0____________", "ldd, std", 2),
+        ("100100______0000", "lds, sts", 2),
+        ("100100______0001", "ld, st", 2),
+        ("100100______0010", "ld, st", 2),
+        ("1001000_____01__", "lpm, elpm", 3),
+        ("100100______1001", "ld, st", 2),
+        ("100100______1010", "ld, st", 2),
+        ("100100______11__", "ld, st, push, pop", 2),
+        ("1001010_____00__", "com, neg, swap, inc", 1),
+        ("1001010_____0101", "asr", 1),
+        ("1001010_____0110", "lsr", 1),
+        ("1001010_____0111", "ror", 1),
+        ("1001010_____1010", "dec", 1),
+        ("1001010_____110_", "jmp", 3),
+        ("1001010_____111_", "call", 4),
+        ("10010100____1000", "bset, bclr", 1),
+        ("1001010100001000", "ret", 4),
+        ("1001010_000_1001", "indirect", 0),  # ijmp, icall and their kind
+        ("100101011100100_", "lpm", 3),
+        ("1001011_________", "adiw, sbiw", 2),
+        ("100110_0________", "cbi, sbi", 2),
+        ("100110_1________", "sbic, sbis", 1),
+        ("100111__________", "mul", 2),
+        ("1011____________", "in, out", 1),
+        ("1100____________", "rjmp", 2),
+        ("1101____________", "rcall", 3),
+        ("1110____________", "ldi", 1),
+        ("11110___________", "br", 1),
+        ("111110______0___", "bld, bst", 1),
+        ("111111______0___", "sbrc, sbrs", 1),
+    )
+)
+SHIFTS = ("sbc, add", "cp, sub, adc", "asr", "lsr", "ror")
+"""What avr-gcc's loops for shifts are made of: lsl is add, rol is adc."""
+
+
+def _avr(
+    read: Callable[[int], bytes], place: Callable[[int], str], starts: Collection[int], records: Records
+) -> Decode:
+    def raw(address: int) -> tuple[int, int, str, int]:
+        """Its 16 bits, bytes, name and cycles."""
+        bits = int.from_bytes(read(address)[:2], "little")
+        for mask, value, word, cycles in AVR:
+            if bits & mask == value:
+                return bits, 4 if word in ("lds, sts", "jmp", "call") else 2, word, cycles
+        return bits, 2, "unknown", 0
+
+    def target(address: int, bits: int, word: str) -> int:
+        if word in ("jmp", "call"):
+            return 2 * int.from_bytes(read(address)[2:4], "little")
+        width, bits = (7, bits >> 3) if word == "br" else (12, bits)
+        return address + 2 + 2 * (bits % 2**width - 2**width * (bits >> width - 1 & 1))
+
+    def loop(address: int, to: int) -> tuple[int, int] | None:
+        """Of the branch back to ``to`` in a loop that avr-gcc makes of one operation: how often it is executed at most for
+        each time that an instruction before the loop is; and that instruction's address."""
+        body = [raw(at) for at in range(to, address, 2)]
+        counter = body[-1][0] >> 4 & 31
+        shifts = all(word in SHIFTS and bits >> 4 & 31 != counter for bits, _, word, _ in body[:-1])
+        if not shifts or body[-1][2] != "dec" or any(at in records.places for at in range(to, address + 2, 2)):
+            return None
+        bits, _, word, _ = raw(to - 2)
+        if word == "ldi" and 16 + (bits >> 4 & 15) == counter and raw(address)[0] & 0x0407 == 0x0401:  # brne
+            return (bits >> 4 & 0xF0) | bits & 15, to - 2
+        if word == "rjmp" and target(to - 2, bits, word) == address - 2:
+            return 8 * len(body[:-1]), to - 2  # no C shifts by more bits than there are
+        return None
+
+    def decode(address: int) -> Instruction:
+        bits, size, word, cycles = raw(address)
+        after = address + size
+        kind = f"{word}{bits & 0x0407:x}" if word == "br" else word
+        make = functools.partial(Instruction, address, size, f"{kind} {read(address)[:size].hex()}", cycles=cycles)
+        on = (Way(after),)
+        if word in ("indirect", "unknown"):
+            raise Unbounded(f"an {word} {'branch' if word == 'indirect' else 'instruction'} in {place(address)}")
+        if word == "ret":
+            return make(())
+        if word in ("cpse", "sbic, sbis", "sbrc, sbrs"):
+            skipped = raw(after)[1]
+            return make((*on, Way(after + skipped, skipped // 2)))
+        if word in ("call", "rcall"):
+            to = target(address, bits, word)
+            return make(on) if to == after else make(on, called=to)  # a call of what follows makes room on the stack
+        if word not in ("br", "rjmp", "jmp"):
+            return make(on)
+        to = target(address, bits, word)
+        if word == "jmp" and address not in records.branches and to in starts:
+            return make((), called=to)
+        skips = address not in records.branches and to in (after + 2, after + 4)  # "brne .+2", where no label is
+        way = Way(to, 1 if word == "br" else 0, branches=not skips)
+        if word != "br":
+            return make((way,))
+        return make((*on, way), limit=loop(address, to) if to < address else None)
 
     return decode

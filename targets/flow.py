@@ -12,7 +12,7 @@ from elftools.elf.elffile import ELFFile
 
 RECORDS = ".debug_pykernel"
 """Section of annotated assembly: where labels, marks and branches lie.  Linkers keep sections of such names."""
-LABEL = re.compile(r"([.\w$]+):")
+LABEL = re.compile(r"(?!\d+:)([.\w$]+):")
 MARK = re.compile(r"/\* ((?:loop|turn) \d+) \*/")
 BRANCH = re.compile(r"\s*(?:b|cb|j|rj)[a-z.]*\s(?:.*,\s*)?(\.L[\w$]+)\s*(?:[@#/;].*)?$")
 
@@ -35,7 +35,10 @@ class Way:
 
 @dataclass(frozen=True)
 class Instruction:
-    """ways: where it may go on; none after a return.  called: the function that it calls first."""
+    """ways: where it may go on; none after a return.  called: the function that it calls first.
+
+    limit: it is executed at most so many times for each time that another instruction is: (times, the other's address).
+    """
 
     address: int
     size: int
@@ -43,6 +46,7 @@ class Instruction:
     ways: tuple[Way, ...]
     called: int | None = None
     cycles: int = 0
+    limit: tuple[int, int] | None = None
 
 
 # ------------------------------------------------------------------------------------- what only the assembly knows

@@ -46,18 +46,17 @@ def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float
     clock: cycles a second, where the row does not know it.  rate: samples a second.
     """
     calls = [spec.program.asks, *(["update"] if spec.program.learns else [])]
-    if "times" in row:
-        hertz = row["hertz"] or clock
-        if not hertz or not all(call in row["times"] for call in calls):
-            return None
-        figures = [row["times"][call] for call in calls]
-        return Load(sum(f["max"] for f in figures), sum(f["mean"] for f in figures), "measured", hertz, rate)
+    times, hertz = row.get("times", {}), row.get("hertz") or clock
     bounds = [row.get("bounds", {}).get(call, {}) for call in calls]
-    if clock is None or not all(
-        bound.get("cycles") and row.get(call) for bound, call in zip(bounds, calls, strict=True)
-    ):
+    proved = all(bound.get("cycles") for bound in bounds)
+    timed = all(call in times for call in calls)
+    if not hertz or not (timed or (proved and all(row.get(call) for call in calls))):
         return None
-    # instructions that were counted, at the cycles that they have in the bound
-    mean = sum(row[call]["mean"] * b["cycles"] / b["instructions"] for call, b in zip(calls, bounds, strict=True))
+    if timed:
+        mean = sum(times[call]["mean"] for call in calls)
+    else:  # instructions that were counted, at the cycles that they have in the bound
+        mean = sum(row[call]["mean"] * b["cycles"] / b["instructions"] for call, b in zip(calls, bounds, strict=True))
+    if not proved:
+        return Load(sum(times[call]["max"] for call in calls), mean, "measured", hertz, rate)
     kind = "estimated" if any(bound["estimated"] for bound in bounds) else "proved"
-    return Load(sum(bound["cycles"] for bound in bounds), mean, kind, clock, rate)
+    return Load(sum(bound["cycles"] for bound in bounds), mean, kind, hertz, rate)

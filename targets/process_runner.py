@@ -36,9 +36,9 @@ class ProcessModel(JobModel):
                 f"{target.name}: {emulator.command} was not found; install it (Debian: {emulator.package}){other}"
             )
         self.command = command
-        extra = check_sources(project) | {"emulated.c": data_file("emulated.c")}
+        extra = check_sources(project, timed=target.qemu is None)
         if target.qemu:
-            extra["semihosting.c"] = data_file("semihosting.c")
+            extra |= {name: data_file(name) for name in ("emulated.c", "semihosting.c")}
             how |= {"flash": target.qemu.flash, "ram": target.qemu.ram}
         else:
             extra |= {"avr.c": data_file("avr.c"), "in.bin": ""}

@@ -94,6 +94,11 @@ class Target(Section):
     wasmtime: Wasmtime | None = None
 
     @property
+    def arch(self) -> Literal["arm", "riscv", "avr", "wasm"]:
+        """The family of its instructions."""
+        return self.unicorn.arch if self.unicorn else "avr" if self.simavr else "wasm"
+
+    @property
     def toolchains(self) -> tuple[Toolchain, ...]:
         known: tuple[Toolchain, ...] = ("gcc", "zig")  # of GCC's code there are bounds
         return tuple(name for name in known if getattr(self, name) is not None)

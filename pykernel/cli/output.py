@@ -218,9 +218,22 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
     show_table(f"{rows[0]['samples']:,} samples on emulated CPUs: is the memory equal to the simulation's?", table)
     if calls.row_count:
         show_table("instructions of one call", calls, ("min", "median", "ratio"))
+    print_times(rows)
     for row in rows:
         for line in bounds_told(row):
             print(line)
+
+
+def print_times(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The cycles that a target's own timer counted, beside the most that is proved."""
+    table = new_table("target", "call", "min", "median", "max", "bound")
+    for row in rows:
+        for call, figures in row.get("times", {}).items():
+            bound = row.get("bounds", {}).get(call, {}).get("cycles")
+            counted = [f"{figures[key]:,.0f}" for key in ("min", "median", "max")]
+            table.add_row(row["target"], call, *counted, "-" if bound is None else f"{bound:,}")
+    if table.row_count:
+        show_table("cycles of one call, by the CPU's timer (reading the timer takes about 130 of them)", table)
 
 
 def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
@@ -257,14 +270,14 @@ def bounds_told(row: Mapping[str, Any]) -> list[str]:
     """The bounds that the table of calls does not have, and why others are missing."""
     bounds = row.get("bounds", {})
     proved = {name: bound for name, bound in bounds.items() if bound["instructions"] is not None}
-    lines = []
+    lines, timed = [], row.get("times", {})
     others = [f"{name} {bound['instructions']:,}" for name, bound in proved.items() if name not in row.get("calls", ())]
     if others:
         lines.append(f"{row['target']}: instructions at most: {', '.join(others)}")
     cycles = [
         f"{name} {bound['cycles']:,}"
         for name, bound in proved.items()
-        if bound["cycles"] and name in row.get("calls", ())
+        if bound["cycles"] and name not in timed and (timed or name in row.get("calls", ()))
     ]
     if cycles:
         how = "estimated" if any(bound["estimated"] for bound in proved.values()) else "without wait states"

@@ -133,9 +133,10 @@ def make_limits(
     for option, given, there in (("--ram", ram, part.ram.bytes), ("--flash", flash, part.flash.bytes)):
         if given is not None and given > there:
             raise UserError(f"{option} is {given:,} bytes, but {part.name}, which stands for {target}, has {there:,}")
-    if cycles is not None and target not in EXACT:
+    exact = [name for name in EXACT if find_target(name).unicorn]
+    if cycles is not None and target not in exact:
         raise UserError(
-            f"--cycles: those of {target} do not follow from its instructions; give --instructions, or one of {', '.join(EXACT)}"
+            f"--cycles: those of {target} do not follow from its instructions; give --instructions, or --target {' or '.join(exact)}"
         )
     if cycles is not None:
         toolchain(find_target(target), "gcc")  # without it there are no bounds

@@ -130,6 +130,17 @@ def test_limits_that_cannot_be_judged_are_told() -> None:
     figures = {"state_bytes": 1, "work_bytes": 1}
     row = {"target": "avr", "emulator": "simavr", "flash_bytes": 9000}
     assert exceeded(spec, figures, [row]) == [
-        "[target] instructions: simavr does not count those of avr; leave that key out"
+        f"[target] instructions: {call} has no bound on avr, and simavr does not count: nothing bounds it"
+        for call in ("update", "predict")
     ]
     assert exceeded(spec, figures, [row | {"target": "cortex-m3"}]) == []
+    bound = {"instructions": 900_000, "cycles": 1_100_000, "estimated": False, "refused": ""}
+    row["bounds"] = {"update": bound, "predict": bound}
+    assert exceeded(spec, figures, [row]) == []
+    spec = spec_of(target={"name": "avr", "cycles": 1_000_000})
+    assert exceeded(spec, figures, [row]) == [
+        f"m_{call} takes up to 1,100,000 cycles on avr; [target] cycles is 1,000,000" for call in ("update", "predict")
+    ]
+    assert exceeded(spec, figures, [row | {"bounds": {}}]) == [
+        f"[target] cycles: {call} has no bound on avr: nothing bounds it" for call in ("update", "predict")
+    ]

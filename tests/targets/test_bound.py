@@ -5,6 +5,7 @@ import functools
 import json
 import re
 import shutil
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -21,12 +22,14 @@ from pykernel.gen.project import build
 from pykernel.spec.model import make_spec
 from pykernel.targets import bound as bounds
 from pykernel.targets.bound import Code, call_bounds, known_routines
-from pykernel.targets.build import Image, model_image
+from pykernel.targets.build import Image, functions_of, model_image
 from pykernel.targets.check import check_targets
 from pykernel.targets.flow import Graph, Records, Unbounded, annotate
+from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import EmulatedCpu, UnicornModel
 from pykernel.targets.worst import worst_call
+from tests.support import simavr_count
 from tests.support.random_calls import random_calls, trace
 from tests.support.random_specs import RULES, content_of, random_spec
 from tests.support.specs import named
@@ -233,6 +236,150 @@ def test_what_was_read_of_library_routines_holds(target, exhaustive):
 
 
 FREE = bounds.FlowFacts({}, {})
+
+# -------------------------------------------------------------------------------------------------------------- AVR
+
+AVR = pytest.mark.skipif(not simavr_count.IS_HERE, reason=simavr_count.MISSING)
+
+
+@AVR
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("level", ["-O2", "-Os"])
+@pytest.mark.parametrize("precision", MODELS)
+@pytest.mark.parametrize("technique", ["fklms", "nt", "mklms"])
+def test_no_call_on_an_avr_takes_more_than_its_bound(technique, precision, level):
+    """Cycles as well, counted exactly."""
+    if precision == "int16" and technique == "mklms":
+        pytest.skip("not of whole numbers")
+    spec = spec_of(technique, **MODELS[precision])
+    project, target = build(spec), find_target("avr")
+    found = call_bounds(project, model_image(project, target, "gcc", level=level))
+    model, (x, y) = ProcessModel(project, target, "gcc", level=level), mixed_stream(spec, 100)
+    model.prequential(x, y)
+    functions = functions_of(model.image)
+    names = {functions[f"flow_{name}"].start: name for name in ("predict", "update")}
+    most = {name: (0, 0) for name in names.values()}
+    calls = simavr_count.counted(model.image.elf, list(names))
+    for start, instructions, cycles in calls:
+        bound = found[names[start]]
+        assert instructions <= bound.instructions and cycles <= bound.cycles and not bound.estimated
+        most[names[start]] = max(most[names[start]], (instructions, cycles))
+    assert len(calls) == 200
+    near = {"float32": 5, "int16": 1.5}[precision]
+    assert all(found[name].cycles <= near * cycles for name, (_, cycles) in most.items())
+
+
+@AVR
+def test_the_bound_of_an_avr_is_reached():
+    """A function without a choice takes exactly as many cycles; the driver's timer has its own beside them."""
+    spec = spec_of("nt")
+    project, target = build(spec), find_target("avr")
+    found = call_bounds(project, model_image(project, target, "gcc"))
+    model = ProcessModel(project, target, "gcc")
+    for name in ("init", "hash"):
+        model.call(name)
+        (call,) = simavr_count.counted(model.image.elf, [functions_of(model.image)[f"flow_{name}"].start])
+        assert (found[name].instructions, found[name].cycles) == tuple(call[1:])
+        assert call[2] < model.ticks[name][-1] < call[2] + 150 + 50 * (call[2] // 65536 + 1)
+
+
+OPERATIONS = """#include <stdint.h>
+void each(float a, float b, int32_t i, int32_t j);
+volatile float r;
+volatile int32_t n;
+void each(float a, float b, int32_t i, int32_t j)
+{
+    r = a + b; r = a - b; r = a * b; r = a / b; r = (float)i; r = (float)(uint32_t)i;
+    n = a < b; n = (int32_t)a; n = (int32_t)(uint32_t)b; n = i * j; n = i / j; n = (int32_t)((uint32_t)i % (uint32_t)j);
+}
+"""
+RUNS = """#include <avr/interrupt.h>
+#include <avr/pgmspace.h>
+#include <avr/sleep.h>
+static const uint32_t operands[][2] PROGMEM = {NUMBERS};
+void each(float a, float b, int32_t i, int32_t j);
+int main(void)
+{
+    for (uint16_t t = 0; t < sizeof operands / sizeof operands[0]; t++) {
+        union { uint32_t bits; float number; int32_t whole; } a, b;
+        a.bits = pgm_read_dword_far((uint_farptr_t)(uint16_t)&operands[t][0]);
+        b.bits = pgm_read_dword_far((uint_farptr_t)(uint16_t)&operands[t][1]);
+        each(a.number, b.number, a.whole, b.whole == 0 ? 1 : b.whole);
+    }
+    cli();
+    sleep_enable();
+    sleep_cpu();
+    return 0;
+}
+"""
+ROUTINES = ("__addsf3", "__subsf3", "__mulsf3", "__divsf3", "__fixsfsi", "__fixunssfsi", "__floatsisf", "__floatunsisf")
+WHOLE_ROUTINES = ("__divmodsi4", "__udivmodsi4", "__mulsi3")
+
+
+@AVR
+@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 30))])
+def test_what_was_read_of_the_avr_library_holds(part):
+    """Every limit of the table, and the bound in instructions and cycles, of many numbers of all kinds."""
+    import random
+
+    rng = random.Random(part)
+    pairs = [(random_float(rng, 8, 23), random_float(rng, 8, 23)) for _ in range(2500)]
+    huge, tiny = 0x7F7F_FFFF, (1, 2, 0x0040_0000, 0x007F_FFFF, 0x0080_0000)
+    pairs += [(a, b) for small in tiny for a, b in ((small, huge), (huge, small), (small, 1), (1, small))]
+    pairs += [(a, b ^ 1 << 31) for a in (0x3F80_0000, 0x0100_0000) for b in range(a - 3, a + 3)]
+    numbers = ", ".join(f"{{{a}ul, {b}ul}}" for a, b in pairs)
+    extra = {"main.c": RUNS.replace("NUMBERS", numbers)}
+    image = Image(find_target("avr"), "gcc", {"a.c": OPERATIONS}, "-O2", ("-Wno-error", "-std=gnu99"), extra)
+    code, entries = Code(image), {image.functions[name].start: name for name in (*ROUTINES, *WHOLE_ROUTINES)}
+    starts = sorted(entries)
+    known = {at for places, _, each in code.limits for at in (*places, each)}
+    places = sorted(known)
+    most = {}
+    for start, name in entries.items():
+        graph = Graph([start], code.decode, Records())
+        most[start] = [bounds.longest(graph, start, code, FREE, name, cost) for cost in ("instructions", "cycles")]
+    highest = dict.fromkeys(entries, 0)
+    for start, instructions, cycles, *executed in simavr_count.counted(image.elf, starts, places):
+        ran = dict(zip(places, executed, strict=True))
+        for group, times, each in code.limits:
+            assert sum(ran[at] for at in group) <= times * ran[each], entries[start]
+        assert instructions <= most[start][0] and cycles <= most[start][1], entries[start]
+        highest[start] = max(highest[start], cycles)
+    for start, name in entries.items():
+        assert 0 < most[start][1] <= 2 * highest[start], name
+
+
+@AVR
+@pytest.mark.skipif(not shutil.which("avr-objdump"), reason="needs avr-objdump")
+def test_the_avr_decoder_agrees_with_the_disassembler():
+    """Sizes, and where branches and calls go, of all the code of a model and of the library."""
+    image = model_image(build(spec_of("mklms")), find_target("avr"), "gcc", level="-Os")
+    said = subprocess.run(["avr-objdump", "-d", str(image.elf)], capture_output=True, text=True, check=True).stdout
+    lines = re.findall(r"^ *([0-9a-f]+):\t((?:[0-9a-f]{2} )+) *\t(\w+)\t?([^\n]*)", said, re.MULTILINE)
+    code, seen = Code(image), set()
+    for address, data, word, operands in lines:
+        at, size = int(address, 16), len(data.split())
+        found = code.decode(at)
+        assert found.size == size, (address, word)
+        named = found.text.split(" ")[:-1]
+        ways = {way.to for way in found.ways}
+        target = (
+            re.search(r"0x([0-9a-f]+)", operands) if word in ("call", "jmp") else re.search(r"\.([+-]\d+)", operands)
+        )
+        if target:
+            to = int(target[1], 16) if word in ("call", "jmp") else at + 2 + int(target[1])
+            assert to in ways | {found.called}, (address, word)
+        if word.startswith("br") and word not in ("break",):
+            assert ways == {at + 2, to}
+        elif word == "ret":
+            assert not ways
+        elif word in ("cpse", "sbrc", "sbrs", "sbic", "sbis"):
+            assert at + 2 in ways and len(ways) == 2
+        elif word not in ("jmp", "rjmp", "reti"):
+            assert ways == {at + size}, (address, word)
+        seen |= {word, *named}
+    assert {"ret", "rjmp", "call", "rcall", "brne", "cpse", "sbrs", "mul", "std", "push", "movw"} <= seen
+
 
 # ---------------------------------------------------------------------------------------------------- what is refused
 
