@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import Real
+from pykernel.dialect import Memory, Slot
 from pykernel.host.snapshot import is_valid
 from pykernel.targets.unicorn_runner import Call, UnicornModel
 
@@ -14,6 +15,9 @@ TRIES = 1000
 INSTRUCTIONS = 100_000_000
 """A search ends after that many tries, or after that many emulated instructions: with soft floating point, sooner."""
 POOL = 16  # states kept
+FARTHEST = (*2.0 ** np.arange(24, 0, -1), 0.0)
+"""Factors of which the first is taken that leaves the numbers within their ranges."""
+FACTORS = (-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3)
 
 
 def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, seed: int = 0, tries: int = TRIES) -> Call:
@@ -27,6 +31,8 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
     best = model.hardest[name]
     states = [best.state, model.contents()]
     end = model.machine.instructions + INSTRUCTIONS
+    slots = range(len(_saved(model, model.memory)) if model.program.valid else 0)
+    first = [_forged(model, best.state, [(slot, slice(None), FARTHEST)]) for slot in slots]
     for _ in range(tries):
         if model.machine.instructions > end:
             break
@@ -36,7 +42,9 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
             i = rng.integers(len(x))
             state, sample, label = states[rng.integers(len(states))], x[i], y[i]
         sample, label = _changed(sample, label, x, y, rng)
-        if rng.random() < 0.2:
+        if first:
+            state = first.pop()
+        elif rng.random() < 0.2:
             state = _elsewhere(model, state, rng)
         model.restore(state)
         call, status = model.measure(name, state, sample, label)
@@ -54,25 +62,46 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
 
 def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> bytes:
     """What becomes of a state by other calls than update, or by a save and a load with other numbers in between."""
-    program, kept = model.program, model.program.state_bytes(model.memory.layout)
+    program = model.program
     kind = rng.integers(4)
     if kind == 0 and program.actions:
         return model.after(state, str(rng.choice(program.actions)))
     if kind == 1:
         return model.after(state, "init")
+    if kind == 2 or program.valid is None:
+        return _forged(model, state, [])
+    changes = []
+    for _ in range(int(rng.integers(1, 4))):
+        slot = int(rng.integers(len(_saved(model, model.memory))))
+        at = slice(None) if rng.random() < 0.3 else slice(int(rng.integers(2**31)), None)
+        changes.append((slot, at, FARTHEST if rng.random() < 0.3 else (float(rng.choice(FACTORS)),)))
+    return _forged(model, state, changes)
+
+
+def _saved(model: UnicornModel, memory: Memory) -> list[Slot]:
+    kept = model.program.state_bytes(memory.layout)
+    return [slot for slot in memory.layout.slots if slot.struct and slot.offset < kept]
+
+
+def _forged(model: UnicornModel, state: bytes, changes: Sequence[tuple[int, slice, Sequence[float]]]) -> bytes:
+    """A saved state, with some numbers of a field multiplied by the first of the factors that the device accepts.
+
+    changes: (field, which numbers, factors).
+    """
     memory = model.spec.memory(tuple(model.project.drop))
+    kept = model.program.state_bytes(memory.layout)
     memory.bytes[:kept] = state[:kept]  # working memory is not saved
-    if kind == 3 and program.valid is not None:
-        saved = [slot for slot in memory.layout.slots if slot.struct and slot.offset < kept]
-        for _ in range(int(rng.integers(1, 4))):
-            slot = saved[int(rng.integers(len(saved)))]
-            values = memory.field(slot.name).reshape(-1)
-            at = slice(None) if rng.random() < 0.3 else slice(int(rng.integers(len(values))), None)
-            factor = rng.choice([-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3]) if slot.array.scalar is Real else rng.integers(3)
-            with np.errstate(over="ignore"):
-                values[at] = (values[at] * factor).astype(values.dtype)
-        if not is_valid(model.spec, memory):
-            return state
+    saved = _saved(model, memory)
+    for slot, at, factors in changes:
+        values = memory.field(saved[slot].name).reshape(-1)
+        at = slice(at.start % len(values), None) if at.start else at
+        before = values.copy()
+        for factor in factors:
+            with np.errstate(over="ignore", invalid="ignore"):
+                values[at] = (before[at] * factor).astype(values.dtype)
+            if is_valid(model.spec, memory):
+                break
+            values[:] = before
     return bytes(memory.bytes)
 
 
