@@ -116,6 +116,7 @@ def _declarations(project: Project) -> str:
     program = project.spec.program
     real = {"i2": "int16_t", "f4": "float", "f8": "double"}[project.spec.real.dtype.str[1:]]
     label = "int32_t" if program.whole or program.label_kind == "class" else real
+    main = real if program.answer.scalar is Real else "int32_t"
     asked = {q: real if kind.scalar is Real else "int32_t" for q, kind in program.questions.items()}
     lines = [
         f"typedef struct {name}_s {name}_t;",
@@ -130,7 +131,7 @@ def _declarations(project: Project) -> str:
         f"int32_t {name}_store(const {name}_t *s, {name}_write_fn write, {name}_read_fn read, void *context);",
         f"int32_t {name}_restore({name}_t *s, {name}_read_fn read, void *context);",
         f"void {name}_wipe({name}_t *s);",
-        f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {label} *y, {asked[program.asks]} *answers, int32_t *statuses);",
+        f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {label} *y, {main} *answers, int32_t *statuses);",
     ]
     for question, answer in asked.items():
         lines.append(

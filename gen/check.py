@@ -45,6 +45,8 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     columns are correlated, or positions of classes (samples,), int32, of which a few are no class; (samples, 0) where
     there are no labels.
     """
+    if spec.signal is not None:
+        return raw_stream(spec, samples, seed)
     rng, own = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     whole, dim, labels = spec.program.whole, spec.dim, spec.program.label_array(spec.capacities)
     dtype = np.dtype(np.float64) if whole else spec.real.dtype
@@ -87,6 +89,43 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
         x, y = spec.raw_inputs(x), y if labels.is_class else spec.raw_labels(y)
         for values in (-32768, -32767, 32767, 0):
             x[rng.integers(0, samples, few), rng.integers(0, dim)] = values
+    return x, positions if labels.is_class else y
+
+
+def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A stream of raw samples that visits every path: waves, steps, constants, saturation, many scales, NaN, infinities.
+
+    Labels, where a firmware gives them, follow the signal: as those of ``mixed_stream``.
+    """
+    assert spec.signal is not None
+    rng, channels, most = np.random.default_rng([seed, 2]), spec.width, spec.signal.max_abs
+    labels, dtype, t = spec.program.label_array(spec.capacities), spec.real.dtype, np.arange(samples)
+    unit = min(1.0, most / 16)
+    x = unit * np.sin(t[:, None] / rng.uniform(2, 30, channels) + rng.uniform(0, 6, channels))
+    x += unit * rng.normal(size=(samples, channels)) * (0.1 + 0.4 * (t[:, None] // 150 % 3))
+    level = np.repeat(rng.normal(size=(samples // 64 + 1, channels)), 64, axis=0)[:samples]
+    x += unit * np.where(rng.random(samples // 64 + 1).repeat(64)[:samples, None] < 0.3, 4 * level, 0)
+    part = rng.random(samples // 32 + 1).repeat(32)[:samples]
+    x[part < 0.05] = np.round(x[part < 0.05] / unit) * unit
+    x[(part > 0.05) & (part < 0.1)] = 3 * unit  # constant
+    saturated = (part > 0.1) & (part < 0.15)
+    x[saturated] = most * np.sign(x[saturated])
+    wild = (part > 0.15) & (part < 0.2) & (t > 0.6 * samples)
+    x[wild] *= 10.0 ** rng.uniform(-20, 20, (int(wild.sum()), 1))
+    y = np.sin(x.sum(1) / unit) + 0.1 * rng.normal(size=samples)
+    positions = _classes(y, len(spec.label.classes or ()), rng)
+    if labels.shape and labels.shape != (0,):
+        y = y[:, None] * rng.uniform(-1, 1, labels.shape)
+    y *= min(1.0, spec.label.max_abs / 4)
+    with np.errstate(over="ignore"):
+        x, y = x.astype(dtype), y.astype(dtype)
+    few = max(1, samples // 500)
+    for values in (np.nan, np.inf, -np.inf, np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal):
+        x[rng.integers(0, samples, few), rng.integers(0, channels)] = values
+        if labels.shape != (0,) and not labels.is_class:
+            y[rng.integers(0, samples, few)] = values
+    if labels.shape == (0,):
+        return x, np.zeros((samples, 0), dtype)
     return x, positions if labels.is_class else y
 
 

@@ -112,7 +112,7 @@ def _context(spec: Spec, orders: Orders) -> dict[str, Any]:
     calls |= {which[r]: [f"return (uint32_t){name}_{r}(&model, {room(program.readings[r])});"] for r in orders.readings}
     takes = {which[s]: f"{name}_{s}(&model, x{label})" for s in orders.visits}
     if program.learns:
-        takes[RUN] = f"{name}_update(&model, x{label if labelled else ''})"
+        takes[RUN] = f"{name}_{program.learner}(&model, x{label if labelled else ''})"
     visits = f"order[0] >= {orders.first_visit}u"
     kind = "int32_t" if labels.is_class or program.whole else real
     return {
@@ -123,7 +123,9 @@ def _context(spec: Spec, orders: Orders) -> dict[str, Any]:
         "calls": list(calls.items()),
         "asks": [(which[q], f"{name}_{q}(&model, x, {room(program.questions[q])})") for q in orders.questions],
         "takes": list(takes.items()),
-        "main": f"{name}_{program.asks}(&model, x, {room(program.questions[program.asks])})",
+        "main": f"{name}_{program.asks}(&model, {'' if program.reads else 'x, '}{room(program.answer)})",
+        "reads": program.reads,
+        "sample": program.sample_size,
         "run": RUN,
         "learn": takes.get(RUN, "0"),
         "first_visit": orders.first_visit,

@@ -75,7 +75,7 @@ def model_code(spec: Spec) -> ModelCode:
     layout = spec.memory(tuple(sorted(code.unread))).layout
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
     public = {entry.kernel.name: entry.name for entry in entries}
-    printer = Printer(spec.name, precision, scalars, public, status=program.status, marks=True)
+    printer = Printer(spec.name, precision, scalars, public, statuses=program.status_kinds, marks=True)
     printed = printer.all(code.functions)
     for entry in entries:
         last = [*entry.kernel.params][-1]

@@ -223,7 +223,7 @@ class Printer:
     known: dict[str, Effects] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
-    status: type[IntEnum] | None = None  # whose members have macros; of others the number is printed
+    statuses: tuple[type[IntEnum], ...] = ()  # whose members have macros; of others the number is printed
 
     @property
     def macro(self) -> str:
@@ -444,7 +444,7 @@ class Printer:
                 return f"{node.value}u"
             return str(node.value) if node.kind is Index else number(node.value, self.precision)
         if isinstance(node, Member):
-            return f"{self.macro}_{node.value.name}" if type(node.value) is self.status else str(int(node.value))
+            return f"{self.macro}_{node.value.name}" if type(node.value) in self.statuses else str(int(node.value))
         if isinstance(node, Parameter):
             return f"{self.prefix}_{node.name}" if isinstance(node.kind, Array) else f"{self.macro}_{node.name.upper()}"
         if isinstance(node, Named):
@@ -517,7 +517,7 @@ class Printer:
         for value in vars(dialect).values():
             if isinstance(value, Kernel):
                 meanings[f"{self.prefix}_{value.name}"] = value
-        for member in self.status or ():
+        for member in (m for kind in self.statuses for m in kind):
             meanings[f"{self.macro}_{member.name}"] = member
         for symbol in {s for f in functions.values() for s in _capacities(f)}:
             meanings[f"{self.macro}_{symbol}"] = symbol

@@ -181,6 +181,9 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "label_type": _label_type(program, printer),
         "whole": _whole(spec) if program.whole else {},
         "learns": program.learns,
+        "learner": program.learner,
+        "reads": program.reads,
+        "sample": program.sample_size,  # how many numbers it has
         "main": _question(program.asks, spec, printer),
         "training": next((name for name in program.trainings if name in names), ""),
         "persists": bool(program.persistent),
@@ -261,7 +264,9 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
     }
     manifest = {
         "generator": f"pykernel {context['version']}",
-        "spec": spec.model_dump(mode="json", exclude={"expansion"}),  # tables are in the spec's own file
+        "spec": spec.model_dump(
+            mode="json", exclude={"expansion", *([] if spec.signal else ["signal"])}
+        ),  # tables are in the spec's own file
         "figures": figures,
         **({"checks": list(checks)} if checks else {}),
         "sha256": {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()},
@@ -356,7 +361,7 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
 def _others(spec: Spec, names: set[str]) -> list[str]:
     """The public functions that the examples do not call."""
     program = spec.program
-    called = {program.forecasts(spec.config), "update", *program.trainings[:1]}
+    called = {program.forecasts(spec.config), program.learner, *program.trainings[:1]}
     return [entry.name for entry in program.entries if entry.name in names - called]
 
 
@@ -375,9 +380,10 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
 
     # an answer other than a forecast is called as the question is
     question = program.forecasts(spec.config)
-    answer = "forecast" if program.asks == "predict" else program.asks
-    asked, whole = _question(question, spec, printer), program.questions[question].scalar is not Real
-    several = program.questions[question].shape(spec.capacities) != (1,)
+    answer = "forecast" if program.asks == "predict" or program.reads else program.asks
+    kind_asked = program.questions.get(question) or program.readings[question]
+    asked, whole = _question(question, spec, printer), kind_asked.scalar is not Real
+    several = kind_asked.shape(spec.capacities) != (1,)
     declared = f"{asked['type']} {answer} = {'0' if whole else zero};"
     if several:
         declared = f"{asked['type']} {answer}[{asked['count']}] = {{{'0' if whole else zero}}};"
@@ -407,8 +413,8 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         "read_label": read_label,
         "take": sample,
         "declare": declared,
-        "ask": f"{name}_{question}(&model, x, {'' if several else '&'}{answer})",
-        "learn": f"{name}_update(&model, x{', y' if takes_label else ''})",
+        "ask": f"{name}_{question}(&model, {'' if program.reads else 'x, '}{'' if several else '&'}{answer})",
+        "learn": f"{name}_{program.learner}(&model, x{', y' if takes_label else ''})",
         "shown": lines,
         "printed": ", ".join(line["printed"] for line in lines),
         "does": f"{verb}, then learns," if program.learns else verb,
@@ -451,7 +457,7 @@ def _label_type(program: Program, printer: Printer) -> str:
 
 def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
     """A question for the check's driver: what it writes for each sample."""
-    kind = spec.program.questions[name]
+    kind = spec.program.questions.get(name) or spec.program.readings[name]
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
 
 
@@ -462,7 +468,8 @@ def _rehearsal(printer: Printer, rehearse: Function) -> str:
 
 
 def _statuses(program: Program) -> list[dict[str, Any]]:
-    docs, snapshots = member_comments(program.status), SNAPSHOT_STATUSES if program.persistent else {}
+    docs = {name: text for kind in program.status_kinds for name, text in member_comments(kind).items()}
+    snapshots = SNAPSHOT_STATUSES if program.persistent else {}
     members = [{"name": m.name, "value": m.value, "doc": comment(docs.get(m.name, ""))} for m in program.status]
     return [
         *members,
@@ -478,7 +485,7 @@ def _statuses(program: Program) -> list[dict[str, Any]]:
 def _returned(program: Program, functions: Functions) -> set[str]:
     """Names of the statuses in one model's code; the program's other models return others."""
     members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
-    return {member.name for member in members if type(member) is program.status}
+    return {member.name for member in members if type(member) in program.status_kinds}
 
 
 def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
@@ -492,7 +499,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
             f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
         )
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
-    printer = StoredPrinter(spec.name, spec.real, scalars, {}, status=program.status)
+    printer = StoredPrinter(spec.name, spec.real, scalars, {}, statuses=program.status_kinds)
     judge = functions[root.name]
     within = _within_ranges(spec, layout)
     functions = functions | {root.name: replace(judge, body=(*within, *judge.body))}

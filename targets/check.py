@@ -316,10 +316,10 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
             found.append(
                 f"{spec.name} takes {row['flash_bytes']:,} bytes of flash on {limits.name}; [target] flash is {limits.flash:,}"
             )
-        for call in ("update", spec.program.asks):
+        for call in (spec.program.learner, spec.program.asks):
             if limits.instructions is None and limits.cycles is None:
                 break
-            if call == "update" and not spec.program.learns:
+            if not call:
                 continue
             bound, counted = row.get("bounds", {}).get(call, {}), row.get(call, {})
             proved, why = bound.get("instructions"), bound.get("refused") or "nothing bounds it"

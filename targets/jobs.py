@@ -56,7 +56,7 @@ class JobModel(ABC):
         answers = self._answers(program.asks, results)
         self._count(program.asks, results["asking"])
         if program.learns:
-            self._count("update", results["learning"])
+            self._count(program.learner, results["learning"])
         statuses = results["learned" if program.learns else "status"].astype(np.int32)
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 

@@ -45,7 +45,7 @@ def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float
 
     clock: cycles a second, where the row does not know it.  rate: samples a second.
     """
-    calls = [spec.program.asks, *(["update"] if spec.program.learns else [])]
+    calls = [spec.program.asks, *([spec.program.learner] if spec.program.learns else [])]
     times, hertz = row.get("times", {}), row.get("hertz") or clock
     bounds = [row.get("bounds", {}).get(call, {}) for call in calls]
     proved = all(bound.get("cycles") for bound in bounds)

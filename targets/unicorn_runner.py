@@ -159,11 +159,14 @@ class UnicornModel:
         self.program = self.spec.program
         self.dtype, self.label_dtype = self.spec.real.dtype, self.program.label_dtype(self.spec.real)
         self.model = self.machine.free
-        self.costs: dict[str, list[int]] = {self.program.asks: [], **({"update": []} if self.program.learns else {})}
+        self.costs: dict[str, list[int]] = {
+            self.program.asks: [],
+            **({self.program.learner: []} if self.program.learns else {}),
+        }
         self.hardest: dict[str, Call] = {}
         self.other_calls: dict[str, int] = {}
         self.x = MAILBOX
-        self.label = self.x + -(-self.spec.dim * self.dtype.itemsize // 8) * 8
+        self.label = self.x + -(-max(self.spec.dim, self.spec.width) * self.dtype.itemsize // 8) * 8
         self.answer = self.label + self.spec.outputs * 8
         self.call("init")
 
@@ -186,11 +189,16 @@ class UnicornModel:
         answers, statuses = self.program.answers(asks, len(x), self.memory), np.zeros(len(x), np.int32)
         self.restore(bytes(self.memory.bytes))
         for t in range(len(x)):
+            if self.program.reads:
+                statuses[t] = self._counted(self.program.learner, x[t], y[t])
+                if self._counted(asks, x[t], y[t]) >= 0:
+                    answers[t] = self.answered(asks)
+                continue
             statuses[t] = self._counted(asks, x[t], y[t])
             if statuses[t] >= 0:
                 answers[t] = self.answered(asks)
             if self.program.learns:
-                statuses[t] = self._counted("update", x[t], y[t])
+                statuses[t] = self._counted(self.program.learner, x[t], y[t])
         self.memory.bytes[:] = self.contents()
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
@@ -243,13 +251,15 @@ class UnicornModel:
     def measure(self, name: str, state: bytes, x: np.ndarray, y: Any) -> tuple[Call, int]:
         """Ask or update (by name) one sample on the device, which is in that state; the call and its status."""
         before = self.machine.instructions
-        status = self.take(name, x, y) if name == "update" else self._question(name, x)
+        status = self.take(name, x, y) if name == self.program.learner else self._question(name, x)
         return Call(self.machine.instructions - before, state, x, y), status
 
     # ---- one call on the device's memory, without copying it
 
     def _question(self, name: str, x: np.ndarray) -> int:
         self.machine.uc.mem_write(self.x, x.tobytes())
+        if name in self.program.readings:
+            return _signed(self._call(name, self.answer))
         return _signed(self._call(name, self.x, self.answer))
 
     def answered(self, question: str) -> np.ndarray:

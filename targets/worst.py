@@ -53,8 +53,8 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
         if rng.random() < 0.3:  # from here on, a state further
             if not model.program.learns:
                 continue  # there is one state
-            if name != "update":
-                status = model.take("update", sample, label)
+            if name != model.program.learner:
+                status = model.take(model.program.learner, sample, label)
             if status >= 0:
                 states = [*states[-POOL + 1 :], model.contents()]
     return best

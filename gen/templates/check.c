@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 static {{ name }}_t model;
-static {{ real }} x[{{ macro }}_DIM];
+static {{ real }} x[{{ macro }}_{{ sample }}];
 {%- if label %}
 static {{ label.type }} label[{{ label.count }}];
 {%- endif %}
@@ -89,16 +89,20 @@ void check_job(void)
             statuses[i] = 0;
             ticks[i] = 0u;
         }
+{%- macro asking() %}
         if (asks) {
             const uint32_t start = check_ticks();
             statuses[0] = ask(order[0]);
             ticks[0] = since(start);
         }
+{%- endmacro %}
+{%- if not reads %}{{ asking() }}{% endif %}
         if (takes) {
             const uint32_t start = check_ticks();
             statuses[1] = take(order[0]);
             ticks[1] = since(start);
         }
+{%- if reads %}{{ asking() }}{% endif %}
         check_write(result, PARTS(result));
     }
     if (check_over() != 0) {

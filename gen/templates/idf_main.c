@@ -14,7 +14,7 @@ static {{ name }}_t model;
 {% include "sample.c" %}
 void app_main(void)
 {
-    {{ real }} x[{{ macro }}_DIM];
+    {{ real }} x[{{ macro }}_{{ sample }}];
     if ({{ name }}_selftest(&model) != {{ macro }}_DONE) {
         ESP_LOGE(TAG, "this build does not compute the promised bits");
         return;

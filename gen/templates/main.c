@@ -11,7 +11,7 @@ static {{ name }}_t model;
 {% include "sample.c" %}
 int main(void)
 {
-    {{ real }} x[{{ macro }}_DIM];
+    {{ real }} x[{{ macro }}_{{ sample }}];
     if ({{ name }}_selftest(&model) != {{ macro }}_DONE) {
         puts("this build does not compute the promised bits: look at the compiler's floating-point flags");
         return 1;

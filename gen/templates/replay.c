@@ -11,14 +11,21 @@ void {{ name }}_replay({{ name }}_t *s, int64_t count, const {{ real }} *x, cons
     (void)y;
 {%- endif %}
     for (int64_t t = 0; t < count; t++) {
-        const {{ real }} *row = &x[t * {{ macro }}_DIM];
+        const {{ real }} *row = &x[t * {{ macro }}_{{ sample }}];
 {%- if learns %}
+{%- if not reads %}
         if (answers != (void *)0) {
             (void){{ name }}_{{ main.name }}(s, row, &answers[t * {{ main.count }}]);
         }
+{%- endif %}
         if (statuses != (void *)0) {
-            statuses[t] = {{ name }}_update(s, row{{ {"none": "", "reals": ", &y[t * " ~ macro ~ "_OUTPUTS]"}.get(label_kind, ", y[t]") }});
+            statuses[t] = {{ name }}_{{ learner }}(s, row{{ {"none": "", "reals": ", &y[t * " ~ macro ~ "_OUTPUTS]"}.get(label_kind, ", y[t]") }});
         }
+{%- if reads %}
+        if (answers != (void *)0) {
+            (void){{ name }}_{{ main.name }}(s, &answers[t * {{ main.count }}]);
+        }
+{%- endif %}
 {%- else %}
         statuses[t] = {{ name }}_{{ main.name }}(s, row, &answers[t * {{ main.count }}]);
 {%- endif %}

@@ -19,7 +19,7 @@ void setup() {
 }
 
 void loop() {
-  {{ real }} x[{{ macro }}_DIM];
+  {{ real }} x[{{ macro }}_{{ sample }}];
   {{ example.take | join('\n  ') }}
   {{ example.declare }}
   if ({{ example.ask }} >= 0) {  // below 0: an input is out of range{%- if learns %}

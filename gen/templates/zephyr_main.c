@@ -12,7 +12,7 @@ static {{ name }}_t model;
 {% include "sample.c" %}
 int main(void)
 {
-    {{ real }} x[{{ macro }}_DIM];
+    {{ real }} x[{{ macro }}_{{ sample }}];
     if ({{ name }}_selftest(&model) != {{ macro }}_DONE) {
         printk("this build does not compute the promised bits\n");
         return 0;

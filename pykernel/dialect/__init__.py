@@ -16,6 +16,7 @@ An algorithm is written once, as functions marked ``@kernel`` whose annotations 
 the C struct's bytes.  ``docs/dialect.md`` lists what may be written.
 """
 
+from pykernel.dialect.around import Model, around, surround
 from pykernel.dialect.digest import sources_digest
 from pykernel.dialect.interpreter import Checked, bind
 from pykernel.dialect.intrinsics import (
@@ -98,6 +99,7 @@ __all__ = [
     "Kernel",
     "Layout",
     "Memory",
+    "Model",
     "Precision",
     "Ranged",
     "Real",
@@ -109,6 +111,7 @@ __all__ = [
     "Views",
     "Word",
     "absolute",
+    "around",
     "as_signed",
     "between",
     "bind",
@@ -132,6 +135,7 @@ __all__ = [
     "sources_digest",
     "sqrt",
     "substitute",
+    "surround",
     "truncate",
     "unroll",
     "with_dsp",

@@ -21,6 +21,7 @@ class Kernel:
 
     function: types.FunctionType
     placeholder: bool = False
+    template: bool = False  # of kernels around a model, see ``around``
     dsp: str = ""  # the file of runtime_c that computes the same where the CPU has instructions for it
     intrinsic: Callable[[Precision, bool], Callable] | None = None
     names: Mapping[str, Kernel] = field(default_factory=dict)  # what globals stand for, in place of the file's own

@@ -11,7 +11,7 @@ import numpy as np
 
 from pykernel.dialect.kernels import Kernel, reachable, substitute
 from pykernel.dialect.memory import Config, Layout, Memory, Struct
-from pykernel.dialect.types import DIM, OUTPUTS, Array, Index, Int, Int16, Precision, Real
+from pykernel.dialect.types import DIM, OUTPUTS, Array, Extent, Index, Int, Int16, Precision, Real
 from pykernel.errors import UserError
 
 LabelKind = Literal["real", "reals", "class", "none"]
@@ -24,6 +24,8 @@ NOTHING = -(2**31)
 TAKES = {
     "question": "it takes (…, x: Real[DIM], an array)",
     "update": "the entry that learns a sample, and no other, is called update",
+    "gather": "it takes (…, a sample)",
+    "label": "it takes (…, a label)",
     "visit": "it takes what update takes",
     "action": "it takes structs and configurations only",
     "training": "it takes structs and configurations only",
@@ -33,7 +35,7 @@ TAKES = {
 """What an entry of each kind must do."""
 
 
-EntryKind = Literal["question", "update", "visit", "training", "action", "switch", "reading"]
+EntryKind = Literal["question", "update", "gather", "label", "visit", "training", "action", "switch", "reading"]
 """What an entry does, and so what it takes behind the structs and configurations; see ``Program``."""
 
 
@@ -90,15 +92,18 @@ class Program:
 
         a question (x: Real[DIM], an array): writes an answer there, and leaves the model as it is.  A program that has
             labels has the question predict(x: Real[DIM], y: Real[OUTPUTS]).
-        the update (x: Real[DIM], label), called update: learns a sample.  A label is a Real, Real[OUTPUTS], or the Index
-            of a class; without it, samples have no label.
+        the update (x: Real[DIM], label): learns a sample.  A label is a Real, Real[OUTPUTS], or the Index of a class;
+            without it, samples have no label.  Its name is update, but around a model (``pykernel.algorithms.signal``),
+            where a sample is a raw one, Real[CHANNELS].
+        a gather (x) and a label (label): update in two calls, where labels come later than samples.
         a visit, what update takes: uses a sample for another purpose than learning, such as a second pass.
         an action (nothing): changes the model as a whole, such as a restart.
         a training (nothing): an action that makes the model of the samples that update only gathers.
         a switch (an Index): turns something on (1) or off (0).
         a reading (an array): writes what the model knows of itself.
 
-        ``asks`` is the main question, of which streams are made: predict where there is one, else the first.
+        ``asks`` is the main question, of which streams are made: predict where there is one, else the first.  A program
+        without questions is asked by a reading, the first one, after each sample: what it says of the newest.
 
     rehearse: a kernel (…, x) that exercises update, and what makes predictions of it, on a fixed sequence, for the
         self-test.  In a program without update, it chains answers: what was answered goes into the next input, and
@@ -123,6 +128,9 @@ class Program:
     labels: LabelKind | None = None
     alarms: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
+    statuses: tuple[type[IntEnum], ...] = ()  # of which status is made, if there are several
+    sample: Array = field(init=False)  # what update takes first
+    learner: str = field(init=False)  # the update's name; "" if nothing is learned
     whole: bool = field(init=False)  # whether inputs are whole numbers, and there are no reals
     learns: bool = field(init=False)  # whether there is update
     asks: str = field(init=False)  # the main question
@@ -134,37 +142,41 @@ class Program:
 
     def __post_init__(self) -> None:
         kernels = {entry.name: entry.kernel for entry in self.entries}
-        update, taken = kernels.get("update"), {name: taken_by(kernel) for name, kernel in kernels.items()}
+        learner = next((entry.name for entry in self.entries if entry.kind == "update"), "")
+        object.__setattr__(self, "learner", learner)
+        update, taken = kernels.get(learner), {name: taken_by(kernel) for name, kernel in kernels.items()}
 
         def of(*kinds: EntryKind) -> dict[str, Kernel]:
             return {entry.name: entry.kernel for entry in self.entries if entry.kind in kinds}
 
         whole = any(kinds[:1] == [Int16[DIM]] for kinds in taken.values())
-        sample = Int16[DIM] if whole else Real[DIM]
+        sample = taken[learner][0] if update is not None and taken[learner] else Int16[DIM] if whole else Real[DIM]
         self._fit(taken, sample)
-        asked = of("question")
-        labelled = self.labels != "none" and (update is None or taken["update"] != [sample])
+        asked, read = of("question"), of("reading")
+        labelled = self.labels != "none" and (update is None or taken[learner] != [sample])
         found: dict[str, Any] = {
+            "sample": sample,
             "whole": whole,
             "learns": update is not None,
-            "asks": "predict" if "predict" in asked else next(iter(asked), ""),
+            "asks": "predict" if "predict" in asked else next(iter(asked), next(iter(read), "")),
             "actions": tuple(of("action", "training")),
             "trainings": tuple(of("training")),
             "visits": tuple(of("visit")),
-            "readings": {name: taken[name][0] for name in of("reading")},
+            "readings": {name: taken[name][0] for name in read},
             "questions": {name: taken[name][1] for name in asked},
         }
         for name, value in found.items():
             object.__setattr__(self, name, value)
-        if labelled and "predict" not in asked:
+        raw = sample not in (Real[DIM], Int16[DIM])
+        if labelled and not raw and "predict" not in asked:
             raise TypeError(f"{self.name} has no predict(…, x: Real[DIM], y: Real[OUTPUTS])")
-        if not asked:
+        if not self.asks or not (asked or raw):
             raise TypeError(f"{self.name} has no question (…, x: Real[DIM], an array)")
         if self.learns == (self.labels is not None):
             raise TypeError(
                 f"{self.name}: update tells the kind of its labels; without update, and only then, labels does"
             )
-        if update is not None and taken["update"] not in [
+        if update is not None and taken[learner] not in [
             [sample, *([] if label is None else [label])] for label in (WHOLE_LABELS if whole else LABELS).values()
         ]:
             raise TypeError(
@@ -185,14 +197,16 @@ class Program:
             kinds = taken[entry.name]
             fits = {
                 "question": len(kinds) == 2 and kinds[0] == sample and isinstance(kinds[1], Array),
-                "update": entry.name == "update",
-                "visit": kinds == taken.get("update"),
+                "update": entry.name == ("update" if sample in (Real[DIM], Int16[DIM]) else self.learner),
+                "gather": kinds == [sample],
+                "label": kinds == taken.get(self.learner, [])[1:],
+                "visit": kinds == taken.get(self.learner),
                 "action": not kinds,
                 "training": not kinds,
                 "switch": kinds == [Index],
                 "reading": len(kinds) == 1 and isinstance(kinds[0], Array) and kinds != [sample],
             }
-            if not fits[entry.kind] or (entry.name == "update") != (entry.kind == "update"):
+            if not fits[entry.kind] or (entry.name == "update" and entry.kind != "update"):
                 raise TypeError(f"{self.name}: {entry.name} is no {entry.kind}: {TAKES[entry.kind]}")
 
     def with_kernel(self, custom: Kernel) -> Program:
@@ -208,11 +222,31 @@ class Program:
         return next((n for n in names if n in self.questions and self.questions[n] == Index[1]), self.asks)
 
     @property
+    def sample_size(self) -> str:
+        """The capacity that says how many numbers a sample has."""
+        return next(extent.text for extent in self.sample.extents if isinstance(extent, Extent))
+
+    @property
+    def status_kinds(self) -> tuple[type[IntEnum], ...]:
+        """The enumerations whose members kernels return."""
+        return self.statuses or (self.status,)
+
+    @property
+    def reads(self) -> bool:
+        """Whether the main question is a reading, of the newest sample."""
+        return self.asks in self.readings
+
+    @property
+    def answer(self) -> Array:
+        """What the main question writes."""
+        return self.readings[self.asks] if self.reads else self.questions[self.asks]
+
+    @property
     def label(self) -> Any:
         """The type of update's label, or what labels stands for; None where there is none."""
         if self.labels is not None:
             return (WHOLE_LABELS if self.whole else LABELS)[self.labels]
-        return next(iter(taken_by(self.entry("update"))[1:]), None)
+        return next(iter(taken_by(self.entry(self.learner))[1:]), None)
 
     @property
     def label_kind(self) -> LabelKind:
@@ -233,7 +267,8 @@ class Program:
 
         Where nothing is written: NaN, -1 for positions, and NOTHING for other whole numbers.
         """
-        return _room(self.questions[question], (rows,), memory)
+        kind = self.questions.get(question) or self.readings[question]
+        return _room(kind, (rows,), memory)
 
     def reading(self, name: str, memory: Memory) -> np.ndarray:
         """Room for what a reading writes, (values,), filled like that for answers."""

@@ -60,8 +60,8 @@ class HostModel:
 
     def _inputs(self, x: Any) -> np.ndarray:
         x = np.array(x, self.spec.real.dtype, order="C", ndmin=2) if self.raw else self.spec.raw_inputs(x)
-        if x.ndim != 2 or x.shape[1] != self.spec.dim:
-            raise ValueError(f"inputs of shape {x.shape}; the model takes (samples, {self.spec.dim})")
+        if x.ndim != 2 or x.shape[1] != self.spec.width:
+            raise ValueError(f"inputs of shape {x.shape}; the model takes (samples, {self.spec.width})")
         return x
 
     def _labels(self, y: Any, samples: int) -> np.ndarray:
@@ -151,7 +151,7 @@ class HostModel:
 
         Raises UserError if this model does not learn, if it learns from labels and y is None, or if it learns without.
         """
-        return self.visit("update", x, y)
+        return self.visit(self.spec.program.learner or "update", x, y)
 
     def visit(self, name: str, x: Any, y: Any = None) -> np.ndarray:
         """Call NAME_<name>, which takes a sample and its label, with each row in turn; the statuses, (samples,) int32.
@@ -159,7 +159,7 @@ class HostModel:
         Raises UserError if this model has none.
         """
         program = self.spec.program
-        if name not in ("update", *program.visits) or not self._exists(name):
+        if name not in (program.learner, *program.visits) or not self._exists(name):
             what = "does not learn: its weights are fixed" if name == "update" else _lacks(name)
             raise UserError(f"{self.spec.name} {what}")
         x = self._inputs(x)
@@ -199,8 +199,10 @@ class HostModel:
             raise ValueError(
                 f"first {first}, delay {delay}; for {len(x)} rows first is from 0 to {len(x)}, delay 0 or more"
             )
-        self._require(question)
         program = self.spec.program
+        if program.reads:
+            return self._read_each(x, y, first, delay, question)
+        self._require(question)
         states = np.full((len(x) - first, 2), 0 if program.whole else np.nan, self.spec.real.dtype)
         if not program.learns:
             answers, statuses = self.ask(question, given[first:])
@@ -214,7 +216,7 @@ class HostModel:
                 statuses,
                 ask=program.entry(question),
                 answers=answers,
-                learn=program.entry("update"),
+                learn=program.entry(program.learner),
                 y=y,
                 look=look,
                 states=states,
@@ -222,6 +224,19 @@ class HostModel:
                 delay=delay,
             )
         return self._shaped(self._given(question, answers)), states, statuses
+
+    def _read_each(
+        self, x: np.ndarray, y: np.ndarray, first: int, delay: int, reading: str
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of a model within a signal stage: learn each row, then read what it says of the newest features."""
+        program = self.spec.program
+        if first or delay:
+            raise ValueError("a signal is learned from its first row on, each row at its time")
+        answers, statuses = program.answers(reading, len(x), self.memory), np.zeros(len(x), np.int32)
+        if len(x):
+            look, learn = program.entry(reading), program.entry(program.learner)
+            self.executor.rows(x, statuses, learn=learn, y=y, look=look, states=answers)
+        return self._shaped(self._given(reading, answers)), np.zeros((len(x), 0)), statuses
 
     def call(self, name: str, *args: Any) -> Any:
         """Call an entry of the program, as firmware calls NAME_<name>; what this model does not have does nothing."""

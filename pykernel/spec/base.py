@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
+from pykernel.algorithms.signal.program import with_signal
 from pykernel.dialect import PRECISIONS, Kernel, Memory, Precision
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.dialect.reserved import C_KEYWORDS
 from pykernel.errors import UserError
+from pykernel.spec import signal as signals
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse
 from pykernel.spec.sections import (
     Input,
@@ -30,6 +32,7 @@ from pykernel.spec.sections import (
     fields_of,
     shown_value,
 )
+from pykernel.spec.signal import SignalSection
 
 # a file of this name would stand before the compiler's own header, or cannot exist on Windows
 RESERVED_FILES = frozenset(
@@ -50,6 +53,7 @@ class Spec(Section):
         description="prefix of every symbol and file in C: 1 to 31 of a-z, 0-9 and single `_`; starts with a letter"
     )
     precision: Literal["float32", "float64"] = Field("float32", description="of every number, on both sides")
+    signal: SignalSection | None = None
     input: Input
     label: Label = Label()
     target: TargetSection | None = None
@@ -149,7 +153,9 @@ class Spec(Section):
             refuse("[label] outputs", f"is {label.outputs}, but column names one label; give columns")
         if label.classes is not None and set(given) - {"column"}:
             refuse("[label]", f"has both classes and {given[-1]}; a classifier has one label, its class")
-        if self.input.columns:
+        if self.forecasts:
+            self._check_forecast(refuse)
+        elif self.input.columns:
             for name in self.label_columns:
                 if name in self.input.columns:
                     where = "column" if label.column else "columns"
@@ -168,6 +174,18 @@ class Spec(Section):
                 )
         if bounds != sorted(set(bounds)):
             refuse("[label] low", f"is {label.low:g}; it must be below high, {label.high:g}")
+
+    def _check_forecast(self, refuse: Refuse) -> None:
+        signal = self.signal
+        assert signal is not None and self.label.column is not None
+        measured = signal.of_channels[signal.channels.index(self.label.column)]
+        if signal.window is not None and "mean" not in measured:
+            refuse(
+                "[label] column",
+                f'is {self.label.column!r}, whose mean is what comes; add "mean" to the features of that channel',
+            )
+        if self.label.classes is not None:
+            refuse("[label] classes", "is for labels that are no numbers, and a channel is one; leave it out")
 
     def __getattr__(self, name: str) -> Any:
         """Sections that only some families have: those that many of them share are None where there are none."""
@@ -190,7 +208,27 @@ class Spec(Section):
         return (section, key) in declared and self.family.why_ignored(self, section, key) is None
 
     @property
+    def forecasts(self) -> bool:
+        """Whether the label is a channel of the signal, some steps later."""
+        return self.signal is not None and self.label.column in self.signal.channels
+
+    @property
+    def inner(self) -> Spec:
+        """The model inside of a signal stage: its inputs are the features."""
+        return self if self.signal is None else self.model_copy(update={"signal": None})
+
+    @property
+    def width(self) -> int:
+        """How many numbers a sample has, as it comes."""
+        return self.dim if self.signal is None else len(self.signal.channels)
+
+    @property
     def program(self) -> Program:
+        program = self._inner_program
+        return program if self.signal is None else with_signal(program, self.forecasts)
+
+    @property
+    def _inner_program(self) -> Program:
         program = self.family.programs[self.label_kind]
         if self.kernel is None or self.kernel.function != "custom":
             return program
@@ -321,16 +359,22 @@ class Spec(Section):
 
     @property
     def capacities(self) -> dict[str, int]:
-        return self.family.capacities(self)
+        own = self.family.capacities(self)
+        return own if self.signal is None else own | signals.capacities(self.signal, self.forecasts)
 
     @property
     def state_bytes_bound(self) -> int:
-        return self.family.size_bound(self) * self.real.alignment
+        around = 0 if self.signal is None else signals.size_bound(self.signal, self.forecasts)
+        return (self.family.size_bound(self) + around) * self.real.alignment
 
     @property
     def config_values(self) -> dict[str, Any]:
         """Parameters, derived in float64; each is rounded once when the precision is bound."""
-        return self.family.parameters(self)
+        own = self.family.parameters(self)
+        if self.signal is None:
+            return own
+        awaits = any(entry.kind == "label" for entry in self.program.entries)
+        return own | signals.parameters(self.signal, self.label.column, awaits)
 
     @property
     def config(self) -> Settings:
@@ -350,6 +394,9 @@ class Spec(Section):
             return json.dumps(value, ensure_ascii=False)
 
         given = self.model_dump(mode="json", exclude_unset=True)
+        if self.signal is not None:  # the rest follows from it
+            kept = {key: value for key, value in given["input"].items() if key not in ("columns", "max_abs")}
+            given["input"] = kept
         lines = [f"{key} = {shown(value)}" for key, value in given.items() if not isinstance(value, dict)]
         for section, content in given.items():
             if isinstance(content, dict):

@@ -35,11 +35,14 @@ from pykernel.spec.sections import (
     DIM_LIMIT,
     OUTPUTS_LIMIT,
     KernelSection,
+    Section,
     fields_of,
     section_of,
     shown_value,
     visible_name,
 )
+from pykernel.spec.signal import SignalSection
+from pykernel.spec.signal import completed as signal_completed
 
 __all__ = ["DIM_LIMIT", "N_MAX_LIMIT", "OUTPUTS_LIMIT", "Spec", "load_spec", "make_spec", "shown_value", "visible_name"]
 
@@ -148,8 +151,10 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
 def _validated(content: Mapping[str, Any], where: str) -> Spec:
     kind: type[Spec] | None = None
     rule = ""
-    named, content = content, completed(content) if isinstance(content, Mapping) else content
+    named = content
     try:
+        content = _with_features(content)
+        content = completed(content) if isinstance(content, Mapping) else content
         rule, family = _family(content)
         kind = family.spec
         return kind.model_validate(_own(content, kind, rule))
@@ -159,6 +164,35 @@ def _validated(content: Mapping[str, Any], where: str) -> Spec:
         sentence = str(error)
     taken = f" (no rule is named, and {rule} is taken)" if content is not named and rule and rule in sentence else ""
     raise UserError(f"{where}: {sentence}{taken}")
+
+
+def _with_features(content: Any) -> Any:
+    """The content with the inputs that its signal makes, if it has one."""
+    if not isinstance(content, Mapping) or content.get("signal") is None:
+        return content
+    if isinstance(precision := content.get("precision"), str) and precision == "int16":
+        raise _Refused('[signal] is for precision "float32" or "float64"; int16 has none yet')
+    try:
+        section = SignalSection.model_validate(content["signal"])
+    except ValidationError as error:
+        raise _Refused(_sentence(error, _OnlySignal, "signal")) from None
+    standardises = "standardise" in section_fields(_family(completed(content))[1].spec, "input")
+    try:
+        return signal_completed(content, section, standardises)
+    except ValueError as error:
+        text = str(error)
+        raise _Refused(text if text.startswith("[") else f"[signal] {text}") from None
+
+
+def section_fields(kind: type[Spec], section: str) -> list[str]:
+    found = section_of(kind.model_fields[section])
+    return list(found.model_fields) if found is not None else []
+
+
+class _OnlySignal(Section):
+    """For the sentences of a signal that is judged before everything else."""
+
+    signal: SignalSection
 
 
 class _Refused(Exception):
@@ -272,10 +306,10 @@ def _with_custom(spec: Spec, custom: Kernel, where: str) -> Spec:
     return spec
 
 
-def _sentence(error: ValidationError, kind: type[Spec]) -> str:
-    """The first thing that is wrong, where, and what would be right."""
+def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> str:
+    """The first thing that is wrong, where, and what would be right.  within: the section that was validated alone."""
     first, *others = error.errors(include_url=False)
-    location = [str(part) for part in first["loc"]]
+    location = [*([within] if within else []), *(str(part) for part in first["loc"])]
     section = f"[{location[0]}] " if len(location) > 1 else ""
     key = location[1 if len(location) > 1 else 0] if location else ""
     if first["type"] == "extra_forbidden":
@@ -290,6 +324,8 @@ def _sentence(error: ValidationError, kind: type[Spec]) -> str:
     message = first["msg"]
     if first["type"] == "value_error":
         message = str(first["ctx"]["error"])
+        if within and len(location) == 1:
+            return f"[{within}] {message}"
         return f"{section}{key} {message}".strip() if key else message
     if first["type"] == "model_type":
         return f"{key or 'it'} is {shown_value(first['input'])}; it must be a section, [{key or 'input'}], with keys of its own"

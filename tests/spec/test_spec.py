@@ -407,6 +407,9 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     }
     tracking = {k: v for k, v in watching.items() if k != "novelty"} | {"label": {"classes": ["n", "y"]}}
     recursive = tracking | {"subspace": {"update": "rls"}}
+    raw = {"channels": ["a", "b"], "periods": [24]}
+    forecast = {"name": "flow", "learning": {"rule": "nlms"}, "label": {"column": "a"}, "signal": raw}
+    windows = forecast | {"signal": raw | {"window": 16, "features": ["mean", "std"]}}
     changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
         (full, None, "precision", "float32"),
         (full, "input", "columns", ["a", "b", "c"]),
@@ -497,6 +500,16 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (posterior, "expansion", "noise", 0.25),
         (posterior, "expansion", "prior_variance", 3.0),
         (posterior, "expansion", "label_variance", 0.5),
+        (forecast, "signal", "channels", ["a"]),
+        (forecast, "signal", "max_abs", 50.0),
+        (forecast, "signal", "lags", [0, 2]),
+        (forecast, "signal", "differences", [1]),
+        (forecast, "signal", "averages", [3]),
+        (forecast, "signal", "periods", [25]),
+        (forecast, "signal", "ahead", 2),
+        (windows, "signal", "window", 32),
+        (windows, "signal", "hop", 8),
+        (windows, "signal", "features", ["mean", "rms"]),
     ]
     fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
     fields |= {(section, key) for section in sections() for key in keys_of(section)}

@@ -141,7 +141,7 @@ def c_source(
     code = specialised(kernels, precision, config)
     structs = structs_of(kernels)
     scalars = frozenset().union(*(struct.scalars for struct in structs))
-    printer = Printer("m", precision, scalars, {k.name: k.name for k in kernels}, status=status)
+    printer = Printer("m", precision, scalars, {k.name: k.name for k in kernels}, statuses=(status,) if status else ())
     printed = printer.all(code.functions)
     members = []
     drop = tuple(sorted(code.unread))

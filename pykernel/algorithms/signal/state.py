@@ -1,0 +1,163 @@
+"""What the signal stage keeps, and its parameters."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pykernel.dialect import DIM, Bool, Config, Index, Int, Real, Struct, absolute, between, extent, kernel
+
+CHANNELS = extent("CHANNELS", "number of channels of a raw sample", public=True)
+BLOCKS = extent("BLOCKS", "number of blocks in a window")
+FEATURES_KEPT = extent("FEATURES_KEPT", "rows that are kept for lags")
+MEASURES = extent("MEASURES", "number of features of a window, or of channels where there is no window")
+PAIRS = extent("PAIRS", "pairs of channels whose correlation is measured")
+PERIODS = extent("PERIODS", "number of periods")
+
+
+class SignalStatus(IntEnum):
+    """What a call did with a raw sample."""
+
+    READY = 40  # there are new features; nothing was learned
+    GATHERING = 41  # more raw samples are needed before there are features
+    PASSED_OVER = 42  # the raw sample was taken; the model declined to learn from it
+    NO_WINDOW = 43  # no window waits for a label
+    REFUSED_SAMPLE = -40  # a raw sample is not finite or too large; nothing was taken
+    REFUSED_GAP = -41  # the number of missing samples is negative
+
+
+class Signal(Struct):
+    """Raw samples on their way to features."""
+
+    features: Real[DIM]  # the newest features: what the model sees
+    kept: Real[FEATURES_KEPT, MEASURES]  # measures of the latest steps; row latest is the newest
+    # of each block of the window: mean, and sums of powers of what is away from it
+    block_mean: Real[BLOCKS, CHANNELS]
+    power2: Real[BLOCKS, CHANNELS]
+    power3: Real[BLOCKS, CHANNELS]
+    power4: Real[BLOCKS, CHANNELS]
+    low: Real[BLOCKS, CHANNELS]
+    high: Real[BLOCKS, CHANNELS]
+    tilt: Real[BLOCKS, CHANNELS]  # sum of (time - the block's middle) (sample - the block's first)
+    changes: Real[BLOCKS, CHANNELS]  # sum of |differences| within the block
+    border: Real[BLOCKS, CHANNELS]  # |difference| to the sample before the block
+    crossed: Int[BLOCKS, CHANNELS]  # changes of sign within the block
+    crossed_border: Int[BLOCKS, CHANNELS]  # 1: the block's first sample has another sign than the sample before
+    together: Real[BLOCKS, PAIRS]  # sum of products of what is away from both means
+    # of the block that is gathered: sums of powers of what is away from its first sample
+    first: Real[CHANNELS]
+    last: Real[CHANNELS]  # the sample before
+    sum1: Real[CHANNELS]
+    sum2: Real[CHANNELS]
+    sum3: Real[CHANNELS]
+    sum4: Real[CHANNELS]
+    sum12: Real[PAIRS]
+    clock: Index[PERIODS]  # samples since each period began
+    block: between(Index, 0, BLOCKS - 1)  # where the block that is gathered will be put
+    blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
+    gathered: between(Index, 0, "hop_last")  # samples in the block that is gathered
+    begun: between(Index, 0, 1)  # 1: there is a sample before
+    latest: between(Index, 0, FEATURES_KEPT - 1)
+    steps: between(Index, 0, FEATURES_KEPT)  # rows that are kept since the last gap
+    ready: between(Index, 0, 1)  # 1: there are features
+    waiting: between(Index, 0, 1)  # 1: the newest features were not learned yet
+
+
+class SignalWork(Struct):
+    """Intermediate results of the signal stage."""
+
+    raw: Real[CHANNELS]  # a made-up raw sample, for the self-test
+    earlier: Real[DIM]  # features of the step whose truth has come
+    measured: Real[MEASURES]  # what is measured of the window
+    whole_mean: Real[CHANNELS]  # of the window: mean, and sums of powers of what is away from it
+    whole2: Real[CHANNELS]
+    whole3: Real[CHANNELS]
+    whole4: Real[CHANNELS]
+
+
+class SignalConfig(Config):
+    """Parameters of the signal stage, derived from a spec by ``pykernel.spec.signal``."""
+
+    windows: bool  # whether measures are of windows, not of single samples
+    has_power2: bool  # whether anything needs sums of squares
+    has_power3: bool  # ... of third powers
+    has_power4: bool  # ... of fourth powers
+    has_extremes: bool  # ... the smallest and the largest sample
+    has_mean: bool  # whether measures of this kind are asked for
+    has_rms: bool
+    has_std: bool
+    has_min: bool
+    has_max: bool
+    has_range: bool
+    has_crest: bool
+    has_skewness: bool
+    has_kurtosis: bool
+    has_crossings: bool
+    has_change: bool
+    has_slope: bool
+    has_correlation: bool
+    has_differences: bool  # whether features are differences to earlier steps
+    has_averages: bool  # ... means of the latest steps
+    has_periods: bool  # ... phases
+    awaits: bool  # whether labels come from elsewhere, and later
+    sample_max_abs: Real  # largest raw sample that is accepted
+    rehearsal_sample: Real  # the self-test's raw samples are within +- half of this
+    hop: Index  # samples in a block: from one step to the next
+    hop_last: Index  # hop - 1
+    block_share: Real  # 1 / hop
+    window_share: Real  # 1 / samples in a window
+    gap_share: Real  # 1 / (samples in a window - 1)
+    slope_share: Real  # 1 / sum of (time - middle)^2 over a window
+    block_step: Real  # samples from one block's middle to the next one's
+    oldest: Index  # steps before the newest that features need
+    ahead: Index  # steps from features to their truth
+    label_measure: Index  # which measure is the truth
+    measure_of: Int[MEASURES]  # which channel, or which pair, is measured
+    measure_limit: Real[MEASURES]  # largest |measure|
+    mean_first: Index  # measures of this kind begin here
+    mean_after: Index  # ... and end before this one
+    rms_first: Index
+    rms_after: Index
+    std_first: Index
+    std_after: Index
+    min_first: Index
+    min_after: Index
+    max_first: Index
+    max_after: Index
+    range_first: Index
+    range_after: Index
+    crest_first: Index
+    crest_after: Index
+    skewness_first: Index
+    skewness_after: Index
+    kurtosis_first: Index
+    kurtosis_after: Index
+    crossings_first: Index
+    crossings_after: Index
+    change_first: Index
+    change_after: Index
+    slope_first: Index
+    slope_after: Index
+    correlation_first: Index
+    correlation_after: Index
+    pair_first: Int[PAIRS]
+    pair_second: Int[PAIRS]
+    made_of: Int[DIM]  # which measure a feature is made of
+    made_steps: Int[DIM]  # how many steps ago, or how many are averaged
+    made_share: Real[DIM]  # 1 / how many are averaged
+    difference_first: Index  # differences begin here, behind the lags
+    average_first: Index
+    phase_first: Index  # cosine and sine of each period
+    made_limit: Real[DIM]  # largest |feature|
+    period: Int[PERIODS]  # samples
+    period_share: Real[PERIODS]  # 1 / samples
+    period_back: Int[PERIODS]  # how far the phase was behind when features were made whose truth comes now
+
+
+@kernel
+def acceptable_sample(k: SignalConfig, sample: Real[CHANNELS]) -> Bool:
+    """Whether every channel is a number within the limit."""
+    for j in range(len(sample)):
+        # not "if (.. > limit)": NaN must fail
+        if not (absolute(sample[j]) <= k.sample_max_abs):
+            return False
+    return True

@@ -1,0 +1,318 @@
+"""Raw signals in a spec: what is made of them before a model sees anything, and the parameters of those kernels."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field, field_validator, model_validator
+
+from pykernel.spec.sections import DIM_LIMIT, Section, different_names, list_of_columns, shown_value
+
+CHANNELS_LIMIT = 64
+WINDOW_LIMIT = 65536
+STEPS_LIMIT = 65536
+PERIOD_LIMIT = 2**24  # a phase is a whole number in float32
+
+FeatureName = Literal[
+    "mean",
+    "rms",
+    "std",
+    "min",
+    "max",
+    "range",
+    "crest",
+    "skewness",
+    "kurtosis",
+    "crossings",
+    "change",
+    "slope",
+    "correlation",
+]
+KINDS: tuple[str, ...] = get_args(FeatureName)
+Features = Annotated[tuple[FeatureName, ...], Field(strict=False, min_length=1)]
+Counts = Annotated[tuple[Annotated[int, Field(ge=0, le=STEPS_LIMIT)], ...], Field(strict=False)]
+
+
+class SignalSection(Section):
+    """Raw samples as they come, and what the model sees of them."""
+
+    channels: tuple[str, ...] = Field(
+        strict=False, description="names of a raw sample's numbers, as in the data's header"
+    )
+    max_abs: float = Field(
+        1e6, gt=0, le=1e15, description="largest magnitude of a raw number: a sample with a larger one is refused"
+    )
+    window: int | None = Field(
+        None,
+        ge=2,
+        le=WINDOW_LIMIT,
+        description="how many raw samples the features describe; without it, the model sees the raw samples themselves",
+    )
+    hop: int | None = Field(
+        None,
+        ge=1,
+        le=WINDOW_LIMIT,
+        description="raw samples from one window to the next: `window` or a part of it that divides it; `window` if not given",
+    )
+    features: Features | dict[str, Features] | None = Field(
+        None,
+        description=f'what is measured of each channel in a window: {", ".join(get_args(FeatureName))} (of all pairs). For each channel another list: `features = {{ax = ["rms"], ay = ["mean"]}}`',
+    )
+    lags: Counts | None = Field(
+        None,
+        description="steps back that the model sees, 0 for now; a step is a raw sample, or a hop. `[0]` if not given",
+    )
+    differences: Counts = Field((), description="for each, the difference to so many steps ago")
+    averages: Counts = Field((), description="for each, the mean of the latest so many steps")
+    periods: Counts = Field((), description="for each period, in raw samples: the cosine and the sine of its phase")
+    ahead: int = Field(
+        1,
+        ge=1,
+        le=STEPS_LIMIT,
+        description="how many steps ahead a forecast is, where `[label] column` is one of the channels",
+    )
+
+    @field_validator("channels", mode="before")
+    @classmethod
+    def _list(cls, names: Any) -> Any:
+        return list_of_columns(names)
+
+    @field_validator("channels")
+    @classmethod
+    def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        found = different_names(names, 1, CHANNELS_LIMIT, "each channel must be another column")
+        assert found is not None
+        return found
+
+    @model_validator(mode="after")
+    def _together(self) -> SignalSection:
+        if self.window is None:
+            for key in ("hop", "features"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key} is of a window; give window, too")
+            return self
+        hop = self.hop or self.window
+        if self.window % hop:
+            raise ValueError(f"hop is {hop}, which does not divide window, {self.window}; take one that does")
+        if hop < 2:
+            raise ValueError("hop is 1; it must be 2 or more: without a window each raw sample is a step")
+        if self.features is None:
+            raise ValueError('features are missing; with a window, give some, such as ["mean", "rms"]')
+        if isinstance(self.features, dict):
+            for name in self.features:
+                if name not in self.channels:
+                    raise ValueError(
+                        f"features names {shown_value(name)}, which is no channel; channels are: {', '.join(self.channels)}"
+                    )
+            for name in self.channels:
+                if name not in self.features:
+                    raise ValueError(
+                        f"features says nothing of the channel {name!r}; give a list, or leave the channel out"
+                    )
+        if self._correlates and len(self.channels) < 2:
+            raise ValueError("features has correlation, which needs two channels; leave it out")
+        for key in ("differences", "averages"):
+            if 0 in getattr(self, key):
+                raise ValueError(f"{key} holds 0; each must be 1 or more")
+        return self
+
+    @property
+    def _correlates(self) -> bool:
+        return any("correlation" in names for names in self.of_channels)
+
+    @property
+    def of_channels(self) -> list[tuple[str, ...]]:
+        """The features of each channel."""
+        if isinstance(self.features, dict):
+            return [self.features[name] for name in self.channels]
+        return [self.features or ()] * len(self.channels)
+
+    @property
+    def step(self) -> int:
+        """Raw samples from one step to the next."""
+        return 1 if self.window is None else self.hop or self.window
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measure or a feature: what, of what, and its largest magnitude."""
+
+    name: str
+    kind: str
+    of: int
+    steps: int
+    limit: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is computed of a signal.
+
+    measures: of each step, sorted by kind; of: the channel or the pair.  features: what the model sees, sorted by kind; of:
+    the measure or the period; steps: how many ago, or how many are averaged.  oldest: steps before the newest that features
+    need.
+    """
+
+    measures: tuple[Row, ...]
+    pairs: tuple[tuple[int, int], ...]
+    features: tuple[Row, ...]
+    oldest: int
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(text: str) -> Plan:
+    return _planned(SignalSection.model_validate_json(text))
+
+
+def plan_of(signal: SignalSection) -> Plan:
+    return _plan(signal.model_dump_json())
+
+
+def _planned(signal: SignalSection) -> Plan:
+    most, count = signal.max_abs, signal.window or 1
+    limits = {"range": 2 * most, "change": 2 * most, "slope": 2 * most, "kurtosis": float(count)}
+    limits |= {"crest": math.sqrt(count), "skewness": math.sqrt(count), "crossings": 1.0, "correlation": 1.0}
+    measures, pairs = list[Row](), list[tuple[int, int]]()
+    if signal.window is None:
+        measures = [Row(name, "value", j, 0, most) for j, name in enumerate(signal.channels)]
+    for kind in KINDS if signal.window is not None else ():
+        having = [j for j, names in enumerate(signal.of_channels) if kind in names]
+        if kind == "correlation":
+            pairs = list(itertools.combinations(having, 2))
+            names = [f"{signal.channels[a]} {signal.channels[b]}" for a, b in pairs]
+            measures += [Row(f"{kind} {name}", kind, i, 0, 1.0) for i, name in enumerate(names)]
+        else:
+            limit = limits.get(kind, most)
+            measures += [Row(f"{kind} {signal.channels[j]}", kind, j, 0, limit) for j in having]
+    features = list[Row]()
+    for kind, counts, factor in (
+        ("lag", (0,) if signal.lags is None else signal.lags, 1.0),
+        ("difference", signal.differences, 2.0),
+        ("average", signal.averages, 1.0),
+    ):
+        for steps in dict.fromkeys(counts):
+            for i, row in enumerate(measures):
+                name = row.name if (kind, steps) == ("lag", 0) else f"{row.name} {kind} {steps}"
+                features.append(Row(name, kind, i, steps, factor * row.limit))
+    reach = [row.steps - (row.kind == "average") for row in features]
+    for p, period in enumerate(dict.fromkeys(signal.periods)):
+        features += [Row(f"{wave} of {period}", "phase", p, 0, 1.0) for wave in ("cosine", "sine")]
+    return Plan(tuple(measures), tuple(pairs), tuple(features), max(reach, default=0))
+
+
+def inputs_of(signal: SignalSection) -> dict[str, Any]:
+    """What the model sees, as keys of [input].  Raises ValueError, a sentence, if that is nothing or too much."""
+    plan = plan_of(signal)
+    if not 1 <= len(plan.features) <= DIM_LIMIT:
+        raise ValueError(f"makes {len(plan.features)} features; there must be from 1 to {DIM_LIMIT}")
+    return {"columns": [row.name for row in plan.features], "max_abs": max(row.limit for row in plan.features)}
+
+
+def capacities(signal: SignalSection, forecasts: bool) -> dict[str, int]:
+    plan = plan_of(signal)
+    return {
+        "CHANNELS": len(signal.channels),
+        "BLOCKS": 1 if signal.window is None else signal.window // signal.step,
+        "FEATURES_KEPT": plan.oldest + (signal.ahead if forecasts else 0) + 1,
+        "MEASURES": len(plan.measures),
+        "PAIRS": max(1, len(plan.pairs)),
+        "PERIODS": max(1, len(set(signal.periods))),
+    }
+
+
+def size_bound(signal: SignalSection, forecasts: bool) -> int:
+    """About how many numbers the stage keeps, from above."""
+    c = capacities(signal, forecasts)
+    blocks = c["BLOCKS"] * (11 * c["CHANNELS"] + c["PAIRS"])
+    return (
+        c["FEATURES_KEPT"] * c["MEASURES"]
+        + blocks
+        + 12 * c["CHANNELS"]
+        + 2 * len(plan_of(signal).features)
+        + 4 * c["PAIRS"]
+        + 32
+    )
+
+
+def parameters(signal: SignalSection, label_column: str | None, awaits: bool) -> dict[str, Any]:
+    """Values of SignalConfig.  awaits: whether labels come from elsewhere."""
+    plan, hop, window = plan_of(signal), signal.step, signal.window or 1
+    kinds = [row.kind for row in plan.measures]
+    made = [row.kind for row in plan.features]
+    periods, pairs = list(dict.fromkeys(signal.periods)) or [1], plan.pairs or ((0, 0),)
+    label = 0
+    if label_column in signal.channels:
+        own = [f"mean {label_column}" if signal.window is not None else label_column]
+        label = next((i for i, row in enumerate(plan.measures) if row.name in own), 0)
+    powers = 4 if "kurtosis" in kinds else 3 if "skewness" in kinds else 2 if _SQUARES & set(kinds) else 1
+    # sum of (t - middle)^2, t = 0 ... window - 1
+    spread = window * (window * window - 1) / 12
+    values: dict[str, Any] = {}
+    for kind in KINDS:
+        first = bisect.bisect_left([KINDS.index(each) for each in kinds if each in KINDS], KINDS.index(kind))
+        values |= {f"has_{kind}": kind in kinds, f"{kind}_first": first, f"{kind}_after": first + kinds.count(kind)}
+    return values | {
+        "windows": signal.window is not None,
+        "has_power2": powers >= 2,
+        "has_power3": powers >= 3,
+        "has_power4": powers >= 4,
+        "has_extremes": bool({"min", "max", "range", "crest"} & set(kinds)),
+        "has_differences": "difference" in made,
+        "has_averages": "average" in made,
+        "has_periods": "phase" in made,
+        "awaits": awaits,
+        "sample_max_abs": signal.max_abs,
+        "rehearsal_sample": min(1.0, signal.max_abs),
+        "hop": hop,
+        "hop_last": hop - 1,
+        "block_share": 1 / hop,
+        "window_share": 1 / window,
+        "gap_share": 1 / max(1, window - 1),
+        "slope_share": 1 / spread if spread else 0.0,
+        "block_step": float(hop),
+        "oldest": plan.oldest,
+        "ahead": signal.ahead,
+        "label_measure": label,
+        "measure_of": [row.of for row in plan.measures],
+        "measure_limit": [row.limit for row in plan.measures],
+        "pair_first": [a for a, _ in pairs],
+        "pair_second": [b for _, b in pairs],
+        "made_of": [row.of for row in plan.features],
+        "made_steps": [row.steps for row in plan.features],
+        "made_share": [1 / max(1, row.steps) for row in plan.features],
+        "difference_first": made.count("lag"),
+        "average_first": made.count("lag") + made.count("difference"),
+        "phase_first": len(made) - made.count("phase"),
+        "made_limit": [row.limit for row in plan.features],
+        "period": periods,
+        "period_share": [1 / period for period in periods],
+        "period_back": [signal.ahead * hop % period for period in periods],
+    }
+
+
+_SQUARES = {"rms", "std", "crest", "correlation"}
+"""Features that need sums of squares."""
+
+
+def completed(content: Mapping[str, Any], signal: SignalSection, standardises: bool) -> dict[str, Any]:
+    """The content with the inputs that the model sees.  Raises ValueError, a sentence, for what goes against [signal]."""
+    given = content.get("input", {})
+    if not isinstance(given, Mapping):
+        return dict(content)
+    own = inputs_of(signal)
+    for key, value in (("columns", own["columns"]), ("dim", None), ("max_abs", own["max_abs"])):
+        found = given.get(key)
+        if found is not None and (list(found) if isinstance(found, tuple) else found) != value:
+            raise ValueError(f"[input] {key} goes against [signal], whose features are the inputs; leave it out")
+    made = {**({"standardise": True} if standardises else {}), **given, **own}
+    label = content.get("label", {})
+    if isinstance(label, Mapping) and label.get("column") in signal.channels and label.get("max_abs") is None:
+        label = {**label, "max_abs": signal.max_abs}
+        return {**content, "input": made, "label": label}
+    return {**content, "input": made}
