@@ -92,6 +92,9 @@ class SignalSection(Section):
 
     @model_validator(mode="after")
     def _together(self) -> SignalSection:
+        for key, least in (("differences", 1), ("averages", 1), ("periods", 2)):
+            if any(count < least for count in getattr(self, key)):
+                raise ValueError(f"{key} holds {min(getattr(self, key))}; each must be {least} or more")
         if self.window is None:
             for key in ("hop", "features"):
                 if getattr(self, key) is not None:
@@ -117,9 +120,6 @@ class SignalSection(Section):
                     )
         if self._correlates and len(self.channels) < 2:
             raise ValueError("features has correlation, which needs two channels; leave it out")
-        for key in ("differences", "averages"):
-            if 0 in getattr(self, key):
-                raise ValueError(f"{key} holds 0; each must be 1 or more")
         return self
 
     @property
@@ -306,12 +306,14 @@ def completed(content: Mapping[str, Any], signal: SignalSection, standardises: b
     if not isinstance(given, Mapping):
         return dict(content)
     own = inputs_of(signal)
+    label = content.get("label", {})
+    if signal.ahead != 1 and not (isinstance(label, Mapping) and label.get("column") in signal.channels):
+        raise ValueError("ahead is of a forecast, and [label] column is none of the channels; leave it out")
     for key, value in (("columns", own["columns"]), ("dim", None), ("max_abs", own["max_abs"])):
         found = given.get(key)
         if found is not None and (list(found) if isinstance(found, tuple) else found) != value:
             raise ValueError(f"[input] {key} goes against [signal], whose features are the inputs; leave it out")
     made = {**({"standardise": True} if standardises else {}), **given, **own}
-    label = content.get("label", {})
     if isinstance(label, Mapping) and label.get("column") in signal.channels and label.get("max_abs") is None:
         label = {**label, "max_abs": signal.max_abs}
         return {**content, "input": made, "label": label}

@@ -263,6 +263,25 @@ def rehearse_around(g: Signal, w: SignalWork, k: SignalConfig, model: Model, x: 
     rehearse_signal(g, w, k)
 
 
+@kernel
+def rehearse_alone(g: Signal, w: SignalWork, k: SignalConfig, x: Real[DIM]) -> None:
+    """Take made-up raw samples."""
+    x[0] = real(0)
+    rehearse_signal(g, w, k)
+
+
+FEATURES = Program(
+    name="signal",
+    structs=(Signal, SignalWork),
+    persistent=(Signal,),
+    configs=(SignalConfig,),
+    status=SignalStatus,
+    entries=(Entry("signal", signal, "reading"), Entry("push", push, "update"), Entry("gap", gap, "switch")),
+    rehearse=rehearse_alone,
+    valid=valid_signal,
+)
+"""Features without a model."""
+
 _MADE: dict[tuple[int, bool], tuple[Program, Program]] = {}
 
 

@@ -104,21 +104,31 @@ def end_block(g: Signal, k: SignalConfig) -> None:
 
 
 @kernel
+def block_after(g: Signal, b: Index) -> Index:
+    """The position of the next newer block."""
+    return 0 if b + 1 == len(g.block_mean) else b + 1
+
+
+@kernel
 def combine_blocks(g: Signal, w: SignalWork, k: SignalConfig) -> None:
     """Mean and central sums of the window.  O(channels blocks)."""
     n = real(k.hop)
+    # from the oldest block on: the same samples give the same bits, wherever their blocks are kept
+    oldest = block_after(g, g.block[0])
     for j in range(len(w.whole_mean)):
         total = real(0)
-        for b in range(len(g.block_mean)):
-            total += g.block_mean[b, j] - g.block_mean[0, j]
-        w.whole_mean[j] = g.block_mean[0, j] + total * real(k.hop) * k.window_share
+        b = oldest
+        for t in range(len(g.block_mean)):
+            total += g.block_mean[b, j] - g.block_mean[oldest, j]
+            b = block_after(g, b)
+        w.whole_mean[j] = g.block_mean[oldest, j] + total * real(k.hop) * k.window_share
         if k.has_power2:
             w.whole2[j] = real(0)
         if k.has_power3:
             w.whole3[j] = real(0)
         if k.has_power4:
             w.whole4[j] = real(0)
-        for b in range(len(g.block_mean)):
+        for t in range(len(g.block_mean)):
             if k.has_power2:
                 away = g.block_mean[b, j] - w.whole_mean[j]
                 square = away * away
@@ -128,22 +138,18 @@ def combine_blocks(g: Signal, w: SignalWork, k: SignalConfig) -> None:
                 if k.has_power4:
                     inner = real(6) * g.power2[b, j] + n * square
                     w.whole4[j] += g.power4[b, j] + away * (real(4) * g.power3[b, j] + away * inner)
-
-
-@kernel
-def block_after(g: Signal, b: Index) -> Index:
-    """The position of the next newer block."""
-    return 0 if b + 1 == len(g.block_mean) else b + 1
+            b = block_after(g, b)
 
 
 @kernel
 def slope_of(g: Signal, k: SignalConfig, j: Index) -> Real:
     """Of the straight line of least squares, for each sample.  O(blocks)."""
     total = real(0)
-    b = block_after(g, g.block[0])
+    oldest = block_after(g, g.block[0])
+    b = oldest
     place = -real(0.5) * k.block_step * real(len(g.block_mean) - 1)
     for t in range(len(g.block_mean)):
-        total += g.tilt[b, j] + real(k.hop) * (place * (g.block_mean[b, j] - g.block_mean[0, j]))
+        total += g.tilt[b, j] + real(k.hop) * (place * (g.block_mean[b, j] - g.block_mean[oldest, j]))
         place += k.block_step
         b = block_after(g, b)
     return total * k.slope_share
@@ -154,10 +160,12 @@ def change_of(g: Signal, k: SignalConfig, j: Index) -> Real:
     """Mean of |differences| of neighbours in the window.  O(blocks)."""
     total = real(0)
     oldest = block_after(g, g.block[0])
-    for b in range(len(g.block_mean)):
+    b = oldest
+    for t in range(len(g.block_mean)):
         total += g.changes[b, j]
         if b != oldest:
             total += g.border[b, j]
+        b = block_after(g, b)
     return total * k.gap_share
 
 
@@ -179,10 +187,12 @@ def correlation_of(g: Signal, w: SignalWork, k: SignalConfig, i: Index) -> Real:
     one = k.pair_first[i]
     other = k.pair_second[i]
     total = real(0)
-    for b in range(len(g.block_mean)):
+    b = block_after(g, g.block[0])
+    for t in range(len(g.block_mean)):
         total += g.together[b, i] + real(k.hop) * (
             (g.block_mean[b, one] - w.whole_mean[one]) * (g.block_mean[b, other] - w.whole_mean[other])
         )
+        b = block_after(g, b)
     size = sqrt(w.whole2[one]) * sqrt(w.whole2[other])
     if not (size > real(0)):
         return real(0)

@@ -1,0 +1,356 @@
+"""The signal stage against definitions: features of windows, lags, phases; and the model inside it against itself alone."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pykernel.algorithms.signal.program import FEATURES
+from pykernel.algorithms.signal.state import SignalStatus
+from pykernel.dialect.program import taken_by
+from pykernel.errors import UserError
+from pykernel.gen.check import check, raw_stream
+from pykernel.gen.compilers import find_compilers
+from pykernel.host.model import HostModel
+from pykernel.host.signal import SignalStage
+from pykernel.host.snapshot import is_valid
+from pykernel.spec.model import make_spec
+from pykernel.spec.signal import KINDS, plan_of
+
+
+def named(content):
+    return {"name": "gauge"} | content
+
+
+CHANNELS = ("a", "b", "c")
+RULES = {"nlms": {}, "rls": {"forgetting": 0.99}, "krls-t": {}}
+
+
+def spec_of(signal, rule="nlms", label="y", **sections):
+    content = {"signal": {"channels": list(CHANNELS)} | signal, "learning": {"rule": rule} | RULES.get(rule, {})}
+    if rule == "krls-t":
+        content |= {"kernel": {"sigma": 2.0}, "reduction": {"n_max": 6}}
+    return make_spec(named(content | {"label": {"column": label} if isinstance(label, str) else label} | sections))
+
+
+# ------------------------------------------------------------------------------------------------------ definitions
+
+
+def measured(kind, x):
+    """A feature by its definition, in float64: of a window (samples,), or of several (samples, 2)."""
+    x = np.asarray(x, float)
+    if kind == "correlation":
+        return np.corrcoef(x.T)[0, 1] if x.std(0).min() > 0 else 0.0
+    constant, t = x.std() == 0, np.arange(len(x))
+    return {
+        "mean": lambda: x.mean(),
+        "rms": lambda: np.sqrt((x * x).mean()),
+        "std": lambda: x.std(),
+        "min": lambda: x.min(),
+        "max": lambda: x.max(),
+        "range": lambda: np.ptp(x),
+        "crest": lambda: np.abs(x).max() / np.sqrt((x * x).mean()) if x.any() else 0.0,
+        "skewness": lambda: 0.0 if constant else stats.skew(x),
+        "kurtosis": lambda: 0.0 if constant else stats.kurtosis(x),
+        "crossings": lambda: np.mean(np.diff(x < 0)),
+        "change": lambda: np.abs(np.diff(x)).mean(),
+        "slope": lambda: ((t - t.mean()) * (x - x.mean())).sum() / ((t - t.mean()) ** 2).sum(),
+    }[kind]()
+
+
+def waves(samples, precision, offset=0.0, seed=0):
+    rng, t = np.random.default_rng(seed), np.arange(samples)
+    x = np.sin(t[:, None] / np.array([3.0, 7.0, 20.0])) + 0.3 * rng.normal(size=(samples, 3)) + offset
+    x[200:300, 1] = 0.5 + offset  # constant
+    x[300:340, 2] = np.round(x[300:340, 2])
+    return x.astype(precision)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize(("window", "hop"), [(16, 16), (32, 8), (24, 2), (64, 32)])
+def test_features_are_what_their_definitions_say(window, hop, precision):
+    """Each within some units in the last place, at every border of windows and blocks, also far from zero."""
+    spec = spec_of({"window": window, "hop": hop, "features": list(KINDS)}, precision=precision)
+    plan, eps = plan_of(spec.signal), np.finfo(precision).eps
+    for offset in (0.0, 8.0):
+        x = waves(500, precision, offset)
+        found = SignalStage(spec).steps(x)
+        ends = np.arange(window - 1, len(x), hop)
+        assert found.rows.tolist() == ends.tolist()
+        for end, features in zip(ends, found.features, strict=True):
+            part = x[end + 1 - window : end + 1]
+            for row, value in zip(plan.measures, features, strict=True):
+                columns = list(plan.pairs[row.of]) if row.kind == "correlation" else row.of
+                true = measured(row.kind, part[:, columns])
+                # of a window whose spread is small beside its mean, rounding of the samples counts
+                spread = max(float(np.min(np.std(part[:, columns].astype(float), axis=0))), 1e-30)
+                scale = {
+                    "skewness": 1.0,
+                    "kurtosis": 3.0,
+                    "correlation": 1.0,
+                    "slope": spread + np.abs(part).max() * eps,
+                }.get(row.kind, np.abs(part).max())
+                slack = (
+                    200
+                    * eps
+                    * scale
+                    * (1 + abs(offset) / spread if row.kind in ("skewness", "kurtosis", "correlation") else 1)
+                )
+                if row.kind in ("skewness", "kurtosis", "correlation") and spread < 1e-6:
+                    continue
+                assert abs(value - true) <= slack, (row.name, end, offset)
+
+
+def test_a_constant_window_has_no_shape():
+    spec = spec_of({"window": 8, "features": list(KINDS)})
+    (features,) = SignalStage(spec).steps(np.full((8, 3), 3.25)).features
+    named_ = dict(zip((row.name for row in plan_of(spec.signal).measures), features, strict=True))
+    assert all(named_[f"{kind} a"] == 3.25 for kind in ("mean", "rms", "min", "max"))
+    assert all(
+        named_[f"{kind} a"] == 0 for kind in ("std", "range", "skewness", "kurtosis", "crossings", "change", "slope")
+    )
+    assert named_["crest a"] == 1 and named_["correlation a b"] == 0
+
+
+@pytest.mark.parametrize("windowed", [False, True])
+def test_lags_differences_averages_and_phases(windowed):
+    """Of raw samples and of windows, by brute force; phases count raw samples."""
+    lagged = {"lags": [0, 2, 5], "differences": [1, 4], "averages": [3], "periods": [7, 24]}
+    window = {"window": 8, "hop": 4, "features": ["mean", "max"]} if windowed else {}
+    spec = spec_of(lagged | window, precision="float64")
+    x = waves(200, "float64")
+    found = SignalStage(spec).steps(x)
+    base = x
+    ends = np.arange(len(x))
+    if windowed:
+        base, ends = SignalStage(spec_of(window, precision="float64")).steps(x).features, np.arange(7, 200, 4)
+    assert found.rows.tolist() == ends[5:].tolist()
+    for step, features in zip(range(5, len(base)), found.features, strict=True):
+        want = [base[step - lag] for lag in (0, 2, 5)] + [base[step] - base[step - lag] for lag in (1, 4)]
+        want.append(base[step - 2 : step + 1].mean(0))
+        turns = (ends[step] + 1) / np.array([7, 24])
+        want.append(np.column_stack([np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)]).reshape(-1))
+        np.testing.assert_allclose(features, np.concatenate(want), atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------ around a model
+
+
+def inner_bytes(model, spec):
+    inner = spec.inner.program.persistent
+    return b"".join(model.memory.field(name).tobytes() for struct in inner for name in struct.fields)
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+@pytest.mark.parametrize("windowed", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_forecast_is_the_model_that_learns_each_step_with_its_truth(rule, windowed, ahead):
+    """The model within the stage ends with the bytes of the model alone, which was given features and their truths."""
+    window = {"window": 8, "hop": 4, "features": ["mean", "std"]} if windowed else {}
+    spec = spec_of({"lags": [0, 1, 3], "periods": [24], "ahead": ahead} | window, rule, "b", input={"warmup": 4})
+    x = raw_stream(spec, 600, 5)[0]
+    model = HostModel(spec)
+    forecasts, statuses = model.prequential(x)
+    steps = SignalStage(spec).steps(x)
+    alone = HostModel(spec.inner)
+    truth = steps.features[:, spec.input.columns.index("mean b" if windowed else "b")]
+    learned = alone.update(steps.features[:-ahead], truth[ahead:])
+    assert inner_bytes(model, spec) == inner_bytes(alone, spec)
+    assert forecasts[-1] == alone.predict(steps.features[-1:])[0]
+    told = statuses[steps.rows[ahead:]]
+    assert (told == np.where(learned < 0, SignalStatus.PASSED_OVER, learned)).all()
+    assert (statuses[steps.rows[:ahead]] == SignalStatus.READY).all()
+
+
+@pytest.mark.parametrize("classes", [None, ["n", "y", "z"]])
+def test_labels_may_come_with_the_sample_or_later(classes):
+    """push and label, later, are push_labelled; and what is inside is the model alone."""
+    spec = spec_of(
+        {"window": 8, "hop": 4, "features": ["mean", "rms"]},
+        label={"column": "y", **({"classes": classes} if classes else {})},
+    )
+    x, y = raw_stream(spec, 400, 3)
+    together, apart, alone = HostModel(spec), HostModel(spec), HostModel(spec.inner)
+    together.update(x, y)
+    for row, label in zip(x, y, strict=True):
+        status = apart.executor.call(spec.program.entry("push"), row)
+        if status == SignalStatus.READY:
+            apart.executor.call(spec.program.entry("label"), label)
+            # a window has one label; a label that was refused may be given again
+            assert apart.memory.field("waiting")[0] == 0 or not np.isfinite(label) or classes
+    steps = SignalStage(spec).steps(x)
+    alone.update(steps.features, y[steps.rows])
+    assert inner_bytes(together, spec) == inner_bytes(apart, spec) == inner_bytes(alone, spec)
+
+
+def test_what_is_refused_changes_nothing():
+    spec = spec_of({"window": 8, "features": list(KINDS), "max_abs": 10.0})
+    model, x = HostModel(spec), waves(30, "float32")
+    model.update(x, np.ones(30))
+    before = bytes(model.memory.bytes)
+    for bad in (np.nan, np.inf, -np.inf, 10.001, -1e30):
+        row = x[:1].copy()
+        row[0, 1] = bad
+        assert model.update(row, np.ones(1)).tolist() == [SignalStatus.REFUSED_SAMPLE]
+        assert bytes(model.memory.bytes) == before
+    assert model.call("gap", -1) == SignalStatus.REFUSED_GAP and bytes(model.memory.bytes) == before
+    assert model.call("label", 1.0) == SignalStatus.NO_WINDOW and bytes(model.memory.bytes) == before
+
+
+def test_a_gap_restarts_windows_and_lags_and_nothing_else():
+    """After it the stage goes on as one that begins, but for the phase; what was learned stays."""
+    signal = {"window": 8, "hop": 4, "features": list(KINDS), "lags": [0, 1], "periods": [24]}
+    spec, x = spec_of(signal), waves(120, "float32")
+    broken, fresh = SignalStage(spec), SignalStage(spec)
+    broken.push(x[:53])
+    assert broken.gap(0) == 0 and broken.memory.field("ready")[0] == 1
+    assert broken.gap(17) == 0 and broken.memory.field("ready")[0] == 0
+    fresh.gap(70)
+    (s, f), (t, h) = broken.push(x[70:]), fresh.push(x[70:])
+    assert s.tolist() == t.tolist() and f.tobytes() == h.tobytes()
+    model = HostModel(spec)
+    model.update(x, np.ones(120))
+    learned = inner_bytes(model, spec)
+    assert model.call("gap", 2**31 - 1) == 0 and inner_bytes(model, spec) == learned
+    # the phase is that of time, not of samples
+    assert int(model.memory.field("clock")[0]) == (120 + 2**31 - 1) % 24
+
+
+def test_before_there_are_features_nothing_is_said():
+    spec = spec_of({"window": 8, "features": ["mean"]})
+    model = HostModel(spec)
+    for reading in ("forecast", "signal"):
+        values, status = model.read(reading)
+        assert status == SignalStatus.GATHERING and np.isnan(values).all()
+
+
+def test_states_that_no_signal_leads_to_are_refused():
+    spec = spec_of({"window": 8, "hop": 4, "features": list(KINDS), "lags": [0, 2], "periods": [24], "max_abs": 50.0})
+    model = HostModel(spec)
+    model.update(waves(60, "float32"), np.ones(60))
+    assert is_valid(spec, model.memory)
+    for field, value in (
+        ("features", 51.0), ("kept", np.nan), ("clock", 24), ("clock", -1), ("steps", 9), ("latest", -1), ("block", 2),
+        ("gathered", 4), ("steps", 1),
+    ):  # fmt: skip
+        memory = spec.memory()
+        memory.copy_from(model.memory)
+        memory.field(field).reshape(-1)[0] = value
+        assert not is_valid(spec, memory), (field, value)
+
+
+# --------------------------------------------------------------------------------------------- the same bytes in C
+
+
+def random_content(rng):
+    """A signal of any kind, and a model inside of it."""
+    channels = [f"ch{j}" for j in range(int(rng.integers(1, 4)))]
+    signal = {"channels": channels, "max_abs": float(rng.choice([4.0, 1000.0, 1e6]))}
+    if rng.random() < 0.6:
+        hop = int(rng.integers(2, 9))
+        kinds = [str(kind) for kind in rng.permutation(KINDS)[: rng.integers(1, 6)]]
+        kinds = [kind for kind in kinds if kind != "correlation" or len(channels) > 1] or ["mean"]
+        signal |= {"hop": hop, "window": hop * int(rng.integers(1, 4)), "features": kinds}
+        if rng.random() < 0.3 and "correlation" not in kinds:
+            signal["features"] = {name: ["mean", *kinds[:1]] if name == channels[0] else kinds for name in channels}
+    for key, most in (("lags", 6), ("differences", 4), ("averages", 5)):
+        if rng.random() < 0.4:
+            signal[key] = sorted({int(n) for n in rng.integers(0 if key == "lags" else 1, most, 2)})
+    if rng.random() < 0.4:
+        signal["periods"] = [int(n) for n in rng.integers(2, 60, int(rng.integers(1, 3)))]
+    content = {"signal": signal, "precision": str(rng.choice(["float32", "float64"]))}
+    kind = rng.integers(4)
+    if kind == 0:
+        signal["ahead"] = int(rng.integers(1, 4))
+        label = channels[0]
+        if "features" in signal and isinstance(signal["features"], list) and "mean" not in signal["features"]:
+            signal["features"].append("mean")
+        return content | {
+            "label": {"column": label},
+            "learning": {"rule": str(rng.choice(["nlms", "rls", "quadratic-rls"]))},
+        }
+    if kind == 1:
+        return content | {
+            "novelty": {},
+            "learning": {"rule": "okfeb", "features": 3},
+            "kernel": {"sigma": 2.0},
+            "reduction": {"n_max": 6},
+        }
+    if kind == 2:
+        return content | {"label": {"column": "y", "classes": ["n", "y"]}, "reduction": {"n_max": 6}}
+    return content | {
+        "label": {"column": "y"},
+        "learning": {"rule": "krls-t"},
+        "kernel": {"sigma": 2.0},
+        "reduction": {"n_max": 5},
+    }
+
+
+@pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")
+@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 25))])
+def test_the_c_of_any_signal_computes_the_same_bytes(part):
+    for seed in range(4 * part, 4 * part + 4):
+        content = random_content(np.random.default_rng(seed))
+        try:
+            spec = make_spec(named(content))
+        except UserError as error:
+            assert "overflow" in str(error) or "features" in str(error), (seed, str(error))
+            continue
+        assert (
+            make_spec(named(content)).to_toml() == make_spec(spec.model_dump(mode="json", exclude_unset=True)).to_toml()
+        )
+        report = check(spec, samples=3000, seed=seed, levels=("-O2",), engine="llvm")
+        assert report.ok, (seed, report.rows)
+        assert sum(count for name, count in report.statuses.items() if not name.startswith("refused")) > 1000
+
+
+@pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")
+@pytest.mark.exhaustive
+def test_a_million_raw_samples():
+    """With NaN, saturation, constants and steps among them."""
+    spec = spec_of(
+        {"window": 64, "hop": 16, "features": list(KINDS), "lags": [0, 3], "periods": [24], "max_abs": 100.0}, "rls"
+    )
+    assert check(spec, samples=1_000_000, levels=("-O2",), engine="llvm").ok
+
+
+@pytest.mark.parametrize(
+    ("signal", "says"),
+    [
+        ({"window": 8}, "[signal] features are missing"),
+        ({"hop": 8}, "[signal] hop is of a window"),
+        ({"window": 9, "hop": 4, "features": ["mean"]}, "[signal] hop is 4, which does not divide window, 9"),
+        ({"window": 8, "hop": 1, "features": ["mean"]}, "[signal] hop is 1"),
+        ({"window": 8, "features": ["men"]}, "did you mean 'mean'"),
+        ({"window": 8, "features": {"a": ["mean"]}}, "[signal] features says nothing of the channel 'b'"),
+        ({"window": 8, "features": {"x": ["mean"]}}, "names 'x', which is no channel"),
+        ({"channels": ["a"], "window": 8, "features": ["correlation"]}, "needs two channels"),
+        ({"channels": ["a", "a"]}, "[signal] channels names 'a' twice"),
+        ({"lags": []}, "[signal] makes 0 features"),
+        ({"lags": list(range(500))}, "[signal] makes 1500 features"),
+        ({"periods": [1]}, "[signal] periods"),
+        ({"averages": [0]}, "[signal] averages"),
+        ({"max_abs": 0.0}, "[signal] max_abs"),
+        ({"ahead": 2}, "[signal] ahead"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(signal, says):
+    with pytest.raises(UserError) as refused:
+        spec_of(signal)
+    assert says in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_inputs_beside_a_signal_are_refused():
+    for given, where in (({"dim": 3}, "dim"), ({"columns": ["a"]}, "columns"), ({"max_abs": 3.0}, "max_abs")):
+        with pytest.raises(UserError, match=rf"\[input\] {where} goes against \[signal\]"):
+            spec_of({}, input=given)
+    with pytest.raises(UserError, match='add "mean" to the features'):
+        spec_of({"window": 8, "features": ["rms"]}, label="a")
+    with pytest.raises(UserError, match="int16 has none yet"):
+        spec_of({}, precision="int16")
+
+
+def test_switched_off_it_leaves_nothing():
+    """The program without a signal is the family's own; its stage takes what a firmware pushes."""
+    assert taken_by(FEATURES.entry("push"))[0] == FEATURES.sample
+    spec = make_spec(named({"input": {"dim": 2}, "learning": {"rule": "nlms"}}))
+    assert spec.program is spec.family.programs["real"] and spec.inner is spec
