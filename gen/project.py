@@ -329,7 +329,8 @@ def _names(spec: Spec) -> dict[str, list[str]]:
         return [f"{symbol.format(i)} {name}" for i, name in enumerate(names or ())]
 
     found = {
-        "Inputs": listed(spec.input.columns, "x[{}]"),
+        "Channels": listed(spec.signal.channels if spec.signal else (), "x[{}]"),
+        "Features" if spec.signal else "Inputs": listed(spec.input.columns, "{}" if spec.signal else "x[{}]"),
         "Labels": listed(spec.label.columns, "y[{}]"),
         "Label": [spec.label.column] if spec.label.column and not spec.label.columns else [],
         "Classes": listed(spec.label.classes, "{}"),
@@ -349,6 +350,11 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
     if spec.program.whole:
         what = quoted.pop("Inputs", unnamed)
         lines = [f"Inputs: {what}; each an `int16_t`, in counts:", *(f"  {line}" for line in spec.counts_told())]
+        return lines + [f"{what}: {names}." for what, names in quoted.items()]
+    if spec.signal is not None:
+        lines = [
+            f"Raw samples: {quoted.pop('Channels')}; each a `{real}` from {-spec.signal.max_abs:g} to {spec.signal.max_abs:g}."
+        ]
         return lines + [f"{what}: {names}." for what, names in quoted.items()]
     lines = [
         f"Inputs: {quoted.pop('Inputs', unnamed)}; each a `{real}` from {-spec.input_max_abs:g} to {spec.input_max_abs:g}."

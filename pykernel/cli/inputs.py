@@ -86,6 +86,14 @@ def read_spec(spec_file: Path, trust: bool) -> Spec:
     return load_spec(spec_file, trust, lambda path: output.tell(f"executing {output.visible(path)}"))
 
 
+def need_no_signal(spec: Spec, command: str) -> None:
+    """Refuses a spec whose raw samples a command does not take."""
+    if spec.signal is not None:
+        raise UserError(
+            f"{spec.name} has a [signal], which {command} does not take yet; simulate, check and generate do"
+        )
+
+
 def read_rows(spec: Spec, data: str) -> tuple[Any, Any]:
     """All rows of a file, (x, y); a label that is empty is no number, and a model refuses it."""
     import numpy as np

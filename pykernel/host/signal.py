@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from pykernel.engine.engines import program_executor
 from pykernel.spec import signal as signals
 
 if TYPE_CHECKING:
+    from pykernel.host.simulate import Batch
     from pykernel.spec.model import Spec
 
 
@@ -42,22 +44,75 @@ class SignalStage:
         config = FEATURES.settings(spec.real, values, capacities)
         self.executor = program_executor(FEATURES, self.memory, config, engine)
 
-    def push(self, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Take raw rows, (rows, CHANNELS): (statuses, features), NaN where there are none yet."""
+    def push(self, raw: np.ndarray, reading: str = "signal") -> tuple[np.ndarray, np.ndarray]:
+        """Take raw rows, (rows, CHANNELS): (statuses, what the reading says after each), NaN where there is nothing yet."""
         raw = np.array(raw, self.spec.real.dtype, order="C", ndmin=2)
         statuses = np.zeros(len(raw), np.int32)
-        features = np.full((len(raw), self.spec.dim), np.nan, self.spec.real.dtype)
+        values = FEATURES.answers(reading, len(raw), self.memory)
         if len(raw):
-            learn, look = FEATURES.entry("push"), FEATURES.entry("signal")
-            self.executor.rows(raw, statuses, learn=learn, look=look, states=features)
-        return statuses, features
+            learn, look = FEATURES.entry("push"), FEATURES.entry(reading)
+            self.executor.rows(raw, statuses, learn=learn, look=look, states=values)
+        return statuses, values
 
     def gap(self, missing: int) -> int:
         """What NAME_gap does."""
         return int(self.executor.call(FEATURES.entry("gap"), missing))
 
-    def steps(self, raw: np.ndarray) -> Steps:
+    def steps(self, raw: np.ndarray, reading: str = "signal") -> Steps:
         """The steps that end within some raw rows."""
-        statuses, features = self.push(raw)
+        statuses, values = self.push(raw, reading)
         rows = np.flatnonzero(statuses == SignalStatus.READY)
-        return Steps(rows, features[rows])
+        return Steps(rows, values[rows])
+
+    def recorded(self, raw: np.ndarray, reading: str = "signal") -> list[Steps]:
+        """The same of recorded rows, piece by piece: after a row that is refused, the stage is told that one is missing."""
+        assert self.spec.signal is not None
+        raw = np.array(raw, self.spec.real.dtype, order="C", ndmin=2)
+        refused = ~(np.abs(raw) <= self.spec.real.dtype.type(self.spec.signal.max_abs)).all(axis=1)
+        pieces, start = list[Steps](), 0
+        for end in (*np.flatnonzero(refused), len(raw)):
+            found = self.steps(raw[start:end], reading)
+            pieces.append(Steps(found.rows + start, found.features))
+            if end < len(raw):
+                self.gap(1)
+            start = end + 1
+        return pieces
+
+
+def steps_of(spec: Spec, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Raw rows as what the model inside learns: a row of features for each step, and its label.
+
+    Of a forecast the label is the measure ``ahead`` steps later; NaN where the recording ends before, or where a row is
+    missing between.  Labels from elsewhere are those of the raw rows with which steps end.
+    """
+    assert spec.signal is not None
+    stage = SignalStage(spec)
+    if not spec.forecasts:
+        for batch in batches:
+            pieces = stage.recorded(batch.x)
+            rows = np.concatenate([piece.rows for piece in pieces])
+            x = np.concatenate([piece.features for piece in pieces]).astype(float)
+            yield replace(batch, x=x, y=batch.y[rows])
+        return
+    beside, ahead = SignalStage(spec), spec.signal.ahead
+    at = signals.parameters(spec.signal, spec.label.column, False)["label_measure"]
+    x, truth, position = np.zeros((0, spec.dim)), np.zeros(0), 0
+    for batch in batches:
+        done: list[tuple[np.ndarray, np.ndarray]] = []
+        both = zip(stage.recorded(batch.x), beside.recorded(batch.x, "measures"), strict=True)
+        for i, (features, measured) in enumerate(both):
+            if i:  # a row was missing: no truth comes for what waits
+                done.append((x, np.full(len(x), np.nan)))
+                x, truth = x[:0], truth[:0]
+            x = np.concatenate([x, features.features])
+            truth = np.concatenate([truth, measured.features[:, at]])
+            known = max(0, len(x) - ahead)
+            done.append((x[:known], truth[ahead : ahead + known]))
+            x, truth = x[known:], truth[known:]
+        position = batch.position
+        made, told = (np.concatenate(parts) for parts in zip(*done, strict=True))
+        yield replace(batch, x=made, y=told)
+    if len(x):
+        from pykernel.host.simulate import Batch
+
+        yield Batch(x, np.full(len(x), np.nan), position)

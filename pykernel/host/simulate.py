@@ -107,8 +107,14 @@ def require_columns(spec: Spec, where: str = "the spec") -> None:
 
 
 def samples_of(spec: Spec, file: BinaryIO, name: str, rows: int = BATCH) -> Iterator[Batch]:
-    """What ``read_samples`` reads for a model."""
+    """What ``read_samples`` reads for a model; of one with a signal stage, raw rows."""
     require_columns(spec)
+    if spec.signal is not None:
+        several = spec.program.label_kind in ("reals", "none")
+        told = () if spec.program.label is None else spec.label_columns if several else spec.label_columns[0]
+        return read_samples(
+            file, name, spec.signal.channels, told, rows, None if spec.forecasts else spec.label.classes
+        )
     labels = spec.label_columns if spec.program.label_kind in ("reals", "none") else spec.label_columns[0]
     return read_samples(file, name, spec.input.columns or (), labels, rows, spec.label.classes)
 

@@ -14,7 +14,10 @@ def summary(spec: Spec) -> str:
         "class": f"classifier of {labels} classes",
         "none": "model without labels",
     }
-    what, rule = task[spec.program.label_kind], spec.learning.rule
+    what, rule = task[spec.inner.program.label_kind], spec.learning.rule
+    if spec.signal is not None:
+        around = f"forecast of {spec.label.column}" if spec.forecasts else what
+        return f"from {len(spec.signal.channels)} raw channels to features: {summary(spec.inner).replace(what, around)}"
     kind = "linear" if spec.kernel is None else "kernel"
     if not spec.program.learns:
         return f"a {kind} {what} that was learned elsewhere ({rule})"

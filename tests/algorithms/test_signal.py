@@ -1,11 +1,14 @@
 """The signal stage against definitions: features of windows, lags, phases; and the model inside it against itself alone."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from pykernel.algorithms.signal.program import FEATURES
 from pykernel.algorithms.signal.state import SignalStatus
+from pykernel.cli.app import main
 from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError
 from pykernel.gen.check import check, raw_stream
@@ -354,3 +357,86 @@ def test_switched_off_it_leaves_nothing():
     assert taken_by(FEATURES.entry("push"))[0] == FEATURES.sample
     spec = make_spec(named({"input": {"dim": 2}, "learning": {"rule": "nlms"}}))
     assert spec.program is spec.family.programs["real"] and spec.inner is spec
+
+
+# ---------------------------------------------------------------------------------------------------- as users see it
+
+
+def written(tmp_path, content):
+    (tmp_path / "gauge.toml").write_text(make_spec(named(content)).to_toml())
+    return tmp_path / "gauge.toml"
+
+
+def table_of(tmp_path, x, labels=None):
+    rows = [",".join(map(str, row)) for row in x.tolist()]
+    if labels is not None:
+        rows = [f"{row},{label}" for row, label in zip(rows, labels, strict=True)]
+    head = ",".join([*CHANNELS[: x.shape[1]], *(["y"] if labels is not None else [])])
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join([head, *rows]).replace("nan", "") + "\n")
+    return path
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as stopped:
+        main(list(map(str, words)))
+    return stopped.value.code
+
+
+@pytest.mark.parametrize("ahead", [1, 4])
+def test_simulate_takes_raw_rows_and_forecasts(ahead, tmp_path, capsys):
+    """The forecasts are those of the device's loop: push a row, then ask; where a row is missing, tell the gap."""
+    signal = {"channels": ["a", "b"], "lags": [0, 1, 2], "ahead": ahead}
+    content = {"signal": signal, "label": {"column": "b"}, "learning": {"rule": "rls"}, "precision": "float64"}
+    x = waves(300, "float64")[:, :2]
+    x[130, 1] = np.nan
+    spec_file, data = written(tmp_path, content), table_of(tmp_path, x)
+    assert run("simulate", spec_file, data, "--json", "-o", tmp_path / "out.csv") == 0
+    report = json.loads(capsys.readouterr().out)
+    spec = make_spec(named(content))
+    model, forecasts = HostModel(spec), []
+    for row in x:
+        status = model.update(row[None])[0]
+        if status < 0:
+            model.call("gap", 1)
+        if status >= 0 and model.read("signal")[1] == 0:
+            forecasts.append(model.read("forecast")[0][0])
+    lines = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    assert len(lines) == len(forecasts) == report["rows"] == 300 - 2 - 3
+    told = np.array([float(line.split(",")[1]) for line in lines])
+    np.testing.assert_array_equal(told, forecasts)
+    assert report["all"]["rmse"]["model"] < report["all"]["rmse"]["running mean"]
+
+
+def test_simulate_takes_raw_rows_with_labels(tmp_path, capsys):
+    signal = {"channels": list(CHANNELS), "window": 16, "hop": 8, "features": ["mean", "std"]}
+    content = {"signal": signal, "label": {"column": "y", "classes": ["calm", "loud"]}}
+    rng = np.random.default_rng(0)
+    loud = rng.random(80).repeat(32) < 0.5
+    x = rng.normal(size=(len(loud), 3)) * np.where(loud, 3.0, 0.5)[:, None]
+    spec_file, data = written(tmp_path, content), table_of(tmp_path, x, np.where(loud, "loud", "calm"))
+    assert run("simulate", spec_file, data, "--json", "--delay", "2") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rows"] == len(loud) // 8 - 1 and report["second_half"]["error_rate"]["model"] < 0.2
+    assert run("check", spec_file, "--data", data, "--target", "cortex-m4f", "--json") in (0, 2)
+
+
+def test_monitors_watch_raw_rows(tmp_path, capsys):
+    signal = {"channels": ["a", "b", "c"], "window": 16, "features": ["rms", "change"]}
+    spec_file, data = written(tmp_path, {"signal": signal, "novelty": {}}), table_of(tmp_path, waves(3000, "float64"))
+    assert run("simulate", spec_file, data, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 3000 // 16
+
+
+def test_commands_that_take_no_signal_say_so(tmp_path, capsys):
+    content = {"signal": {"channels": ["a", "b"]}, "label": {"column": "a"}}
+    spec_file, data = written(tmp_path, content), table_of(tmp_path, waves(50, "float64")[:, :2])
+    for words in (
+        ("sweep", spec_file, data),
+        ("replay", spec_file, data),
+        ("page", spec_file, data, "-o", tmp_path / "p.html"),
+    ):
+        assert run(*words) == 2
+        assert "gauge has a [signal], which" in capsys.readouterr().err
+    assert run("simulate", spec_file, data, "--delay", "3") == 2
+    assert "[signal] ahead says when the truth comes" in capsys.readouterr().err

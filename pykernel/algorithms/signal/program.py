@@ -15,6 +15,7 @@ from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.signal.lags import keep, make_features_of, skip, tick
 from pykernel.algorithms.signal.state import (
     CHANNELS,
+    MEASURES,
     Signal,
     SignalConfig,
     SignalStatus,
@@ -190,6 +191,16 @@ def signal(g: Signal, y: Real[DIM]) -> Index:
 
 
 @kernel
+def measures(g: Signal, y: Real[MEASURES]) -> Index:
+    """Write what was measured of the newest step to y.  GATHERING, with y unchanged, if there is none yet."""
+    if g.steps[0] == 0:
+        return SignalStatus.GATHERING
+    for i in range(len(y)):
+        y[i] = g.kept[g.latest[0], i]
+    return 0
+
+
+@kernel
 def gap(g: Signal, k: SignalConfig, missing: Index) -> Index:
     """So many raw samples are missing: windows and lags begin anew, and phases go on.  O(periods).
 
@@ -276,7 +287,12 @@ FEATURES = Program(
     persistent=(Signal,),
     configs=(SignalConfig,),
     status=SignalStatus,
-    entries=(Entry("signal", signal, "reading"), Entry("push", push, "update"), Entry("gap", gap, "switch")),
+    entries=(
+        Entry("signal", signal, "reading"),
+        Entry("measures", measures, "reading"),
+        Entry("push", push, "update"),
+        Entry("gap", gap, "switch"),
+    ),
     rehearse=rehearse_alone,
     valid=valid_signal,
 )

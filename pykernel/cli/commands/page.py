@@ -40,6 +40,7 @@ def page(options: PageOptions) -> None:
     inputs.need_free(options.out, options.data, options.force)
     with output.progress(options.as_json) as show:
         show(0, "reading")
+        inputs.need_no_signal(spec, "a page")
         x, y = as_taken(spec, *inputs.read_rows(spec, options.data))
         show(0.1, "compiling and simulating")
         text = make_page(spec, x, y)

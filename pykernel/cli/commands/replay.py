@@ -51,6 +51,7 @@ def replay(options: ReplayOptions) -> None:
     from pykernel.spec.family import STATE_LIMIT
 
     spec = inputs.read_spec(options.spec_file, options.trust)
+    inputs.need_no_signal(spec, "a replay")
     most, state, start = 2 * STATE_LIMIT, options.state, options.start
     at_end = device_memory(spec, inputs.bytes_of(state, most), str(state)) if state else None
     run = Replay(spec, inputs.bytes_of(start, most), str(start)) if start else Replay(spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +15,7 @@ from pykernel.errors import UserError
 
 if TYPE_CHECKING:
     from pykernel.host.advice import Trial
-    from pykernel.host.simulate import Monitoring, Simulation
+    from pykernel.host.simulate import Batch, Monitoring, Simulation
     from pykernel.spec.model import Spec
 
 
@@ -70,7 +70,7 @@ def simulate(options: SimulateOptions) -> None:
             if isinstance(simulation, Monitoring):
                 report = simulation.report()
             else:
-                report = simulation.report(trial(spec, options, show))
+                report = simulation.report(trial(spec, options, simulation.delay, show))
     except KeyboardInterrupt:
         kept = " and ".join(str(path) for path in files.values() if path)
         raise output.interrupted(f"; all rows are in {kept}" if kept else output.UNWRITTEN) from None
@@ -86,12 +86,23 @@ def simulate(options: SimulateOptions) -> None:
 def begin(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
     from pykernel.host.simulate import Monitoring, Simulation
 
-    if spec.program.label_kind != "none":
-        return Simulation(spec, options.delay, options.refresh_every, options.train_every)
+    inner = spec.inner
+    if spec.forecasts and options.delay:
+        raise UserError("--delay is for labels from elsewhere; of a forecast, [signal] ahead says when the truth comes")
+    if inner.program.label_kind != "none":
+        delay = spec.signal.ahead - 1 if spec.signal is not None and spec.forecasts else options.delay
+        return Simulation(inner, delay, options.refresh_every, options.train_every)
     for name, given in (("delay", options.delay), ("train-every", options.train_every)):
         if given:
             raise UserError(f"{spec.name} learns without labels, so that --{name} means nothing; leave it out")
-    return Monitoring(spec, options.refresh_every)
+    return Monitoring(inner, options.refresh_every)
+
+
+def learned_rows(spec: Spec, batches: Iterator[Batch]) -> Iterator[Batch]:
+    """What the model learns of a table's rows: of a signal, a row for each step."""
+    from pykernel.host.signal import steps_of
+
+    return batches if spec.signal is None else steps_of(spec, batches)
 
 
 def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, int]:
@@ -105,17 +116,17 @@ def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, 
         simulation = begin(spec, options)
         show = stack.enter_context(output.progress(options.as_json, size))
         if written:
-            written.write(prediction_header(spec).encode())
+            written.write(prediction_header(spec.inner).encode())
         gaps = 0
-        for batch in samples_of(spec, file, name):
+        for batch in learned_rows(spec, samples_of(spec, file, name)):
             gaps += batch.gaps
             for steps in simulation.run(batch.x, batch.y):
                 if written:
-                    written.write(prediction_lines(spec, steps).encode())
+                    written.write(prediction_lines(spec.inner, steps).encode())
             show(batch.position, f"running {spec.name}")
         if simulation.visits and options.train_every and options.data != "-" and file.seekable():
             _, again, _ = inputs.open_data(options.data, stack)
-            simulation.finish(samples_of(spec, again, name))
+            simulation.finish(learned_rows(spec, samples_of(spec, again, name)))
         else:
             simulation.finish()
         if options.plot:
@@ -123,7 +134,7 @@ def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, 
     return simulation, gaps
 
 
-def trial(spec: Spec, options: SimulateOptions, show: Callable[[float, str], None]) -> Trial | None:
+def trial(spec: Spec, options: SimulateOptions, delay: int, show: Callable[[float, str], None]) -> Trial | None:
     """Runs another model over the same rows; None if they cannot be read again."""
     from pykernel.host.simulate import Simulation, samples_of, with_last_label
 
@@ -134,10 +145,10 @@ def trial(spec: Spec, options: SimulateOptions, show: Callable[[float, str], Non
         show(0, "trying what may help")
         with contextlib.ExitStack() as stack:
             name, file, _ = inputs.open_data(options.data, stack)
-            batches = samples_of(spec, file, name)
+            batches = learned_rows(spec, samples_of(spec, file, name))
             refreshed = options.refresh_every if changed.learning.rule == spec.learning.rule else 0
-            run = Simulation(changed, options.delay, refreshed)
-            for batch in with_last_label(batches, options.delay) if lagged else batches:
+            run = Simulation(changed, delay, refreshed)
+            for batch in with_last_label(batches, delay) if lagged else batches:
                 for _ in run.run(batch.x, batch.y):
                     pass
         found = run.summary(run.errors, run.rows // 2)

@@ -77,11 +77,13 @@ def need_emulator(target: str) -> None:
 def plain_spec(spec_file: Path) -> Spec:
     """The spec, which must be data: searches run in other processes and on other machines, and execute no code."""
     try:
-        return load_spec(spec_file)
+        spec = load_spec(spec_file)
     except UntrustedCode:
         raise UserError(
             f"{spec_file}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
         ) from None
+    inputs.need_no_signal(spec, "a search")
+    return spec
 
 
 def load(spec: Spec, spec_file: Path | str, options: SearchOptions) -> Data:
