@@ -33,8 +33,12 @@ FeatureName = Literal[
     "change",
     "slope",
     "correlation",
+    "centroid",
+    "dominant",
+    "flatness",
 ]
-KINDS: tuple[str, ...] = get_args(FeatureName)
+SPECTRAL = ("band", "centroid", "dominant", "flatness")
+KINDS: tuple[str, ...] = (*(name for name in get_args(FeatureName) if name not in SPECTRAL), *SPECTRAL)
 Features = Annotated[tuple[FeatureName, ...], Field(strict=False, min_length=1)]
 Counts = Annotated[tuple[Annotated[int, Field(ge=0, le=STEPS_LIMIT)], ...], Field(strict=False)]
 
@@ -54,6 +58,7 @@ class SignalSection(Section):
         le=WINDOW_LIMIT,
         description="how many raw samples the features describe; without it, the model sees the raw samples themselves",
     )
+    rate: float | None = Field(None, gt=0, le=1e9, description="raw samples a second, for bands and frequencies")
     hop: int | None = Field(
         None,
         ge=1,
@@ -63,6 +68,14 @@ class SignalSection(Section):
     features: Features | dict[str, Features] | None = Field(
         None,
         description=f'what is measured of each channel in a window: {", ".join(get_args(FeatureName))} (of all pairs). For each channel another list: `features = {{ax = ["rms"], ay = ["mean"]}}`',
+    )
+    bands: tuple[tuple[float, float], ...] = Field(
+        (),
+        strict=False,
+        description="root mean square of each channel between two frequencies in Hz, such as `[[1, 10], [10, 50]]`; needs `rate` and a window of a power of two",
+    )
+    log: bool = Field(
+        False, description="of bands: log2(1 + power / floor) in place of the root, floor = (`max_abs` / 2²⁰)²"
     )
     lags: Counts | None = Field(
         None,
@@ -83,6 +96,15 @@ class SignalSection(Section):
     def _list(cls, names: Any) -> Any:
         return list_of_columns(names)
 
+    @field_validator("bands", mode="before")
+    @classmethod
+    def _bands(cls, bands: Any) -> Any:
+        if isinstance(bands, (list, tuple)) and all(isinstance(each, (list, tuple)) for each in bands):
+            return tuple(
+                tuple(float(n) if isinstance(n, int) and not isinstance(n, bool) else n for n in each) for each in bands
+            )
+        return bands
+
     @field_validator("channels")
     @classmethod
     def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -96,8 +118,8 @@ class SignalSection(Section):
             if any(count < least for count in getattr(self, key)):
                 raise ValueError(f"{key} holds {min(getattr(self, key))}; each must be {least} or more")
         if self.window is None:
-            for key in ("hop", "features"):
-                if getattr(self, key) is not None:
+            for key in ("hop", "features", "rate", "bands"):
+                if getattr(self, key):
                     raise ValueError(f"{key} is of a window; give window, too")
             return self
         hop = self.hop or self.window
@@ -105,7 +127,7 @@ class SignalSection(Section):
             raise ValueError(f"hop is {hop}, which does not divide window, {self.window}; take one that does")
         if hop < 2:
             raise ValueError("hop is 1; it must be 2 or more: without a window each raw sample is a step")
-        if self.features is None:
+        if self.features is None and not self.bands:
             raise ValueError('features are missing; with a window, give some, such as ["mean", "rms"]')
         if isinstance(self.features, dict):
             for name in self.features:
@@ -118,9 +140,41 @@ class SignalSection(Section):
                     raise ValueError(
                         f"features says nothing of the channel {name!r}; give a list, or leave the channel out"
                     )
+        self._check_spectrum()
         if self._correlates and len(self.channels) < 2:
             raise ValueError("features has correlation, which needs two channels; leave it out")
         return self
+
+    def _check_spectrum(self) -> None:
+        names = [name for each in self.of_channels for name in each if name in SPECTRAL]
+        what = "bands" if self.bands else names[0] if names else ""
+        if self.log and not self.bands:
+            raise ValueError("log is of bands; give bands, or leave log out")
+        if not what:
+            if self.rate is not None:
+                raise ValueError("rate is of bands and frequencies, and none is asked for; leave it out")
+            return
+        if self.rate is None:
+            raise ValueError(f"rate is missing; {what} needs it, the raw samples a second")
+        if self.window not in [2**n for n in range(3, 17)]:
+            raise ValueError(f"window is {self.window}; {what} needs a power of two, from 8 to 65536")
+        for low, high in self.bands:
+            if not 0 <= low < high:
+                raise ValueError(
+                    f"bands holds [{low:g}, {high:g}]; the first number must be the smaller, and 0 or more"
+                )
+            if self.bins(low, high)[0] >= self.bins(low, high)[1]:
+                width = self.rate / self.window
+                raise ValueError(
+                    f"bands holds [{low:g}, {high:g}], in which there is no frequency: they are multiples of {width:g} Hz up to {self.rate / 2:g} Hz"
+                )
+
+    def bins(self, low: float, high: float) -> tuple[int, int]:
+        """The frequencies f of a band, low <= f < high: the first, and the one behind the last; zero is none of them."""
+        assert self.rate is not None and self.window is not None
+        width = self.rate / self.window
+        first, after = (math.ceil(edge / width - 1e-9) for edge in (low, high))
+        return max(1, first), min(self.window // 2 + 1, after)
 
     @property
     def _correlates(self) -> bool:
@@ -177,12 +231,19 @@ def plan_of(signal: SignalSection) -> Plan:
 def _planned(signal: SignalSection) -> Plan:
     most, count = signal.max_abs, signal.window or 1
     limits = {"range": 2 * most, "change": 2 * most, "slope": 2 * most, "kurtosis": float(count)}
+    nyquist = (signal.rate or 0.0) / 2
+    loudest = math.log2(1 + 2.0**42) if signal.log else 2 * most
+    limits |= {"centroid": nyquist, "dominant": nyquist, "flatness": 1.0}
     limits |= {"crest": math.sqrt(count), "skewness": math.sqrt(count), "crossings": 1.0, "correlation": 1.0}
     measures, pairs = list[Row](), list[tuple[int, int]]()
     if signal.window is None:
         measures = [Row(name, "value", j, 0, most) for j, name in enumerate(signal.channels)]
     for kind in KINDS if signal.window is not None else ():
         having = [j for j, names in enumerate(signal.of_channels) if kind in names]
+        for low, high in signal.bands if kind == "band" else ():
+            for j, channel in enumerate(signal.channels):
+                name = f"{low:g} to {high:g} Hz {channel}"
+                measures.append(Row(name, kind, j, signal.bands.index((low, high)), loudest))
         if kind == "correlation":
             pairs = list(itertools.combinations(having, 2))
             names = [f"{signal.channels[a]} {signal.channels[b]}" for a, b in pairs]
@@ -216,6 +277,7 @@ def inputs_of(signal: SignalSection) -> dict[str, Any]:
 
 def capacities(signal: SignalSection, forecasts: bool) -> dict[str, int]:
     plan = plan_of(signal)
+    spectral = signal.window if any(row.kind in SPECTRAL for row in plan.measures) else None
     return {
         "CHANNELS": len(signal.channels),
         "BLOCKS": 1 if signal.window is None else signal.window // signal.step,
@@ -223,6 +285,9 @@ def capacities(signal: SignalSection, forecasts: bool) -> dict[str, int]:
         "MEASURES": len(plan.measures),
         "PAIRS": max(1, len(plan.pairs)),
         "PERIODS": max(1, len(set(signal.periods))),
+        "RAW_KEPT": spectral or 8,
+        "RAW_HALF": (spectral or 8) // 2,
+        "LEVELS": ((spectral or 8) // 2).bit_length() - 1,
     }
 
 
@@ -237,6 +302,7 @@ def size_bound(signal: SignalSection, forecasts: bool) -> int:
         + 2 * len(plan_of(signal).features)
         + 4 * c["PAIRS"]
         + 32
+        + (c["RAW_KEPT"] * (c["CHANNELS"] + 3))
     )
 
 
@@ -257,43 +323,90 @@ def parameters(signal: SignalSection, label_column: str | None, awaits: bool) ->
     for kind in KINDS:
         first = bisect.bisect_left([KINDS.index(each) for each in kinds if each in KINDS], KINDS.index(kind))
         values |= {f"has_{kind}": kind in kinds, f"{kind}_first": first, f"{kind}_after": first + kinds.count(kind)}
-    return values | {
-        "windows": signal.window is not None,
-        "has_power2": powers >= 2,
-        "has_power3": powers >= 3,
-        "has_power4": powers >= 4,
-        "has_extremes": bool({"min", "max", "range", "crest"} & set(kinds)),
-        "has_differences": "difference" in made,
-        "has_averages": "average" in made,
-        "has_periods": "phase" in made,
-        "awaits": awaits,
-        "sample_max_abs": signal.max_abs,
-        "rehearsal_sample": min(1.0, signal.max_abs),
-        "hop": hop,
-        "hop_last": hop - 1,
-        "block_share": 1 / hop,
-        "window_share": 1 / window,
-        "gap_share": 1 / max(1, window - 1),
-        "slope_share": 1 / spread if spread else 0.0,
-        "block_step": float(hop),
-        "oldest": plan.oldest,
-        "ahead": signal.ahead,
-        "label_measure": label,
-        "measure_of": [row.of for row in plan.measures],
-        "measure_limit": [row.limit for row in plan.measures],
-        "pair_first": [a for a, _ in pairs],
-        "pair_second": [b for _, b in pairs],
-        "made_of": [row.of for row in plan.features],
-        "made_steps": [row.steps for row in plan.features],
-        "made_share": [1 / max(1, row.steps) for row in plan.features],
-        "difference_first": made.count("lag"),
-        "average_first": made.count("lag") + made.count("difference"),
-        "phase_first": len(made) - made.count("phase"),
-        "made_limit": [row.limit for row in plan.features],
-        "period": periods,
-        "period_share": [1 / period for period in periods],
-        "period_back": [signal.ahead * hop % period for period in periods],
+    half = capacities(signal, False)["RAW_HALF"]
+    levels = half.bit_length() - 1
+    bands = [signal.bins(*signal.bands[row.steps]) if row.kind == "band" else (0, 0) for row in plan.measures]
+    spectrum = {
+        "has_spectrum": bool(set(SPECTRAL) & set(kinds)),
+        "takes_log": signal.log,
+        "band_first_bin": [first for first, _ in bands],
+        "band_after_bin": [after for _, after in bands],
+        # the squared weights of a Hann window sum up to 3/8 of its length
+        "power_scale": 2 / (2 * half * 0.375 * 2 * half),
+        "power_share": 1 / half,
+        "log_scale": (2.0**20 / signal.max_abs) ** 2,
+        "bin_width": (signal.rate or 0.0) / (2 * half),
+        "quarter": half // 2,
+        "cosines": list(_cosines(2 * half)),
+        "reversed": [int(format(i, f"0{levels}b")[::-1], 2) for i in range(half)],
+        "spans": [2**level for level in range(levels)],
+        "groups": [half // 2 ** (level + 1) for level in range(levels)],
     }
+    return (
+        values
+        | spectrum
+        | {
+            "windows": signal.window is not None,
+            "has_power2": powers >= 2,
+            "has_power3": powers >= 3,
+            "has_power4": powers >= 4,
+            "has_extremes": bool({"min", "max", "range", "crest"} & set(kinds)),
+            "has_differences": "difference" in made,
+            "has_averages": "average" in made,
+            "has_periods": "phase" in made,
+            "awaits": awaits,
+            "sample_max_abs": signal.max_abs,
+            "rehearsal_sample": min(1.0, signal.max_abs),
+            "hop": hop,
+            "hop_last": hop - 1,
+            "block_share": 1 / hop,
+            "window_share": 1 / window,
+            "gap_share": 1 / max(1, window - 1),
+            "slope_share": 1 / spread if spread else 0.0,
+            "block_step": float(hop),
+            "oldest": plan.oldest,
+            "ahead": signal.ahead,
+            "label_measure": label,
+            "measure_of": [row.of for row in plan.measures],
+            "measure_limit": [row.limit for row in plan.measures],
+            "pair_first": [a for a, _ in pairs],
+            "pair_second": [b for _, b in pairs],
+            "made_of": [row.of for row in plan.features],
+            "made_steps": [row.steps for row in plan.features],
+            "made_share": [1 / max(1, row.steps) for row in plan.features],
+            "difference_first": made.count("lag"),
+            "average_first": made.count("lag") + made.count("difference"),
+            "phase_first": len(made) - made.count("phase"),
+            "made_limit": [row.limit for row in plan.features],
+            "period": periods,
+            "period_share": [1 / period for period in periods],
+            "period_back": [signal.ahead * hop % period for period in periods],
+        }
+    )
+
+
+PI = 0x3243F6A8885A308D313198A2E
+"""Pi, times 2^96."""
+
+
+@functools.lru_cache(maxsize=8)
+def _cosines(whole: int) -> tuple[float, ...]:
+    """cos(2 pi c / whole) for c < whole / 2, by whole numbers: the same on every machine."""
+
+    def near(angle: int) -> int:
+        # 1 - x^2 / 2! + x^4 / 4! ..., in units of 2^-96
+        total, term, square = 1 << 96, 1 << 96, angle * angle >> 96
+        for i in range(2, 60, 2):
+            term = -(term * square >> 96) // ((i - 1) * i)
+            total += term
+        return total
+
+    def value(c: int) -> float:
+        if 4 * c > whole:
+            return -value(whole // 2 - c)
+        return 0.0 if 4 * c == whole else near(2 * PI * c // whole) / 2**96
+
+    return tuple(value(c) for c in range(whole // 2))
 
 
 _SQUARES = {"rms", "std", "crest", "correlation"}

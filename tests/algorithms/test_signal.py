@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import signal as scipy_signal
 from scipy import stats
 
 from pykernel.algorithms.signal.program import FEATURES
@@ -17,7 +18,8 @@ from pykernel.host.model import HostModel
 from pykernel.host.signal import SignalStage
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.model import make_spec
-from pykernel.spec.signal import KINDS, plan_of
+from pykernel.spec.signal import KINDS as ALL_KINDS
+from pykernel.spec.signal import SPECTRAL, plan_of
 
 
 def named(content):
@@ -25,6 +27,8 @@ def named(content):
 
 
 CHANNELS = ("a", "b", "c")
+KINDS = [kind for kind in ALL_KINDS if kind not in SPECTRAL]
+BANDS = [[0.0, 2.0], [1.0, 10.0], [10.0, 50.0]]
 RULES = {"nlms": {}, "rls": {"forgetting": 0.99}, "krls-t": {}}
 
 
@@ -101,6 +105,41 @@ def test_features_are_what_their_definitions_say(window, hop, precision):
                 if row.kind in ("skewness", "kurtosis", "correlation") and spread < 1e-6:
                     continue
                 assert abs(value - true) <= slack, (row.name, end, offset)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize(("window", "hop"), [(8, 4), (64, 16), (256, 256)])
+def test_spectra_are_those_of_scipy(window, hop, precision):
+    """Bands, centroid, flatness, the largest frequency; also of tones between two frequencies and of constants."""
+    signal = {"window": window, "hop": hop, "rate": 100.0, "features": ["centroid", "dominant", "flatness"]}
+    bands = [band for band in BANDS if band[1] > 200 / window]
+    spec = spec_of(signal | {"bands": bands}, precision=precision)
+    logs = spec_of(signal | {"bands": bands, "log": True, "max_abs": 16.0}, precision=precision)
+    rng, t = np.random.default_rng(1), np.arange(1100)
+    x = np.sin(2 * np.pi * t[:, None] * np.array([7.0, 23.3, 49.0]) / 100) + 0.2 * rng.normal(size=(1100, 3)) + 3.0
+    x[520:800, 1] = 0.5
+    x = x.astype(precision)
+    eps, rows = np.finfo(precision).eps, plan_of(spec.signal).measures
+    found, logged = SignalStage(spec).steps(x), SignalStage(logs).steps(x)
+    for end, features, other in zip(found.rows, found.features, logged.features, strict=True):
+        for row, value, log in zip(rows, features, other, strict=True):
+            part = x[end + 1 - window : end + 1, row.of].astype(float)
+            at, density = scipy_signal.periodogram(part, 100.0, "hann", detrend="constant", scaling="density")
+            power, total = density[1:] * 100 / window, density[1:].sum() * 100 / window
+            if row.kind == "band":
+                low, high = bands[row.steps]
+                true = power[(at[1:] >= low) & (at[1:] < high)].sum()
+                assert abs(value - np.sqrt(true)) <= 100 * eps * (1 + np.sqrt(true))
+                floor = (16.0 / 2**20) ** 2
+                assert abs(log - np.log2(1 + true / floor)) <= 0.02 + 64 * eps * log
+            elif total < 1e-12:
+                assert value == 0 or row.kind == "flatness" or total > 0
+            elif row.kind == "centroid":
+                assert abs(value - (at[1:] * power).sum() / total) <= 200 * eps * 50
+            elif row.kind == "dominant":
+                assert power[np.abs(at[1:] - value).argmin()] >= power.max() * (1 - 50 * eps)
+            else:
+                assert abs(value - np.exp(np.log(np.maximum(power / power.mean(), 2.0**-40)).mean())) <= 2000 * eps
 
 
 def test_a_constant_window_has_no_shape():
@@ -255,6 +294,10 @@ def random_content(rng):
         signal |= {"hop": hop, "window": hop * int(rng.integers(1, 4)), "features": kinds}
         if rng.random() < 0.3 and "correlation" not in kinds:
             signal["features"] = {name: ["mean", *kinds[:1]] if name == channels[0] else kinds for name in channels}
+        if rng.random() < 0.4:
+            signal |= {"window": int(2 ** rng.integers(3, 6)), "rate": 100.0}
+            signal |= {"hop": signal["window"] // int(2 ** rng.integers(0, 3))}
+            signal |= {"bands": [[1.0, 30.0]], "log": bool(rng.random() < 0.5)}
     for key, most in (("lags", 6), ("differences", 4), ("averages", 5)):
         if rng.random() < 0.4:
             signal[key] = sorted({int(n) for n in rng.integers(0 if key == "lags" else 1, most, 2)})
@@ -334,6 +377,14 @@ def test_a_million_raw_samples():
         ({"averages": [0]}, "[signal] averages"),
         ({"max_abs": 0.0}, "[signal] max_abs"),
         ({"ahead": 2}, "[signal] ahead"),
+        ({"rate": 100.0}, "[signal] rate is of a window"),
+        ({"window": 8, "features": ["mean"], "rate": 100.0}, "[signal] rate is of bands and frequencies"),
+        ({"window": 8, "features": ["centroid"]}, "[signal] rate is missing; centroid needs it"),
+        ({"window": 24, "rate": 9.0, "bands": [[1, 2]]}, "[signal] window is 24; bands needs a power of two"),
+        ({"window": 16, "rate": 16.0, "bands": [[2, 1]]}, "[signal] bands holds [2, 1]; the first number must be"),
+        ({"window": 16, "rate": 16.0, "bands": [[1.1, 1.9]]}, "they are multiples of 1 Hz up to 8 Hz"),
+        ({"window": 16, "rate": 16.0, "bands": [3]}, "[signal] bands is"),
+        ({"window": 16, "features": ["mean"], "log": True}, "[signal] log is of bands"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(signal, says):

@@ -409,6 +409,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     recursive = tracking | {"subspace": {"update": "rls"}}
     raw = {"channels": ["a", "b"], "periods": [24]}
     forecast = {"name": "flow", "learning": {"rule": "nlms"}, "label": {"column": "a"}, "signal": raw}
+    spectra = forecast | {"signal": raw | {"window": 16, "features": ["mean"], "rate": 100.0, "bands": [[1.0, 30.0]]}}
     windows = forecast | {"signal": raw | {"window": 16, "features": ["mean", "std"]}}
     changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
         (full, None, "precision", "float32"),
@@ -507,6 +508,9 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (forecast, "signal", "averages", [3]),
         (forecast, "signal", "periods", [25]),
         (forecast, "signal", "ahead", 2),
+        (spectra, "signal", "rate", 90.0),
+        (spectra, "signal", "bands", [[1.0, 20.0]]),
+        (spectra, "signal", "log", True),
         (windows, "signal", "window", 32),
         (windows, "signal", "hop", 8),
         (windows, "signal", "features", ["mean", "rms"]),

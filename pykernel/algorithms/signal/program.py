@@ -230,6 +230,11 @@ def valid_signal(g: Signal, k: SignalConfig) -> Bool:
         for i in range(len(g.kept[0])):
             if not (absolute(g.kept[r, i]) <= k.measure_limit[i]):
                 return False
+    if k.has_spectrum:
+        for t in range(len(g.raw_kept)):
+            for j in range(len(g.raw_kept[0])):
+                if not (absolute(g.raw_kept[t, j]) <= k.sample_max_abs):
+                    return False
     if k.has_periods:
         for p in range(len(g.clock)):
             if g.clock[p] < 0 or g.clock[p] >= k.period[p]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pykernel.dialect import DIM, Bool, Config, Index, Int, Real, Struct, absolute, between, extent, kernel
+from pykernel.dialect import DIM, Bool, Config, Index, Int, Real, Struct, Uint16, absolute, between, extent, kernel
 
 CHANNELS = extent("CHANNELS", "number of channels of a raw sample", public=True)
 BLOCKS = extent("BLOCKS", "number of blocks in a window")
@@ -12,6 +12,9 @@ FEATURES_KEPT = extent("FEATURES_KEPT", "rows that are kept for lags")
 MEASURES = extent("MEASURES", "number of features of a window, or of channels where there is no window")
 PAIRS = extent("PAIRS", "pairs of channels whose correlation is measured")
 PERIODS = extent("PERIODS", "number of periods")
+RAW_KEPT = extent("RAW_KEPT", "raw samples in a window that is kept for its spectrum")
+RAW_HALF = extent("RAW_HALF", "half of that")
+LEVELS = extent("LEVELS", "levels of the Fourier transform")
 
 
 class SignalStatus(IntEnum):
@@ -51,7 +54,9 @@ class Signal(Struct):
     sum3: Real[CHANNELS]
     sum4: Real[CHANNELS]
     sum12: Real[PAIRS]
+    raw_kept: Real[RAW_KEPT, CHANNELS]  # the latest raw samples; the oldest is at raw_at
     clock: Index[PERIODS]  # samples since each period began
+    raw_at: between(Index, 0, RAW_KEPT - 1)  # where the next raw sample will be kept
     block: between(Index, 0, BLOCKS - 1)  # where the block that is gathered will be put
     blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
     gathered: between(Index, 0, "hop_last")  # samples in the block that is gathered
@@ -68,6 +73,9 @@ class SignalWork(Struct):
     raw: Real[CHANNELS]  # a made-up raw sample, for the self-test
     earlier: Real[DIM]  # features of the step whose truth has come
     measured: Real[MEASURES]  # what is measured of the window
+    re: Real[RAW_HALF]  # of the Fourier transform
+    im: Real[RAW_HALF]
+    lines: Real[RAW_HALF + 1]  # the power of each frequency
     whole_mean: Real[CHANNELS]  # of the window: mean, and sums of powers of what is away from it
     whole2: Real[CHANNELS]
     whole3: Real[CHANNELS]
@@ -95,6 +103,12 @@ class SignalConfig(Config):
     has_change: bool
     has_slope: bool
     has_correlation: bool
+    has_spectrum: bool  # whether any of the next four is so
+    has_band: bool
+    has_centroid: bool
+    has_dominant: bool
+    has_flatness: bool
+    takes_log: bool  # whether bands are logarithms
     has_differences: bool  # whether features are differences to earlier steps
     has_averages: bool  # ... means of the latest steps
     has_periods: bool  # ... phases
@@ -139,6 +153,25 @@ class SignalConfig(Config):
     slope_after: Index
     correlation_first: Index
     correlation_after: Index
+    band_first: Index
+    band_after: Index
+    centroid_first: Index
+    centroid_after: Index
+    dominant_first: Index
+    dominant_after: Index
+    flatness_first: Index
+    flatness_after: Index
+    band_first_bin: Int[MEASURES]  # the frequencies of a band begin here
+    band_after_bin: Int[MEASURES]  # ... and end before this one
+    power_scale: Real  # 2 / (window times the sum of the squared weights)
+    power_share: Real  # 1 / number of frequencies, zero not among them
+    log_scale: Real  # 1 / the power of which the logarithm is 1
+    bin_width: Real  # Hz from one frequency to the next
+    quarter: Index  # a quarter of the window
+    cosines: Real[RAW_HALF]  # cos(2 pi c / window)
+    reversed: Uint16[RAW_HALF]  # positions with their bits in reverse order
+    spans: Int[LEVELS]  # of each level of the transform: how far apart a pair is
+    groups: Int[LEVELS]  # how many groups of pairs there are
     pair_first: Int[PAIRS]
     pair_second: Int[PAIRS]
     made_of: Int[DIM]  # which measure a feature is made of

@@ -8,6 +8,14 @@ of covariances and arbitrary-order statistical moments, Sandia report 2008-6212,
 from __future__ import annotations
 
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.signal.spectrum import (
+    band_of,
+    centroid_of,
+    dominant_of,
+    flatness_of,
+    keep_raw,
+    spectrum_of,
+)
 from pykernel.algorithms.signal.state import CHANNELS, Signal, SignalConfig, SignalWork
 from pykernel.dialect import Index, Real, absolute, kernel, real, sqrt
 
@@ -297,6 +305,29 @@ def measure_window(g: Signal, w: SignalWork, k: SignalConfig) -> None:
 
 
 @kernel
+def measure_spectra(g: Signal, w: SignalWork, k: SignalConfig) -> None:
+    """All measures of the windows' spectra.  O(channels (W log W + measures W))."""
+    for j in range(len(g.first)):
+        spectrum_of(g, w, k, j)
+        if k.has_band:
+            for i in range(k.band_first, k.band_after):
+                if k.measure_of[i] == j:
+                    put_measure(w, k, i, band_of(w, k, i))
+        if k.has_centroid:
+            for i in range(k.centroid_first, k.centroid_after):
+                if k.measure_of[i] == j:
+                    put_measure(w, k, i, centroid_of(w, k))
+        if k.has_dominant:
+            for i in range(k.dominant_first, k.dominant_after):
+                if k.measure_of[i] == j:
+                    put_measure(w, k, i, dominant_of(w, k))
+        if k.has_flatness:
+            for i in range(k.flatness_first, k.flatness_after):
+                if k.measure_of[i] == j:
+                    put_measure(w, k, i, flatness_of(w, k))
+
+
+@kernel
 def take_raw(g: Signal, w: SignalWork, k: SignalConfig, sample: Real[CHANNELS]) -> Index:
     """Take a raw sample; 1 if a step ends with it: there is a new row of measures, in w.measured.  O(channels), and at the
     end of a step O(measures blocks) more."""
@@ -315,6 +346,8 @@ def take_raw(g: Signal, w: SignalWork, k: SignalConfig, sample: Real[CHANNELS]) 
         add_sample(g, k, sample)
     for j in range(len(sample)):
         g.last[j] = sample[j]
+    if k.has_spectrum:
+        keep_raw(g, sample)
     if g.gathered[0] < k.hop_last:
         g.gathered[0] += 1
         return 0
@@ -325,6 +358,8 @@ def take_raw(g: Signal, w: SignalWork, k: SignalConfig, sample: Real[CHANNELS]) 
     whole = 0
     if g.blocks[0] == len(g.block_mean):
         measure_window(g, w, k)
+        if k.has_spectrum:
+            measure_spectra(g, w, k)
         whole = 1
     g.block[0] = block_after(g, g.block[0])
     return whole
