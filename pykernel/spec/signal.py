@@ -164,7 +164,7 @@ class SignalSection(Section):
                     f"bands holds [{low:g}, {high:g}]; the first number must be the smaller, and 0 or more"
                 )
             if self.bins(low, high)[0] >= self.bins(low, high)[1]:
-                width = self.rate / self.window
+                width = self.rate / (self.window or 1)
                 raise ValueError(
                     f"bands holds [{low:g}, {high:g}], in which there is no frequency: they are multiples of {width:g} Hz up to {self.rate / 2:g} Hz"
                 )
