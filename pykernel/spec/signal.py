@@ -420,14 +420,16 @@ def completed(content: Mapping[str, Any], signal: SignalSection, standardises: b
         return dict(content)
     own = inputs_of(signal)
     label = content.get("label", {})
-    if signal.ahead != 1 and not (isinstance(label, Mapping) and label.get("column") in signal.channels):
+    column = label.get("column") if isinstance(label, Mapping) else None
+    forecasts = isinstance(column, str) and column in signal.channels
+    if signal.ahead != 1 and not forecasts:
         raise ValueError("ahead is of a forecast, and [label] column is none of the channels; leave it out")
     for key, value in (("columns", own["columns"]), ("dim", None), ("max_abs", own["max_abs"])):
         found = given.get(key)
         if found is not None and (list(found) if isinstance(found, tuple) else found) != value:
             raise ValueError(f"[input] {key} goes against [signal], whose features are the inputs; leave it out")
     made = {**({"standardise": True} if standardises else {}), **given, **own}
-    if isinstance(label, Mapping) and label.get("column") in signal.channels and label.get("max_abs") is None:
+    if forecasts and label.get("max_abs") is None:
         label = {**label, "max_abs": signal.max_abs}
         return {**content, "input": made, "label": label}
     return {**content, "input": made}

@@ -107,6 +107,11 @@ HOSTILE: list[dict[str, Any]] = [
     *({"precision": value} for value in (np.array([1, 2]), [])),
     *({"label": {"outputs": value}} for value in (np.array([1, 2]), 10**400, "2")),
     *({"kernel": {"function": value}} for value in (np.array([1, 2]), {})),
+    *({"signal": value} for value in ([], {}, 3, {"channels": 3}, {"channels": []}, {"channels": [[]]}, np.array([1]))),
+    *({"signal": {"channels": ["a"]}, "label": {"column": value}} for value in ([], np.array([1, 2]), {}, 3)),
+    *({"signal": {"channels": ["a"], "lags": value}} for value in ([10**400], [-1], "0", [0.5], [True])),
+    {"signal": {"channels": ["a"], "window": 8, "features": {"a": ["mean"]}, "bands": [[1, 2, 3]]}},
+    {"signal": {"channels": ["a"], "window": 8, "rate": 1.0, "bands": [[np.nan, 2]]}},
     *({"reduction": {"n_max": value}} for value in (10**400, True, np.array([3, 4]))),
 ]
 
@@ -116,8 +121,9 @@ HOSTILE: list[dict[str, Any]] = [
 def test_what_is_completed_may_be_anything(content: dict, ram: int | None) -> None:
     """A spec without a rule is completed before anything is judged."""
     target = {"target": {"ram": ram}} if ram and "target" not in content else {}
+    inputs = {} if "signal" in content else {"input": {"dim": 2}}
     with pytest.raises(UserError) as raised:
-        make_spec({"name": "m", "input": {"dim": 2}} | content | target)
+        make_spec({"name": "m"} | inputs | content | target)
     assert "\n" not in str(raised.value)
 
 
