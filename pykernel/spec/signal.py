@@ -145,6 +145,9 @@ class SignalSection(Section):
             raise ValueError("features has correlation, which needs two channels; leave it out")
         return self
 
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())  # a dict of features has none
+
     def _check_spectrum(self) -> None:
         names = [name for each in self.of_channels for name in each if name in SPECTRAL]
         what = "bands" if self.bands else names[0] if names else ""

@@ -12,14 +12,17 @@ from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.cli.app import main
 from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError
+from pykernel.gen.binding import CModel
 from pykernel.gen.check import check, raw_stream
-from pykernel.gen.compilers import find_compilers
+from pykernel.gen.compilers import compiler, find_compilers
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.signal import SignalStage
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.model import make_spec
 from pykernel.spec.signal import KINDS as ALL_KINDS
 from pykernel.spec.signal import SPECTRAL, plan_of
+from tests.support.random_calls import broken_promise, first_difference, random_calls, trace
 
 
 def named(content):
@@ -347,6 +350,31 @@ def test_the_c_of_any_signal_computes_the_same_bytes(part):
         report = check(spec, samples=3000, seed=seed, levels=("-O2",), engine="llvm")
         assert report.ok, (seed, report.rows)
         assert sum(count for name, count in report.statuses.items() if not name.startswith("refused")) > 1000
+
+
+def random_spec(seed):
+    try:
+        return make_spec(named(random_content(np.random.default_rng(seed))))
+    except UserError:
+        return None
+
+
+@pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")
+@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 20))])
+def test_all_functions_in_any_order(part):
+    """Gaps, labels, saves, loads and hostile samples among them: the same on the host, in plain Python and in C."""
+    for seed in range(100 + 3 * part, 103 + 3 * part):
+        if (spec := random_spec(seed)) is None:
+            continue
+        calls = random_calls(spec, np.random.default_rng(seed), 400)
+        project = build(spec)
+        host = trace(HostModel(spec, project.drop), calls)
+        plain = trace(HostModel(spec, project.drop, "python"), calls)
+        device = CModel(project, compiler("gcc"), ("-O1",))
+        device.call("init")
+        assert first_difference(calls, host, plain) is None, seed
+        assert first_difference(calls, host, trace(device, calls)) is None, seed
+        assert broken_promise(spec, calls, host) is None, seed
 
 
 @pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")

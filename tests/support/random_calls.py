@@ -26,7 +26,7 @@ from pykernel.spec.model import Spec
 @dataclass(frozen=True)
 class Call:
     name: str
-    kind: str  # learn, ask, read, act, switch, save, load, reset
+    kind: str  # learn, gather, label, ask, read, act, switch, save, load, reset
     x: np.ndarray | None = None
     y: np.ndarray | None = None
     number: int = 0
@@ -52,27 +52,29 @@ class Samples:
         self.label = spec.program.label_array(spec.capacities)
         self.told = spec.program.label is not None and spec.program.learns
         self.seen: list[np.ndarray] = []
-        self.center, self.step = np.zeros(spec.dim), 0.5
+        self.width = spec.width
+        self.limit = spec.input.max_abs if spec.signal is None else spec.signal.max_abs
+        self.center, self.step = np.zeros(self.width), 0.5
 
     def x(self) -> np.ndarray:
         rng, spec = self.rng, self.spec
-        limit, how = spec.input.max_abs, rng.random()
+        limit, how = self.limit, rng.random()
         scale = min(spec.length_scale, limit / 3)
         if rng.random() < 0.02:  # another place, and another spread
-            self.center = rng.uniform(-1, 1, spec.dim) * min(limit, 10.0 ** rng.uniform(-1, 3) * scale)
+            self.center = rng.uniform(-1, 1, self.width) * min(limit, 10.0 ** rng.uniform(-1, 3) * scale)
             self.step = 10.0 ** rng.uniform(-3, 0.7)
         row = self._row(how, scale)
         with np.errstate(over="ignore"):
             row = row.astype(spec.real.dtype)
             if how > 0.97:
-                row[rng.integers(spec.dim)] = self._no_number(limit)
+                row[rng.integers(self.width)] = self._no_number(limit)
         self.seen = [*self.seen[-30:], row]
         return row
 
     @np.errstate(over="ignore", invalid="ignore")
     def _row(self, how: float, scale: float) -> np.ndarray:
-        rng, spec, limit = self.rng, self.spec, self.spec.input.max_abs
-        row = self.center + rng.normal(size=spec.dim) * scale * self.step
+        rng, spec, limit = self.rng, self.spec, self.limit
+        row = self.center + rng.normal(size=self.width) * scale * self.step
         if how < 0.25 and self.seen:
             row = self.seen[int(rng.integers(len(self.seen)))].astype(float)
             if how < 0.08:
@@ -80,13 +82,13 @@ class Samples:
         elif how < 0.32:
             row = np.round(row / scale) * scale
         elif how < 0.36:
-            row = rng.choice([-limit, limit, 0.0, -0.0], spec.dim)
+            row = rng.choice([-limit, limit, 0.0, -0.0], self.width)
         elif how < 0.40:
-            row = rng.uniform(-1, 1, spec.dim) * 10.0 ** rng.uniform(-40, 0) * limit
+            row = rng.uniform(-1, 1, self.width) * 10.0 ** rng.uniform(-40, 0) * limit
         # as the kernel sees it, or as it comes
         if how < 0.25 or (how < 0.36 and rng.random() < 0.5):
             return np.asarray(row)
-        return np.asarray(spec.unscaled(row))
+        return np.asarray(row if spec.signal is not None else spec.unscaled(row))
 
     def y(self) -> np.ndarray:
         rng, spec, limit = self.rng, self.spec, self.spec.label_max_abs
@@ -121,11 +123,12 @@ def random_calls(spec: Spec, rng: np.random.Generator, count: int) -> list[Call]
     """Mostly update; in between everything else that the model has."""
     program, samples = spec.program, Samples(spec, rng)
     names = [entry.name for entry in program.entries_for(spec.config)]
+    kind_of = {entry.name: entry.kind for entry in program.entries}
     calls = []
     for _ in range(count):
         name = str(rng.choice(names))
         if program.learns and rng.random() < 0.75:
-            name = "update"
+            name = program.learner
         if program.persistent and rng.random() < 0.03:
             kind = str(rng.choice(["save", "save", "load", "reset"], p=[0.4, 0.25, 0.3, 0.05]))
             calls.append(Call(kind, kind, number=int(rng.integers(1 << 30))))
@@ -133,7 +136,11 @@ def random_calls(spec: Spec, rng: np.random.Generator, count: int) -> list[Call]
         kinds = taken_by(program.entry(name))
         if name in program.questions:
             calls.append(Call(name, "ask", samples.x()))
-        elif name in ("update", *program.visits):
+        elif kind_of[name] == "gather":
+            calls.append(Call(name, "gather", samples.x()))
+        elif kind_of[name] == "label":
+            calls.append(Call(name, "label", y=samples.y()))
+        elif name in (program.learner, *program.visits):
             calls.append(Call(name, "learn", samples.x(), samples.y()))
         elif name in program.readings:
             calls.append(Call(name, "read"))
@@ -165,6 +172,13 @@ def _carry_out(model: HostModel | CModel, call: Call, saved: list[bytes]) -> tup
         return int(statuses[0]), answers[0]
     if call.kind == "learn":
         return int(model.visit(call.name, call.x[None], call.y[None])[0]), nothing  # type: ignore[index]
+    if call.kind in ("gather", "label"):
+        given = np.asarray(call.x if call.x is not None else call.y)
+        if isinstance(model, HostModel) or not given.ndim:
+            return int(model.call(call.name, given if given.ndim else given[()])), nothing
+        return int(
+            model.call(call.name, model.pointer(given, "float *" if given.itemsize == 4 else "double *"))
+        ), nothing
     if call.kind == "read":
         values, status = model.read(call.name)
         return int(status), values
@@ -202,6 +216,7 @@ def _load(model: HostModel | CModel, data: bytes) -> int:
 def broken_promise(spec: Spec, calls: Sequence[Call], results: Sequence[Result]) -> str | None:
     """The first call that did what none may: a number that is none, an unknown status, a refusal that changed something."""
     known = {int(s) for s in spec.program.status}
+    nothing_yet = getattr(spec.program.status, "GATHERING", None)
     before = None
     for i, (call, result) in enumerate(zip(calls, results, strict=True)):
         where = f"call {i}, {call}: status {result.status}"
@@ -211,7 +226,8 @@ def broken_promise(spec: Spec, calls: Sequence[Call], results: Sequence[Result])
             return f"{where}, which is none"
         if call.kind in ("save", "load") and result.status != 0:
             return f"{where}; what was learned must be saved, and loaded again"
-        if result.status >= 0 and call.kind in ("ask", "read") and not np.isfinite(result.answer.astype(float)).all():
+        answered = result.status >= 0 and result.status != nothing_yet and call.kind in ("ask", "read")
+        if answered and not np.isfinite(result.answer.astype(float)).all():
             return f"{where}; the answer is {result.answer.tolist()}"
         if call.kind == "save" and before is not None and before != result.memory:
             return f"{where}; saving changed the memory"
