@@ -63,6 +63,7 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     assert "next:" in out and "RMSE of the best" in out and "--trials 10 --seed 0 gives the same spec" in out
 
 
+@pytest.mark.exhaustive  # bounds of every candidate on a CPU without an FPU
 def test_limits_are_kept_on_the_target(folder, run):
     pytest.importorskip("unicorn")
     limits = ["--ram", "700", "--flash", "16k", "--instructions", "60k", "--target", "cortex-m0plus"]
