@@ -844,7 +844,8 @@ def _looked_up(table: np.ndarray, positions: tuple[Interval, ...]) -> Interval:
         return Interval(values, values)
     slices = tuple(slice(int(a.min()), int(b.max()) + 1) for a, b in zip(ends[::2], ends[1::2], strict=True))
     part = table[slices].astype(np.int64)
-    return interval(part.min(), part.max())
+    # none where no turn gets there
+    return interval(part.min(), part.max()) if part.size else NONE
 
 
 def _assigned(body: tuple[Statement, ...]) -> list[str]:

@@ -225,18 +225,29 @@ class HostModel:
             )
         return self._shaped(self._given(question, answers)), states, statuses
 
+    def gather(self, x: Any, reading: str) -> tuple[np.ndarray, np.ndarray]:
+        """Take each raw row without a label, then read, as NAME_<reading>, what is said of the newest features: (answers,
+        statuses).  Of a model within a signal stage, whose labels come from elsewhere."""
+        x, name = self._inputs(x), next(entry.name for entry in self.spec.program.entries if entry.kind == "gather")
+        answers, statuses = self._taken(name, x, np.zeros((len(x), 0), self.spec.real.dtype), reading)
+        return self._shaped(answers), statuses
+
     def _read_each(
         self, x: np.ndarray, y: np.ndarray, first: int, delay: int, reading: str
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of a model within a signal stage: learn each row, then read what it says of the newest features."""
-        program = self.spec.program
         if first or delay:
             raise ValueError("a signal is learned from its first row on, each row at its time")
+        answers, statuses = self._taken(self.spec.program.learner, x, y, reading)
+        return self._shaped(answers), np.zeros((len(x), 0)), statuses
+
+    def _taken(self, name: str, x: np.ndarray, y: np.ndarray, reading: str) -> tuple[np.ndarray, np.ndarray]:
+        program = self.spec.program
         answers, statuses = program.answers(reading, len(x), self.memory), np.zeros(len(x), np.int32)
         if len(x):
-            look, learn = program.entry(reading), program.entry(program.learner)
+            look, learn = program.entry(reading), program.entry(name)
             self.executor.rows(x, statuses, learn=learn, y=y, look=look, states=answers)
-        return self._shaped(self._given(reading, answers)), np.zeros((len(x), 0)), statuses
+        return self._given(reading, answers), statuses
 
     def call(self, name: str, *args: Any) -> Any:
         """Call an entry of the program, as firmware calls NAME_<name>; what this model does not have does nothing."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.dialect import Config, Index, Memory, Struct
+from pykernel.dialect import Array, Config, Index, Memory, Struct
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
@@ -26,12 +26,13 @@ ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
 def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
     """Columns that hold what the device answered, with the question and which of its values; those of several values
     are numbered.  A question whose column is one of the spec's own cannot be logged."""
-    program, found = spec.program, {}
-    own = {*(spec.input.columns or ()), *spec.label_columns}
+    program, found, asked = spec.program, {}, answers_of(spec)
+    own = {*(spec.sample_columns or ()), *spec.label_columns}
     for entry in program.entries_for(spec.config):
-        if entry.name in program.questions:
-            (count,) = program.questions[entry.name].shape(spec.capacities)
-            column = ANSWERS.get(entry.name, entry.name)
+        if entry.name in asked:
+            (count,) = asked[entry.name].shape(spec.capacities)
+            question = "predict" if entry.name == "forecast" else entry.name.removeprefix("forecast_")
+            column = ANSWERS.get(question, question)
             for i in range(count):
                 name = column if count == 1 else f"{column}{i}"
                 if entry.name == program.asks or name not in own:
@@ -39,10 +40,19 @@ def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
     return found
 
 
+def answers_of(spec: Spec) -> Mapping[str, Array]:
+    """What is asked of a model, with what it writes; within a signal stage the readings that say something of the newest
+    features."""
+    program = spec.program
+    if not program.reads:
+        return program.questions
+    return {name: kind for name, kind in program.readings.items() if name.split("_")[0] == "forecast"}
+
+
 def log_header(spec: Spec) -> list[str]:
     """Columns of a log that holds samples, answers, statuses and hashes."""
     program, columns = spec.program, _Columns(spec, "the log")
-    learned = [LEARNED] if columns.unlabelled else columns.labels
+    learned = [LEARNED] if columns.may_ask else columns.labels
     asked = [column for column, (question, _) in columns.answers.items() if question == program.asks]
     return [
         *columns.inputs,
@@ -67,7 +77,7 @@ def log_rows(
         return [f"{v:.{17 if v.itemsize == 8 else 9}g}" if values.dtype.kind == "f" else str(v) for v in values]
 
     for t in range(len(x)):
-        learned = [] if not program.learns else ["1"] if program.label_kind == "none" else told(y[t])
+        learned = [] if not program.learns else ["1"] if may_ask_alone(spec) else told(y[t])
         hashed = [] if not program.learns else [f"{state_hash:08x}" if t == len(x) - 1 else ""]
         yield [*told(x[t]), *learned, *told(answers[t]), str(int(statuses[t])), *hashed]
 
@@ -138,11 +148,13 @@ class _Columns:
     def __init__(self, spec: Spec, name: str) -> None:
         self.spec, self.name = spec, name
         self.labels_of, self.unlabelled = spec.program.label_array(spec.capacities), spec.program.label_kind == "none"
+        self.may_ask = may_ask_alone(spec)
         several = [f"label{i}" for i in range(self.labels_of.shape[0])] if self.labels_of.shape else ["label"]
-        own = (STATE_HASH, STATUS, CALL, *([LEARNED] if self.unlabelled else []))
-        self.generic = [*(f"x{j}" for j in range(spec.dim)), *several]
-        self.inputs = list(spec.input.columns or self.generic[: spec.dim])
-        self.labels = list(spec.label_columns or several)
+        own = (STATE_HASH, STATUS, CALL, *([LEARNED] if self.may_ask else []))
+        self.generic = [*(f"x{j}" for j in range(spec.width)), *several]
+        self.inputs = list(spec.sample_columns or self.generic[: spec.width])
+        self.labels = [] if self.unlabelled else list(spec.label_columns or several)
+        self.awaits = any(entry.kind == "label" for entry in spec.program.entries)
         self.answers = answer_columns(spec)
         self.chosen: list[str] = []
         self.statuses = {status.name: int(status) for status in spec.program.status}
@@ -151,7 +163,7 @@ class _Columns:
                 raise UserError(f"{name}: a log's column {column} has a fixed meaning; rename that column of the spec")
 
     def choose(self, header: list[str]) -> list[str]:
-        dim = self.spec.dim
+        dim = self.spec.width
         if self.inputs[0] not in header and "x0" in header:
             self.inputs = self.generic[:dim]
         if self.labels and self.labels[0] not in header and self.generic[dim] in header:
@@ -163,13 +175,13 @@ class _Columns:
             )
         # with none of the labels it is a log of predictions; with some, the others are missed
         labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
-        others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.unlabelled else []))
+        others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.may_ask else []))
         self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
         return self.chosen
 
     def parse(self, cells: Cells, first: int) -> Rows:
         table = list(zip(*cells.rows, strict=True))
-        count, dim = len(cells.rows), self.spec.dim
+        count, dim = len(cells.rows), self.spec.width
         texts = {c: [t.strip() for t in table[i]] for i, c in enumerate(self.chosen)}
         empty = [""] * count
 
@@ -189,7 +201,7 @@ class _Columns:
 
         inputs = [numbers(name) for name in self.inputs]
         labels = [numbers(name, self.labels_of.is_class) for name in self.labels]
-        positions = [q for q, kind in self.spec.program.questions.items() if kind.scalar is Index]
+        positions = [q for q, kind in answers_of(self.spec).items() if kind.scalar is Index]
         answers = {c: numbers(c, q in positions) for c, (q, _) in self.answers.items() if c in self.chosen}
         hashes = column(STATE_HASH, np.uint32, _hash, "a hash of 8 hexadecimal digits, as %08lx prints it")
         status = column(STATUS, np.int32, self._status, "a status, as a number or by its name")
@@ -269,22 +281,28 @@ class _Columns:
         for column in set(self.answers) & set(has):
             answered |= has[column]
         refuse(given.any(axis=0) & ~sample, "has some inputs and not others; write nan for one that was not a number")
-        refuse(~sample & ~has[CALL], "has no inputs; give them, or a call, or remove the row")
         some = labelled.any(axis=0)
+        alone = some & self.awaits  # NAME_label
+        refuse(~sample & ~has[CALL] & ~alone, "has no inputs; give them, or a call, or remove the row")
         refuse(some & ~has["label"], "has some labels and not others; write nan for one that was not a number")
-        refuse(~sample & (some | answered), "has no inputs, but a label or a prediction; give the inputs")
+        refuse(~sample & (some & ~alone | answered), "has no inputs, but a label or a prediction; give the inputs")
         called = np.array([call[0] if call else "" for call in calls])
         visits = np.isin(called, self.spec.program.visits)
         refuse(visits & ~has["label"], "has a call that takes a sample; give the inputs and the label")
         returned = has["label"] | (has[CALL] & (called != "reset"))
-        if not self.spec.program.learns:
-            returned = sample
+        if not self.spec.program.learns or self.spec.program.reads:
+            returned |= sample
         refuse(
             has[STATUS] & ~returned,
             "has a status, but was not learned; the status is what update returned"
             if self.unlabelled
             else "has a status but no label; the status is what update returned, and without a label there is none",
         )
+
+
+def may_ask_alone(spec: Spec) -> bool:
+    """Whether rows without labels may have been asked about, and not learned; a raw row is always taken."""
+    return spec.program.label_kind == "none" and not spec.program.reads
 
 
 def callable_entries(spec: Spec) -> dict[str, int]:
@@ -371,7 +389,8 @@ class Replay:
         answers, statuses = self._feed(rows, part)
         if rows.call[last]:
             status = self._call(rows, last)
-            if not rows.has["label"][last] or rows.call[last][:1] in self._visits:
+            took = rows.has["sample" if self.spec.program.reads else "label"][last]
+            if not took or rows.call[last][:1] in self._visits:
                 statuses[-1] = status
         for column, recorded in rows.answers.items():
             question, i = self.columns[column]
@@ -391,6 +410,8 @@ class Replay:
     def _feed(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Ask (what the log has answers to) and learn: question -> (rows, values), and the statuses."""
         x, y = rows.x[part], rows.label[part]
+        if self.spec.program.reads:
+            return self._push(rows, part)
         visited = [call[:1] in self._visits for call in rows.call[part]]  # these rows are not learned
         sample = rows.has["sample"][part]
         label = rows.has["label"][part] & sample & ~np.array(visited)
@@ -416,6 +437,28 @@ class Replay:
                 answers[last][start:end] = values.reshape(end - start, -1)
             else:
                 answers[last][chosen] = model.ask(last, x[chosen])[0]
+        return answers, statuses
+
+    def _push(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """As ``_feed``, of raw rows: each is taken, with its label or without, then the model is asked; a label alone is that
+        of the newest features."""
+        x, y, model = rows.x[part], rows.label[part], self.model
+        sample, label = rows.has["sample"][part], rows.has["label"][part]
+        asked = sorted({self.columns[c][0] for c in rows.answers}) or [self.spec.program.asks]
+        answers = {q: self.spec.program.answers(q, len(x), model.memory) for q in asked}
+        statuses, first, *others = np.zeros(len(x), np.int32), *asked
+        self.updates += int(sample.sum())
+        # one reading goes through a loop with the rows; more are read row by row
+        borders = np.arange(1, len(x)) if others else np.flatnonzero(np.diff(sample) | np.diff(label)) + 1
+        for start, end in itertools.pairwise([0, *borders.tolist(), len(x)]):
+            at = slice(start, end)
+            if not sample[start]:
+                statuses[at] = [int(model.call("label", each)) for each in y[at]] if label[start] else 0
+                continue
+            took = model.prequential(x[at], y[at], question=first) if label[start] else model.gather(x[at], first)
+            answers[first][at], statuses[at] = took[0].reshape(end - start, -1), took[1]
+            for question in others:
+                answers[question][at] = model.read(question)[0]
         return answers, statuses
 
     def _ask(self, x: np.ndarray, sample: np.ndarray, asked: list[str]) -> tuple[dict[str, np.ndarray], np.ndarray]:

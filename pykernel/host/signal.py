@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pykernel.algorithms.signal.program import FEATURES
+from pykernel.algorithms.signal.program import FEATURES, WHOLE_FEATURES
 from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.dialect import Memory
+from pykernel.dialect.program import NO_COUNT
 from pykernel.engine.choice import Engine
 from pykernel.engine.engines import program_executor
+from pykernel.errors import UserError
 from pykernel.spec import signal as signals
 
 if TYPE_CHECKING:
@@ -39,24 +41,38 @@ class SignalStage:
             raise ValueError(f"{spec.name} has no [signal]")
         self.spec = spec
         capacities = signals.capacities(spec.signal, spec.forecasts) | {"DIM": spec.dim}
-        self.memory = Memory(FEATURES.structs, spec.real, capacities)
-        values = signals.parameters(spec.signal, spec.label.column, False)
-        config = FEATURES.settings(spec.real, values, capacities)
-        self.executor = program_executor(FEATURES, self.memory, config, engine)
+        self.program = WHOLE_FEATURES if spec.program.whole else FEATURES
+        self.memory = Memory(self.program.structs, spec.real, capacities)
+        self.config = self.program.settings(spec.real, spec.signal_values(False), capacities)
+        self.executor = program_executor(self.program, self.memory, self.config, engine)
 
     def push(self, raw: np.ndarray, reading: str = "signal") -> tuple[np.ndarray, np.ndarray]:
         """Take raw rows, (rows, CHANNELS): (statuses, what the reading says after each), NaN where there is nothing yet."""
-        raw = np.array(raw, self.spec.real.dtype, order="C", ndmin=2)
+        raw = self.spec.raw_inputs(raw)
+        if raw.shape[1:] != (self.spec.width,):
+            raise ValueError(f"raw samples of shape {raw.shape}; the stage takes (rows, {self.spec.width})")
         statuses = np.zeros(len(raw), np.int32)
-        values = FEATURES.answers(reading, len(raw), self.memory)
+        values = self.program.answers(reading, len(raw), self.memory)
         if len(raw):
-            learn, look = FEATURES.entry("push"), FEATURES.entry(reading)
+            learn, look = self.program.entry("push"), self.program.entry(reading)
             self.executor.rows(raw, statuses, learn=learn, look=look, states=values)
+        if self.program.whole:
+            unit = self.spec.feature_units[reading == "signal"]
+            values = np.where(values == NO_COUNT, np.nan, values * unit)
         return statuses, values
+
+    def truths(self, measured: np.ndarray) -> np.ndarray:
+        """What should have been forecast for steps, of their measures, (steps, MEASURES), as the device learns it."""
+        at = self.config.label_measure
+        if not self.program.whole:
+            return measured[:, at]
+        counts = np.rint(measured[:, at] / self.spec.feature_units[0][at]).astype(np.int64)
+        told = counts * self.config.label_factor >> self.config.label_places
+        return np.asarray(told * 2.0**-self.spec.label_shift)
 
     def gap(self, missing: int) -> int:
         """What NAME_gap does."""
-        return int(self.executor.call(FEATURES.entry("gap"), missing))
+        return int(self.executor.call(self.program.entry("gap"), missing))
 
     def steps(self, raw: np.ndarray, reading: str = "signal") -> Steps:
         """The steps that end within some raw rows."""
@@ -66,9 +82,8 @@ class SignalStage:
 
     def recorded(self, raw: np.ndarray, reading: str = "signal") -> list[Steps]:
         """The same of recorded rows, piece by piece: after a row that is refused, the stage is told that one is missing."""
-        assert self.spec.signal is not None
-        raw = np.array(raw, self.spec.real.dtype, order="C", ndmin=2)
-        refused = ~(np.abs(raw) <= self.spec.real.dtype.type(self.spec.signal.max_abs)).all(axis=1)
+        raw = np.array(raw, self.spec.number, order="C", ndmin=2)
+        refused = ~self.spec.accepts(raw)
         pieces, start = list[Steps](), 0
         for end in (*np.flatnonzero(refused), len(raw)):
             found = self.steps(raw[start:end], reading)
@@ -79,13 +94,25 @@ class SignalStage:
         return pieces
 
 
+def delay_of(spec: Spec, delay: int) -> int:
+    """After how many of its samples a model learns a label: ``delay`` of those from elsewhere, and of a forecast those until
+    its truth is there.  Raises UserError for a delay that means nothing."""
+    if spec.signal is None or not spec.forecasts:
+        return delay
+    if delay:
+        raise UserError("--delay is for labels from elsewhere; of a forecast, [signal] ahead says when the truth comes")
+    return spec.signal.ahead - 1
+
+
 def steps_of(spec: Spec, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Raw rows as what the model inside learns: a row of features for each step, and its label.
+    """Recorded rows as what a model learns of them.  Of raw rows: a row of features for each step, and its label.
 
     Of a forecast the label is the measure ``ahead`` steps later; NaN where the recording ends before, or where a row is
     missing between.  Labels from elsewhere are those of the raw rows with which steps end.
     """
-    assert spec.signal is not None
+    if spec.signal is None:
+        yield from batches
+        return
     stage = SignalStage(spec)
     if not spec.forecasts:
         for batch in batches:
@@ -95,7 +122,6 @@ def steps_of(spec: Spec, batches: Iterable[Batch]) -> Iterator[Batch]:
             yield replace(batch, x=x, y=batch.y[rows])
         return
     beside, ahead = SignalStage(spec), spec.signal.ahead
-    at = signals.parameters(spec.signal, spec.label.column, False)["label_measure"]
     x, truth, position = np.zeros((0, spec.dim)), np.zeros(0), 0
     for batch in batches:
         done: list[tuple[np.ndarray, np.ndarray]] = []
@@ -105,7 +131,7 @@ def steps_of(spec: Spec, batches: Iterable[Batch]) -> Iterator[Batch]:
                 done.append((x, np.full(len(x), np.nan)))
                 x, truth = x[:0], truth[:0]
             x = np.concatenate([x, features.features])
-            truth = np.concatenate([truth, measured.features[:, at]])
+            truth = np.concatenate([truth, stage.truths(measured.features)])
             known = max(0, len(x) - ahead)
             done.append((x[:known], truth[ahead : ahead + known]))
             x, truth = x[known:], truth[known:]

@@ -109,14 +109,9 @@ def require_columns(spec: Spec, where: str = "the spec") -> None:
 def samples_of(spec: Spec, file: BinaryIO, name: str, rows: int = BATCH) -> Iterator[Batch]:
     """What ``read_samples`` reads for a model; of one with a signal stage, raw rows."""
     require_columns(spec)
-    if spec.signal is not None:
-        several = spec.program.label_kind in ("reals", "none")
-        told = () if spec.program.label is None else spec.label_columns if several else spec.label_columns[0]
-        return read_samples(
-            file, name, spec.signal.channels, told, rows, None if spec.forecasts else spec.label.classes
-        )
-    labels = spec.label_columns if spec.program.label_kind in ("reals", "none") else spec.label_columns[0]
-    return read_samples(file, name, spec.input.columns or (), labels, rows, spec.label.classes)
+    several = spec.inner.program.label_kind in ("reals", "none")
+    labels = () if spec.forecasts else spec.label_columns if several else spec.label_columns[0]
+    return read_samples(file, name, spec.sample_columns or (), labels, rows, spec.label.classes)
 
 
 def read_cells(
@@ -399,10 +394,13 @@ class _Run:
 
     Each row is asked, then one is learnt: with labels the row ``delay`` before, if it has them all.  Every
     ``refresh_every`` rows (0: never) the model is refreshed, after every ``train_every`` labels (0: never) it is trained,
-    where it can be.  A model that does not learn is asked only.
+    where it can be.  A model that does not learn is asked only; with ``forecasts`` it may have a delay, too: simple
+    predictors learn the truth so much later.
     """
 
-    def __init__(self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0) -> None:
+    def __init__(
+        self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0, forecasts: bool = False
+    ) -> None:
         if not 0 <= delay <= DELAY_LIMIT:
             raise UserError(f"delay is {delay}; it must be from 0 to {DELAY_LIMIT:,} rows")
         if refresh_every < 0:
@@ -416,7 +414,7 @@ class _Run:
                 f"rule {spec.learning.rule} has no train on the device, as krr, ls-svm and kfd have; leave "
                 "train-every out"
             )
-        if delay and (not program.learns or program.label_kind == "none"):
+        if delay and (not (program.learns or forecasts) or program.label_kind == "none"):
             raise UserError(f"rule {spec.learning.rule} takes no labels, so delay means nothing; leave delay out")
         if refresh_every and not any(e.name == "refresh" for e in program.entries_for(spec.config)):
             what = f"rule {spec.learning.rule}"
@@ -585,7 +583,7 @@ class _Run:
     @property
     def waiting(self) -> int:
         """Labelled rows not learnt yet, because their delay is not over."""
-        return int((~self._missing(self._waiting_y)).sum())
+        return int((~self._missing(self._waiting_y)).sum()) if self.spec.program.learns else 0
 
     @property
     def warning(self) -> str | None:
@@ -632,10 +630,12 @@ class Simulation(_Run):
     Raises UserError for a model without labels, of which there are no errors: see Monitoring.
     """
 
-    def __init__(self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0) -> None:
+    def __init__(
+        self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0, forecasts: bool = False
+    ) -> None:
         if spec.program.label_kind == "none":
             raise UserError(f"{spec.name} learns without labels, so that it has no errors to compare it by")
-        super().__init__(spec, delay, refresh_every, train_every)
+        super().__init__(spec, delay, refresh_every, train_every, forecasts)
         self.simple = Simple(spec, delay)
         self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)  # labels of which one is known
         names = ("model", *self.simple.names)

@@ -13,9 +13,11 @@ import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
+from pykernel.host.signal import SignalStage
 from pykernel.importers.sklearn import posterior, read_estimator
 from pykernel.importers.steps import steps_of
 from pykernel.spec.model import Spec, make_spec, shown_value
+from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.rounding import device_bound, notes, source_bound
 from pykernel.training.trained import FILE_LIMIT, Distance, Machine, content, pairs, to_spec, votes
 
@@ -42,7 +44,8 @@ def from_sklearn(
     model, a kernel machine of pykernel, a pipeline of scalers, selections, projections or kernel features and one of
     these, or a model around one. docs/importing.md lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result
     of ``decision_function``, or of ``predict`` for regressors. ``NAME_classify`` writes the position of the class
-    that ``predict`` returns.
+    that ``predict`` returns. Where ``SignalFeatures`` is the first step, the spec has a ``[signal]``: ``NAME_push``
+    takes raw samples, and ``NAME_forecast`` and ``NAME_forecast_classify`` answer.
 
     Parameters
     ----------
@@ -55,9 +58,10 @@ def from_sklearn(
     max_abs : float, or for int16 a sequence of floats, optional
         Largest magnitude of an input; the device refuses samples beyond. By default a million times the largest number
         in the model's vectors, or less where that could overflow. int16: largest |x - center| of all inputs, or of
-        each; by default the range of the vectors, and half as much on either side.
+        each; by default the range of the vectors, and half as much on either side. Of raw samples it is a parameter of
+        ``SignalFeatures``.
     input_names : sequence of str, optional
-        Names of the inputs. By default, those that the estimator saw in a data frame.
+        Names of the inputs, or of the raw samples' channels. By default, those that the estimator saw in a data frame.
     classes : sequence of str, optional
         Names of the classes, in the order of ``classes_``. By default, these classes as text.
     distance : {"auto", "differences", "products"}
@@ -232,26 +236,25 @@ def _bytes(path: str | Path) -> bytes:
 def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str, Any]:
     """A spec's model on the host beside what the source itself computes, over rows of x.
 
-    x: rows of the spec's inputs, or of all that the source takes.
+    x: rows of the spec's inputs, or of all that the source takes; where features come first, raw samples in the order of
+    time, (raw samples, channels).
     source: the estimator, or the ONNX model, of which ONNX's reference implementation computes float32.
 
-    Returns ``rows``; ``refused``, those beyond the input limit; ``undecided``, those whose class hangs on a function that
-    is zero but for rounding, which are not compared by class, nor by votes; ``difference``, the largest of a decision
-    value; ``allowed``, the largest that rounding explains; ``classes_differ``, rows; ``ok``.
+    Returns ``rows``, of raw samples the steps; ``refused``, rows or raw samples beyond the input limit; ``undecided``,
+    rows whose class hangs on a function that is zero but for rounding, which are not compared by class, nor by votes;
+    ``difference``, the largest of a decision value; ``allowed``, the largest that rounding explains; ``classes_differ``,
+    rows; ``ok``.
     """
     from pykernel.host.model import HostModel
 
     x = np.array(x, np.float64 if spec.real.is_integer else spec.real.dtype, ndmin=2)
-    if machine.taken is not None and x.shape[1] == machine.taking:
-        x = x[:, list(machine.taken)]
-    x = spec.as_seen(x)
-    taken = spec.accepts(x)
-    taken, x, exact, model = x[taken], x, x[taken].astype(np.float64), HostModel(spec)
-    given = exact
-    if machine.taken is not None:  # what the source does not use may be anything
-        given = np.zeros((len(exact), machine.taking))
-        given[:, list(machine.taken)] = exact
-    functions = _asked(machine, lambda: source_functions(source, given))
+    taken, asked, refused = _rows_of(spec, machine, x) if spec.signal is None else _steps_of(spec, x)
+    exact, model = taken.astype(np.float64), HostModel(spec.inner)
+
+    def of_source(question: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        return _asked(machine, lambda: np.concatenate([question(given)[rows] for given, rows in asked]))
+
+    functions = of_source(lambda given: source_functions(source, given))
     if functions.shape != (len(exact), len(machine.bias)):
         raise UserError(
             f"{machine.source}: itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
@@ -266,20 +269,49 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
         differences = np.abs(found - votes(functions, len(machine.classes or ())))[sure]
         allowed = np.repeat(allowed.sum(axis=1, keepdims=True), differences.shape[1], axis=1)[sure]
     if machine.classes is not None:
-        differ = int(
-            (model.classify(taken) != _asked(machine, lambda: source_classes(machine, source, given, functions)))[
-                sure
-            ].sum()
-        )
+        classes = of_source(lambda given: source_classes(machine, source, given, functions))
+        differ = int((model.classify(taken) != classes)[sure].sum())
     return {
-        "rows": len(x),
-        "refused": len(x) - len(taken),
+        "rows": len(x) if spec.signal is None else len(taken),
+        "refused": refused,
         "undecided": len(sure) - int(sure.sum()),
         "difference": float(differences.max(initial=0.0)),
         "allowed": float(allowed.max(initial=0.0)),
         "classes_differ": differ,
         "ok": bool((differences <= allowed).all()) and differ == 0,
     }
+
+
+Asked = list[tuple[np.ndarray, Any]]
+"""What a source is asked, one array after the other, and which rows of its answers count."""
+
+
+def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, Asked, int]:
+    """The rows that the model takes, as it sees them; what its source is asked; how many rows are refused."""
+    if machine.taken is not None and x.shape[1] == machine.taking:
+        x = x[:, list(machine.taken)]
+    x = spec.as_seen(x)
+    taken = x[spec.accepts(x)]
+    given = taken.astype(np.float64)
+    if machine.taken is not None:  # what the source does not use may be anything
+        given = np.zeros((len(taken), machine.taking))
+        given[:, list(machine.taken)] = taken
+    return taken, [(given, slice(None))], len(x) - len(taken)
+
+
+def _steps_of(spec: Spec, x: np.ndarray) -> tuple[np.ndarray, Asked, int]:
+    """The same of raw samples: the features of each step.  What lies between refused rows is a recording of its own."""
+    assert spec.signal is not None
+    if x.shape[1] != spec.width:
+        raise UserError(f"{spec.name}: takes raw samples of {spec.width} channels, but rows hold {x.shape[1]} numbers")
+    refused = np.flatnonzero(~spec.accepts(x))
+    edges = zip([0, *(refused + 1)], [*refused, len(x)], strict=True)
+    pieces = [(x[start:end], SignalStage(spec).steps(x[start:end])) for start, end in edges]
+    asked: Asked = [(piece.astype(np.float64), steps.rows) for piece, steps in pieces if len(steps.rows)]
+    if not asked:
+        least = raw_samples_needed(spec.signal)
+        raise UserError(f"{spec.name}: needs {least} raw samples in a row for its first features; give more rows")
+    return np.concatenate([steps.features for _, steps in pieces]), asked, len(refused)
 
 
 def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:

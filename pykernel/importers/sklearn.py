@@ -13,6 +13,7 @@ from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
 from pykernel.importers.steps import (
     PARTS,
+    SIGNAL,
     Affine,
     affine_types,
     after,
@@ -23,9 +24,10 @@ from pykernel.importers.steps import (
     require_plain,
     steps_of,
     table,
+    taking_all,
 )
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
-from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, shown_value, visible_name
+from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, Spec, shown_value, visible_name
 from pykernel.training.trained import Machine, array_of, checked, collapsed, number_of, require_classes
 
 MATERN_NU = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "gaussian"}
@@ -41,7 +43,7 @@ OWN = (
     "LSSVMClassifier",
     "LSSVMRegressor",
 )
-"""Those of pykernel that a file may ask for."""
+"""Models of pykernel that a file may ask for."""
 
 
 def read_estimator(estimator: Any) -> Machine:
@@ -68,6 +70,7 @@ def read_estimator(estimator: Any) -> Machine:
 def _read(estimator: Any, where: str) -> Machine:
     """What an estimator computes, with what stands before it."""
     *before, (_, model) = steps_of(estimator)
+    signal, before = _signal(before, where)
     kind, readers = type(model), _readers()
     if kind not in readers and not hasattr(kind, MACHINE):
         if hasattr(kind, LEARNS):
@@ -76,7 +79,7 @@ def _read(estimator: Any, where: str) -> Machine:
                 f"{where} to pykernel.generate, which writes both"
             )
         raise UserError(f"{_inside(where, model)} is not a model that can be imported; {_importable(model)}")
-    affine: Affine | None = None
+    affine = None if signal is None else Affine.identity(signal.dim)
     chain: list[Affine | Callable[[Machine], Machine]] = []
     for name, step in before:
         inside = f"{where}, step {shown_value(name)}"
@@ -96,9 +99,20 @@ def _read(estimator: Any, where: str) -> Machine:
         machine = readers[kind](model, where) if kind in readers else getattr(model, MACHINE)()
     except AttributeError as error:
         raise UserError(f"{where}: {error}; it is not as scikit-learn fits it") from None
+    if machine.signal is not None and (chain or signal is not None):
+        raise UserError(f"{where}: takes raw samples, so no step can stand before it; leave those steps out")
     for part in reversed(chain):
         machine = behind(machine, part, where) if isinstance(part, Affine) else part(machine)
-    return machine
+    return machine if signal is None else replace(taking_all(machine, where), signal=signal)
+
+
+def _signal(steps: list[tuple[str, Any]], where: str) -> tuple[Spec | None, list[tuple[str, Any]]]:
+    """What the first step makes of raw samples, if it does, and the other steps."""
+    if not steps or not hasattr(type(steps[0][1]), SIGNAL):
+        return None, steps
+    (name, step), *others = steps
+    require_plain(step, f"{where}, step {shown_value(name)}")
+    return getattr(step, SIGNAL)(), others
 
 
 def _readers() -> dict[type, Callable[[Any, str], Machine]]:
@@ -169,7 +183,7 @@ def types() -> set[str]:
     from pykernel.training.selection import Selection
 
     # of pykernel's own machines, which lie above, the names alone: a file's type is imported once it is found here
-    own = {f"pykernel.estimators.batch.{name}" for name in OWN}
+    own = {f"pykernel.estimators.batch.{name}" for name in OWN} | {"pykernel.estimators.signal.SignalFeatures"}
     found = {
         *_readers(),
         *affine_types(),
@@ -600,7 +614,7 @@ def joined(machines: Sequence[Machine], where: str) -> Machine:
 
     def shape(machine: Machine) -> tuple[Any, ...]:
         scaling = [None if a is None else a.tobytes() for a in (machine.center, machine.scale)]
-        return (machine.kernel.section(), machine.taken, machine.dim, *scaling)
+        return (machine.kernel.section(), machine.taken, machine.dim, machine.signal, *scaling)
 
     for machine in machines[1:]:
         if shape(machine) != shape(machines[0]):

@@ -31,6 +31,8 @@ KERNELS = {
 """What scikit-learn calls our kernel functions."""
 EXACT = 1e-10
 """Parts of a map that are rounding: what is left of directions that should be orthogonal."""
+SIGNAL = "__pykernel_signal__"
+"""The method of a first step that makes features of raw samples: a spec with the same [signal]."""
 QUADRATIC_DIM = 128
 """Most inputs of PolynomialFeatures: it makes 8,385 of them."""
 
@@ -151,6 +153,11 @@ def after(affine: Affine | None, step: Any, where: str) -> Affine:
     known = affine_types().get(kind)
     if known is None and isinstance(step, SelectorMixin) and kind.__module__.startswith("sklearn."):
         known = _selector
+    if hasattr(kind, SIGNAL):
+        raise UserError(
+            f"{where}: a {kind.__name__} must be the first step of a pipeline, before a model that stays as it is; for one "
+            "that goes on learning, write [signal] into its spec"
+        )
     if known is None and kind.__module__.partition(".")[0] != "sklearn":
         raise UserError(
             f"{where}: a {kind.__name__} is a class of your own, which has no C; take scalers, selections and projections of "
@@ -383,6 +390,24 @@ def behind(machine: Machine, affine: Affine, where: str) -> Machine:
         columns=None,
         notes=(*affine.notes, *machine.notes),
     )
+
+
+def taking_all(machine: Machine, where: str) -> Machine:
+    """The machine of all inputs of its source, in their order.  Raises UserError where one left out must count."""
+    if machine.taken is None:
+        return machine
+    taken = list(machine.taken)
+    center, scale = np.zeros(machine.taking), np.ones(machine.taking)
+    center[taken] = 0.0 if machine.center is None else machine.center
+    scale[taken] = 1.0 if machine.scale is None else machine.scale
+    matrix = np.eye(machine.taking)[taken]
+    if len(taken) < machine.taking and machine.function in UNIT:
+        raise UserError(
+            f"{where}: uses {len(taken)} of {machine.taking} features, and a {machine.function} kernel cannot pass over the others; "
+            "leave them out of the first step"
+        )
+    affine = Affine(machine.taking, np.arange(machine.taking), center, scale, matrix, mixed_by=where)
+    return behind(replace(machine, taken=None, center=None, scale=None), affine, where)
 
 
 def _without_matrix(machine: Machine, affine: Affine, where: str) -> tuple[Machine, Affine]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import bisect
 import functools
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from pykernel.spec.sections import DIM_LIMIT, Section, different_names, list_of_columns, shown_value
+from pykernel.spec.sections import DIM_LIMIT, Numbers, Section, different_names, list_of_columns, shown_value
 
 CHANNELS_LIMIT = 64
 WINDOW_LIMIT = 65536
@@ -49,8 +48,13 @@ class SignalSection(Section):
     channels: tuple[str, ...] = Field(
         strict=False, description="names of a raw sample's numbers, as in the data's header"
     )
-    max_abs: float = Field(
-        1e6, gt=0, le=1e15, description="largest magnitude of a raw number: a sample with a larger one is refused"
+    max_abs: float | Numbers = Field(
+        1e6,
+        description="largest magnitude of a raw number: a sample with a larger one is refused. int16 takes a list, too: a number for each channel",
+    )
+    resolution: float | Numbers | None = Field(
+        None,
+        description="int16: what one count of a raw sample is worth in the channel's unit, one number or one for each channel, such as 1 for an ADC's readings; if not given, the power of two with which counts are largest",
     )
     window: int | None = Field(
         None,
@@ -95,6 +99,14 @@ class SignalSection(Section):
     @classmethod
     def _list(cls, names: Any) -> Any:
         return list_of_columns(names)
+
+    @field_validator("max_abs", "resolution", mode="before")
+    @classmethod
+    def _positive(cls, given: Any) -> Any:
+        for value in given if isinstance(given, (list, tuple)) else [given]:
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and not 0 < value <= 1e15:
+                raise ValueError(f"holds {value!r}; it must be above 0, and at most 1e15")
+        return given
 
     @field_validator("bands", mode="before")
     @classmethod
@@ -190,6 +202,18 @@ class SignalSection(Section):
             return [self.features[name] for name in self.channels]
         return [self.features or ()] * len(self.channels)
 
+    def label_measure(self, label_column: str | None) -> int:
+        """Which measure is forecast: the channel, or its mean; 0 where none is."""
+        if label_column not in self.channels:
+            return 0
+        own = f"mean {label_column}" if self.window is not None else label_column
+        return next((i for i, row in enumerate(plan_of(self).measures) if row.name == own), 0)
+
+    @property
+    def most(self) -> float:
+        """The largest magnitude of a raw number, of any channel."""
+        return max(self.max_abs) if isinstance(self.max_abs, tuple) else self.max_abs
+
     @property
     def step(self) -> int:
         """Raw samples from one step to the next."""
@@ -232,7 +256,7 @@ def plan_of(signal: SignalSection) -> Plan:
 
 
 def _planned(signal: SignalSection) -> Plan:
-    most, count = signal.max_abs, signal.window or 1
+    most, count = signal.most, signal.window or 1
     limits = {"range": 2 * most, "change": 2 * most, "slope": 2 * most, "kurtosis": float(count)}
     nyquist = (signal.rate or 0.0) / 2
     loudest = math.log2(1 + 2.0**42) if signal.log else 2 * most
@@ -270,12 +294,25 @@ def _planned(signal: SignalSection) -> Plan:
     return Plan(tuple(measures), tuple(pairs), tuple(features), max(reach, default=0))
 
 
+def raw_samples_needed(signal: SignalSection) -> int:
+    """How many raw samples there must be before there are features."""
+    return (signal.window or 1) + plan_of(signal).oldest * signal.step
+
+
 def inputs_of(signal: SignalSection) -> dict[str, Any]:
     """What the model sees, as keys of [input].  Raises ValueError, a sentence, if that is nothing or too much."""
     plan = plan_of(signal)
     if not 1 <= len(plan.features) <= DIM_LIMIT:
         raise ValueError(f"makes {len(plan.features)} features; there must be from 1 to {DIM_LIMIT}")
     return {"columns": [row.name for row in plan.features], "max_abs": max(row.limit for row in plan.features)}
+
+
+def complain_of_reals(signal: SignalSection) -> None:
+    """Raises ValueError, a sentence, for what only whole numbers have."""
+    if isinstance(signal.max_abs, tuple):
+        raise ValueError("max_abs is a list, which only precision int16 takes; give one number, the largest")
+    if signal.resolution is not None:
+        raise ValueError("resolution is of counts, which only precision int16 has; leave it out")
 
 
 def capacities(signal: SignalSection, forecasts: bool) -> dict[str, int]:
@@ -290,7 +327,8 @@ def capacities(signal: SignalSection, forecasts: bool) -> dict[str, int]:
         "PERIODS": max(1, len(set(signal.periods))),
         "RAW_KEPT": spectral or 8,
         "RAW_HALF": (spectral or 8) // 2,
-        "LEVELS": ((spectral or 8) // 2).bit_length() - 1,
+        "RAW_QUARTER": (spectral or 8) // 4,
+        "LEVELS": max(1, ((spectral or 8).bit_length() - 3) // 2),
     }
 
 
@@ -309,25 +347,29 @@ def size_bound(signal: SignalSection, forecasts: bool) -> int:
     )
 
 
+def kind_places(kinds: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
+    """Which kinds of measures there are, and where each begins and ends; kinds: of all measures, sorted as known."""
+    values: dict[str, Any] = {}
+    for kind in known:
+        first = kinds.index(kind) if kind in kinds else 0
+        values |= {f"has_{kind}": kind in kinds, f"{kind}_first": first, f"{kind}_after": first + kinds.count(kind)}
+    return values
+
+
 def parameters(signal: SignalSection, label_column: str | None, awaits: bool) -> dict[str, Any]:
     """Values of SignalConfig.  awaits: whether labels come from elsewhere."""
     plan, hop, window = plan_of(signal), signal.step, signal.window or 1
     kinds = [row.kind for row in plan.measures]
     made = [row.kind for row in plan.features]
     periods, pairs = list(dict.fromkeys(signal.periods)) or [1], plan.pairs or ((0, 0),)
-    label = 0
-    if label_column in signal.channels:
-        own = [f"mean {label_column}" if signal.window is not None else label_column]
-        label = next((i for i, row in enumerate(plan.measures) if row.name in own), 0)
     powers = 4 if "kurtosis" in kinds else 3 if "skewness" in kinds else 2 if _SQUARES & set(kinds) else 1
     # sum of (t - middle)^2, t = 0 ... window - 1
     spread = window * (window * window - 1) / 12
-    values: dict[str, Any] = {}
-    for kind in KINDS:
-        first = bisect.bisect_left([KINDS.index(each) for each in kinds if each in KINDS], KINDS.index(kind))
-        values |= {f"has_{kind}": kind in kinds, f"{kind}_first": first, f"{kind}_after": first + kinds.count(kind)}
     half = capacities(signal, False)["RAW_HALF"]
     levels = half.bit_length() - 1
+    # the first level, and the second one if the others are odd, are computed alone
+    first = 2 - levels % 2
+    spans = [2**level for level in range(first, levels, 2)] or [0]
     bands = [signal.bins(*signal.bands[row.steps]) if row.kind == "band" else (0, 0) for row in plan.measures]
     spectrum = {
         "has_spectrum": bool(set(SPECTRAL) & set(kinds)),
@@ -337,16 +379,16 @@ def parameters(signal: SignalSection, label_column: str | None, awaits: bool) ->
         # the squared weights of a Hann window sum up to 3/8 of its length
         "power_scale": 2 / (2 * half * 0.375 * 2 * half),
         "power_share": 1 / half,
-        "log_scale": (2.0**20 / signal.max_abs) ** 2,
+        "log_scale": (2.0**20 / signal.most) ** 2,
         "bin_width": (signal.rate or 0.0) / (2 * half),
-        "quarter": half // 2,
-        "cosines": list(_cosines(2 * half)),
-        "reversed": [int(format(i, f"0{levels}b")[::-1], 2) for i in range(half)],
-        "spans": [2**level for level in range(levels)],
-        "groups": [half // 2 ** (level + 1) for level in range(levels)],
+        "cosines": list(cosines(2 * half)),
+        "reversed": [int(format(i, f"0{levels}b")[::-1], 2) for i in range(half // 2)],
+        "has_single_level": levels % 2 == 0,
+        "spans": spans,
+        "groups": [half // max(1, 4 * span) for span in spans],
     }
     return (
-        values
+        kind_places(kinds, KINDS)
         | spectrum
         | {
             "windows": signal.window is not None,
@@ -358,8 +400,8 @@ def parameters(signal: SignalSection, label_column: str | None, awaits: bool) ->
             "has_averages": "average" in made,
             "has_periods": "phase" in made,
             "awaits": awaits,
-            "sample_max_abs": signal.max_abs,
-            "rehearsal_sample": min(1.0, signal.max_abs),
+            "sample_max_abs": signal.most,
+            "rehearsal_sample": min(1.0, signal.most),
             "hop": hop,
             "hop_last": hop - 1,
             "block_share": 1 / hop,
@@ -369,7 +411,7 @@ def parameters(signal: SignalSection, label_column: str | None, awaits: bool) ->
             "block_step": float(hop),
             "oldest": plan.oldest,
             "ahead": signal.ahead,
-            "label_measure": label,
+            "label_measure": signal.label_measure(label_column),
             "measure_of": [row.of for row in plan.measures],
             "measure_limit": [row.limit for row in plan.measures],
             "pair_first": [a for a, _ in pairs],
@@ -393,7 +435,7 @@ PI = 0x3243F6A8885A308D313198A2E
 
 
 @functools.lru_cache(maxsize=8)
-def _cosines(whole: int) -> tuple[float, ...]:
+def cosines(whole: int) -> tuple[float, ...]:
     """cos(2 pi c / whole) for c < whole / 2, by whole numbers: the same on every machine."""
 
     def near(angle: int) -> int:
@@ -416,23 +458,29 @@ _SQUARES = {"rms", "std", "crest", "correlation"}
 """Features that need sums of squares."""
 
 
-def completed(content: Mapping[str, Any], signal: SignalSection, standardises: bool) -> dict[str, Any]:
-    """The content with the inputs that the model sees.  Raises ValueError, a sentence, for what goes against [signal]."""
+def completed(
+    content: Mapping[str, Any], signal: SignalSection, made: Mapping[str, Any], learns: bool
+) -> dict[str, Any]:
+    """The content with the inputs that the model sees; made: keys of [input] that follow from the signal.  learns: whether the
+    device learns the label, whose limit is then that of the channel.
+
+    Raises ValueError, a sentence, for what goes against [signal].
+    """
     given = content.get("input", {})
     if not isinstance(given, Mapping):
         return dict(content)
-    own = inputs_of(signal)
     label = content.get("label", {})
     column = label.get("column") if isinstance(label, Mapping) else None
     forecasts = isinstance(column, str) and column in signal.channels
     if signal.ahead != 1 and not forecasts:
         raise ValueError("ahead is of a forecast, and [label] column is none of the channels; leave it out")
-    for key, value in (("columns", own["columns"]), ("dim", None), ("max_abs", own["max_abs"])):
+    for key in ("columns", "dim", "max_abs", "resolution"):
         found = given.get(key)
-        if found is not None and (list(found) if isinstance(found, tuple) else found) != value:
+        if found is not None and (list(found) if isinstance(found, tuple) else found) != made.get(key):
             raise ValueError(f"[input] {key} goes against [signal], whose features are the inputs; leave it out")
-    made = {**({"standardise": True} if standardises else {}), **given, **own}
-    if forecasts and label.get("max_abs") is None:
-        label = {**label, "max_abs": signal.max_abs}
-        return {**content, "input": made, "label": label}
-    return {**content, "input": made}
+    completed = {**content, "input": {**given, **made}}
+    if forecasts and learns and label.get("max_abs") is None:
+        most = signal.max_abs
+        most = most if isinstance(most, float) else most[signal.channels.index(column)]
+        completed["label"] = {**label, "max_abs": most}
+    return completed

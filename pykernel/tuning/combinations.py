@@ -92,6 +92,7 @@ def knobs(distance: float) -> tuple[Knob, ...]:
         Memory("learning", "forgetting", _logs(100, 1000, FOREVER), math.log(10), 0.9, 1.0),
         Knob("learning", "noise", _logs(0.01, 0.3), math.log(30), 1e-5, 100),
         Knob("learning", "quantisation", _logs(0.15, 0.5), math.log(3), 0.01, 2.0),
+        Knob("learning", "coherence", _logs(0.4, 0.8), math.log(2), 0.01, 0.99),
         Knob("learning", "ridge", (), math.log(10), 1e-4, 1e3),
         Whole("learning", "features", (), math.log(1.5), 2, 256),
         Knob("reduction", "ridge", (), math.log(10), 1e-4, 0.3),
@@ -296,14 +297,7 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
     bare = {key: value for key, value in given.items() if key not in _SCALING}
     inputs = [given]
     if given.get("standardise"):
-        finite = np.where(np.isfinite(known.x), known.x, np.nan)
-        deviation = np.nanstd(finite, axis=0)
-        scaled: Content = {
-            "center": np.nanmean(finite, axis=0).tolist(),
-            "scale": (1 / np.where(deviation > 0, deviation, 1.0)).tolist(),
-            "max_abs": float(f"{100 * max(1e-6, float(np.nanmax(np.abs(finite)))):.1g}"),
-        }
-        inputs.append(bare | scaled)
+        inputs.append(bare | scaled_input(known))
     elif given.get("center") is not None or given.get("scale") is not None:
         inputs.append(bare | {"standardise": True})
     plain = {key: value for key, value in label.items() if key not in _LABEL_STAGES}
@@ -314,6 +308,17 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
     rest = {key: value for key, value in content.items() if key in ("name", "precision")}
     for input, around, linear in itertools.product(inputs, labels, linears):
         yield {**rest, **linear, "input": input, "label": around}
+
+
+def scaled_input(known: Known) -> Content:
+    """[input] that scales by numbers of the rows that are known."""
+    finite = np.where(np.isfinite(known.x), known.x, np.nan)
+    deviation = np.nanstd(finite, axis=0)
+    return {
+        "center": np.nanmean(finite, axis=0).tolist(),
+        "scale": (1 / np.where(deviation > 0, deviation, 1.0)).tolist(),
+        "max_abs": float(f"{100 * max(1e-6, float(np.nanmax(np.abs(finite)))):.1g}"),
+    }
 
 
 def _probe(around: Content, content: Content, rule: str, technique: str | None) -> Spec:

@@ -67,9 +67,10 @@ def target_costs(
     The host learns the first half; the device goes on from that state, for ``samples`` samples or INSTRUCTIONS, and is
     compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.update ((rows, 0) or None where there are no
     labels), neither with gaps.  tries: of a search for the most expensive update (main question, if nothing is learned),
-    see ``worst_call``.
+    see ``worst_call``.  Of a model with a signal stage, samples are raw ones, as many as whole steps have, two at least.
 
-    Returns update (not if nothing is learned) and the main question, mostly predict (mean, max and worst instructions),
+    Returns update (not if nothing is learned) and the main question, mostly predict (mean, max and worst instructions;
+    with a signal stage update is what NAME_push takes, and the question what NAME_forecast does),
     flash_bytes (all that is linked), ram_bytes (the struct), stack_bytes, samples, updates_refused, equal; or refused: why
     the target cannot have the model.  Raises UserError if a tool is missing.
     """
@@ -89,7 +90,8 @@ def target_costs(
     except UserError as error:
         return {"refused": str(error)}
     host = HostModel(spec, project.drop)
-    half, learns = len(x) // 2, spec.program.learns
+    half, program = len(x) // 2, spec.program
+    learns, samples = program.learns, spec.stride * -(-max(samples, 2 * spec.stride) // spec.stride)
     if learns:
         host.update(x[:half], y[:half])
         host.call("train")  # where there is that
@@ -107,20 +109,23 @@ def target_costs(
     host.prequential(x[half:done], y[half:done])
     equal = bytes(device.memory.bytes) == bytes(host.memory.bytes)
     stack = device.machine.stack_used()
+    names = {name: name for name in device.costs} | {program.asks: spec.inner.program.asks, program.learner: "update"}
     costs: dict[str, Any] = {
-        call: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None, "bound": None}
+        names[call]: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None, "bound": None}
         if counts
         else None
         for call, counts in device.costs.items()
     }
-    call = "update" if learns else spec.program.asks
-    if tries and costs[call]:
-        costs["bounds"] = {name: dataclasses.asdict(bound) for name, bound in call_bounds(project, image).items()}
+    call = program.learner if learns else program.asks
+    if tries and costs[names[call]]:
+        bounds = {name: dataclasses.asdict(bound) for name, bound in call_bounds(project, image).items()}
+        costs["bounds"] = {names.get(name, name): bound for name, bound in bounds.items()}
         for name in device.costs:
-            if costs[name]:
-                costs[name]["bound"] = costs["bounds"][name]["instructions"]
-        if costs[call]["bound"] is None:
-            costs[call]["worst"] = worst_call(device, call, x[half:done], y[half:done], tries=tries).instructions
+            if costs[names[name]]:
+                costs[names[name]]["bound"] = bounds[name]["instructions"]
+        if costs[names[call]]["bound"] is None:
+            found = worst_call(device, call, x[half:done], y[half:done], tries=tries)
+            costs[names[call]]["worst"] = found.instructions
     return costs | {
         "flash_bytes": image.flash_bytes,
         "ram_bytes": project.figures["ram_bytes"],

@@ -45,6 +45,7 @@ from pykernel.tuning.combinations import (
     trained_at_once,
     whole_combinations,
 )
+from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import cost_task
 from pykernel.tuning.trials import Table
 
@@ -52,10 +53,8 @@ LEAST, START, MOST = 4, 32, 128
 """Sizes: the least, the first and the largest that a plan tries."""
 BATCH, FEW_AT_ONCE, MANY_ROWS = 8, 4, 10_000
 """Trials between two looks at the clock; fewer for more rows."""
-MOST_ROWS = 50_000
-"""Of a longer table the last so many rows are taken."""
-FEWEST, FEW_ROWS = 20, 100
-"""Fewer rows are refused; of fewer a plan warns."""
+FEW_ROWS = 100
+"""Of fewer rows a plan warns."""
 NEAR = 1.01
 """Of models whose error is within this factor of the least, or of classes one row more, the one with the fewest bytes is chosen."""
 SMALLER = 1.05
@@ -70,7 +69,7 @@ RETRIES = 4
 """How often what is too large is tried smaller before anything else is."""
 HEADROOM = 0.96
 """Part of the instructions that a model without a bound may use: the longer search for the worst case finds a little more."""
-CALLS = ("predict", "update", "classify", "novelty")
+CALLS = ("predict", "update", "classify", "novelty", "push", "push_labelled", "forecast", "forecast_novelty")
 """What the limit of instructions is for."""
 TRIES = 200
 """Of the search for the most expensive update, for each model that is measured; the winner gets more."""
@@ -327,7 +326,7 @@ def arms(
         if recipe["learning"]["rule"] in every:
             found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
     found += combine(_staged(base), known, every, techniques)[0]
-    if target is not None and CPUS[target] == "none":
+    if target is not None and CPUS[target] == "none" and table.stage is None:  # [signal] has no whole numbers
         found = whole_combinations(base, known, every) + found
     first: dict[str, Combination] = {}
     for made in found:
@@ -428,7 +427,7 @@ class Search:
     def winner(self, learning: bool = False) -> Trial | None:
         """Of those that are as good as the best, the one with the fewest bytes; learning: of those that go on learning."""
         ranking = [trial for trial in self.ranking() if not learning or trial.found["learning"] is not None]
-        near = [trial for trial in ranking if trial.score <= self._as_good_as(ranking[0])]
+        near = [trial for trial in ranking if trial.score <= self.as_good_as(ranking[0])]
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
     def smaller(self, winner: Trial) -> Trial | None:
@@ -448,7 +447,7 @@ class Search:
         ]
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
-    def _as_good_as(self, best: Trial) -> float:
+    def as_good_as(self, best: Trial) -> float:
         """The largest error that counts as the best's: 1 % more, and of classes one row more."""
         one_row = 1 / len(self.table.x[self.table.split :]) if self.table.of_classes else 0.0
         return max(NEAR * best.score, best.score + one_row)
@@ -462,7 +461,7 @@ class Search:
             if trial is None or trial.fits is not None:
                 return
             self.measured += 1
-            (costs,) = self.workers.run([cost_task(trial.content, self.limits.target, TRIES)])
+            (costs,) = self.workers.run([cost_task(dump(self.table.whole(trial.content)), self.limits.target, TRIES)])
             amounts, uses = taken(costs, self.limits, HEADROOM)
             trial.found |= {"amounts": amounts, "uses": uses, "costs": costs}
             trial.fits = not costs.get("refused") and bool(uses) and fits(uses)
@@ -608,7 +607,7 @@ def verified(search: Search, say: Callable[[str], None]) -> tuple[Trial, dict[st
         if search.limits.target is None:
             return trial, None, search.limits.uses(ram=trial.found["ram_bytes"])
         say(f"verifying {model_name(trial)} on {search.limits.target}")
-        row = verify(make_spec(trial.content), search.table, search.limits.target)
+        row = verify(search.table.whole(trial.content), search.table, search.limits.target)
         amounts, uses = taken(row, search.limits)
         trial.found |= {"amounts": amounts, "uses": uses}
         if max(uses.values(), default=0.0) <= 1:
@@ -624,16 +623,12 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
     """
     from pykernel.targets.check import check_targets
 
-    usable = np.isfinite(table.x).all(axis=1) & spec.accepts(table.x)
-    y = np.zeros((len(table.x), 0))
-    if table.y is not None:
-        usable &= table.known(slice(None))
-        y = table.y
-    x, y = table.x[usable], y[usable]
-    first = check_targets(spec, [target], emulator="unicorn", stream=(x[:50], y[:50]), tries=0).rows[0]
-    per_sample = sum(first[call]["max"] for call in CALLS if first.get(call)) or EMULATED
+    x, y = table.device_rows(spec)
+    few = 50 * spec.stride
+    first = check_targets(spec, [target], emulator="unicorn", stream=(x[:few], y[:few]), tries=0).rows[0]
+    per_sample = spec.stride * sum(first[call]["max"] for call in CALLS if first.get(call)) or EMULATED
     size = spec.capacities.get("N_MAX", 0)
-    rows = min(len(x), max(2 * size + 50, min(2000, EMULATED // int(per_sample))))
+    rows = min(len(x), spec.stride * max(2 * size + 50, min(2000, EMULATED // int(per_sample))))
     row = check_targets(spec, [target], emulator="unicorn", stream=(x[:rows], y[:rows])).rows[0]
     if not row["equal"]:
         raise CheckFailed(f"{target}: the C differs from the simulation: {row['first_difference']}")
@@ -676,8 +671,8 @@ def _round_up(value: float) -> int:
     return math.ceil(value / step) * step
 
 
-def planned(trial: Trial, target: Mapping[str, Any]) -> Spec:
+def planned(trial: Trial, table: Table, target: Mapping[str, Any]) -> Spec:
     """The spec that is written, with the limits that were given as its [target]."""
     content = trial.content
     content.pop("target", None)
-    return make_spec(content | ({"target": dict(target)} if target else {}))
+    return table.whole(content | ({"target": dict(target)} if target else {}))

@@ -6,7 +6,6 @@ the error is that over the stream's second half.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 from collections import Counter
@@ -33,6 +32,7 @@ from pykernel.tuning.combinations import (
     reason_of,
     trained_at_once,
 )
+from pykernel.tuning.stage import dump
 from pykernel.tuning.trials import Table, content_of
 
 SIZES = (8, 16, 32, 64)
@@ -75,13 +75,6 @@ class Data(Table):
     def split(self) -> int:
         return len(self.x) // 2
 
-    @property
-    def digest(self) -> str:
-        y = self.labels
-        content = hashlib.sha256(f"{self.x.shape} {y.shape} {y.dtype} ".encode())
-        content.update(np.ascontiguousarray(self.x).tobytes() + np.ascontiguousarray(y).tobytes())
-        return content.hexdigest()
-
 
 def prequential(spec: Spec, data: Data) -> dict[str, Any]:
     """Errors of a model over the data's second half, each row predicted before its label is known: as of Simulation.
@@ -113,9 +106,8 @@ def trivial(spec: Spec, data: Data) -> dict[str, dict[str, float | None]]:
 
 
 def _simulated(spec: Spec, data: Data) -> Simulation:
-    learns = spec.program.learns
     every = max(1, int(data.labelled.sum()) // TRAININGS) if trained_at_once(spec) else 0
-    simulation = Simulation(spec, data.delay if learns else 0, train_every=every)
+    simulation = Simulation(spec, data.delay, train_every=every, forecasts=True)
     for _ in simulation.run(data.x, data.labels):
         pass
     return simulation
@@ -235,14 +227,14 @@ def search(
     groups: Sequence[Group],
     workers: Workers,
     by: Score,
-    delay: int,
+    data: Data,
     rounds: int = ROUNDS,
 ) -> None:
     """Fill the groups' scores: the coarse grids of all, then ``rounds`` refinements around the best of those that are
     worth it."""
     for number in range(-1, rounds):
         batch: list[tuple[Group, dict[str, float]]] = []
-        for group in groups if number < 0 else worth_refining(groups, workers, by):
+        for group in groups if number < 0 else worth_refining(groups, workers, by, data):
             for values in group.coarse() if number < 0 else group.finer(number, by):
                 try:
                     group.combination.check(group.size, values)
@@ -251,7 +243,7 @@ def search(
                     group.scores[tuple(values.values())] = None
                     group.reason = reason_of(error)
         batch = _in_turn(batch)
-        scores = workers.run([_score_task(g, values, delay) for g, values in batch])
+        scores = workers.run([_score_task(g, values, data.delay) for g, values in batch])
         for (group, values), score in zip(batch, scores, strict=True):
             if "reason" in score:
                 group.scores[tuple(values.values())], group.reason = None, score["reason"]
@@ -269,19 +261,17 @@ def _in_turn(batch: Sequence[tuple[Group, dict[str, float]]]) -> list[tuple[Grou
     return [batch[i] for _, i in sorted(turns)]
 
 
-def worth_refining(groups: Sequence[Group], workers: Workers, by: Score) -> list[Group]:
+def worth_refining(groups: Sequence[Group], workers: Workers, by: Score, data: Data) -> list[Group]:
     """Groups that may end up on the front, and each combination at its best size.
 
     Those whose error is at most WORTH_REFINING times the best error in no more RAM.
     """
     from pykernel.tuning.costs import memory_bytes
 
-    know_memory((group.content(best) for group in groups if (best := group.best(by)) is not None), workers)
     found = []
-    for group in groups:
-        if (best := group.best(by)) is not None:
-            ram = memory_bytes(make_spec(group.content(best)))["ram_bytes"]
-            found.append((objective(group.scores[best], by), ram, group))
+    for group, best, whole in known_wholes(groups, workers, by, data):
+        if best is not None and whole is not None:
+            found.append((objective(group.scores[best], by), memory_bytes(whole)["ram_bytes"], group))
     chosen = []
     for error, ram, group in found:
         rival = min(other for other, bytes_, _ in found if bytes_ <= ram)
@@ -302,43 +292,42 @@ def cost_task(content: Content, target: str, tries: int = 0) -> dict[str, Any]:
     return {"do": "cost", "spec": content | {"name": "model"}} | how
 
 
-def know_memory(contents: Iterable[Content], workers: Workers) -> None:
-    """Find out, on the workers, what ``memory_bytes`` needs for such specs."""
+def known_wholes(
+    groups: Sequence[Group], workers: Workers, by: Score, data: Data
+) -> list[tuple[Group, tuple[float, ...] | None, Spec | None]]:
+    """Each group with the values of its best and the spec that is written of it; ``memory_bytes`` of these is known then.
+
+    None for a group of which nothing worked.
+    """
     from pykernel.tuning.costs import generator_digest, know_fields
 
     def find(specs: list[Spec]) -> list[list[str]]:
         tasks = [
-            {"do": "fields", "spec": _content(spec) | {"name": "model"}, "generator": generator_digest()}
-            for spec in specs
+            {"do": "fields", "spec": dump(spec) | {"name": "model"}, "generator": generator_digest()} for spec in specs
         ]
         return [found["unread"] for found in workers.run(tasks)]
 
-    know_fields(map(make_spec, contents), find)
+    bests = [(group, group.best(by)) for group in groups]
+    found = [(group, best, None if best is None else data.whole(group.content(best))) for group, best in bests]
+    know_fields((whole for _, _, whole in found if whole is not None), find)
+    return found
 
 
-def _content(spec: Spec) -> Content:
-    return spec.model_dump(mode="json", exclude_unset=True)
-
-
-def work(task: Mapping[str, Any], shared: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
+def work(task: Mapping[str, Any], data: Data) -> dict[str, Any]:
     """A task of a search, on whatever machine: a prequential run, or a measurement on an emulated target."""
     from pykernel.tuning.costs import target_costs, unread_fields
 
-    data = Data(*shared, task.get("delay", 0))
     if task["do"] == "score":
         try:
             content = content_of(task, data)
-            found = prequential(make_spec(content), data)
+            found = prequential(data.whole(content).inner, data)
         except UserError as error:
             return {"reason": reason_of(error)}
         return found | ({} if "spec" in task else {"spec": content})
     spec = make_spec(task["spec"])
     if task["do"] == "fields":
         return {"unread": list(unread_fields(spec))}
-    known = data.known(slice(None)) & spec.accepts(data.x)
-    if data.labels.dtype.kind == "f":
-        known &= (np.abs(data.labels.reshape(len(data.x), -1)) <= spec.label.max_abs).all(axis=1)
-    return target_costs(spec, data.x[known], data.labels[known], task["target"], tries=task["tries"])
+    return target_costs(spec, *data.device_rows(spec), task["target"], tries=task["tries"])
 
 
 def context(base: Spec, data: Data) -> dict[str, str]:
@@ -391,7 +380,7 @@ def plan_groups(
         if not 1 <= size <= N_MAX_LIMIT:
             raise UserError(f"N_max is {size}; it must be from 1 to {N_MAX_LIMIT:,}")
     known = Known.of(data.x[: data.split], data.labels[: data.split])
-    combinations, refused = combine(_content(base), known, chosen_rules, chosen)
+    combinations, refused = combine(dump(base), known, chosen_rules, chosen)
     groups = []
     for combination in combinations:
         every = knobs(typical_distance(combination.spec, data.x))
@@ -422,8 +411,8 @@ def sweep(
     target: str | None = None,
 ) -> Sweep:
     """Search, then measure what is worth it on the target.  Arguments as from ``plan_groups``."""
-    search(groups, workers, by, data.delay, rounds)
-    rows, hopeless = results(groups, workers, by)
+    search(groups, workers, by, data, rounds)
+    rows, hopeless = results(groups, workers, by, data)
     note = ""
     if target is None:
         note = "instructions were not measured"
@@ -442,26 +431,25 @@ def sweep(
     )
 
 
-def results(groups: Sequence[Group], workers: Workers, by: Score) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def results(
+    groups: Sequence[Group], workers: Workers, by: Score, data: Data
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Each group at its best, best first, and the groups of which nothing worked."""
-    know_memory((group.content(best) for group in groups if (best := group.best(by)) is not None), workers)
     rows, hopeless = [], []
-    for group in groups:
-        best = group.best(by)
-        if best is None:
+    for group, best, whole in known_wholes(groups, workers, by, data):
+        if best is None or whole is None:
             hopeless.append(_hopeless(group))
         else:
-            rows.append(_row(group, best, by))
+            rows.append(_row(group, best, whole))
     rows.sort(key=lambda row: (row[by], row["ram_bytes"], row["rule"], row["technique"] or "", row["size"] or 0))
     for i in front([(row[by], row["ram_bytes"]) for row in rows]):
         rows[i]["front"] = True
     return rows, hopeless
 
 
-def _row(group: Group, best: tuple[float, ...], by: Score) -> dict[str, Any]:
+def _row(group: Group, best: tuple[float, ...], whole: Spec) -> dict[str, Any]:
     from pykernel.tuning.costs import memory_bytes
 
-    content = group.content(best)
     score = group.scores[best]
     assert score is not None  # best() chose it
     return {
@@ -469,7 +457,7 @@ def _row(group: Group, best: tuple[float, ...], by: Score) -> dict[str, Any]:
         "technique": group.combination.technique,
         "size": group.size,
         **{key: score[key] for key in MEASURES if key in score},
-        **memory_bytes(make_spec(content)),
+        **memory_bytes(whole),
         "costs": None,
         "front": False,
         "instruction_front": False,
@@ -479,7 +467,7 @@ def _row(group: Group, best: tuple[float, ...], by: Score) -> dict[str, Any]:
         "inputs_refused": score["inputs_refused"],
         "labels_refused": score["labels_refused"],
         **({"train_every": score["train_every"]} if "train_every" in score else {}),
-        "spec": content,
+        "spec": dump(whole),
     }
 
 

@@ -6,6 +6,7 @@ learned.  Monitors have no labels: faults are put into the last rows, and what c
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,14 @@ from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.host.simple import Distances, Simple, simple_bytes
 from pykernel.spec.model import Spec, make_spec
-from pykernel.tuning.combinations import Content, trained_at_once
+from pykernel.tuning.combinations import Content, Known, scaled_input, trained_at_once
 from pykernel.tuning.costs import memory_bytes, target_costs
+from pykernel.tuning.stage import Stage, first_judged
 
-HELD = 0.3
-"""The part of the rows that models are judged on, the last ones."""
+MOST_ROWS = 50_000
+"""Of a longer table the last so many rows are taken."""
+FEWEST = 20
+"""Fewer rows are refused."""
 BLOCKS = 20
 """Blocks of rows whose spread tells how uncertain an error is."""
 ANSWERED = 0.95
@@ -39,17 +43,18 @@ class Table:
     """What all trials share.
 
     x (rows, D); y (rows,), (rows, OUTPUTS), NaN where there is no label, or (rows,) positions of classes, -1 where there is
-    none; None for monitors.  delay: labels arrive so many rows late.
+    none; None for monitors.  delay: labels arrive so many rows late.  stage: what made these rows of raw ones, if anything did.
     """
 
     x: np.ndarray
     y: np.ndarray | None
     delay: int = 0
+    stage: Stage | None = None
 
     @property
     def split(self) -> int:
         """The first row that is judged."""
-        return len(self.x) - max(1, round(HELD * len(self.x)))
+        return first_judged(len(self.x))
 
     @property
     def labels(self) -> np.ndarray:
@@ -70,15 +75,52 @@ class Table:
         """Where there is a label, and no input is missing."""
         return np.asarray(self.labelled[rows] & np.isfinite(self.x[rows]).all(axis=1))
 
+    @property
+    def digest(self) -> str:
+        """Of all that results depend on."""
+        parts = [np.ascontiguousarray(self.x)] + ([] if self.y is None else [np.ascontiguousarray(self.y)])
+        content = hashlib.sha256(repr((self.delay, *((part.shape, str(part.dtype)) for part in parts))).encode())
+        for part in parts:
+            content.update(part.tobytes())
+        content.update(b"" if self.stage is None else self.stage.digest)
+        return content.hexdigest()
+
+    def whole(self, content: Content) -> Spec:
+        """The spec that is written, and measured on a device: within the stage, if there is one.  Raises UserError."""
+        return make_spec(content) if self.stage is None else self.stage.around(content)
+
+    def with_signal(self, signal: Content, delay: int) -> Table:
+        """The same raw rows through another signal.  Raises UserError if it cannot be."""
+        assert self.stage is not None
+        stage = self.stage.with_signal(signal)
+        x, y = (part[-MOST_ROWS:] for part in stage.steps())
+        if len(x) < FEWEST:
+            raise UserError(f"{len(x)} steps are too few")
+        return Table(x, None if self.y is None else y, delay, stage)
+
+    def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
+        """Samples that the whole model takes, and their labels, (rows, 0) where it takes none."""
+        if self.stage is not None:
+            return self.stage.device_rows(spec)
+        rows = np.isfinite(self.x).all(axis=1) & spec.accepts(self.x)
+        if self.y is None:
+            return self.x[rows], np.zeros((int(rows.sum()), 0))
+        rows &= self.known(slice(None))
+        if not self.of_classes:
+            rows &= (np.abs(self.y.reshape(len(self.y), -1)) <= spec.label.max_abs).all(axis=1)
+        return self.x[rows], self.y[rows]
+
 
 def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     """A trial, on whatever process; what JSON can hold."""
     if task["do"] == "cost":
         return _cost(task, table)
     try:
+        if "signal" in task:
+            table = table.with_signal(task["signal"], task["delay"])
         content = content_of(task, table)
-        spec = make_spec(content)
-        sizes = memory_bytes(spec)
+        whole = table.whole(content)
+        spec, sizes = whole.inner, memory_bytes(whole)
         if task.get("ram") is not None and sizes["ram_bytes"] > task["ram"]:
             return {"ram_bytes": sizes["ram_bytes"], "reason": f"takes {sizes['ram_bytes']:,} bytes of RAM"}
         found = watch(spec, table) if table.y is None else judge(spec, table)
@@ -101,13 +143,7 @@ def _table_bytes(spec: Spec) -> int:
 
 def _cost(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     spec = make_spec(task["spec"])
-    if table.y is None:
-        rows = np.isfinite(table.x).all(axis=1) & spec.accepts(table.x)
-        return target_costs(spec, table.x[rows], np.zeros((int(rows.sum()), 0)), task["target"], tries=task["tries"])
-    rows = table.known(slice(None)) & spec.accepts(table.x)
-    if spec.label_kind != "class":
-        rows &= (np.abs(table.y.reshape(len(table.y), -1)) <= spec.label.max_abs).all(axis=1)
-    return target_costs(spec, table.x[rows], table.y[rows], task["target"], tries=task["tries"])
+    return target_costs(spec, *table.device_rows(spec), task["target"], tries=task["tries"])
 
 
 # -------------------------------------------------------------------------------------------------------- with labels
@@ -218,7 +254,11 @@ def content_of(task: Mapping[str, Any], table: Table) -> Content:
     only the vectors and the ridge, and learns the rest on the device.  O(l n^2) for l rows.  Raises UserError.
     """
     if "spec" in task:
-        return dict(task["spec"])
+        given = dict(task["spec"])
+        if "signal" in task and "center" in given["input"]:  # numbers for each input of another signal
+            own = None if table.stage is None else table.stage.base.get("input")
+            given["input"] = given["input"] | (own or scaled_input(Known(table.x[: table.split])))
+        return given
     from pykernel.bases.gram import MercerKernel
     from pykernel.bases.select import select_basis
     from pykernel.training.closed_form import Targets
@@ -226,6 +266,8 @@ def content_of(task: Mapping[str, Any], table: Table) -> Content:
     from pykernel.training.trained import Machine, content
 
     base, fisher = task["base"], task["rule"] == "kfd"
+    if base.get("precision") == "int16" and (fisher or table.stage is not None):
+        raise UserError("trained models of whole numbers are made by pykernel fit")
     rows = np.flatnonzero(table.known(slice(0, table.split - table.delay)))
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), TRAINED_ROWS)).astype(np.int64))]
     if len(rows) < 2:

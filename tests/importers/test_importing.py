@@ -78,6 +78,7 @@ from pykernel import (
     KernelRidgeRegressor,
     LSSVMClassifier,
     LSSVMRegressor,
+    SignalFeatures,
 )
 from pykernel.errors import MissingExtra, UserError
 from pykernel.gen.check import check
@@ -772,6 +773,13 @@ def own_machines():
             yield scaled(kind(**how)).fit(x, y[target])
 
 
+def of_raw_samples():
+    """A pipeline of raw samples, whose features are of few of them."""
+    x, _, y = data()
+    features = {"window": 4, "hop": 2, "features": ["mean", "std"], "lags": (0, 1), "precision": "float64"}
+    return make_pipeline(SignalFeatures(**features), StandardScaler(), SVC()).fit(x, y["two"])
+
+
 UNSAVED = {"GridSearchCV", "SelectFromModel"}
 SAVED = {name: lambda name=name: fitted(name)[0] for name in ALL | FOLDED if name not in UNSAVED} | {
     "nested, with every scaler": lambda: fit(
@@ -806,27 +814,33 @@ def test_pykernels_own_machines_are_read_from_skops(tmp_path):
     for estimator in own_machines():
         skops_io.dump(estimator, tmp_path / "m.skops")
         assert load_model(tmp_path / "m.skops") == from_sklearn(estimator, "m")
+    skops_io.dump(of_raw_samples(), tmp_path / "m.skops")
+    raw = load_model(tmp_path / "m.skops", precision="float64")
+    assert raw == from_sklearn(of_raw_samples(), "m", precision="float64") and raw.signal.window == 4
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_every_type_that_is_read_is_saved_above():
     """The table of types has no entry that no file was read with; what is read at all is refused if not in the table."""
-    saved = set().union(*(asked_of(make()) for make in SAVED.values()), *map(asked_of, own_machines()))
+    saved = set().union(
+        *(asked_of(make()) for make in SAVED.values()), *map(asked_of, [*own_machines(), of_raw_samples()])
+    )
     assert import_sklearn.types() <= saved
 
 
 def test_files_may_ask_for_just_those_of_our_estimators_that_say_what_they_compute():
     """Importers lie below estimators, and know them by name alone."""
-    saying = {
-        getattr(pykernel, name) for name in pykernel.__all__ if hasattr(getattr(pykernel, name), import_sklearn.MACHINE)
-    }
+    every = [getattr(pykernel, name) for name in pykernel.__all__]
+    ways = (import_sklearn.MACHINE, import_steps.SIGNAL)
+    saying = {kind for kind in every if any(hasattr(kind, way) for way in ways)}
     named = {f"{kind.__module__}.{kind.__qualname__}" for kind in saying}
     assert named == {name for name in import_sklearn.types() if name.startswith("pykernel.estimators.")}
 
 
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")  # with old versions
 def test_an_estimator_has_nothing_that_hides_what_its_class_has():
     """So that a file's estimator that has is refused."""
-    for estimator in (*(make() for make in SAVED.values()), *own_machines()):
+    for estimator in (*(make() for make in SAVED.values()), *own_machines(), of_raw_samples()):
         for _, part in import_sklearn.steps_of(estimator):
             assert not (vars(part).keys() & set(dir(type(part)))) - {"positive"}
 
@@ -1267,6 +1281,7 @@ ODD = (
 def test_any_attribute_may_be_anything(tmp_path, exhaustive):
     """As a file may have it: it is refused in a sentence, or is what the spec computes; also when the estimator is asked."""
     rng, whole = np.random.default_rng(0), [*(copy.deepcopy(make()) for make in SAVED.values()), *own_machines()]
+    whole.append(of_raw_samples())
     x, path, read = data()[1][:10], tmp_path / "m.skops", 0
     for _ in range(20_000 if exhaustive else 80):
         estimator = copy.deepcopy(whole[rng.integers(len(whole))])

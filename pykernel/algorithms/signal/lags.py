@@ -17,7 +17,7 @@ def row_before(g: Signal, ago: Index) -> Index:
 @kernel
 def keep(g: Signal, w: SignalWork) -> None:
     """A step has ended: keep its measures.  O(measures)."""
-    g.latest[0] = 0 if g.latest[0] + 1 == len(g.kept) else g.latest[0] + 1
+    g.latest[0] = g.latest[0] + 1 if g.latest[0] < len(g.kept) - 1 else 0
     for i in range(len(w.measured)):
         g.kept[g.latest[0], i] = w.measured[i]
     if g.steps[0] < len(g.kept):
@@ -30,7 +30,7 @@ def tick(g: Signal, k: SignalConfig) -> None:
     if not k.has_periods:
         return
     for p in range(len(g.clock)):
-        g.clock[p] = 0 if g.clock[p] + 1 == k.period[p] else g.clock[p] + 1
+        g.clock[p] = g.clock[p] + 1 if g.clock[p] < k.period[p] - 1 else 0
 
 
 @kernel
@@ -41,8 +41,9 @@ def skip(g: Signal, k: SignalConfig, missing: Index) -> None:
     for p in range(len(g.clock)):
         # each below its period, and a sum below twice: no sum overflows
         rest = missing - k.period[p] * quotient(missing, k.period[p])
-        moved = g.clock[p] + rest
-        g.clock[p] = moved - k.period[p] if moved >= k.period[p] else moved
+        if rest > 0 and rest < k.period[p]:
+            moved = g.clock[p] + rest
+            g.clock[p] = moved - k.period[p] if moved >= k.period[p] else moved
 
 
 @kernel

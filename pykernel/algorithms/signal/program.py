@@ -1,306 +1,62 @@
-"""The program around a model: raw samples go in, and the model sees features.
-
-What learns depends on where labels are from: of a forecast the label is a measure some steps later, and the stage keeps the
-rows of which the features are made again when it comes; else labels come from elsewhere, or there are none.
-"""
+"""Programs with a signal stage: around a model, and alone."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
-from pykernel.algorithms.selftest import strained
-from pykernel.algorithms.signal.lags import keep, make_features_of, skip, tick
-from pykernel.algorithms.signal.state import (
-    CHANNELS,
-    MEASURES,
-    Signal,
-    SignalConfig,
-    SignalStatus,
-    SignalWork,
-    acceptable_sample,
-)
-from pykernel.algorithms.signal.window import take_raw
-from pykernel.dialect import (
-    DIM,
-    OUTPUTS,
-    Bool,
-    Index,
-    Model,
-    Real,
-    absolute,
-    around,
-    kernel,
-    placeholder,
-    real,
-    surround,
-)
+from pykernel.algorithms.signal import calls, lags, whole
+from pykernel.algorithms.signal.state import Signal, SignalConfig, SignalStatus, SignalWork
+from pykernel.dialect import Kernel, surround
 from pykernel.dialect.program import Entry, Program
 
-Answer: Any = Real[OUTPUTS]
-"""In a template: what a question of the model writes."""
-Truth: Any = Real
-"""In a template: a label."""
+WHOLE: dict[str, Any] = whole.TYPES | {
+    "acceptable_sample": whole.acceptable_sample,
+    "step": whole.step,
+    "make_features_of": whole.make_features_of,
+    "come_true": whole.come_true,
+    "skip": surround(lags.skip, (), whole.TYPES),
+    "valid_signal": whole.valid_signal,
+    "rehearse_signal": whole.rehearse_signal,
+}
+"""What names of the stage of reals mean in whole numbers."""
+
+REALS: dict[str, Any] = {"Signal": Signal, "SignalWork": SignalWork, "SignalConfig": SignalConfig}
+"""What they are there."""
 
 
-@placeholder
-def inner_ask(x: Real[DIM], y: Answer) -> Index:
-    """A question of the model inside."""
+def _alone(kind: Mapping[str, Any]) -> Program:
+    """Features without a model."""
+    own = functools.partial(_own, kind)
+    return Program(
+        name="signal",
+        structs=(kind["Signal"], kind["SignalWork"]),
+        persistent=(kind["Signal"],),
+        configs=(kind["SignalConfig"],),
+        status=SignalStatus,
+        unanswered=(SignalStatus.GATHERING,),
+        entries=(
+            Entry("signal", own(calls.signal), "reading"),
+            Entry("measures", own(calls.measures), "reading"),
+            Entry("push", own(calls.push), "update"),
+            Entry("gap", own(calls.gap), "switch"),
+        ),
+        rehearse=own(calls.rehearse_alone),
+        valid=own(calls.valid_signal),
+    )
 
 
-@placeholder
-def inner_learn(x: Real[DIM], y: Real) -> Index:
-    """The update of the model inside."""
+def _own(kind: Mapping[str, Any], kernel: Kernel) -> Kernel:
+    """A kernel of the stage of reals, or the same in whole numbers."""
+    if kind is REALS:
+        return kernel
+    return kind[kernel.name] if kernel.name in kind else surround(kernel, (), kind)
 
 
-@placeholder
-def inner_learn_alone(x: Real[DIM]) -> Index:
-    """The update of the model inside, where there are no labels."""
-
-
-@placeholder
-def inner_rehearse(x: Real[DIM]) -> None:
-    """The rehearsal of the model inside."""
-
-
-@placeholder
-def inner_valid() -> Bool:
-    """Whether learning could have led to the model inside."""
-
-
-@kernel
-def step(g: Signal, w: SignalWork, k: SignalConfig, x: Real[CHANNELS]) -> Bool:
-    """Take a raw sample; whether there are new features."""
-    ended = take_raw(g, w, k, x)
-    tick(g, k)
-    if ended == 0:
-        return False
-    keep(g, w)
-    if g.steps[0] <= k.oldest:
-        return False
-    make_features_of(g, k, 0, 0, g.features)
-    g.ready[0] = 1
-    if k.awaits:
-        g.waiting[0] = 1
-    return True
-
-
-@kernel
-def concluded(status: Index) -> Index:
-    """The model's refusal, where the raw sample was taken."""
-    return SignalStatus.PASSED_OVER if status < 0 else status
-
-
-@kernel
-def push(g: Signal, w: SignalWork, k: SignalConfig, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x.  O(channels); where a step ends, O(features) and O(measures blocks) more.
-
-    Returns READY if there are new features, GATHERING if not.  Below 0: why the sample was refused; nothing is changed.
-    """
-    if not acceptable_sample(k, x):
-        return SignalStatus.REFUSED_SAMPLE
-    fresh = step(g, w, k, x)
-    return SignalStatus.READY if fresh else SignalStatus.GATHERING
-
-
-@around
-def push_alone(g: Signal, w: SignalWork, k: SignalConfig, model: Model, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x; where a step ends, the model learns the new features.
-
-    Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the features.  Below 0: why the
-    sample was refused; nothing is changed.
-    """
-    if not acceptable_sample(k, x):
-        return SignalStatus.REFUSED_SAMPLE
-    fresh = step(g, w, k, x)
-    if not fresh:
-        return SignalStatus.GATHERING
-    status = inner_learn_alone(model, g.features)
-    return concluded(status)
-
-
-@around
-def push_forecast(g: Signal, w: SignalWork, k: SignalConfig, model: Model, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x; where a step ends, the model learns what it should have forecast for it.
-
-    Returns GATHERING if no step ends, or if nothing could be forecast for it; READY if there are features for the first time;
-    else what the model says, PASSED_OVER if it refuses the sample.  Below 0: why the raw sample was refused; nothing is
-    changed.
-    """
-    if not acceptable_sample(k, x):
-        return SignalStatus.REFUSED_SAMPLE
-    fresh = step(g, w, k, x)
-    if not fresh:
-        return SignalStatus.GATHERING
-    if g.steps[0] <= k.oldest + k.ahead:
-        return SignalStatus.READY
-    make_features_of(g, k, k.ahead, 1, w.earlier)
-    status = inner_learn(model, w.earlier, g.kept[g.latest[0], k.label_measure])
-    return concluded(status)
-
-
-@around
-def label(g: Signal, model: Model, y: Truth) -> Index:
-    """Learn that y is the label of the newest features.
-
-    Returns what the model says, or NO_WINDOW if there are none or if they have a label already.
-    """
-    if g.waiting[0] == 0:
-        return SignalStatus.NO_WINDOW
-    status = inner_learn(model, g.features, y)
-    if status >= 0:
-        g.waiting[0] = 0
-    return status
-
-
-@around
-def push_labelled(g: Signal, w: SignalWork, k: SignalConfig, model: Model, x: Real[CHANNELS], y: Truth) -> Index:
-    """Take the raw sample x; where a step ends, learn that y is the label of the new features.
-
-    Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the sample.  Below 0: why the raw
-    sample was refused; nothing is changed.
-    """
-    if not acceptable_sample(k, x):
-        return SignalStatus.REFUSED_SAMPLE
-    fresh = step(g, w, k, x)
-    if not fresh:
-        return SignalStatus.GATHERING
-    g.waiting[0] = 0
-    status = inner_learn(model, g.features, y)
-    return concluded(status)
-
-
-@around
-def forecast(g: Signal, model: Model, y: Answer) -> Index:
-    """What the model says of the newest features.  GATHERING, with y unchanged, if there are none yet."""
-    if g.ready[0] == 0:
-        return SignalStatus.GATHERING
-    return inner_ask(model, g.features, y)
-
-
-@kernel
-def signal(g: Signal, y: Real[DIM]) -> Index:
-    """Write the newest features to y.  GATHERING, with y unchanged, if there are none yet.  O(D)."""
-    if g.ready[0] == 0:
-        return SignalStatus.GATHERING
-    for f in range(len(y)):
-        y[f] = g.features[f]
-    return 0
-
-
-@kernel
-def measures(g: Signal, y: Real[MEASURES]) -> Index:
-    """Write what was measured of the newest step to y.  GATHERING, with y unchanged, if there is none yet."""
-    if g.steps[0] == 0:
-        return SignalStatus.GATHERING
-    for i in range(len(y)):
-        y[i] = g.kept[g.latest[0], i]
-    return 0
-
-
-@kernel
-def gap(g: Signal, k: SignalConfig, missing: Index) -> Index:
-    """So many raw samples are missing: windows and lags begin anew, and phases go on.  O(periods).
-
-    What the model has learned stays.  Returns 0, or REFUSED_GAP if missing is negative; then nothing is changed.
-    """
-    if missing < 0:
-        return SignalStatus.REFUSED_GAP
-    if missing > 0:
-        g.gathered[0] = 0
-        g.blocks[0] = 0
-        g.begun[0] = 0
-        g.steps[0] = 0
-        g.ready[0] = 0
-        if k.awaits:
-            g.waiting[0] = 0
-    skip(g, k, missing)
-    return 0
-
-
-@kernel
-def valid_signal(g: Signal, k: SignalConfig) -> Bool:
-    """Whether raw samples within their limit can have led here.  O(features + measures rows)."""
-    for f in range(len(g.features)):
-        if not (absolute(g.features[f]) <= k.made_limit[f]):
-            return False
-    for r in range(len(g.kept)):
-        for i in range(len(g.kept[0])):
-            if not (absolute(g.kept[r, i]) <= k.measure_limit[i]):
-                return False
-    if k.has_spectrum:
-        for t in range(len(g.raw_kept)):
-            for j in range(len(g.raw_kept[0])):
-                if not (absolute(g.raw_kept[t, j]) <= k.sample_max_abs):
-                    return False
-    if k.has_periods:
-        for p in range(len(g.clock)):
-            if g.clock[p] < 0 or g.clock[p] >= k.period[p]:
-                return False
-    if g.ready[0] == 1 and g.steps[0] <= k.oldest:
-        return False
-    if k.awaits:
-        if g.waiting[0] == 1 and g.ready[0] == 0:
-            return False
-    return True
-
-
-@around
-def valid_around(g: Signal, k: SignalConfig, model: Model) -> Bool:
-    """Whether learning could have led to this state."""
-    if not valid_signal(g, k):
-        return False
-    return inner_valid(model)
-
-
-REHEARSED = 64
-"""Raw samples of the self-test."""
-
-
-@kernel
-def rehearse_signal(g: Signal, w: SignalWork, k: SignalConfig) -> None:
-    """Take made-up raw samples."""
-    seed = 1
-    for t in range(REHEARSED):
-        for j in range(len(w.raw)):
-            seed = (seed * 75 + 74) % 65537
-            w.raw[j] = k.rehearsal_sample * strained(real(seed) / real(65536) - real(0.5))
-        fresh = step(g, w, k, w.raw)
-        if fresh:
-            w.raw[0] = g.features[0]
-
-
-@around
-def rehearse_around(g: Signal, w: SignalWork, k: SignalConfig, model: Model, x: Real[DIM]) -> None:
-    """What the model learns of made-up samples, then what the signal stage makes of made-up raw samples."""
-    inner_rehearse(model, x)
-    rehearse_signal(g, w, k)
-
-
-@kernel
-def rehearse_alone(g: Signal, w: SignalWork, k: SignalConfig, x: Real[DIM]) -> None:
-    """Take made-up raw samples."""
-    x[0] = real(0)
-    rehearse_signal(g, w, k)
-
-
-FEATURES = Program(
-    name="signal",
-    structs=(Signal, SignalWork),
-    persistent=(Signal,),
-    configs=(SignalConfig,),
-    status=SignalStatus,
-    entries=(
-        Entry("signal", signal, "reading"),
-        Entry("measures", measures, "reading"),
-        Entry("push", push, "update"),
-        Entry("gap", gap, "switch"),
-    ),
-    rehearse=rehearse_alone,
-    valid=valid_signal,
-)
+FEATURES, WHOLE_FEATURES = _alone(REALS), _alone(WHOLE)
 """Features without a model."""
 
 _MADE: dict[tuple[int, bool], tuple[Program, Program]] = {}
@@ -319,10 +75,11 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
 
 
 def _with_signal(inner: Program, forecasts: bool) -> Program:
-    inside = (*inner.structs, *inner.configs)
+    kind = WHOLE if inner.whole else REALS
+    own, inside = functools.partial(_own, kind), (*inner.structs, *inner.configs)
     learn = inner.entry(inner.learner) if inner.learns else None
     unlabelled = inner.label is None
-    stand_ins: dict[str, Any] = {"inner_rehearse": inner.rehearse}
+    stand_ins: dict[str, Any] = {**kind, "inner_rehearse": inner.rehearse}
     if inner.valid is not None:
         stand_ins["inner_valid"] = inner.valid
     if learn is not None:
@@ -331,25 +88,27 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
     make = functools.partial(surround, inside=inside)
     entries = list[Entry]()
     if learn is None:
-        entries.append(Entry("push", push, "update"))
+        entries.append(Entry("push", own(calls.push), "update"))
     elif unlabelled:
-        entries.append(Entry("push", make(push_alone, stand_ins=stand_ins, name="push"), "update"))
+        entries.append(Entry("push", make(calls.push_alone, stand_ins=stand_ins, name="push"), "update"))
     elif forecasts:
-        entries.append(Entry("push", make(push_forecast, stand_ins=stand_ins, name="push"), "update"))
+        entries.append(Entry("push", make(calls.push_forecast, stand_ins=stand_ins, name="push"), "update"))
     else:
         entries += [
-            Entry("push", push, "gather"),
-            Entry("label", make(label, stand_ins=stand_ins), "label"),
-            Entry("push_labelled", make(push_labelled, stand_ins=stand_ins), "update"),
+            Entry("push", own(calls.push), "gather"),
+            Entry("label", make(calls.label, stand_ins=stand_ins), "label"),
+            Entry("push_labelled", make(calls.push_labelled, stand_ins=stand_ins), "update"),
         ]
     for entry in inner.entries:
         if entry.kind == "question":
             asked = stand_ins | {"inner_ask": entry.kernel, "Answer": inner.questions[entry.name]}
             name = "forecast" if entry.name == "predict" else f"forecast_{entry.name}"
-            entries.append(replace(entry, name=name, kernel=make(forecast, stand_ins=asked, name=name), kind="reading"))
+            entries.append(
+                replace(entry, name=name, kernel=make(calls.forecast, stand_ins=asked, name=name), kind="reading")
+            )
         elif entry.kind not in ("update", "visit"):
             entries.append(entry)
-    entries += [Entry("signal", signal, "reading"), Entry("gap", gap, "switch")]
+    entries += [Entry("signal", own(calls.signal), "reading"), Entry("gap", own(calls.gap), "switch")]
     # the main question first: of readings, the first one is asked
     entries.sort(
         key=lambda entry: entry.name != ("forecast" if "predict" in inner.questions else f"forecast_{inner.asks}")
@@ -359,14 +118,15 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
     status.__doc__ = inner.status.__doc__
     return Program(
         name=inner.name,
-        structs=(Signal, *inner.persistent, SignalWork, *inner.structs[len(inner.persistent) :]),
-        persistent=(Signal, *inner.persistent),
-        configs=(SignalConfig, *inner.configs),
+        structs=(kind["Signal"], *inner.persistent, kind["SignalWork"], *inner.structs[len(inner.persistent) :]),
+        persistent=(kind["Signal"], *inner.persistent),
+        configs=(kind["SignalConfig"], *inner.configs),
         status=status,
         statuses=(inner.status, SignalStatus),
         entries=tuple(entries),
-        rehearse=make(rehearse_around, stand_ins=stand_ins),
-        valid=make(valid_around, stand_ins=stand_ins) if inner.valid is not None else valid_signal,
+        rehearse=make(calls.rehearse_around, stand_ins=stand_ins),
+        valid=make(calls.valid_around, stand_ins=stand_ins) if inner.valid is not None else own(calls.valid_signal),
         alarms=inner.alarms,
+        unanswered=(SignalStatus.GATHERING,),
         between=inner.between,
     )

@@ -13,6 +13,8 @@ from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
 
 MANY_TIMES = Constant(2.0**40)
 """A power this many times below the mean counts as so small: of a line in silence, flatness is a number, too."""
+SILENCE = Constant(2.0**-120)
+"""A mean power that counts as none."""
 
 
 @kernel
@@ -25,65 +27,125 @@ def keep_raw(g: Signal, sample: Real[CHANNELS]) -> None:
 
 @kernel
 def cosine_at(k: SignalConfig, c: Index) -> Real:
-    """cos(2 pi c / window), for c below the window."""
-    return k.cosines[c] if c < len(k.cosines) else -k.cosines[c - len(k.cosines)]
+    """cos(2 pi c / window), for c from -window / 2 to below the window, both excluded."""
+    at = -c if c < 0 else c
+    return k.cosines[at] if at < len(k.cosines) else -k.cosines[at - len(k.cosines)]
 
 
 @kernel
-def prepared(g: Signal, w: SignalWork, k: SignalConfig, j: Index, t: Index) -> Real:
-    """The sample of channel j that is t after the oldest, without the mean, times the window's weight."""
-    at = g.raw_at[0] + t
-    if at >= len(g.raw_kept):
-        at -= len(g.raw_kept)
-    return (g.raw_kept[at, j] - w.whole_mean[j]) * (real(0.5) - real(0.5) * cosine_at(k, t))
+def raw_after(g: Signal, at: Index) -> Index:
+    """Where the next newer raw sample is kept."""
+    return 0 if at + 1 == len(g.raw_kept) else at + 1
+
+
+@kernel
+def prepare(g: Signal, w: SignalWork, k: SignalConfig, j: Index) -> None:
+    """Channel j without its mean, times half the window's weights, in bit-reversed order; the transform's first level.  O(W).
+
+    A pair of that level are two samples whose distance is half of the window: their weights are those of one cosine.
+    """
+    mean = w.whole_mean[j]
+    at = g.raw_at[0]
+    other = at + len(w.im)
+    if other >= len(g.raw_kept):
+        other -= len(g.raw_kept)
+    for i in range(len(k.reversed)):
+        c = real(0.25) * k.cosines[2 * i]
+        re = (g.raw_kept[at, j] - mean) * (real(0.25) - c)
+        re_other = (g.raw_kept[other, j] - mean) * (real(0.25) + c)
+        at = raw_after(g, at)
+        other = raw_after(g, other)
+        c = real(0.25) * k.cosines[2 * i + 1]
+        im = (g.raw_kept[at, j] - mean) * (real(0.25) - c)
+        im_other = (g.raw_kept[other, j] - mean) * (real(0.25) + c)
+        at = raw_after(g, at)
+        other = raw_after(g, other)
+        to = k.reversed[i]
+        w.re[to] = re + re_other
+        w.im[to] = im + im_other
+        w.re[to + 1] = re - re_other
+        w.im[to + 1] = im - im_other
 
 
 @kernel
 def transform(w: SignalWork, k: SignalConfig) -> None:
-    """The Fourier transform of the complex numbers in re and im, which are in bit-reversed order.  O(W log W)."""
+    """The other levels of the Fourier transform of the complex numbers in re and im, two at a time.  O(W log W)."""
+    if k.has_single_level:
+        for i in range(0, len(w.im), 4):
+            re = w.re[i + 2]
+            im = w.im[i + 2]
+            w.re[i + 2] = w.re[i] - re
+            w.im[i + 2] = w.im[i] - im
+            w.re[i] = w.re[i] + re
+            w.im[i] = w.im[i] + im
+            # times -i
+            re = w.im[i + 3]
+            im = -w.re[i + 3]
+            w.re[i + 3] = w.re[i + 1] - re
+            w.im[i + 3] = w.im[i + 1] - im
+            w.re[i + 1] = w.re[i + 1] + re
+            w.im[i + 1] = w.im[i + 1] + im
     for level in range(len(k.spans)):
         span = k.spans[level]
-        step = 2 * k.groups[level]
-        for group in range(k.groups[level]):
-            for b in range(k.spans[level]):
-                one = 2 * group * span + b
-                other = one + span
-                turn = b * step
-                quarter = turn - k.quarter
-                c = k.cosines[turn]
-                s = k.cosines[quarter if quarter > 0 else -quarter]
-                re = w.re[other] * c + w.im[other] * s
-                im = w.im[other] * c - w.re[other] * s
-                w.re[other] = w.re[one] - re
-                w.im[other] = w.im[one] - im
-                w.re[one] = w.re[one] + re
-                w.im[one] = w.im[one] + im
+        for b in range(k.spans[level]):
+            turn = 2 * b * k.groups[level]
+            c1 = k.cosines[turn]
+            s1 = cosine_at(k, turn - len(k.reversed))
+            c2 = k.cosines[2 * turn]
+            s2 = cosine_at(k, 2 * turn - len(k.reversed))
+            c3 = cosine_at(k, 3 * turn)
+            s3 = cosine_at(k, 3 * turn - len(k.reversed))
+            first = b
+            for group in range(k.groups[level]):
+                second = first + span
+                third = second + span
+                fourth = third + span
+                re2 = w.re[second] * c2 + w.im[second] * s2
+                im2 = w.im[second] * c2 - w.re[second] * s2
+                re1 = w.re[third] * c1 + w.im[third] * s1
+                im1 = w.im[third] * c1 - w.re[third] * s1
+                re3 = w.re[fourth] * c3 + w.im[fourth] * s3
+                im3 = w.im[fourth] * c3 - w.re[fourth] * s3
+                re = w.re[first] - re2
+                im = w.im[first] - im2
+                re2 = w.re[first] + re2
+                im2 = w.im[first] + im2
+                w.re[second] = re + (im1 - im3)
+                w.im[second] = im - (re1 - re3)
+                w.re[fourth] = re - (im1 - im3)
+                w.im[fourth] = im + (re1 - re3)
+                w.re[first] = re2 + (re1 + re3)
+                w.im[first] = im2 + (im1 + im3)
+                w.re[third] = re2 - (re1 + re3)
+                w.im[third] = im2 - (im1 + im3)
+                first += 4 * span
 
 
 @kernel
 def spectrum_of(g: Signal, w: SignalWork, k: SignalConfig, j: Index) -> None:
-    """The powers of channel j's window, w.lines[0] to w.lines[W / 2].  O(W log W)."""
-    half = len(w.re)
-    for i in range(len(w.re)):
-        w.re[k.reversed[i]] = prepared(g, w, k, j, 2 * i)
-        w.im[k.reversed[i]] = prepared(g, w, k, j, 2 * i + 1)
+    """The powers of channel j's window, w.re[1] to w.re[W / 2].  O(W log W)."""
+    prepare(g, w, k, j)
     transform(w, k)
-    first = w.re[0] + w.im[0]
+    half = len(w.im)
     last = w.re[0] - w.im[0]
-    w.lines[0] = real(0.5) * k.power_scale * (first * first)
-    w.lines[half] = real(0.5) * k.power_scale * (last * last)
-    for i in range(1, len(w.re)):
+    w.re[half] = real(2) * k.power_scale * (last * last)
+    # a frequency and its mirror image are made of the same two numbers
+    for i in range(1, len(k.reversed) + 1):
         mirror = half - i
-        even_re = real(0.5) * (w.re[i] + w.re[mirror])
-        even_im = real(0.5) * (w.im[i] - w.im[mirror])
-        odd_re = real(0.5) * (w.im[i] + w.im[mirror])
-        odd_im = real(0.5) * (w.re[mirror] - w.re[i])
-        quarter = i - k.quarter
+        even_re = w.re[i] + w.re[mirror]
+        even_im = w.im[i] - w.im[mirror]
+        odd_re = w.im[i] + w.im[mirror]
+        odd_im = w.re[mirror] - w.re[i]
         c = k.cosines[i]
-        s = k.cosines[quarter if quarter > 0 else -quarter]
-        re = even_re + (odd_re * c + odd_im * s)
-        im = even_im + (odd_im * c - odd_re * s)
-        w.lines[i] = k.power_scale * (re * re + im * im)
+        s = k.cosines[len(k.reversed) - i]
+        turned_re = odd_re * c + odd_im * s
+        turned_im = odd_im * c - odd_re * s
+        re = even_re + turned_re
+        im = even_im + turned_im
+        re_mirror = even_re - turned_re
+        im_mirror = even_im - turned_im
+        w.re[i] = k.power_scale * (re * re + im * im)
+        w.re[mirror] = k.power_scale * (re_mirror * re_mirror + im_mirror * im_mirror)
 
 
 @kernel
@@ -91,31 +153,22 @@ def band_of(w: SignalWork, k: SignalConfig, i: Index) -> Real:
     """Root mean square in a band, or its logarithm.  O(W)."""
     total = real(0)
     for f in range(k.band_first_bin[i], k.band_after_bin[i]):
-        total += w.lines[f]
+        total += w.re[f]
     if k.takes_log:
         return log2_one_plus(total * k.log_scale)
     return sqrt(total)
 
 
 @kernel
-def all_power(w: SignalWork) -> Real:
-    """Of all frequencies but zero.  O(W)."""
-    total = real(0)
-    for f in range(1, len(w.lines)):
-        total += w.lines[f]
-    return total
-
-
-@kernel
 def centroid_of(w: SignalWork, k: SignalConfig) -> Real:
     """The mean frequency, weighted by power; 0 in silence.  O(W)."""
-    total = all_power(w)
-    if not (total > real(0)):
-        return real(0)
+    total = real(0)
+    # each frequency's power is in as many of the sums as the frequency's number
     weighted = real(0)
-    for f in range(1, len(w.lines)):
-        weighted += real(f) * (w.lines[f] / total)
-    return weighted * k.bin_width
+    for i in range(len(w.im)):
+        total += w.re[len(w.im) - i]
+        weighted += total
+    return weighted / total * k.bin_width if total > real(0) else real(0)
 
 
 @kernel
@@ -123,9 +176,9 @@ def dominant_of(w: SignalWork, k: SignalConfig) -> Real:
     """The frequency of the largest power; 0 in silence.  O(W)."""
     found = 0
     most = real(0)
-    for f in range(1, len(w.lines)):
-        if w.lines[f] > most:
-            most = w.lines[f]
+    for f in range(1, len(w.re)):
+        if w.re[f] > most:
+            most = w.re[f]
             found = f
     return real(found) * k.bin_width
 
@@ -133,14 +186,20 @@ def dominant_of(w: SignalWork, k: SignalConfig) -> Real:
 @kernel
 def flatness_of(w: SignalWork, k: SignalConfig) -> Real:
     """The geometric mean of the powers in parts of their mean: 1 for noise, 0 for a tone, and 0 in silence.  O(W)."""
-    mean = all_power(w) * k.power_share
-    if not (mean > real(0)):
+    mean = real(0)
+    for f in range(1, len(w.re)):
+        mean += w.re[f]
+    mean = mean * k.power_share
+    if not (mean > SILENCE):
         return real(0)
+    share = real(1) / mean
     total = real(0)
-    for f in range(1, len(w.lines)):
-        times = w.lines[f] / mean * MANY_TIMES
-        if times > real(1):
-            total += log2_one_plus(times - real(1))
+    for f in range(1, len(w.re), 2):
+        # two at a time: below 2^110
+        one = w.re[f] * share * MANY_TIMES
+        other = w.re[f + 1] * share * MANY_TIMES
+        times = (one if one > real(1) else real(1)) * (other if other > real(1) else real(1))
+        total += log2_one_plus(times - real(1))
     # log2 of the geometric mean, which is at most 0 but for rounding
     level = total * k.power_share - real(40)
     return exp2_negative(level) if level < real(0) else real(1)

@@ -14,7 +14,8 @@ PAIRS = extent("PAIRS", "pairs of channels whose correlation is measured")
 PERIODS = extent("PERIODS", "number of periods")
 RAW_KEPT = extent("RAW_KEPT", "raw samples in a window that is kept for its spectrum")
 RAW_HALF = extent("RAW_HALF", "half of that")
-LEVELS = extent("LEVELS", "levels of the Fourier transform")
+RAW_QUARTER = extent("RAW_QUARTER", "a quarter of that")
+LEVELS = extent("LEVELS", "levels of the Fourier transform behind the first ones, in twos")
 
 
 class SignalStatus(IntEnum):
@@ -73,9 +74,8 @@ class SignalWork(Struct):
     raw: Real[CHANNELS]  # a made-up raw sample, for the self-test
     earlier: Real[DIM]  # features of the step whose truth has come
     measured: Real[MEASURES]  # what is measured of the window
-    re: Real[RAW_HALF]  # of the Fourier transform
+    re: Real[RAW_HALF + 1]  # of the Fourier transform; then the power of each frequency but zero
     im: Real[RAW_HALF]
-    lines: Real[RAW_HALF + 1]  # the power of each frequency
     whole_mean: Real[CHANNELS]  # of the window: mean, and sums of powers of what is away from it
     whole2: Real[CHANNELS]
     whole3: Real[CHANNELS]
@@ -108,6 +108,7 @@ class SignalConfig(Config):
     has_centroid: bool
     has_dominant: bool
     has_flatness: bool
+    has_single_level: bool  # whether the levels of the Fourier transform but the first are an odd number
     takes_log: bool  # whether bands are logarithms
     has_differences: bool  # whether features are differences to earlier steps
     has_averages: bool  # ... means of the latest steps
@@ -167,11 +168,10 @@ class SignalConfig(Config):
     power_share: Real  # 1 / number of frequencies, zero not among them
     log_scale: Real  # 1 / the power of which the logarithm is 1
     bin_width: Real  # Hz from one frequency to the next
-    quarter: Index  # a quarter of the window
     cosines: Real[RAW_HALF]  # cos(2 pi c / window)
-    reversed: Uint16[RAW_HALF]  # positions with their bits in reverse order
-    spans: Int[LEVELS]  # of each level of the transform: how far apart a pair is
-    groups: Int[LEVELS]  # how many groups of pairs there are
+    reversed: Uint16[RAW_QUARTER]  # positions with their bits in reverse order
+    spans: Int[LEVELS]  # of each two levels of the transform: from one of four numbers to the next
+    groups: Int[LEVELS]  # how many groups of such fours there are
     pair_first: Int[PAIRS]
     pair_second: Int[PAIRS]
     made_of: Int[DIM]  # which measure a feature is made of

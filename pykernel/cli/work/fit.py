@@ -283,10 +283,10 @@ class Job:
             with self.waiting("comparing the spec with the trained model"):
                 x = self.table.x[self.train]
                 spec, rounding = _frozen(trained, self.options, self.table, x)
-                size = build(spec).figures["const_bytes"]
+                size = build(spec.inner).figures["const_bytes"]
                 if limit is not None and size > limit:  # products of distances keep a number more of each vector
                     spec, rounding = _frozen(trained, self.options, self.table, x, "differences")
-                    size = build(spec).figures["const_bytes"]
+                    size = build(spec.inner).figures["const_bytes"]
             if limit is None or size <= limit:
                 return trained, spec, rounding, size
             assert spec.expansion is not None
@@ -381,7 +381,7 @@ class Job:
             small = self.trained(n)
             with self.waiting("measuring the smaller model"):
                 spec, _ = _frozen(small, self.options, self.table, self.table.x[self.train][:1])
-                size = build(spec).figures["const_bytes"]
+                size = build(spec.inner).figures["const_bytes"]
             error = _errors(self.table, _estimator(small), self.table.y[self.train])["cross_validated"]
             if self._nearly(error, report["errors"]["cross_validated"]) and size <= MUCH * report["flash_bytes"]:
                 return {"n": n, "error": error, "flash_bytes": size}
@@ -500,21 +500,25 @@ def _pipeline(machine: Any, scales: bool) -> Any:
 def _frozen(
     trained: Any, options: FitOptions, table: LabelledTable, x: np.ndarray, distance: Distance = "auto"
 ) -> tuple[Spec, dict[str, Any]]:
-    """The spec, with the names of the table's columns and classes; and how it compares on some rows of x."""
+    """The spec, with the names of the table's columns and classes; and how it, or the model inside of it, compares on some
+    rows of x."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rounding: it is measured below
         source = read_estimator(trained)
     # a sentence begins with what it is about
     source = replace(source, source=table.name)
-    made = content(source, options.called, options.precision, None, table.inputs, table.classes, distance, table.x)
+    columns: list[str] | None = table.inputs
+    if table.stage is not None:
+        source, columns = replace(source, signal=table.stage.plain), None
+    made = content(source, options.called, options.precision, None, columns, table.classes, distance, table.x)
     spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
-    beyond = len(table.x) - int(spec.accepts(table.x).sum())
+    beyond = len(table.x) - int(spec.inner.accepts(table.x).sum())
     if beyond:
         raise UserError(
             f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input_max_abs:.3g}, up to where this model cannot "
             f"overflow in {options.precision}; scale the columns alike, or take a lower --degree, or --precision float64"
         )
-    return spec, compare(spec, source, trained, x[:: -(-len(x) // COMPARED_ROWS)])
+    return spec, compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // COMPARED_ROWS)])
 
 
 # --------------------------------------------------------------------------------------------------------- estimates
@@ -595,7 +599,7 @@ def _on_test_rows(spec: Spec, table: LabelledTable, test: np.ndarray) -> dict[st
     """The error on rows held out, and its standard deviation, by the spec as the device computes it."""
     if not len(test):
         return {}
-    model, deviation = HostModel(spec), None
+    model, deviation = HostModel(spec.inner), None
     if table.classes:
         error = float((model.classify(table.x[test]) != table.y[test]).mean())
         deviation = math.sqrt(error * (1 - error) / len(test))

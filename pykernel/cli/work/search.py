@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,19 @@ from pykernel.cli import inputs, output
 from pykernel.cli.options.search import PlanOptions, SearchOptions
 from pykernel.dialect import sources_digest
 from pykernel.errors import UntrustedCode, UserError
+from pykernel.host.signal import delay_of
 from pykernel.host.simulate import DELAY_LIMIT, Batch, require_columns, samples_of
 from pykernel.parallel import Workers
-from pykernel.spec.model import FAMILIES, Spec, load_spec
+from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec
 from pykernel.spec.renamed import word_meant
 from pykernel.targets.check import choose
 from pykernel.targets.target import find_target
 from pykernel.tuning.combinations import rules as all_rules
 from pykernel.tuning.combinations import techniques as all_techniques
-from pykernel.tuning.plan import FEW_ROWS, FEWEST, MOST_ROWS, infer
+from pykernel.tuning.plan import FEW_ROWS, infer
+from pykernel.tuning.stage import Stage, dump
 from pykernel.tuning.sweep import Data, context, work
-from pykernel.tuning.trials import Table
+from pykernel.tuning.trials import FEWEST, MOST_ROWS, Table
 from pykernel.tuning.trials import work as trial
 
 
@@ -77,22 +78,20 @@ def need_emulator(target: str) -> None:
 def plain_spec(spec_file: Path) -> Spec:
     """The spec, which must be data: searches run in other processes and on other machines, and execute no code."""
     try:
-        spec = load_spec(spec_file)
+        return load_spec(spec_file)
     except UntrustedCode:
         raise UserError(
             f"{spec_file}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
         ) from None
-    inputs.need_no_signal(spec, "a search")
-    return spec
 
 
-def load(spec: Spec, spec_file: Path | str, options: SearchOptions) -> Data:
-    """The whole stream."""
+def load(spec: Spec, spec_file: Path | str, options: SearchOptions) -> tuple[Spec, Data]:
+    """What models are like, and what they learn: of a spec with a [signal] its steps, by the model inside."""
     if spec.label_kind == "none":
         raise UserError(f"{spec_file}: has no [label], so there is no error to compare; for monitors see pykernel plan")
     require_columns(spec, str(spec_file))
-    batches = read_batches(spec, options)
-    return Data(np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches]), options.delay)
+    x, y, delay, stage = recorded(spec, options)
+    return spec if stage is None else make_spec(stage.inside(spec)), Data(x, y, delay, stage)
 
 
 def planned_data(options: PlanOptions) -> tuple[dict[str, Any], Table, list[str]]:
@@ -101,15 +100,20 @@ def planned_data(options: PlanOptions) -> tuple[dict[str, Any], Table, list[str]
         if options.inputs is not None or options.label is not None:
             raise UserError("--inputs and --label are for data without a spec; with --spec, the spec names the columns")
         spec = plain_spec(options.spec_file)
-        content = spec.model_dump(mode="json", exclude_unset=True)
+        x, y, delay, stage = recorded(spec, options)
+        if stage is not None and (own := stage.scaled(x)) is not stage:
+            output.tell(
+                "scaled   [input] center and scale are the mean and the deviation of the steps before the judged ones"
+            )
+            stage, spec = own, make_spec(dump(spec) | {"input": own.base["input"]})
+            x, y = stage.steps()
+        content = dump(spec) if stage is None else stage.inside(spec)
         for key in ("rule", "technique"):
             content.get("learning", {}).pop(key, None)
-        batches = read_batches(spec, options)
-        y = None if spec.label_kind == "none" else np.concatenate([b.y for b in batches])
-        if y is None:
+        if spec.label_kind == "none":
             content.setdefault("novelty", {})
             content.pop("label", None)
-        return content, recent(np.concatenate([b.x for b in batches]), y, options.delay), []
+        return content, recent(x, None if spec.label_kind == "none" else y, delay, stage), []
     with contextlib.ExitStack() as stack:
         name, file, size = inputs.open_data(options.data, stack)
         show = stack.enter_context(output.progress(options.as_json, size))
@@ -117,7 +121,7 @@ def planned_data(options: PlanOptions) -> tuple[dict[str, Any], Table, list[str]
     return found.content, recent(found.x, found.y, options.delay), found.assumed
 
 
-def recent(x: np.ndarray, y: np.ndarray | None, delay: int) -> Table:
+def recent(x: np.ndarray, y: np.ndarray | None, delay: int, stage: Stage | None = None) -> Table:
     """The last rows; what is too few is refused, and what is few or left out is told."""
     if not 0 <= delay <= DELAY_LIMIT or delay > len(x) // 2:
         raise UserError(
@@ -128,7 +132,7 @@ def recent(x: np.ndarray, y: np.ndarray | None, delay: int) -> Table:
     if len(x) > MOST_ROWS:
         output.tell(f"the last {MOST_ROWS:,} of {len(x):,} rows are taken")
         x, y = x[-MOST_ROWS:], None if y is None else y[-MOST_ROWS:]
-    table = Table(x, y, delay)
+    table = Table(x, y, delay, stage)
     if len(x) < FEW_ROWS:
         output.warn(f"{len(x)} rows are few: models are judged on the last {len(x) - table.split} rows alone")
     if y is not None:
@@ -138,6 +142,24 @@ def recent(x: np.ndarray, y: np.ndarray | None, delay: int) -> Table:
                 "the table needs labels in its first and in its last rows: the error is taken on the last 30 %"
             )
     return table
+
+
+def recorded(spec: Spec, options: SearchOptions) -> tuple[np.ndarray, np.ndarray, int, Stage | None]:
+    """Samples, labels, after how many samples a model learns a label, and the stage that made them of the rows, if any."""
+    delay, batches = delay_of(spec, options.delay), read_batches(spec, options)
+    x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
+    if spec.signal is None:
+        return x, y, delay, None
+    stage, rows = Stage.of(spec, x, y), len(x)
+    with output.progress(options.as_json) as show:
+        show(0, "making steps of the rows")
+        x, y = stage.steps()
+    if not len(x):
+        raise UserError(
+            f"{options.data}: has {rows:,} rows, in which no step of [signal] ends; give a longer recording"
+        )
+    output.tell(f"signal   {rows:,} rows are {len(x):,} steps of {spec.dim} features")
+    return x, y, delay, stage
 
 
 def read_batches(spec: Spec, options: SearchOptions) -> list[Batch]:
@@ -163,16 +185,13 @@ def plan_choices(options: PlanOptions) -> tuple[list[str] | None, list[str] | No
 def plan_workers(base: dict[str, Any], table: Table, options: PlanOptions) -> Iterator[Workers]:
     """Processes at work on the trials of a plan."""
     kernels = [entry.kernel for f in FAMILIES for program in f.programs.values() for entry in program.entries]
-    digest = hashlib.sha256(repr((table.x.shape, table.delay)).encode())
-    digest.update(np.ascontiguousarray(table.x).tobytes())
-    digest.update(b"" if table.y is None else np.ascontiguousarray(table.y).tobytes())
     with Workers(
         trial,
         table,
         jobs=options.jobs,
         scheduler=options.scheduler,
         results=options.results or options.out / "results.jsonl",
-        context={"data": digest.hexdigest(), "sources": sources_digest(kernels)},
+        context={"data": table.digest, "sources": sources_digest(kernels)},
         title=None if options.as_json else "trying",
     ) as at_work:
         yield at_work
@@ -184,7 +203,7 @@ def workers(base: Spec, data: Data, options: SearchOptions, folder: Path, expect
     results = options.results or folder / "results.jsonl"
     at_work = Workers(
         work,
-        (data.x, data.y),
+        data,
         jobs=options.jobs,
         scheduler=options.scheduler,
         results=results,

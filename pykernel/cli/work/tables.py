@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -13,11 +13,15 @@ from pykernel.errors import UserError
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.spec.renamed import word_meant
 from pykernel.tuning.columns import Show, few_values, left_out, likely_inputs, listed, numeric_columns, read_columns
+from pykernel.tuning.stage import Stage
 
 
 @dataclass
 class LabelledTable:
-    """Rows of a file: inputs x (l, d); y (l,), numbers, or positions of classes; and what was assumed, in sentences."""
+    """Rows of a file: inputs x (l, d); y (l,), numbers, or positions of classes; and what was assumed, in sentences.
+
+    stage: what made these rows of raw ones, if anything did.
+    """
 
     name: str
     inputs: list[str]
@@ -27,6 +31,7 @@ class LabelledTable:
     x: np.ndarray
     y: np.ndarray
     assumed: list[str]
+    stage: Stage | None = None
 
     def label(self) -> dict[str, Any]:
         """[label] of the spec."""
@@ -41,12 +46,14 @@ def read_table(
     classes: Sequence[str],
     model: str | None,
     show: Show | None = None,
+    signal: Mapping[str, Any] | None = None,
 ) -> LabelledTable:
     """A table of text with a header line, as the samples of a model.
 
     inputs: columns; if there are none, all others with numbers that are not always the same, and no times.  label: a column; the last
     if None.  classes: of the label, in their order; if there are none, they are found, where the label is words or
-    ``model`` is kfd.  model: kfd of classes and ls-svm of numbers, if None.
+    ``model`` is kfd.  model: kfd of classes and ls-svm of numbers, if None.  signal: precision and [signal] of a spec, which
+    makes the samples of the rows of its channels, given as inputs; the label may be one of them, to be forecast.
     Raises UserError, one sentence.
     """
     if model is not None and model not in MODELS:
@@ -55,21 +62,29 @@ def read_table(
     header, columns = read_columns(file, name, show, inputs, label)
     column = header[-1] if label is None else label
     numeric = numeric_columns(columns)
-    chosen = _chosen(name, numeric, inputs, column)
+    forecasts = signal is not None and column in inputs
+    if signal is not None:
+        _need_channels(name, numeric, inputs, column, model)
+    chosen = _chosen(name, numeric, inputs, "" if forecasts else column)
     assumed = [f"the label is {column}, the last column"] if label is None else []
     if not inputs:
         left = left_out(columns, numeric, [*chosen, column])
         assumed.append(f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else ""))
     cells = [cell.strip() for cell in columns[column]]
-    found = _classes_of(name, column, cells, classes, column in numeric, model)
+    found = None if forecasts else _classes_of(name, column, cells, classes, column in numeric, model)
     if found is None:
         y = numeric[column]
-        there = np.isfinite(y)
     else:
         places = {kind: i for i, kind in enumerate(found)}
         y = np.array([places.get(cell, -1) for cell in cells], np.int64)
-        there = y >= 0
     x = np.column_stack([numeric[each] for each in chosen])
+    stage = None
+    if signal is not None:
+        stage = _stage(signal, column, found or list(classes), x, np.zeros((len(x), 0)) if forecasts else y)
+        chosen = list(stage.plain.input.columns or ())
+        x, y = stage.steps()
+        assumed += [f"{len(x):,} steps of {len(chosen)} features", *stage.overlaps()]
+    there = np.isfinite(y) if found is None else y >= 0
     rows = there & np.isfinite(x).all(axis=1)
     _need_rows(name, column, y[rows], found)
     if not rows.all():
@@ -82,7 +97,23 @@ def read_table(
     assumed.append(f"{what}, so the model is {model}" if found_out else what)
     if found is None and (few := few_values(y[rows])):
         assumed.append(f"if the labels are classes, give --classes {','.join(few)}")
-    return LabelledTable(name, chosen, column, found, model, x[rows], y[rows], assumed)
+    return LabelledTable(name, chosen, column, found, model, x[rows], y[rows], assumed, stage)
+
+
+def _need_channels(
+    name: str, numeric: dict[str, np.ndarray], channels: Sequence[str], column: str, model: str | None
+) -> None:
+    for each in channels:
+        if each not in numeric:
+            raise UserError(f"{name}: column {each!r} does not hold numbers, and [signal] names it as a channel")
+    if column in channels and model == "kfd":
+        raise UserError(f"--model kfd tells classes apart, and {column!r} is a channel, whose numbers are forecast")
+
+
+def _stage(signal: Mapping[str, Any], column: str, classes: Sequence[str], x: np.ndarray, y: np.ndarray) -> Stage:
+    """What makes steps of the rows.  Raises UserError for a label that cannot be."""
+    label: dict[str, Any] = {"column": column} | ({"classes": list(classes)} if classes else {})
+    return Stage({"name": "fit", **signal, "label": label}, x, y)
 
 
 def _chosen(name: str, numeric: dict[str, np.ndarray], inputs: Sequence[str], column: str) -> list[str]:

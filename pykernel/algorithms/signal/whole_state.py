@@ -1,0 +1,133 @@
+"""What the signal stage keeps in whole numbers, and its parameters."""
+
+from __future__ import annotations
+
+from pykernel.algorithms.signal.state import (
+    BLOCKS,
+    CHANNELS,
+    FEATURES_KEPT,
+    MEASURES,
+    PERIODS,
+    RAW_HALF,
+    RAW_KEPT,
+    RAW_QUARTER,
+)
+from pykernel.dialect import DIM, Config, Index, Int, Int16, Struct, Uint8, Uint16, Word, between
+
+FULL = 32767
+"""The largest magnitude of a raw sample and of a feature, in counts."""
+SUM_MOST = 32767 * 65536
+"""The largest magnitude of a sum of a window's samples."""
+
+
+WAVE_MOST = 1073741823
+"""The largest part of a complex number of the Fourier transform."""
+
+
+class WholeSignal(Struct):
+    """Raw samples on their way to features, in counts."""
+
+    # of each block of the window
+    total: between(Int[BLOCKS, CHANNELS], "-block_most", "block_most")  # sum of the samples
+    square_high: Word[BLOCKS, CHANNELS]  # sum of the upper parts of squares, in units of 2^16
+    square_low: Word[BLOCKS, CHANNELS]  # sum of their lower 16 bits
+    changes: Word[BLOCKS, CHANNELS]  # sum of |differences| within the block
+    crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
+    clock: between(Index[PERIODS], 0, 65535)  # samples since each period began
+    raw_at: between(Index, 0, RAW_KEPT - 1)  # where the next raw sample will be kept
+    block: between(Index, 0, BLOCKS - 1)  # where the block that is gathered is
+    blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
+    gathered: between(Index, 0, "hop_last")  # samples in the block that is gathered
+    begun: between(Index, 0, 1)  # 1: there is a sample before
+    latest: between(Index, 0, FEATURES_KEPT - 1)
+    steps: between(Index, 0, FEATURES_KEPT)  # rows that are kept since the last gap
+    ready: between(Index, 0, 1)  # 1: there are features
+    waiting: between(Index, 0, 1)  # 1: the newest features were not learned yet
+    features: between(Int16[DIM], -32767, 32767)  # the newest features: what the model sees
+    kept: between(Int16[FEATURES_KEPT, MEASURES], -32767, 32767)  # of the latest steps; row latest is the newest
+    low: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
+    high: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
+    border: between(Uint16[BLOCKS, CHANNELS], 0, 65534)  # |difference| to the sample before the block
+    last: between(Int16[CHANNELS], -32767, 32767)  # the sample before
+    raw_kept: between(Int16[RAW_KEPT, CHANNELS], -32767, 32767)  # the latest raw samples; the oldest is at raw_at
+    crossed_border: between(Uint8[BLOCKS, CHANNELS], 0, 1)  # 1: the block begins with a change of sign
+
+
+class WholeSignalWork(Struct):
+    """Intermediate results of the signal stage."""
+
+    re: between(Int[RAW_HALF + 1], -WAVE_MOST, WAVE_MOST)  # of the Fourier transform
+    im: between(Int[RAW_HALF], -WAVE_MOST, WAVE_MOST)
+    raw: between(Int16[CHANNELS], -32767, 32767)  # a made-up raw sample, for the self-test
+    lifted: between(Int16[CHANNELS], -32767, 32767)  # a raw sample in the counts that are measured
+    earlier: between(Int16[DIM], -32767, 32767)  # features of the step whose truth has come
+    measured: between(Int16[MEASURES], -32767, 32767)  # what is measured of the window
+
+
+class WholeSignalConfig(Config):
+    """Parameters of the signal stage in whole numbers, derived from a spec by ``pykernel.spec.signal``."""
+
+    windows: bool  # whether measures are of windows, not of single samples
+    has_squares: bool  # whether anything needs sums of squares
+    has_extremes: bool  # ... the smallest and the largest sample
+    has_mean: bool  # whether measures of this kind are asked for
+    has_rms: bool
+    has_std: bool
+    has_min: bool
+    has_max: bool
+    has_range: bool
+    has_crossings: bool
+    has_change: bool
+    has_band: bool
+    has_differences: bool
+    has_averages: bool
+    has_periods: bool
+    has_coarse: bool  # whether some features have a coarser unit, for their centers are taken off
+    awaits: bool  # whether labels come from elsewhere
+    sample_most: Int16[CHANNELS]  # largest |raw sample| that is accepted
+    fill: Int16[CHANNELS]  # a raw sample is multiplied by this power of two before anything is measured
+    block_most: Index  # largest |sum| of a block
+    hop_last: Index  # hop - 1
+    window: Index
+    oldest: Index  # steps before the newest that features need
+    ahead: Index  # steps between features and their truth
+    label_measure: Index  # which measure is forecast
+    label_factor: Index  # a count of it in units of 1 / LABEL_SCALE, times 2^label_places
+    label_places: Index
+    measure_of: Int[MEASURES]  # of which channel
+    mean_first: Index  # measures of one kind lie side by side: from here ...
+    mean_after: Index  # ... to before this one
+    rms_first: Index
+    rms_after: Index
+    std_first: Index
+    std_after: Index
+    min_first: Index
+    min_after: Index
+    max_first: Index
+    max_after: Index
+    range_first: Index
+    range_after: Index
+    crossings_first: Index
+    crossings_after: Index
+    change_first: Index
+    change_after: Index
+    band_first: Index
+    band_after: Index
+    band_first_bin: Int[MEASURES]  # the frequencies of a band begin here
+    band_after_bin: Int[MEASURES]  # ... and end before this one
+    band_factor: Index  # twice what a root of summed powers is in counts, times 2^32
+    fourier_levels: Index  # of the Fourier transform
+    cosines: Uint16[RAW_QUARTER + 1]  # cos(2 pi c / window) of a quarter of a turn, in units of 2^-15
+    reversed: Uint16[RAW_QUARTER]  # positions with their bits in reverse order
+    made_of: Int[DIM]  # which measure a feature is made of
+    made_steps: Int[DIM]  # how many steps ago, or how many are averaged
+    has_narrow: bool  # whether the model takes less of some features
+    made_low: Int16[DIM]  # least feature that the model takes
+    made_high: Int16[DIM]  # the largest
+    made_shift: Uint8[DIM]  # by which power of two a feature is divided
+    difference_first: Index  # differences begin here, behind the lags
+    average_first: Index
+    phase_first: Index  # cosine and sine of each period
+    period: Int[PERIODS]  # samples
+    period_share: Int[PERIODS]  # 2^31 / samples
+    period_back: Int[PERIODS]  # how far the phase was behind when features were made whose truth comes now

@@ -1,0 +1,253 @@
+"""The signal stage as a scikit-learn transformer: features of raw samples, bit for bit as on a microcontroller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import TransformerMixin  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data  # type: ignore[import-untyped]
+
+from pykernel.algorithms.signal.state import SignalStatus
+from pykernel.estimators.base import KernelEstimator, Parameter
+from pykernel.host.signal import SignalStage
+from pykernel.spec.model import Spec
+from pykernel.spec.signal import raw_samples_needed
+
+SIGNAL = Parameter("signal")
+PARAMETERS = {
+    "window": SIGNAL,
+    "hop": SIGNAL,
+    "rate": SIGNAL,
+    "features": SIGNAL,
+    "bands": SIGNAL,
+    "log": Parameter("signal", absent=False),
+    "lags": SIGNAL,
+    "differences": SIGNAL,
+    "averages": SIGNAL,
+    "periods": SIGNAL,
+    "max_abs": SIGNAL,
+    "resolution": SIGNAL,
+    "precision": Parameter(""),
+}
+"""The keys of a spec's [signal] that make features."""
+
+
+class SignalFeatures(TransformerMixin, KernelEstimator):
+    """Features of raw samples: of windows, spectra, lags, differences, averages and phases.
+
+    The numbers are those that a device with the same ``[signal]`` in its spec computes, bit for bit. ``from_sklearn``
+    takes a pipeline that begins with this step; the device then takes raw samples. docs/signals.md defines each
+    feature.
+
+    Rows of X are raw samples in the order of time, and columns are channels. Without ``window`` each raw sample is a
+    step. With it a step ends with every ``hop``-th raw sample, from the first whole window on.
+
+    Parameters
+    ----------
+    window : int, default=None
+        How many raw samples the features describe. None: the raw samples are the features.
+    hop : int, default=None
+        Raw samples from one window to the next; it divides ``window``. None: ``window``.
+    rate : float, default=None
+        Raw samples a second, for ``bands`` and features in Hz.
+    features : sequence of str, or dict of such, default=None
+        What is measured of each channel in a window, such as ``["mean", "rms"]``; a dict has another list for each
+        channel.
+    bands : sequence of (float, float), default=None
+        Pairs of frequencies in Hz: the root mean square of each channel between them. The window must be a power of
+        two.
+    log : bool, default=False
+        Of ``bands`` log2(1 + power / floor), floor = (max_abs / 2^20)^2, in place of the root.
+    lags : sequence of int, default=None
+        How many steps ago; 0 is now. None: ``[0]``.
+    differences : sequence of int, default=None
+        For each, the difference to so many steps ago.
+    averages : sequence of int, default=None
+        For each, the mean of the latest so many steps.
+    periods : sequence of int, default=None
+        For each period, in raw samples: cosine and sine of its phase, which is 0 before the first row.
+    max_abs : float, or for int16 a sequence of floats, default=None
+        Largest magnitude of a raw number, in its own unit; int16: or of each channel. The device refuses a raw sample
+        beyond it, and so does ``transform``. None: 1e6.
+    resolution : float or sequence of float, default=None
+        int16: what one count of a raw sample is worth, such as 1 for an ADC's readings. None: a power of two by
+        ``max_abs``.
+    precision : {"float32", "float64", "int16"}, default="float32"
+        Of all numbers on the device. int16: whole numbers only; ``max_abs`` must be given.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of channels.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if the data had any. Else the channels are called x0, x1 and so on.
+
+    See Also
+    --------
+    pykernel.importers.importing.from_sklearn : A pipeline with this step as a spec.
+
+    Notes
+    -----
+    Rows of ``transform`` depend on the rows before. So split by time, and do not shuffle. Consecutive rows are alike
+    where windows overlap: train on ``steps``. A model that learns on the device has ``[signal]`` in its own spec.
+
+    ``transform`` is O(n_samples (n_features_in_ + n_features_out)), and for each step O(measures window / hop) more;
+    spectra add O(n_features_in_ window log(window)) for each step.
+
+    References
+    ----------
+    Pebay, P. P. (2008). Formulas for robust, one-pass parallel computation of covariances and arbitrary-order
+    statistical moments. Sandia report 2008-6212.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pykernel import SignalFeatures
+    >>> raw = np.sin(np.arange(40.0)).reshape(-1, 1)
+    >>> stage = SignalFeatures(window=16, hop=8, features=["rms", "crest"]).fit(raw)
+    >>> stage.get_feature_names_out().tolist(), stage.transform(raw).shape, stage.steps(raw).shape
+    (['rms x0', 'crest x0'], (40, 2), (4, 2))
+    """
+
+    _family = PARAMETERS
+
+    def __init__(
+        self,
+        window: int | None = None,
+        hop: int | None = None,
+        *,
+        rate: float | None = None,
+        features: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+        bands: Sequence[Sequence[float]] | None = None,
+        log: bool = False,
+        lags: Sequence[int] | None = None,
+        differences: Sequence[int] | None = None,
+        averages: Sequence[int] | None = None,
+        periods: Sequence[int] | None = None,
+        max_abs: float | Sequence[float] | None = None,
+        resolution: float | Sequence[float] | None = None,
+        precision: str = "float32",
+    ) -> None:
+        self._keep(locals())
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Take the names and the number of the channels; nothing else is learned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_channels)
+            Raw samples, in the order of time.
+        y : ignored
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, in the words of a spec.
+        ValueError
+            If X does not hold finite numbers.
+        """
+        validate_data(self, X, dtype=np.float64)
+        self._spec()
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """After each raw sample, the newest features: what the device's ``NAME_signal`` writes then.
+
+        Each call starts anew. Rows before the first step hold the first features, for a device has none yet.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_channels)
+            Raw samples, in the order of time.
+
+        Returns
+        -------
+        z : ndarray of shape (n_samples, n_features_out)
+            The numbers that the device computes, in float64.
+
+        Raises
+        ------
+        UserError
+            If there are too few rows for a step, or a row is beyond ``max_abs``.
+        ValueError
+            If X does not hold finite numbers. NaN is refused: a device is told by ``NAME_gap`` that a raw sample is
+            missing, and begins anew. Transform the parts on either side by themselves.
+        """
+        statuses, values = self._pushed(X)
+        first = int(np.argmax(statuses == SignalStatus.READY))
+        values[:first] = values[first]
+        return values
+
+    def steps(self, X: Any, y: Any = None) -> Any:
+        """What to train on: the features of each step, once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_channels)
+            Raw samples, in the order of time.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            A label for each raw sample.
+
+        Returns
+        -------
+        z : ndarray of shape (n_steps, n_features_out)
+        y : ndarray of shape (n_steps,) or (n_steps, n_outputs)
+            The labels of the raw samples with which steps end. Only if ``y`` was given.
+
+        Raises
+        ------
+        UserError, ValueError
+            As of ``transform``; also if X and y have different lengths.
+        """
+        check_consistent_length(X, y)
+        statuses, values = self._pushed(X)
+        ends = statuses == SignalStatus.READY
+        return values[ends] if y is None else (values[ends], np.asarray(y)[ends])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names that a spec gives, such as ``rms ax``.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        names : ndarray of str, of shape (n_features_out,)
+        """
+        check_is_fitted(self)
+        return np.array(self._spec().input.columns, object)
+
+    def __pykernel_signal__(self) -> Spec:
+        """What ``from_sklearn`` takes of a first step."""
+        return self._spec()
+
+    def _spec(self) -> Spec:
+        """A spec with this signal; of a model that takes any inputs, for a signal alone is none."""
+        content = self._sections(self._given())
+        channels = list(self._columns or [f"x0..x{self.n_features_in_ - 1}"])
+        given = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in content.pop("signal", {}).items()}
+        signal = given | {"channels": channels}
+        model = {"learning": {"rule": "nlms"}, "label": {"max_abs": 1.0}}
+        return self._made({"name": "features", **model, "signal": signal, **content}, None)
+
+    def _pushed(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The status of each raw sample, and the newest features after it, NaN where there are none."""
+        X, spec = self._inputs(X), self._spec()
+        assert spec.signal is not None
+        least = raw_samples_needed(spec.signal)
+        if len(X) < least:
+            raise self._error(f"X has {len(X)} rows, and the first features need {least}; give {least} or more")
+        statuses, values = SignalStage(spec).push(X)
+        if (refused := np.flatnonzero(statuses == SignalStatus.REFUSED_SAMPLE)).size:
+            raise self._error(
+                f"row {refused[0]} of X holds a number beyond max_abs, which the device refuses; raise max_abs, or transform "
+                "the parts before and behind by themselves"
+            )
+        return statuses, values.astype(np.float64)

@@ -1,0 +1,229 @@
+"""Raw signals in whole numbers: how channels, measures and features are scaled, so that nothing overflows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pykernel.spec.signal import Row, SignalSection, capacities, cosines, kind_places, plan_of
+
+FULL = 32767
+"""The largest magnitude of a count."""
+MEASURED = ("mean", "rms", "std", "min", "max", "range", "crossings", "change", "band")
+"""What is measured in whole numbers."""
+BAND_WINDOW = 4096
+"""Longest window whose bands are measured."""
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Counts of raw samples.  resolution: what one is worth; most: how many are accepted; fill: a power of two with which
+    they fill 16 bits: what is measured is in parts of a count, (channels,) each."""
+
+    resolution: np.ndarray
+    most: np.ndarray
+    fill: np.ndarray
+
+
+def channels_of(signal: SignalSection) -> Channels:
+    count = len(signal.channels)
+    limit = np.array(np.broadcast_to(np.array(signal.max_abs, float), count))
+    resolution = 2.0 ** np.ceil(np.log2(limit / FULL))
+    if signal.resolution is not None:
+        resolution = np.array(np.broadcast_to(np.array(signal.resolution, float), count))
+    with np.errstate(over="ignore"):
+        most = np.minimum(np.floor(limit / resolution * (1 + 1e-9)), 2.0**62).astype(np.int64)
+    fill = 2 ** np.floor(np.log2(FULL / np.clip(most, 1, FULL))).astype(np.int64)
+    return Channels(resolution, most, fill)
+
+
+def complain(signal: SignalSection) -> None:
+    """Raises ValueError, a sentence, for what whole numbers do not measure."""
+    if "max_abs" not in signal.model_fields_set:
+        raise ValueError("max_abs is missing; whole numbers need the range of each channel: one number or a list")
+    for key in ("max_abs", "resolution"):
+        given = getattr(signal, key)
+        if isinstance(given, tuple) and len(given) != len(signal.channels):
+            raise ValueError(
+                f"{key} holds {len(given)} numbers; it must hold {len(signal.channels)}, one for each channel"
+            )
+    for row in plan_of(signal).measures:
+        if row.kind not in (*MEASURED, "value"):
+            *others, last = MEASURED[:-1]
+            raise ValueError(
+                f"features has {row.kind}, which int16 does not measure; it must be {', '.join(others)} or {last}, or the "
+                "precision float32"
+            )
+    if signal.log:
+        raise ValueError("log takes logarithms, which int16 does not; leave it out, or choose precision float32")
+    if signal.bands and (signal.window or 0) > BAND_WINDOW:
+        raise ValueError(f"window is {signal.window}; bands in int16 need {BAND_WINDOW} at most")
+    found = channels_of(signal)
+    for j, name in enumerate(signal.channels):
+        if not 1 <= found.most[j] <= FULL:
+            raise ValueError(
+                f"resolution is {found.resolution[j]:g} for {name}, whose max_abs then is {found.most[j]:,} counts; "
+                f"it must be from 1 to {FULL:,} of them"
+            )
+
+
+def _units(signal: SignalSection) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """Of each measure and of each feature: what a count is worth, and the largest magnitude."""
+    plan, found = plan_of(signal), channels_of(signal)
+    one = found.resolution / found.fill
+
+    def of_measure(row: Row) -> tuple[float, float]:
+        unit = float(one[row.of])
+        if row.kind == "crossings":
+            return 2.0**-15, FULL * 2.0**-15
+        if row.kind == "band":
+            return unit, FULL * unit
+        limit = float(found.most[row.of] * found.resolution[row.of])
+        return (2 * unit, 2 * limit) if row.kind in ("range", "change") else (unit, limit)
+
+    measures = [of_measure(row) for row in plan.measures]
+    features = []
+    for row in plan.features:
+        if row.kind == "phase":
+            features.append((2.0**-14, 1.0))
+        else:
+            unit, limit = measures[row.of]
+            features.append((2 * unit, 2 * limit) if row.kind == "difference" else (unit, limit))
+    return measures, features
+
+
+def measure_units(signal: SignalSection) -> np.ndarray:
+    """What a count of each measure is worth, (MEASURES,)."""
+    return np.array([unit for unit, _ in _units(signal)[0]])
+
+
+def _centers(signal: SignalSection, given: Mapping[str, Any]) -> list[float]:
+    """What the user takes off each feature."""
+    center, count = given.get("center"), len(plan_of(signal).features)
+    known = isinstance(center, (list, tuple)) and len(center) == count
+    return [float(c) for c in center] if known else [0.0] * count  # type: ignore[union-attr]
+
+
+def shifts_of(signal: SignalSection, centers: Sequence[float]) -> list[int]:
+    """By which power of two each feature is divided, so that 16 bits hold it with its center taken off, too."""
+    found = []
+    for (unit, limit), center in zip(_units(signal)[1], centers, strict=True):
+        found.append(next(k for k in range(64) if limit + 2 * abs(center) <= (FULL - (center != 0)) * unit * 2**k))
+    return found
+
+
+def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model sees, as keys of [input]; given: those that the user wrote.
+
+    Without scale, a feature of its largest magnitude is 1 to the kernel.
+    """
+    features, centers = _units(signal)[1], _centers(signal, given)
+    names = [row.name for row in plan_of(signal).features]
+    for (_, limit), center, name in zip(features, centers, names, strict=True):
+        if not abs(center) <= limit:
+            raise ValueError(f"makes the feature {name} of at most {limit:g}, and [input] center has {center:g} for it")
+    units = [unit * 2**shift for (unit, _), shift in zip(features, shifts_of(signal, centers), strict=True)]
+    # a center is rounded to a count
+    reach = [
+        limit + (abs(center) + unit if center else 0.0)
+        for (_, limit), center, unit in zip(features, centers, units, strict=True)
+    ]
+    own: dict[str, Any] = {"columns": names, "max_abs": reach, "resolution": units}
+    if (narrower := given.get("max_abs")) is not None:
+        own["max_abs"] = _narrowed(narrower, reach, names)
+    if given.get("scale") is None:
+        own["scale"] = [1 / limit for _, limit in features]
+    return own
+
+
+def _narrowed(given: Any, reach: Sequence[float], names: Sequence[str]) -> Any:
+    """Ranges that the user wrote: features beyond are as large as these.  Raises ValueError where a feature is never so large."""
+    values = list(given) if isinstance(given, (list, tuple)) else [given] * len(names)
+    if len(values) != len(names):
+        raise ValueError(
+            f"[input] max_abs holds {len(values)} numbers; it must hold {len(names)}, one for each feature"
+        )
+    for value, most, name in zip(values, reach, names, strict=True):
+        if isinstance(value, (int, float)) and value > most * (1 + 1e-9):
+            raise ValueError(f"[input] max_abs has {value:g} for {name}, which is at most {most:g}; give less")
+    return given
+
+
+def parameters(
+    signal: SignalSection,
+    label_column: str | None,
+    awaits: bool,
+    label_one: float,
+    units: Sequence[float],
+    reach: tuple[np.ndarray, np.ndarray],
+) -> dict[str, Any]:
+    """Values of WholeSignalConfig.
+
+    label_one: what a label of 1 is on the device.  units: what a count of each feature is worth; reach: between which counts
+    the model takes it.
+    """
+    plan, found, window = plan_of(signal), channels_of(signal), signal.window or 1
+    kinds, made = [row.kind for row in plan.measures], [row.kind for row in plan.features]
+    periods = list(dict.fromkeys(signal.periods)) or [1]
+    label = signal.label_measure(label_column)
+    ratio = float(measure_units(signal)[label]) * label_one
+    places = min(31, math.floor(math.log2(65535 / ratio))) if ratio > 0 else 0
+    kept = capacities(signal, False)["RAW_KEPT"]
+    levels = kept.bit_length() - 2
+    own = [unit for unit, _ in _units(signal)[1]]
+    shifts = [round(math.log2(unit / before)) for unit, before in zip(units, own, strict=True)]
+    lowest, highest = (np.clip(end, -FULL, FULL) for end in reach)
+    bands = [signal.bins(*signal.bands[row.steps]) if row.kind == "band" else (0, 0) for row in plan.measures]
+    return kind_places(kinds, MEASURED) | {
+        "windows": signal.window is not None,
+        "has_squares": bool({"rms", "std"} & set(kinds)),
+        "has_extremes": bool({"min", "max", "range"} & set(kinds)),
+        "has_differences": "difference" in made,
+        "has_averages": "average" in made,
+        "has_periods": "phase" in made,
+        "awaits": awaits,
+        "sample_most": found.most.tolist(),
+        "fill": found.fill.tolist(),
+        "block_most": FULL * signal.step,
+        "hop_last": signal.step - 1,
+        "window": max(2, window),
+        "oldest": plan.oldest,
+        "ahead": signal.ahead,
+        "label_measure": label,
+        "label_factor": max(1, math.floor(ratio * 2**places)),
+        "label_places": max(0, places),
+        "measure_of": [row.of for row in plan.measures],
+        "band_first_bin": [first for first, _ in bands],
+        "band_after_bin": [after for _, after in bands],
+        # of one side of the spectrum; the squared weights of a Hann window sum up to 3/8 of its length
+        "band_factor": round(2 * 2.0**32 * 2.0**-13 * 2 * math.sqrt(0.5 / 0.375)),
+        "fourier_levels": levels,
+        "cosines": [round(32768 * value) for value in cosines(kept)[: kept // 4 + 1]],
+        "reversed": [int(format(i, f"0{levels}b")[::-1], 2) for i in range(kept // 4)],
+        "made_of": [row.of for row in plan.features],
+        "made_steps": [max(1, row.steps) if row.kind == "average" else row.steps for row in plan.features],
+        "has_coarse": any(shifts),
+        "made_shift": shifts,
+        "has_narrow": bool((lowest > -FULL).any() or (highest < FULL).any()),
+        "made_low": lowest.tolist(),
+        "made_high": highest.tolist(),
+        "difference_first": made.count("lag"),
+        "average_first": made.count("lag") + made.count("difference"),
+        "phase_first": len(made) - made.count("phase"),
+        "period": periods,
+        "period_share": [min(2**31 - 1, round(2**31 / period)) for period in periods],
+        "period_back": [signal.ahead * signal.step % period for period in periods],
+    }
+
+
+def raw_counts_told(signal: SignalSection, names: Sequence[str]) -> list[str]:
+    """What a count of each channel is, and which are accepted."""
+    found = channels_of(signal)
+    return [
+        f"{name}: 1 count is {resolution:.6g}; from {-most} to {most}"
+        for name, resolution, most in zip(names, found.resolution, found.most, strict=True)
+    ]

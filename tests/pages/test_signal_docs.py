@@ -1,0 +1,49 @@
+"""docs/signals-cost.md: what the stage costs is what was measured, and its formula of memory is the layout's."""
+
+import pytest
+
+from benchmarks import tables
+from benchmarks.device import signal_cost
+from pykernel.gen.project import build
+from pykernel.spec.model import make_spec
+
+ROWS = tables.load(tables.DATA / "signal-cost.csv")
+BYTES = tables.load(tables.DATA / "signal-memory.csv")
+
+
+def test_the_pages_tables_are_the_results():
+    page = signal_cost.PLACE.read_text(encoding="utf-8")
+    for place, table in signal_cost.tables(ROWS, BYTES).items():
+        assert tables.place(page, place, table) == page, place
+
+
+def test_what_the_page_says_is_so():
+    calls = {(r["what"], r["code"], r["precision"], r["target"]): float(r["mean"]) for r in ROWS if r["part"] == "call"}
+    for target in signal_cost.TARGETS:
+        spectrum = calls["a spectrum", "pykernel", "float32", target]
+        assert 6 < spectrum / calls["one frequency", "Goertzel by hand", "float32", target] < 8
+        assert spectrum < 2 * calls["arm_rfft_fast_f32", "CMSIS-DSP 1.10.3", "float32", target]
+        whole = calls["a spectrum", "pykernel", "int16", target]
+        assert 0.9 < whole / (spectrum * {"cortex-m4f": 4, "cortex-m0plus": 1 / 7}[target]) < 1.1
+    for row in ROWS:
+        assert not row["bound"] or int(row["most"]) <= int(row["bound"])
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        {"features": list(signal_cost.ALONE[:-4]), "averages": [3], "differences": [5], "periods": [24, 50]},
+        {
+            "features": ["mean", "flatness", "kurtosis", "change"],
+            "rate": 9.0,
+            "bands": [[1, 2]],
+            "ahead": 2,
+            "lags": [4],
+        },
+    ],
+)
+def test_the_formula_of_memory(signal):
+    content = {"channels": ["x", "y"], "window": 64, "hop": 16} | signal
+    column = "x" if "ahead" in signal else "other"
+    spec = make_spec({"name": "stage", "signal": content, "label": {"column": column}, "learning": {"rule": "nlms"}})
+    assert signal_cost.stage_bytes(spec, build(spec)) == signal_cost.kept(spec)
