@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +62,19 @@ class Executor(ABC):
         ]
         result = self._call(kernel, given)
         return self.precision.real(result) if kernel.returns is Real else 0 if result is None else int(result)
+
+    def bound(self, kernel: Kernel, *arrays: np.ndarray) -> Callable[[], Any]:
+        """A call of the kernel on arrays that are looked at once: they stay, and what they hold may change.
+
+        Arrays as of ``call``; a number is an array of no dimension.  The call returns what the kernel returns.
+        """
+        kinds = taken_by(kernel)
+        return self._bound(
+            kernel, [self._array(kernel.name, each, kind, ()) for each, kind in zip(arrays, kinds, strict=True)]
+        )
+
+    def _bound(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any]:
+        return functools.partial(self._call, kernel, given)
 
     def rows(
         self,

@@ -14,7 +14,7 @@ import functools
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -197,8 +197,21 @@ class Compiled(Executor):
                 real = ctypes.c_float if self.precision.dtype.itemsize == 4 else ctypes.c_double
                 result = real if kernel.returns is Real else ctypes.c_int32
                 self._functions[key] = ctypes.CFUNCTYPE(result, *pointers)(self.code.addresses[kernel])
-            padding = [None] * (2 - len(given))
-            return self._functions[key](self._table, *(array.ctypes.data for array in given), *padding)
+            return self._functions[key](self._table, *_addresses(given))
+
+    def _bound(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any]:
+        final: Callable[[], Any] | None = None  # of optimised code, which stays as it is
+
+        def call() -> Any:
+            nonlocal final
+            if final is not None:
+                return final()
+            result = self._call(kernel, given)
+            if self.code.level == OPTIMISED and (kernel, OPTIMISED) in self._functions:
+                final = functools.partial(self._functions[kernel, OPTIMISED], self._table, *_addresses(given))
+            return result
+
+        return call
 
     def _rows(
         self,
@@ -225,3 +238,8 @@ class Compiled(Executor):
                 told = place(statuses, done)[0]
                 self.code.rows(self._table, *addresses, start, end, delay, *parts, told)
             start, size = end, 2 * size
+
+
+def _addresses(given: Sequence[np.ndarray]) -> list[int | None]:
+    """Of one or two arrays, as an entry's functions take them."""
+    return [*(array.ctypes.data for array in given), *[None] * (2 - len(given))]

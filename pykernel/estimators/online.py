@@ -29,7 +29,7 @@ from pykernel.training.calibration import fit_calibration, log_probabilities, pr
 
 NO_KERNEL = tuple(rule for rule in LINEAR_RULES if rule not in RANDOM)
 """Rules without a sigma."""
-GRADIENT = ("klms", "qklms", "nlms")
+GRADIENT = ("klms", "qklms", "knlms", "nlms")
 """Rules that correct part of an error; the others are least squares, where a second pass counts every sample twice."""
 GRADIENT_EPOCHS = 5
 CALIBRATED_ON = 1000
@@ -45,6 +45,8 @@ PARAMETERS = {
     "rho": LEARNING,
     "step_limit": LEARNING,
     "quantisation": LEARNING,
+    "coherence": LEARNING,
+    "epsilon": LEARNING,
     "forgetting": LEARNING,
     "noise": LEARNING,
     "relabel": LEARNING,
@@ -93,6 +95,8 @@ class _BudgetedKernelModel(Streaming):
         rho: float | None = None,
         step_limit: float | None = None,
         quantisation: float | None = None,
+        coherence: float | None = None,
+        epsilon: float | None = None,
         forgetting: float | None = None,
         noise: float | str | None = None,
         relabel: bool = False,
@@ -192,14 +196,15 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         and "fklms" one of the closest pair; these three store no matrix. "fklms" treats stored vectors as orthogonal:
         if many lie within a ``sigma`` of each other, it diverges. docs/online.md describes the others; "afmklms"
         needs ``force``.
-    rule : {"klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
+    rule : {"klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
 default=None
         How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
         deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
         kernel, and the noise is estimated. A rule that is named is the published algorithm: "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
         vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
-        predicts its variance. "fb-krls": least squares on the stored samples. "ald-krls": recursive least squares;
-        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and "rls"
+        predicts its variance. "fb-krls": least squares on the stored samples. "sw-krls": the same on the latest
+        ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until the budget is full, and never
+        removed. "knlms": normalised gradient steps of all multipliers; vectors as with "ald-krls". Linear models of fixed features: "nlms" and "rls"
         in the inputs, "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate
         the kernel. These four have an intercept.
     n_max : int, default=32
@@ -225,7 +230,7 @@ default=None
     normalise : bool, default=False
         "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
     eta : float, default=0.5
-        "klms", "qklms", "nlms": learning rate, in (0, 2): the part of an error that one update corrects. For
+        "klms", "qklms", "knlms", "nlms": learning rate, in (0, 2): the part of an error that one update corrects. For
         "fb-krls", this is the part that a sample corrects if it is too near to others to be stored.
     rho : float, default=0.0
         "klms", "qklms": decay: each update multiplies every multiplier by ``1 - eta * rho``. With a number above
@@ -236,6 +241,10 @@ default=None
         "qklms": a sample only changes the nearest vector's multiplier if the distance is at most this times ``sigma``
         (for "laplacian" and Matern kernels, times ``1 / gamma``). For other kernels, the limit is the sine of
         the angle between the two, below 1.
+    coherence : float, default=0.5
+        "knlms": a sample is stored only if its kernel value with every stored vector is at most this, in (0, 1).
+    epsilon : float, default=0.03
+        "knlms": what is added to the squared length of the kernel values that a step is divided by.
     forgetting : float, default=1.0
         "krls-t", "rls", "quadratic-rls", "rff-rls": each new sample multiplies the weight of all earlier ones by this
         factor, in (0.5, 1]. About the last ``1 / (1 - forgetting)`` samples count: with 0.99, the last 100.
@@ -251,7 +260,8 @@ default=None
     seed : int, default=0
         "rff-rls": which random features.
     ridge : float, default=None
-        Techniques and rules with a Gram matrix: the number that is added to its diagonal. None: 1e-3; "fb-krls": 0.1.
+        Techniques and rules with a Gram matrix: the number that is added to its diagonal. None: 1e-3; "fb-krls" and
+        "sw-krls": 0.1.
     ald_threshold : float, default=None
         A sample is not stored if at most this part of it is new: then only multipliers change.
         None: ``2 * ridge``.
@@ -343,6 +353,12 @@ default=None
     Van Vaerenbergh, S., Santamaría, I., Liu, W. and Príncipe, J. C. (2010). Fixed-Budget Kernel Recursive
     Least-Squares. ICASSP. "fb-krls".
 
+    Van Vaerenbergh, S., Vía, J. and Santamaría, I. (2006). A Sliding-Window Kernel RLS Algorithm and Its Application to
+    Nonlinear Channel Identification. ICASSP. "sw-krls".
+
+    Richard, C., Bermudez, J. C. M. and Honeine, P. (2009). Online Prediction of Time Series Data with Kernels. IEEE
+    Transactions on Signal Processing 57(3). "knlms".
+
     Engel, Y., Mannor, S. and Meir, R. (2004). The Kernel Recursive Least-Squares Algorithm. IEEE Transactions on
     Signal Processing 52(8). "ald-krls".
 
@@ -393,6 +409,8 @@ default=None
         rho: float | None = None,
         step_limit: float | None = None,
         quantisation: float | None = None,
+        coherence: float | None = None,
+        epsilon: float | None = None,
         forgetting: float | None = None,
         noise: float | str | None = None,
         relabel: bool = False,
@@ -534,14 +552,15 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         and "fklms" one of the closest pair; these three store no matrix. "fklms" treats stored vectors as orthogonal:
         if many lie within a ``sigma`` of each other, it diverges. docs/online.md describes the others; "afmklms"
         needs ``force``.
-    rule : {"klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
+    rule : {"klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
 default=None
         How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
         deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
         kernel, and the noise is estimated. A rule that is named is the published algorithm: "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
         vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
-        predicts its variance. "fb-krls": least squares on the stored samples. "ald-krls": recursive least squares;
-        vectors are added until the budget is full, and never removed. Linear models of fixed features: "nlms" and "rls"
+        predicts its variance. "fb-krls": least squares on the stored samples. "sw-krls": the same on the latest
+        ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until the budget is full, and never
+        removed. "knlms": normalised gradient steps of all multipliers; vectors as with "ald-krls". Linear models of fixed features: "nlms" and "rls"
         in the inputs, "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate
         the kernel. These four have an intercept.
     n_max : int, default=32
@@ -567,7 +586,7 @@ default=None
     normalise : bool, default=False
         "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
     eta : float, default=0.5
-        "klms", "qklms", "nlms": learning rate, in (0, 2): the part of an error that one update corrects. For
+        "klms", "qklms", "knlms", "nlms": learning rate, in (0, 2): the part of an error that one update corrects. For
         "fb-krls", this is the part that a sample corrects if it is too near to others to be stored.
     rho : float, default=0.0
         "klms", "qklms": decay: each update multiplies every multiplier by ``1 - eta * rho``. With a number above
@@ -578,6 +597,10 @@ default=None
         "qklms": a sample only changes the nearest vector's multiplier if the distance is at most this times ``sigma``
         (for "laplacian" and Matern kernels, times ``1 / gamma``). For other kernels, the limit is the sine of
         the angle between the two, below 1.
+    coherence : float, default=0.5
+        "knlms": a sample is stored only if its kernel value with every stored vector is at most this, in (0, 1).
+    epsilon : float, default=0.03
+        "knlms": what is added to the squared length of the kernel values that a step is divided by.
     forgetting : float, default=1.0
         "krls-t", "rls", "quadratic-rls", "rff-rls": each new sample multiplies the weight of all earlier ones by this
         factor, in (0.5, 1]. About the last ``1 / (1 - forgetting)`` samples count: with 0.99, the last 100.
@@ -593,7 +616,8 @@ default=None
     seed : int, default=0
         "rff-rls": which random features.
     ridge : float, default=None
-        Techniques and rules with a Gram matrix: the number that is added to its diagonal. None: 1e-3; "fb-krls": 0.1.
+        Techniques and rules with a Gram matrix: the number that is added to its diagonal. None: 1e-3; "fb-krls" and
+        "sw-krls": 0.1.
     ald_threshold : float, default=None
         A sample is not stored if at most this part of it is new: then only multipliers change.
         None: ``2 * ridge``.

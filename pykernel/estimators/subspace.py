@@ -633,7 +633,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 
     def _reach(self, max_abs: float, content: Mapping[str, Any], dim: int) -> float:
         """With which k(x, x) of a dot product, and |q|^2 with it, stays far from overflow."""
-        section, shrinkage = content["kernel"], content.get("subspace", {}).get("shrinkage", 0.1)
+        section, shrinkage = content.get("kernel", {}), content.get("subspace", {}).get("shrinkage", 0.1)
         if section.get("function") not in ("polynomial", "linear") or section.get("normalise"):
             return max_abs
         gamma, coef0 = section.get("gamma", 1.0), section.get("coef0", 0.0)

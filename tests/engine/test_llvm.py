@@ -545,3 +545,27 @@ def test_arrays_of_another_kind_are_refused() -> None:
     assert not any(model.memory.bytes)
     run(x, statuses, ask=predict, answers=answers, learn=update, y=y)
     assert any(model.memory.bytes)
+
+
+def test_bound_calls_go_on_where_the_code_is_optimised(monkeypatch: pytest.MonkeyPatch, no_cache: None) -> None:
+    """On arrays that stay: what they hold is what is computed with."""
+    compiled.cache_clear()
+    spec = make_spec({"name": "flow", "input": {"dim": 3}, "kernel": {"sigma": 1.0}, "reduction": {"n_max": 4}})
+    model, twin, program = HostModel(spec), HostModel(spec, engine="python"), spec.program
+    x, y, answer = np.zeros(3, "f4"), np.zeros((), "f4"), np.zeros(1, "f4")
+    machine = model.executor
+    assert isinstance(machine, Compiled)
+    learn, ask = machine.bound(program.entry("update"), x, y), machine.bound(program.entry("predict"), x, answer)
+    levels = set()
+    for i, (row, label) in enumerate(np.random.default_rng(0).normal(size=(40, 2, 3)).astype("f4")):
+        x[:], y[()] = row, label[0]
+        assert ask() == 0 and answer[0] == twin.predict(row)[0]
+        assert learn() == twin.update(row, label[:1])[0]
+        levels.add(machine.code.level)
+        if i == 20:
+            monkeypatch.setattr(machine.code, "patience", 0.0)
+    assert levels == {engine.QUICK, engine.OPTIMISED}
+    for wrong in ((x[:2], y), (x.astype("f8"), y), (x, np.zeros(1, "f4")), (x,)):
+        with pytest.raises(ValueError):
+            machine.bound(program.entry("update"), *wrong)
+    compiled.cache_clear()

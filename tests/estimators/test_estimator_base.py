@@ -12,7 +12,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import pykernel
 from pykernel import HostModel, KernelBasis, KernelRidgeRegressor, OnlineKernelSubspace
-from pykernel.estimators import base, basis, batch, online, subspace
+from pykernel.estimators import base, basis, batch, online, signal, subspace
 from pykernel.spec.model import Spec, keys_of
 
 ALL = [
@@ -20,7 +20,14 @@ ALL = [
     for kind in (getattr(pykernel, name) for name in pykernel.__all__)
     if isinstance(kind, type) and issubclass(kind, base.KernelEstimator)
 ]
-FAMILIES = (basis.PARAMETERS, batch.PARAMETERS, online.PARAMETERS, subspace.BATCH, subspace.PARAMETERS)
+FAMILIES = (
+    basis.PARAMETERS,
+    batch.PARAMETERS,
+    online.PARAMETERS,
+    signal.PARAMETERS,
+    subspace.BATCH,
+    subspace.PARAMETERS,
+)
 
 
 def documented(kind):
@@ -63,6 +70,10 @@ def test_every_key_of_a_subspace_is_a_parameter():
     said = {(p.section, p.key or name) for name, p in subspace.PARAMETERS.items()}
     for section in ("subspace", "novelty"):
         assert {(section, key) for key in keys_of(section)} <= said
+
+
+def test_every_key_of_a_signal_that_makes_features_is_a_parameter():
+    assert set(signal.PARAMETERS) - {"precision"} == set(keys_of("signal")) - {"channels", "ahead"}
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -113,7 +124,9 @@ def test_notebooks_and_pipelines_show_it(kind):
         assert model.score(x, x[:, 0] > 0) > 0.5
     if hasattr(model, "transform"):
         names = model.get_feature_names_out()
-        assert names.shape == (model.transform(x).shape[1],) and names[0] == f"{kind.__name__.lower()}0"
+        # those of a signal say what each is
+        first = "x0" if kind is signal.SignalFeatures else f"{kind.__name__.lower()}0"
+        assert names.shape == (model.transform(x).shape[1],) and names[0] == first
         pytest.importorskip("pandas")
         assert list(model.set_output(transform="pandas").transform(x).columns) == list(names)
 

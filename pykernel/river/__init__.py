@@ -1,0 +1,14 @@
+"""River's face: models that learn from dictionaries, one sample after the other."""
+
+from __future__ import annotations
+
+from pykernel.errors import MissingExtra
+
+try:
+    import river  # noqa: F401
+except ImportError as error:
+    raise MissingExtra("pykernel.river", "river") from error
+
+from pykernel.river.models import AnomalyDetector, Classifier, Regressor, Transformer
+
+__all__ = ["AnomalyDetector", "Classifier", "Regressor", "Transformer"]

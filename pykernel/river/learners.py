@@ -1,0 +1,120 @@
+"""The estimators behind River's models: their parameters and what these mean, but nothing is derived from data.
+
+River's models start at the first sample, of which nothing can be derived that holds for a stream.  So limits are those
+of the spec, and widths are the spec's or the user's.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pykernel.estimators.base import KERNEL, label_section
+from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
+from pykernel.estimators.subspace import NOVELTY, PARAMETERS, OnlineKernelSubspace
+from pykernel.spec.defaults import completed
+
+FITTING = ("n_epochs", "seed")
+"""Parameters that River's models do not have: no second pass, and River gives a ``seed`` to every model that has one."""
+ALARMS = tuple(name for name, parameter in PARAMETERS.items() if parameter is NOVELTY)
+
+
+class FromFirst:
+    """An estimator that starts from the names of its inputs, before it has seen any."""
+
+    _afresh = "take a clone()"
+    _name: str
+
+    @property
+    def _where(self) -> str:
+        return self._name
+
+    def _limit(self, X: np.ndarray) -> float:
+        return math.inf
+
+    def begin(self, columns: Sequence[Any], rows: np.ndarray, classes: Sequence[Any]) -> None:
+        """The model before its first sample.  rows: what there is, (n, inputs), where a parameter asks for a scale."""
+        self.n_features_in_ = len(columns)
+        if all(isinstance(name, str) for name in columns):
+            self.feature_names_in_ = np.array(columns, object)
+        self._start(rows, *self._about(classes))  # type: ignore[attr-defined]
+
+    def _about(self, classes: Sequence[Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        return None, {}
+
+
+class Regression(FromFirst, BudgetedKernelRegressor):
+    _name = "Regressor"
+
+    def _about(self, classes: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {}, {"_outputs": None}
+
+
+class Classification(FromFirst, BudgetedKernelClassifier):
+    _name = "Classifier"
+
+    def _about(self, classes: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        about = {"classes_": list(classes), "_forecasts": (np.zeros((0, 1)), np.zeros(0, np.int32), 0)}
+        return label_section(self._columns, [], classes=classes), about
+
+    def name(self, classes: Sequence[Any]) -> None:
+        """Give the classes names: they are the spec's, and no kernel knows them."""
+        content = self.spec_.model_dump(exclude_unset=True)
+        label = content["label"] | label_section(None, [], classes=classes)
+        self.spec_ = self._made({**content, "label": label}, self.spec_.custom)
+
+
+class Subspace(FromFirst, OnlineKernelSubspace):
+    """What [novelty] alone gives; inputs in running standard deviations, unless a width is given."""
+
+    _name = "Transformer"
+
+    def _has_kernel(self, values: Mapping[str, Any]) -> bool:
+        return bool(self._stated(*KERNEL))
+
+    def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        content = super()._sections(values)
+        del content["learning"]["rule"]
+        return {"novelty": {}, **content}
+
+
+class Monitoring(Subspace):
+    _name = "AnomalyDetector"
+
+
+class Features(Subspace):
+    def _made(self, content: dict[str, Any], custom: Any) -> Any:
+        """Without the alarms, for which a spec without a rule is a subspace."""
+        made = dict(completed(content))
+        made.pop("novelty", None)
+        return super()._made(made, custom)
+
+
+def initialiser(
+    learner: type, first: Iterable[inspect.Parameter] = (), without: Iterable[str] = (), unset: Iterable[str] = ()
+) -> Callable[..., None]:
+    """An ``__init__`` with the parameters of an estimator, which it keeps under their names, as River asks for.
+
+    first: parameters before those; without: names that are left out; unset: names that are None by default.
+    """
+    none, left_out = set(unset), {*FITTING, *without}
+    given = [
+        each.replace(default=None) if name in none else each
+        for name, each in inspect.signature(learner).parameters.items()
+        if name not in left_out
+    ]
+    signature = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *first, *given])
+
+    def __init__(self: Any, *args: Any, **parameters: Any) -> None:
+        bound = signature.bind(self, *args, **parameters)
+        bound.apply_defaults()
+        for name, value in list(bound.arguments.items())[1:]:
+            setattr(self, name, value)
+        self._reset()
+
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    return __init__

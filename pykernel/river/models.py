@@ -1,0 +1,844 @@
+"""Kernel models in River's conventions: dictionaries in, one sample at a time, and C that goes on from their state."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+import operator
+import struct
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from pykernel.errors import UserError
+from pykernel.estimators.base import WARN_AFTER, plain, short
+from pykernel.estimators.online import CALIBRATED_ON
+from pykernel.host.model import HostModel
+from pykernel.host.single import Single
+from pykernel.river.learners import ALARMS, Classification, Features, FromFirst, Monitoring, Regression, initialiser
+from pykernel.spec.model import Spec
+from pykernel.spec.sections import OUTPUTS_LIMIT
+from pykernel.training.calibration import probabilities
+
+Sample = Mapping[Hashable, Any]
+EVERY = 64
+"""Sigmoids are fitted anew after so many samples, at most."""
+
+
+class _Model(base.Estimator):  # type: ignore[misc]
+    """What all four share: the inputs' names, the model behind them, and its bound calls.
+
+    A sample costs one look at its length, one fetch of its values by name and one copy of them into the model's row.
+    """
+
+    _learner: ClassVar[Callable[..., Any]]
+    _asks: ClassVar[str]
+    """The question whose answer the model gives."""
+
+    def _reset(self) -> None:
+        self._inner: Any = None
+        self._inputs: tuple[Any, ...] = ()
+        self._counts: dict[int, int] = {}
+        self._refused_in_a_row = 0
+        self._status = 0
+        self._release()
+
+    def _release(self) -> None:
+        """Drop what is bound to memory: it is made again at the next sample."""
+        self._single: Single | None = None
+        self._take: Any = None
+        self._ask: Any = None
+        self._answer: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | dict.fromkeys(("_single", "_take", "_ask", "_answer"))
+
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Any:
+        """A fresh model with the same parameters, as River has it; with ``include_attributes`` with what was learned, too."""
+        self._release()  # bound calls stay with their memory
+        return super().clone(new_params, include_attributes)
+
+    # ---- what it is, for pykernel.generate and pykernel.check
+
+    @property
+    def features_(self) -> tuple[Any, ...]:
+        """The inputs' names, in the order of the device's x[]: sorted.  Empty before the first sample."""
+        return self._inputs
+
+    @property
+    def spec_(self) -> Spec:
+        """The model's parameters with everything derived: what the code generator takes."""
+        return self._started.spec_  # type: ignore[no-any-return]
+
+    @property
+    def model_(self) -> HostModel:
+        """The learned state, ``model_.memory``, and the functions that work on it."""
+        self._release()  # whoever asks may give it other memory
+        return self._started.model_  # type: ignore[no-any-return]
+
+    @property
+    def status_counts_(self) -> dict[str, int]:
+        """How many samples were learned with each status, as the device's ``NAME_update`` returns it."""
+        return {each.name: self._counts.get(int(each), 0) for each in self._started.spec_.program.status}
+
+    @property
+    def _started(self) -> Any:
+        if self._inner is None:
+            raise AttributeError(f"the {type(self).__name__} has seen no sample yet")
+        return self._inner
+
+    def to_spec(self, name: str) -> Spec:
+        """The model under a name for its C symbols.  ``pykernel.generate(model, out, name=…)`` takes the state along.
+
+        Raises UserError if the name cannot be, or no sample was seen.
+        """
+        if self._inner is None:
+            raise UserError(f"the {type(self).__name__} has learned nothing yet; call its learn_one first")
+        return self._inner.to_spec(name)  # type: ignore[no-any-return]
+
+    @property
+    def _is_stochastic(self) -> bool:
+        return False
+
+    def _unit_test_skips(self) -> set[str]:
+        """Of River's checks those in which inputs come and go: the device's inputs are fixed."""
+        return {
+            "check_emerging_features",
+            "check_disappearing_features",
+            "check_radically_disappearing_features",
+            "check_learn_many_matches_learn_one",
+        }
+
+    # ---- one sample
+
+    def _fill(self, x: Sample) -> Single:
+        """The sample in the model's row.  UserError if its names are not those of the first, or a value is no number."""
+        single = self._single
+        if single is None:
+            single = self._bind(x)
+        try:
+            if len(x) == len(self._inputs):
+                single.fill(*self._take(x))
+                return single
+        except (KeyError, struct.error):
+            pass
+        raise self._misfit(x) or UserError(f"{type(self).__name__}: a sample cannot be read as numbers")
+
+    def _bind(self, x: Sample) -> Single:
+        if self._inner is None:
+            names = _ordered(x)
+            if (misfit := self._misfit(x, names)) is not None:
+                raise misfit
+            self._begin(names, np.array([[float(x[name]) for name in names]]))
+        single, names = Single(self._inner.model_), self._inputs
+        self._take = operator.itemgetter(*names) if len(names) > 1 else lambda x: (x[names[0]],)
+        self._ask, self._answer = single.question(self._asks)
+        self._single = single
+        return single
+
+    def _begin(self, names: tuple[Any, ...], rows: np.ndarray) -> None:
+        """A new model for these inputs; rows: samples in their order, of which only a scale is taken, if one is asked for."""
+        given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters if name != "classes"}
+        inner: FromFirst = self._learner(**given)
+        inner.begin(names, rows, self._class_names())
+        self._inner, self._inputs = inner, names
+
+    def _class_names(self) -> Sequence[Any]:
+        return ()
+
+    def _misfit(self, x: Sample, names: tuple[Any, ...] | None = None) -> UserError | None:
+        """What is wrong with a sample, in one sentence; None if it can be taken.  names: of the inputs, if not those taken."""
+        names, where = self._inputs if names is None else names, type(self).__name__
+        if not names:
+            return UserError(f"{where}: the first sample has no features; it must have all that there will be")
+        fixed = "; the first sample fixed the features, which are the inputs of the C"
+        for name in names:
+            if name not in x:
+                return UserError(f"{where}: a sample has no feature {name!r}{fixed}")
+        for name in x:
+            if name not in names:
+                return UserError(f"{where}: a sample has an unexpected feature {name!r}{fixed}")
+        for name in names:
+            value = x[name]
+            if not isinstance(value, (numbers.Real, np.bool_)):
+                return UserError(f"{where}: feature {name!r} is {short(value)}; it must be a number")
+            if not math.isfinite(value):
+                return UserError(f"{where}: feature {name!r} is {short(value)}; it must be a finite number")
+        return None
+
+    def _asked(self, x: Sample) -> np.ndarray:
+        """The answer for a sample, (values,), overwritten by the next; NaN, with a warning, beyond the limit of inputs."""
+        self._fill(x)
+        if self._ask() >= 0:
+            return self._answer  # type: ignore[no-any-return]
+        if (misfit := self._misfit(x)) is not None:
+            raise misfit
+        return self._inner._finite(np.full((1, len(self._answer)), np.nan))[0]  # type: ignore[no-any-return]
+
+    def _note(self, status: int) -> None:
+        """Count what became of a sample, and warn where nothing is learned any more."""
+        self._status = status
+        self._counts[status] = self._counts.get(status, 0) + 1
+        if status >= 0:
+            self._refused_in_a_row = 0
+            return
+        self._refused_in_a_row += 1
+        inner, kinds = self._inner, self._inner.spec_.program.status
+        if kinds(status).name in ("REFUSED_MULTIPLIER", "REFUSED_WEIGHT"):
+            inner._told("learning diverges: " + inner._remedy())
+        elif self._refused_in_a_row == WARN_AFTER:
+            inner._last_statuses = np.full(WARN_AFTER, status)
+            inner._told(inner._refusal())
+
+    # ---- many samples
+
+    def _rows(self, X: Any) -> tuple[Any, np.ndarray]:
+        """The frame as River's helpers take it, and its values in the order of the inputs, (n, inputs)."""
+        frame, where = dataframe.into_frame(X), type(self).__name__
+        columns = list(frame.columns)
+        try:
+            rows = dataframe.to_numpy(frame)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{where}: a column of X holds something else than numbers: {error}") from None
+        names = self._inputs or _ordered(columns)
+        sample = dict.fromkeys(columns, 0.0)
+        if (misfit := self._misfit(sample, names)) is not None:
+            raise misfit
+        rows = rows[:, [columns.index(name) for name in names]]
+        for i, j in np.argwhere(~np.isfinite(rows))[:1].tolist():
+            raise UserError(f"{where}: feature {names[j]!r} is {rows[i, j]} in row {i}; it must be a finite number")
+        if self._inner is None and len(rows):
+            self._begin(names, rows)
+        return frame, rows
+
+    def _noted(self, statuses: np.ndarray) -> None:
+        for status in statuses.tolist():
+            self._note(status)
+
+
+def _ordered(names: Any) -> tuple[Any, ...]:
+    """The order of the inputs: sorted, so that dictionaries of any order make one model."""
+    try:
+        return tuple(sorted(names))
+    except TypeError:  # of several kinds
+        return tuple(sorted(names, key=lambda name: (type(name).__name__, repr(name))))
+
+
+class _Unsupervised(_Model):
+    """What learns from inputs alone."""
+
+    def learn_one(self, x: Sample) -> None:
+        """Learn a sample.  O(n_max^2 + n_max (inputs + n_components) + n_components^3).
+
+        Parameters
+        ----------
+        x
+            The features: numbers, under the names that the first sample had.
+
+        Raises
+        ------
+        UserError
+            If a feature is missing, unexpected or no finite number; at the first sample, if a parameter cannot be.
+        """
+        status = self._fill(x).learn()
+        if status < 0 and (misfit := self._misfit(x)) is not None:
+            raise misfit
+        self._note(status)
+
+
+class Regressor(_Model, base.MiniBatchRegressor):  # type: ignore[misc]
+    """Kernel regression in fixed memory, in River's conventions, bit for bit as on a microcontroller.
+
+    Without parameters it is a spec without a rule: recursive least squares of an expansion of 32 kernels, with inputs in
+    running standard deviations and a linear part beside (docs/online.md). Raw data need no scaler before it. What
+    ``pykernel.generate(model, out, name=…)`` writes goes on learning from this model's state, with the same bytes.
+
+    The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
+    a missing or an unexpected feature is refused.
+
+    Parameters
+    ----------
+    technique, rule, n_max, sigma, kernel, gamma, coef0, degree, normalise, eta, rho, step_limit, quantisation, \
+    coherence, epsilon, forgetting, \
+noise, relabel, prior_variance, features, ridge, ald_threshold, projection, penalty, when, candidates, lambda_max, removals, \
+truncate_below, truncate_age, tie, fading, force, precision, input_max_abs, label_max_abs
+        As in `pykernel.BudgetedKernelRegressor`. Nothing is derived from data: with a rule that has a kernel, give ``sigma`` or
+        ``gamma`` as a number, or begin with ``learn_many``, whose first frame then gives the scale. Limits that are not given are the spec's:
+        1e12 for inputs and 1e9 for labels without a rule, 1e6 times ``sigma`` for inputs of a kernel with a width, else 1e6.
+
+    Attributes
+    ----------
+    features_ : tuple
+        The inputs' names, in the order of the device's x[].
+    spec_ : pykernel.Spec
+        What the code generator takes.
+    model_ : pykernel.HostModel
+        The learned state, and the functions that work on it.
+    status_counts_ : dict of str to int
+        How many samples were learned with each status.
+
+    Notes
+    -----
+    An update costs O(n_max^2 + n_max inputs) operations, a prediction O(n_max inputs). Python adds about a
+    microsecond (docs/river.md).
+
+    References
+    ----------
+    Van Vaerenbergh, S., Lázaro-Gredilla, M. and Santamaría, I. (2012). Kernel Recursive Least-Squares Tracker for
+    Time-Varying Regression. IEEE Transactions on Neural Networks and Learning Systems 23(8).
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from pykernel.river import Regressor
+    >>> model = Regressor()
+    >>> metric = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    >>> metric.get() < 0.6
+    True
+    >>> model.to_spec("approval").input.columns
+    ('gallup', 'ipsos', 'morning_consult', 'ordinal_date', 'rasmussen', 'you_gov')
+    """
+
+    _learner, _asks = Regression, "predict"
+    __init__ = initialiser(Regression)
+
+    def learn_one(self, x: Sample, y: float) -> None:
+        """Learn a sample.  O(n_max^2 + n_max inputs).
+
+        Parameters
+        ----------
+        x
+            The features: numbers, under the names that the first sample had.
+        y
+            The label, a number.
+
+        Raises
+        ------
+        UserError
+            If a feature is missing, unexpected or no finite number, or the label is none; at the first sample, if a
+            parameter cannot be.
+        """
+        single = self._fill(x)
+        try:
+            single.label(y)
+        except struct.error:
+            raise self._no_label(y) from None
+        status = single.learn()
+        if status < 0:
+            if not math.isfinite(y):
+                raise self._no_label(y)
+            if (misfit := self._misfit(x)) is not None:
+                raise misfit
+        self._note(status)
+
+    def predict_one(self, x: Sample) -> float:
+        """The value of the learned function.  O(n_max inputs).
+
+        Parameters
+        ----------
+        x
+            The features.
+
+        Returns
+        -------
+        y
+            The number that the device computes: 0 before anything was learned; NaN, with a warning, beyond
+            ``input_max_abs``.
+        """
+        return float(self._asked(x)[0])
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn the rows in their order: the same bytes as ``learn_one`` of each.
+
+        Parameters
+        ----------
+        X
+            A data frame of shape (samples, inputs); columns are the features.
+        y
+            The labels, a series of numbers.
+        """
+        _, rows = self._rows(X)
+        try:
+            labels = np.asarray(y, np.float64)
+        except (TypeError, ValueError):
+            raise UserError("Regressor: y holds something else than numbers") from None
+        for strange in labels[~np.isfinite(labels)][:1]:
+            raise self._no_label(float(strange))
+        if len(rows):
+            self._noted(self._inner.model_.update(rows, labels))
+
+    def predict_many(self, X: Any) -> Any:
+        """Values of the learned function, as ``predict_one`` gives them: a series with the frame's index.
+
+        Parameters
+        ----------
+        X
+            A data frame of shape (samples, inputs).
+        """
+        frame, rows = self._rows(X)
+        values = self._inner._finite(self._inner.model_.predict(rows)) if len(rows) else np.zeros(0)
+        return dataframe.to_native_series(values, name=None, like=frame)
+
+    def _no_label(self, y: Any) -> UserError:
+        return UserError(f"Regressor: the label is {short(y)}; it must be a finite number")
+
+
+class Classifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
+    """Kernel classification in fixed memory, in River's conventions, bit for bit as on a microcontroller.
+
+    Without parameters it is a spec without a rule: recursive least squares of an expansion of 32 kernels, with inputs in
+    running standard deviations (docs/online.md). One function tells two classes apart; with more, each class has a function,
+    and the largest decides. What ``pykernel.generate(model, out, name=…)`` writes goes on learning from this model's
+    state, with the same bytes.
+
+    The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
+    a missing or an unexpected feature is refused. The number of functions is fixed, too, so the number of classes must be
+    known; their names need not be.
+
+    Parameters
+    ----------
+    classes : sequence or int, default=(False, True)
+        All classes, from 2 to 64, in the order of the device's positions. Or how many there are at most: then the
+        position of a class is when it first came. A class beyond is refused.
+    technique, rule, n_max, sigma, kernel, gamma, coef0, degree, normalise, eta, rho, step_limit, quantisation, \
+    coherence, epsilon, forgetting, \
+noise, relabel, prior_variance, features, ridge, ald_threshold, projection, penalty, when, candidates, lambda_max, removals, \
+truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
+        As in `pykernel.BudgetedKernelClassifier`. Nothing is derived from data: with a rule that has a kernel, give ``sigma`` or
+        ``gamma`` as a number, or begin with ``learn_many``, whose first frame then gives the scale.
+
+    Attributes
+    ----------
+    classes_ : list
+        The classes that have a name yet; what the device calls class i is ``classes_[i]``.
+    features_, spec_, model_, status_counts_
+        As of `Regressor`.
+
+    Notes
+    -----
+    An update costs O(n_max^2 + n_max inputs) operations, a prediction O(n_max inputs); before each sample is learned,
+    what the model says of it is kept for probabilities.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from pykernel.river import Classifier
+    >>> metric = evaluate.progressive_val_score(datasets.Bananas(), Classifier(), metrics.Accuracy())
+    >>> metric.get() > 0.85
+    True
+    >>> model = Classifier(classes=7)
+    >>> metric = evaluate.progressive_val_score(datasets.ImageSegments().take(300), model, metrics.Accuracy())
+    >>> len(model.classes_)
+    7
+    """
+
+    _learner, _asks = Classification, "predict"
+    __init__ = initialiser(
+        Classification,
+        first=[inspect.Parameter("classes", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=(False, True))],
+    )
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._names: dict[Any, int] = {}
+        self._met = 0
+
+    def _release(self) -> None:
+        super()._release()
+        self._classify: Any = None
+        self._position: Any = None
+        self._fitted: tuple[int, Any] = (0, None)  # sigmoids, and of how many samples they are
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_classify": None, "_position": None, "_fitted": (0, None)}
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {}
+        yield {"classes": 7}
+
+    @property
+    def _multiclass(self) -> bool:
+        return (self.classes if isinstance(self.classes, int) else len(self.classes)) > 2
+
+    @property
+    def classes_(self) -> list[Any]:
+        return list(self._names)
+
+    def learn_one(self, x: Sample, y: Any) -> None:
+        """Learn a sample.  O(n_max^2 + n_max inputs).
+
+        Parameters
+        ----------
+        x
+            The features: numbers, under the names that the first sample had.
+        y
+            The class.
+
+        Raises
+        ------
+        UserError
+            If a feature is missing, unexpected or no finite number, or the class is none of ``classes``; at the first
+            sample, if a parameter cannot be.
+        """
+        single = self._fill(x)
+        position = self._names.get(y)
+        if position is None:
+            if (misfit := self._misfit(x)) is not None:
+                raise misfit
+            position = self._positions([y])[0]
+        if self._ask() >= 0:
+            self._keep(self._answer, position)
+        single.label(position)
+        status = single.learn()
+        if status < 0 and (misfit := self._misfit(x)) is not None:
+            raise misfit
+        self._note(status)
+
+    def predict_one(self, x: Sample) -> Any:
+        """The class that the device's ``NAME_classify`` gives.  O(n_max inputs).
+
+        Parameters
+        ----------
+        x
+            The features.
+
+        Returns
+        -------
+        y
+            The first class before anything was learned. None where the device gives a class that has no name yet.
+
+        Raises
+        ------
+        UserError
+            If a feature is missing, unexpected, no finite number or beyond ``input_max_abs``.
+        """
+        self._fill(x)
+        if self._classify() < 0:
+            raise self._misfit(x) or self._beyond()
+        return self._label(self._position.item())
+
+    def predict_proba_one(self, x: Sample) -> dict[Any, float]:
+        """How probable each class is, by Platt's sigmoids, as in `pykernel.BudgetedKernelClassifier`.
+
+        The sigmoids are fitted to what the model said of the last 1000 samples at most, before it learned them; anew
+        after every 16th part of the samples, and at the latest after 64. O(n_max inputs), and for a fit O(1000 classes)
+        for each of a few steps. The device does not compute it.
+
+        Parameters
+        ----------
+        x
+            The features.
+
+        Returns
+        -------
+        p
+            Of each class that has a name. The most probable one need not be that of ``predict_one``.
+        """
+        self._fill(x)
+        if self._ask() < 0:
+            raise self._misfit(x) or self._beyond()
+        return dict(zip(self._names, self._probable(self._answer[None])[0].tolist(), strict=True))
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn the rows in their order: the same bytes as ``learn_one`` of each.
+
+        Parameters
+        ----------
+        X
+            A data frame of shape (samples, inputs); columns are the features.
+        y
+            The classes, a series.
+        """
+        _, rows = self._rows(X)
+        if not len(rows):
+            return
+        positions = self._positions(np.asarray(y).tolist())
+        model = self._inner.model_
+        values, statuses = model.prequential(rows, np.array(positions, np.int32))
+        values = values.reshape(len(rows), -1)
+        for value, position in zip(values, positions, strict=True):
+            if not np.isnan(value[0]):
+                self._keep(value, position)
+        self._noted(statuses)
+
+    def predict_many(self, X: Any) -> Any:
+        """Classes, as ``predict_one`` gives them: a series with the frame's index.
+
+        Parameters
+        ----------
+        X
+            A data frame of shape (samples, inputs).
+        """
+        frame, rows = self._rows(X)
+        positions = self._inner.model_.classify(rows).tolist() if len(rows) else []
+        if any(position < 0 for position in positions):
+            raise self._beyond()
+        return dataframe.to_native_series([*map(self._label, positions)], name=None, like=frame)
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Probabilities, as ``predict_proba_one`` gives them: a frame with a column for each class that has a name.
+
+        Parameters
+        ----------
+        X
+            A data frame of shape (samples, inputs).
+        """
+        frame, rows = self._rows(X)
+        values = self._inner.model_.ask("predict", rows)[0] if len(rows) else np.zeros((0, 1))
+        if np.isnan(values).any():
+            raise self._beyond()
+        columns = self._probable(values).T if len(rows) else np.zeros((len(self._names), 0))
+        return dataframe.to_native_frame(dict(zip(self._names, columns, strict=True)), like=frame)
+
+    # ---- classes
+
+    @property
+    def _open(self) -> bool:
+        """Whether classes get their names as they come."""
+        return isinstance(self.classes, int) and not isinstance(self.classes, bool)
+
+    def _class_names(self) -> list[Any]:
+        """All classes, in the order of their positions; those to come by their numbers."""
+        if not self._open:
+            return [plain(name) for name in self.classes]
+        return [*self._names, *(f"class {i}" for i in range(len(self._names), self.classes))]
+
+    def _begin(self, names: tuple[Any, ...], rows: np.ndarray) -> None:
+        given = self.classes
+        if self._open:
+            fits = 2 <= given <= OUTPUTS_LIMIT
+        else:
+            fits = isinstance(given, Sequence) and not isinstance(given, str)
+            fits = fits and 2 <= len(set(given)) == len(given) <= OUTPUTS_LIMIT
+        if not fits:
+            raise UserError(
+                f"Classifier: classes is {short(given)}; it must be a list of 2 to {OUTPUTS_LIMIT} different ones, or how "
+                "many there will be at most"
+            )
+        super()._begin(names, rows)
+        if not self._open:
+            self._names = {name: position for position, name in enumerate(self._class_names())}
+        # what was said of the last samples before they were learned, and their classes
+        self._values = np.zeros((CALIBRATED_ON + EVERY, self._inner.spec_.outputs))
+        self._owners = np.zeros(len(self._values), np.int32)
+
+    def _bind(self, x: Sample) -> Single:
+        single = super()._bind(x)
+        self._classify, self._position = single.question("classify")
+        return single
+
+    def _positions(self, labels: Iterable[Any]) -> list[int]:
+        """Of classes, of which new ones get a place; UserError, and no class gets one, if there is none for one of them."""
+        labels, names = [*map(plain, labels)], dict(self._names)
+        for y in labels:
+            if y in names:
+                continue
+            if y is None or y != y or not self._open:
+                raise UserError(f"Classifier: the class {y!r} is none of classes, {short([*names])}")
+            if len(names) == self.classes:
+                raise UserError(
+                    f"Classifier: the class {y!r} is one more than classes={self.classes}, which are {short([*names])}; make a "
+                    "model with room for it"
+                )
+            names[y] = len(names)
+        if len(names) > len(self._names):
+            self._names = names
+            self._inner.name(self._class_names())
+        return [names[y] for y in labels]
+
+    def _label(self, position: int) -> Any:
+        names = list(self._names)
+        return names[position] if position < len(names) else None
+
+    def _beyond(self) -> UserError:
+        limit = self._inner.spec_.input.max_abs
+        return UserError(
+            f"Classifier: an input is beyond the limit of {limit:g}; give input_max_abs, or leave the sample out"
+        )
+
+    # ---- probabilities
+
+    def _keep(self, values: np.ndarray, position: int) -> None:
+        at = self._met % len(self._owners)
+        self._values[at], self._owners[at] = values, position
+        self._met += 1
+
+    def _probable(self, values: np.ndarray) -> np.ndarray:
+        """Of the classes that have a name, (n, names)."""
+        count = len(self._names)
+        if count < 2 or not self._met:
+            return np.full((len(values), count), 1 / max(count, 1))
+        calibration = self._calibration()
+        if len(calibration) > 1:
+            values, calibration = values[:, :count], calibration[:count]
+        return probabilities(values, calibration)
+
+    def _calibration(self) -> np.ndarray:
+        """The sigmoids, (functions, 2): whenever they are asked for, those of the same samples."""
+        every = min(EVERY, 1 << max(0, self._met.bit_length() - 5))
+        count = self._met - self._met % every
+        if self._fitted[0] != count:
+            kept = np.arange(max(0, count - CALIBRATED_ON), count) % len(self._owners)
+            self._inner._forecasts = self._values[kept], self._owners[kept], count
+            self._fitted = count, self._inner.calibration_
+        return self._fitted[1]  # type: ignore[no-any-return]
+
+
+class AnomalyDetector(_Unsupervised, base.AnomalyDetector):  # type: ignore[misc]
+    """Novelty of samples in fixed memory, in River's conventions, bit for bit as on a microcontroller: OKFEB.
+
+    A subspace of a kernel's feature space follows the stream; the score of a sample is the part of it that the subspace
+    does not represent. Without parameters it is a spec with [novelty] and no rule: 12 dimensions of 32 samples, inputs in
+    running standard deviations, alarms for 1 % of normal samples, and no learning during an alarm (docs/novelty.md).
+
+    The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
+    a missing or an unexpected feature is refused.
+
+    Parameters
+    ----------
+    n_components, n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
+budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, \
+precision, input_max_abs
+        As in `pykernel.OnlineKernelSubspace`; None: what docs/spec.md says. Nothing is derived from data: with a
+        ``kernel``, give ``sigma`` or ``gamma`` as a number.
+
+    Attributes
+    ----------
+    features_, spec_, model_, status_counts_
+        As of `Regressor`.
+
+    Notes
+    -----
+    An update costs O(n_max^2 + n_max (inputs + n_components) + n_components^3), a score O(n_max (inputs + n_components)).
+
+    References
+    ----------
+    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via
+    budgeted nonlinear subspace tracking. Algorithms 2 to 5.
+
+    Examples
+    --------
+    >>> import random
+    >>> from pykernel.river import AnomalyDetector
+    >>> model, draw = AnomalyDetector(), random.Random(0)
+    >>> for _ in range(1000):
+    ...     model.learn_one({"pressure": draw.gauss(2, 0.1), "flow": draw.gauss(30, 1)})
+    >>> model.score_one({"pressure": 2.0, "flow": 30.0}) < 0.1 < 0.5 < model.score_one({"pressure": 2.0, "flow": 45.0})
+    True
+    """
+
+    _learner, _asks = Monitoring, "novelty"
+    __init__ = initialiser(Monitoring, unset=("n_components", "n_max"))
+
+    @property
+    def alarm_(self) -> bool:
+        """Whether the device raised an alarm with the last learned sample: the smoothed score was above the threshold."""
+        return self._inner is not None and self._status in self._inner.spec_.program.alarms
+
+    def score_one(self, x: Sample) -> float:
+        """How new a sample is.  O(n_max (inputs + n_components)).
+
+        Parameters
+        ----------
+        x
+            The features.
+
+        Returns
+        -------
+        score
+            From 0, all of it is known, to 1, as the device's ``NAME_novelty`` gives it; NaN, with a warning, beyond
+            ``input_max_abs``.
+        """
+        return float(self._asked(x)[0])
+
+
+class Transformer(_Unsupervised, base.MiniBatchTransformer):  # type: ignore[misc]
+    """Kernel features that follow a stream, in fixed memory, in River's conventions, bit for bit as on a microcontroller.
+
+    ``z(x)'z(y)`` approximates ``k(x, y)``, so a linear model of z is nearly a kernel model. The subspace is that of
+    `AnomalyDetector`, without alarms. It turns as it learns: a linear model behind must follow.
+
+    The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
+    a missing or an unexpected feature is refused.
+
+    Parameters
+    ----------
+    n_components, n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
+budget, ald_threshold, fading, insensitivity, censoring, precision, input_max_abs
+        As in `pykernel.OnlineKernelSubspace`; None: what docs/spec.md says, but ``n_components`` is 12. Nothing is derived
+        from data: with a ``kernel``, give ``sigma`` or ``gamma`` as a number.
+
+    Attributes
+    ----------
+    features_, spec_, model_, status_counts_
+        As of `Regressor`.
+
+    Notes
+    -----
+    An update costs O(n_max^2 + n_max (inputs + n_components) + n_components^3), a sample's features
+    O(n_max (inputs + n_components)).
+
+    References
+    ----------
+    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via
+    budgeted nonlinear subspace tracking. Algorithms 2 to 5.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, linear_model, metrics
+    >>> from pykernel.river import Transformer
+    >>> model = Transformer(4) | linear_model.LogisticRegression()
+    >>> metric = evaluate.progressive_val_score(datasets.Bananas(), model, metrics.Accuracy())
+    >>> sorted(model["Transformer"].transform_one({"1": 0.5, "2": 0.5}))
+    ['z0', 'z1', 'z2', 'z3']
+    """
+
+    _learner, _asks = Features, "features"
+    __init__ = initialiser(Features, without=ALARMS, unset=("n_components", "n_max"))
+
+    def transform_one(self, x: Sample) -> dict[str, float]:
+        """Features of a sample, z(x).  O(n_max (inputs + n_components)).
+
+        Parameters
+        ----------
+        x
+            The features of the sample.
+
+        Returns
+        -------
+        z
+            The numbers that the device's ``NAME_features`` writes, under z0, z1, ...; 0 where the subspace has not got
+            a dimension yet, NaN, with a warning, beyond ``input_max_abs``.
+        """
+        return {f"z{i}": value for i, value in enumerate(self._asked(x).tolist())}
+
+    def learn_many(self, X: Any) -> None:
+        """Learn the rows in their order: the same bytes as ``learn_one`` of each.
+
+        Parameters
+        ----------
+        X
+            A data frame of shape (samples, inputs); columns are the features.
+        """
+        _, rows = self._rows(X)
+        if len(rows):
+            self._noted(self._inner.model_.update(rows))
+
+    def transform_many(self, X: Any) -> Any:
+        """Features of samples, as ``transform_one`` gives them: a frame of shape (samples, n_components).
+
+        Parameters
+        ----------
+        X
+            A data frame of shape (samples, inputs).
+        """
+        frame, rows = self._rows(X)
+        if not len(rows):
+            return dataframe.to_native_frame({}, like=frame)
+        z = self._inner._finite(self._inner.model_.features(rows))
+        return dataframe.to_native_frame({f"z{i}": column for i, column in enumerate(z.T)}, like=frame)

@@ -1,0 +1,27 @@
+"""docs/river.md: its example runs and prints what the page says, and its tables are what was measured."""
+
+import re
+
+import pytest
+
+pytest.importorskip("river")
+
+from benchmarks.host import river_accuracy, river_overhead
+from benchmarks.tables import load, place
+from tests.support import DOCS
+
+PAGE = (DOCS / "river.md").read_text(encoding="utf-8")
+
+
+def test_the_example_prints_what_the_page_says(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code, said) = re.search(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE).groups()
+    exec(compile(code, "river.md", "exec"), {})
+    assert capsys.readouterr().out == said
+    assert (tmp_path / "build" / "approval" / "src" / "approval.c").is_file()
+
+
+@pytest.mark.parametrize("script", [river_overhead, river_accuracy])
+def test_the_tables_are_the_results(script):
+    for name, table in script.tables(load(script.FILE)).items():
+        assert place(PAGE, name, table) == PAGE

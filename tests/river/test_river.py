@@ -1,0 +1,420 @@
+"""River's face: River's own conventions, the bits of the estimators, and C that goes on."""
+
+import copy
+import ctypes
+import doctest
+import gc
+import inspect
+import itertools
+import math
+import pickle
+import random
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+river = pytest.importorskip("river")
+
+from river import checks, compose, datasets, evaluate, metrics, preprocessing  # noqa: E402
+
+import pykernel  # noqa: E402
+from pykernel.errors import UserError  # noqa: E402
+from pykernel.gen import compilers  # noqa: E402
+from pykernel.gen.project import build  # noqa: E402
+from pykernel.host.model import HostModel  # noqa: E402
+from pykernel.river import AnomalyDetector, Classifier, Regressor, Transformer, models  # noqa: E402
+
+KINDS = (Regressor, Classifier, AnomalyDetector, Transformer)
+NAMES = ("flow", "level", "temperature")
+
+
+class Fraud:
+    """In place of River's CreditCard, which is downloaded: its columns, with ten frauds that lie apart."""
+
+    def take(self, count):
+        draw = random.Random(0)
+        for i in range(count):
+            odd = i % 100 == 99
+            x = {f"V{j}": draw.gauss(3.0 if odd else 0.0, 1.0) for j in range(1, 29)}
+            yield x | {"Time": float(i), "Amount": draw.expovariate(0.01)}, int(odd)
+
+
+def stream(count, seed=0):
+    """(sample, number), with inputs of unlike size."""
+    rng = np.random.default_rng(seed)
+    for row in rng.normal(size=(count, 3)):
+        flow, level, temperature = (row * (1.0, 100.0, 0.01)).tolist()
+        x = {"temperature": temperature, "flow": flow, "level": level}
+        yield x, math.sin(2 * row[0]) + row[1] * row[2]
+
+
+def label_of(model, y):
+    if isinstance(model, Classifier):
+        return y > 0 if model.classes == (False, True) else "low" if y < -0.5 else "high" if y > 0.5 else "mid"
+    return y
+
+
+def learn(model, samples):
+    """Teach it; what it says before each sample."""
+    said = []
+    for x, y in samples:
+        if isinstance(model, AnomalyDetector):
+            said.append(model.score_one(x))
+            model.learn_one(x)
+        elif isinstance(model, Transformer):
+            said.append(model.transform_one(x))
+            model.learn_one(x)
+        else:
+            said.append(model.predict_one(x))
+            model.learn_one(x, label_of(model, y))
+    return said
+
+
+def state(model):
+    """What is learned; what was last computed lies behind it."""
+    model = getattr(model, "model_", model)
+    fields = (name for struct in model.spec.program.persistent for name in struct.fields)
+    return {name: model.memory.field(name).tobytes() for name in fields}
+
+
+def rows(samples):
+    """(n, 3) in the order of the inputs, and the labels."""
+    return np.array([[x[name] for name in NAMES] for x, _ in samples]), np.array([y for _, y in samples])
+
+
+CASES = {
+    "regressor": Regressor(),
+    "regressor, named": Regressor("nt", rule="klms", n_max=8, sigma=2.0, precision="float64"),
+    "regressor, linear": Regressor(rule="rls", input_max_abs=1e4),
+    "two classes": Classifier(n_max=8),
+    "three classes": Classifier(classes=["high", "low", "mid"], n_max=8),
+    "classes as they come": Classifier(classes=4),
+    "monitor": AnomalyDetector(),
+    "monitor, own": AnomalyDetector(4, n_max=16, sigma=50.0, threshold=0.3, warmup=20),
+    "features": Transformer(),
+    "features, own": Transformer(3, n_max=8, update="rls", precision="float64"),
+}
+
+
+# ------------------------------------------------------------------------------------------------------- conventions
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rivers_own_checks(kind, monkeypatch):
+    monkeypatch.setattr(datasets, "CreditCard", Fraud)
+    gc.freeze()  # River collects garbage before it measures: not that of all modules
+    try:
+        for parameters in kind._unit_test_params():
+            checks.check_estimator(kind(**parameters))
+    finally:
+        gc.unfreeze()
+
+
+def test_the_docstrings_tell_the_truth():
+    result = doctest.testmod(models)
+    assert result.attempted >= 20 and not result.failed
+    for kind in KINDS:
+        named = set(re.findall(r"\w+", kind.__doc__.partition("Attributes\n")[0].partition("Parameters\n")[2]))
+        assert set(inspect.signature(kind).parameters) <= named
+
+
+def test_parameters_are_those_of_the_estimators():
+    own = {name: set(inspect.signature(kind).parameters) for name, kind in zip("rcat", KINDS, strict=True)}
+    for mine, theirs in (
+        (own["r"], pykernel.BudgetedKernelRegressor),
+        (own["c"] - {"classes"}, pykernel.BudgetedKernelClassifier),
+        (own["a"], pykernel.OnlineKernelSubspace),
+    ):
+        assert set(inspect.signature(theirs).parameters) - mine <= {"n_epochs", "seed"} and mine
+    assert own["a"] - own["t"] == {"false_alarm_rate", "threshold", "smoothing", "warmup", "relearn_after"}
+    with pytest.raises(TypeError, match="sigm"):
+        Regressor(sigm=1.0)
+
+
+def test_without_parameters_it_is_a_spec_without_a_rule():
+    columns = {"input": {"columns": list(NAMES)}}
+    whole = {
+        Regressor: columns,
+        Classifier: columns | {"label": {"classes": ["False", "True"]}},
+        AnomalyDetector: columns | {"novelty": {}},
+    }
+    for kind, content in whole.items():
+        model = kind()
+        learn(model, stream(1))
+        expected = pykernel.spec.model.make_spec({"name": "model", **content})
+        assert model.to_spec("model") == expected
+        assert model.features_ == model.to_spec("a").input.columns == NAMES
+    features = Transformer()
+    learn(features, stream(1))
+    monitor, mine = expected.model_dump(), features.to_spec("model").model_dump()
+    assert monitor | {"novelty": None} == mine
+
+
+# -------------------------------------------------------------------------------------------------------------- bits
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_bits_are_those_of_the_host_model(case):
+    """And of samples whose names come in another order, of frames, and of a pickle that goes on."""
+    model, samples = CASES[case].clone(), list(stream(300))
+    said = learn(model, samples)
+    x, y = rows(samples)
+    twin = HostModel(model.spec_)
+    question = "classify" if isinstance(model, Classifier) else model._asks
+    kept = y if isinstance(model, Regressor) else None
+    if isinstance(model, Classifier):
+        kept = np.array([model.classes_.index(label_of(model, each)) for each in y.tolist()])
+    answers, statuses = twin.prequential(x, kept, question=question)
+    assert state(twin) == state(model)
+    counts = {status.name: int((statuses == int(status)).sum()) for status in model.spec_.program.status}
+    assert model.status_counts_ == counts
+    if isinstance(model, Transformer):
+        assert [list(z.values()) for z in said] == answers.tolist() and set(said[0]) == {
+            f"z{i}" for i in range(len(answers[0]))
+        }
+    elif isinstance(model, Classifier):
+        assert [model.classes_.index(each) for each in said if each is not None] == [
+            position for position, each in zip(answers.tolist(), said, strict=True) if each is not None
+        ]
+        assert None not in said or model.classes == 4
+    else:
+        assert said == answers.tolist() and len(set(said)) > 50
+    # others on the way there
+    half, rest = samples[:150], samples[150:]
+    other = CASES[case].clone()
+    learn(other, ((dict(sorted(x.items(), reverse=True)), y) for x, y in half))
+    other = pickle.loads(pickle.dumps(copy.deepcopy(other.clone(include_attributes=True))))
+    if hasattr(other, "learn_many"):
+        frame = pd.DataFrame([x for x, _ in rest], index=range(150, 300))
+        labels = [] if isinstance(other, Transformer) else [pd.Series([label_of(other, y) for _, y in rest])]
+        other.learn_many(frame, *labels)
+        asked = other.transform_many(frame) if isinstance(other, Transformer) else other.predict_many(frame)
+        assert list(asked.index) == list(range(150, 300))
+        one = other.transform_one if isinstance(other, Transformer) else other.predict_one
+        found = asked.to_dict("records") if isinstance(other, Transformer) else asked.tolist()
+        assert found == [one(x) for x, _ in rest]
+        if isinstance(other, Classifier):
+            found = other.predict_proba_many(frame).to_dict("records")
+            assert found == [other.predict_proba_one(x) for x, _ in rest]
+    else:
+        learn(other, rest)
+    assert state(other) == state(model) and other.status_counts_ == model.status_counts_
+
+
+def test_the_bits_are_those_of_the_estimators():
+    samples = list(stream(200))
+    x, y = rows(samples)
+    limits = {"input_max_abs": 1e12, "label_max_abs": 1e9}
+    model, twin = Regressor(n_max=16), pykernel.BudgetedKernelRegressor(n_max=16, **limits).partial_fit(x, y)
+    learn(model, samples)
+    assert state(model) == state(twin)
+    assert [model.predict_one(each) for each, _ in samples] == twin.predict(x).tolist()
+    model = Classifier(classes=["high", "low", "mid"])
+    learn(model, samples)
+    labels = np.array([label_of(model, each) for each in y.tolist()])
+    twin = pykernel.BudgetedKernelClassifier(input_max_abs=1e12).partial_fit(x[:60], labels[:60], model.classes_)
+    for i in range(60, 200):
+        twin.partial_fit(x[i : i + 1], labels[i : i + 1])
+    assert state(model) == state(twin)
+    found = [list(model.predict_proba_one(each).values()) for each, _ in samples[:20]]
+    assert found == twin.predict_proba(x[:20]).tolist()
+
+
+def test_another_engine_computes_the_same(monkeypatch):
+    models = []
+    for name in ("llvm", "python"):
+        monkeypatch.setenv("PYKERNEL_ENGINE", name)
+        models.append(Regressor("nt", rule="klms", n_max=4, sigma=2.0))
+        models[-1].said = learn(models[-1], stream(30))
+    assert models[0].said == models[1].said and state(models[0]) == state(models[1])
+
+
+@pytest.mark.in_turn(3)
+@pytest.mark.parametrize("case", ["three classes", "regressor", "monitor"])
+def test_the_c_goes_on_from_the_models_state(case, tmp_path):
+    model = CASES[case].clone()
+    learn(model, stream(200))
+    generated = pykernel.generate(model, tmp_path / "tank", name="tank")
+    assert generated.figures["learned"]
+    library = tmp_path / "tank.so"
+    sources = sorted((generated.folder / "src").glob("*.c"))
+    compilers.compile_c(compilers.find_compilers()[0], sources, library, ["-O2"])
+    device, spec = ctypes.CDLL(str(library)), model.to_spec("tank")
+    memory = spec.memory(build(spec).drop)
+    label = {"real": [ctypes.c_float], "class": [ctypes.c_int32], "none": []}[spec.label_kind]
+    device.tank_update.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *label]
+
+    def pointer(array):
+        return ctypes.c_void_p(array.ctypes.data)
+
+    device.tank_init(pointer(memory.buffer))
+    for x, y in stream(200, seed=1):
+        row = np.array([x[name] for name in NAMES], np.float32)
+        if case == "three classes":
+            answer, given = np.zeros(1, np.int32), [model.classes_.index(label_of(model, y))]
+            assert device.tank_classify(pointer(memory.buffer), pointer(row), pointer(answer)) == 0
+            assert model.classes_[answer[0]] == model.predict_one(x)
+            model.learn_one(x, label_of(model, y))
+        else:
+            answer, ask = np.zeros(1, np.float32), device.tank_novelty if case == "monitor" else device.tank_predict
+            assert ask(pointer(memory.buffer), pointer(row), pointer(answer)) == 0
+            said, given = (model.score_one(x), []) if case == "monitor" else (model.predict_one(x), [y])
+            assert answer.tolist() == [said]
+            model.learn_one(x, *given)
+        status = device.tank_update(pointer(memory.buffer), pointer(row), *given)
+        assert spec.program.status(status) in spec.program.status and status == model._status
+    for struct in spec.program.persistent:
+        for name in struct.fields:
+            assert memory.field(name).tobytes() == model.model_.memory.field(name).tobytes(), name
+    if case != "regressor":
+        return
+    quick = {"samples": 1000, "levels": ["-O1"], "compilers": [compilers.find_compilers()[0].name]}
+    assert pykernel.check(model, **quick).ok
+
+
+# ---------------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_that_do_not_fit_are_refused_in_a_sentence(kind):
+    model, (x, y) = kind(), next(stream(1))
+    given = [] if kind in (AnomalyDetector, Transformer) else [label_of(model, y)]
+    model.learn_one(x, *given)
+    before = state(model), model.status_counts_
+    fixed = "; the first sample fixed the features"
+    for strange, sentence in (
+        ({"flow": 1.0, "level": 1.0}, f"a sample has no feature 'temperature'{fixed}"),
+        (x | {"speed": 1.0}, f"a sample has an unexpected feature 'speed'{fixed}"),
+        ({"flow": 1.0, "level": 1.0, "Temperature": 1.0}, f"a sample has no feature 'temperature'{fixed}"),
+        ({}, f"a sample has no feature 'flow'{fixed}"),
+        (x | {"flow": "1.0"}, "feature 'flow' is '1.0'; it must be a number"),
+        (x | {"flow": None}, "feature 'flow' is None; it must be a number"),
+        (x | {"flow": math.nan}, "feature 'flow' is nan; it must be a finite number"),
+        (x | {"flow": math.inf}, "feature 'flow' is inf; it must be a finite number"),
+    ):
+        ask = next(
+            getattr(model, name) for name in ("score_one", "transform_one", "predict_one") if hasattr(model, name)
+        )
+        with pytest.raises(UserError, match=f"^{kind.__name__}: {re.escape(sentence)}"):
+            model.learn_one(strange, *given)
+        with pytest.raises(UserError, match=f"^{kind.__name__}: {re.escape(sentence)}"):
+            ask(strange)
+        if hasattr(model, "learn_many") and strange.get("flow") != "1.0":  # which NumPy reads
+            with pytest.raises(UserError, match=kind.__name__):
+                model.learn_many(pd.DataFrame([strange]), *([pd.Series(given)] if given else []))
+    assert (state(model), model.status_counts_) == before
+    fresh = kind()
+    with pytest.raises(UserError, match="the first sample has no features"):
+        fresh.learn_one({}, *given)
+    with pytest.raises(UserError, match="feature 'b' is 'x'; it must be a number"):
+        fresh.learn_one({"a": 1.0, "b": "x"}, *given)
+    fresh.learn_one({7: 1.0, "a": 2, None: np.float32(3), (1, 2): True}, *given)
+    assert len(fresh.features_) == 4 and fresh.spec_.input.columns is None
+
+
+def test_labels_that_do_not_fit_are_refused_in_a_sentence():
+    x = {"a": 1.0}
+    for label in ("1.0", None, math.nan, math.inf):
+        model = Regressor()
+        with pytest.raises(UserError, match=f"Regressor: the label is {label!r}; it must be a finite number"):
+            model.learn_one(x, label)
+        with pytest.raises(UserError, match="Regressor: "):
+            model.learn_many(pd.DataFrame([x]), pd.Series(["a" if label == "1.0" else label]))
+    with pytest.raises(UserError, match=r"the class 'wet' is none of classes, \[False, True\]"):
+        Classifier().learn_one(x, "wet")
+    model = Classifier(classes=3)
+    for name in ("wet", "dry", np.str_("wet"), "frozen"):
+        model.learn_one(x, name)
+    assert model.classes_ == ["wet", "dry", "frozen"] and model.to_spec("a").label.classes == ("wet", "dry", "frozen")
+    with pytest.raises(
+        UserError, match=r"the class 'gas' is one more than classes=3, which are \['wet', 'dry', 'frozen'\]"
+    ):
+        model.learn_one(x, "gas")
+    for strange in (1, 65, True, "ab", ["a"], ["a", "a"], None):
+        with pytest.raises(UserError, match=r"classes is .*; it must be a list of 2 to 64 different ones"):
+            Classifier(classes=strange).learn_one(x, "a")
+
+
+def test_a_refused_class_gets_no_place():
+    model, x = Classifier(classes=2), {"a": 1.0}
+    model.learn_one(x, "wet")
+    with pytest.raises(UserError, match="'gas' is one more than classes=2"):
+        model.learn_many(pd.DataFrame([x, x]), pd.Series(["dry", "gas"]))
+    with pytest.raises(UserError, match="must be a finite number"):
+        model.learn_one({"a": math.nan}, "dry")
+    assert model.classes_ == ["wet"]
+
+
+def test_classes_as_they_come():
+    model = Classifier(classes=3)
+    assert model.predict_proba_one({"a": 0.0}) == {} and model.predict_one({"a": 0.0}) is None
+    model.learn_one({"a": 0.0}, "wet")
+    assert model.predict_proba_one({"a": 0.0}) == {"wet": 1.0} and model.predict_one({"a": 0.0}) == "wet"
+    assert model.to_spec("a").label.classes == ("wet", "class 1", "class 2")
+    model.learn_one({"a": 1.0}, "dry")
+    assert sum(model.predict_proba_one({"a": 0.0}).values()) == pytest.approx(1.0)
+
+
+def test_parameters_are_refused_at_the_first_sample():
+    for parameters, sentence in (
+        ({"technique": "mk"}, "Regressor: .*technique"),
+        ({"rule": "rls", "n_max": 8}, "Regressor: .*n_max"),
+        ({"rule": "klms"}, "start with more, or give sigma as a number"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            Regressor(**parameters).learn_one({"a": 1.0}, 1.0)
+    frame = pd.DataFrame({"a": [0.0, 2.0], "b": [0.0, 0.0]})
+    model = Regressor(rule="klms")
+    model.learn_many(frame, pd.Series([1.0, 2.0]))
+    assert model.spec_.kernel.sigma == math.sqrt(0.5)
+
+
+def test_what_is_beyond_the_limits_is_counted_and_told():
+    model = Regressor(rule="klms", sigma=1.0, input_max_abs=10.0, label_max_abs=10.0)
+    model.learn_one({"a": 0.0}, 1.0)
+    with pytest.warns(UserWarning, match="1 of 1 samples have an input beyond the limit of 10: they give NaN"):
+        assert math.isnan(model.predict_one({"a": 11.0}))
+    for _ in range(31):
+        model.learn_one({"a": 11.0}, 1.0)
+    with pytest.warns(UserWarning, match="the last 32 updates were all refused: raise input_max_abs from 10; .* clone"):
+        model.learn_one({"a": 1e300}, 1.0)
+    model.learn_one({"a": 0.0}, 11.0)
+    assert model.status_counts_["REFUSED_INPUT"] == 32 and model.status_counts_["REFUSED_LABEL"] == 1
+    model = Classifier(rule="klms", sigma=1.0, input_max_abs=10.0)
+    model.learn_one({"a": 0.0}, True)
+    for ask in (model.predict_one, model.predict_proba_one):
+        with pytest.raises(UserError, match="an input is beyond the limit of 10"):
+            ask({"a": 11.0})
+
+
+def test_alarms_are_the_devices():
+    model, alarms = AnomalyDetector(warmup=100), []
+    for i, (x, _) in enumerate(stream(600)):
+        model.learn_one(x if i < 500 else {name: value + 5 * abs(value) for name, value in x.items()})
+        alarms.append(model.alarm_)
+    assert sum(alarms[:500]) < 30 and any(alarms[500:510])
+
+
+def test_what_generate_takes_of_river():
+    for use in (lambda model: pykernel.generate(model, "never-written"), lambda model: pykernel.check(model)):
+        with pytest.raises(UserError, match="the Regressor has learned nothing yet; call its learn_one first"):
+            use(Regressor())
+        pipeline = preprocessing.StandardScaler() | Regressor()
+        learn(pipeline, itertools.islice(stream(20), 20))
+        with pytest.raises(UserError, match="a Pipeline of River has steps that change as they learn"):
+            use(pipeline)
+    with pytest.raises(UserError, match="the Regressor has learned nothing yet"):
+        Regressor().to_spec("a")
+
+
+def test_in_rivers_pipelines_and_evaluation():
+    union = compose.Select("gallup", "ipsos", "you_gov") | Regressor()
+    metric = evaluate.progressive_val_score(datasets.TrumpApproval().take(300), union, metrics.MAE())
+    assert metric.get() < 1.0
+    behind = preprocessing.StandardScaler() | Transformer(4) | Regressor(rule="rls")
+    metric = evaluate.progressive_val_score(datasets.TrumpApproval().take(300), behind, metrics.MAE())
+    assert metric.get() < 5.0
+    chances = evaluate.progressive_val_score(datasets.Phishing().take(300), Classifier(), metrics.ROCAUC())
+    assert chances.get() > 0.85
