@@ -14,6 +14,7 @@ import typer
 
 from pykernel.cli.commands.basis import basis
 from pykernel.cli.commands.check import check
+from pykernel.cli.commands.compare import compare
 from pykernel.cli.commands.convert import convert
 from pykernel.cli.commands.demo import demo
 from pykernel.cli.commands.fit import fit
@@ -74,6 +75,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "replay": replay,
     "plan": plan,
     "sweep": sweep,
+    "compare": compare,
     "fit": fit,
     "basis": basis,
     "convert": convert,

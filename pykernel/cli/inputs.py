@@ -89,9 +89,7 @@ def read_spec(spec_file: Path, trust: bool) -> Spec:
 def need_no_signal(spec: Spec, command: str) -> None:
     """Refuses a spec whose raw samples a command does not take."""
     if spec.signal is not None:
-        raise UserError(
-            f"{spec.name} has a [signal], which {command} does not take yet; simulate, check and generate do"
-        )
+        raise UserError(f"{spec.name} has a [signal], which {command} does not take yet; pykernel simulate does")
 
 
 def read_rows(spec: Spec, data: str) -> tuple[Any, Any]:
@@ -106,7 +104,8 @@ def read_rows(spec: Spec, data: str) -> tuple[Any, Any]:
         batches = list(samples_of(spec, file, name))
     if not batches:
         raise UserError(f"{data}: has no rows to learn; give a file with some")
-    return np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])
+    x, y = np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])
+    return x, y if spec.program.label is not None else np.zeros((len(x), 0))
 
 
 # ---------------------------------------------------------------------------------------------------- words and numbers

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
@@ -223,6 +224,16 @@ class Spec(Section):
         return self.dim if self.signal is None else len(self.signal.channels)
 
     @property
+    def sample_columns(self) -> tuple[str, ...] | None:
+        """Names of those numbers, as in the data's header; None where the spec gives none."""
+        return self.input.columns if self.signal is None else self.signal.channels
+
+    @property
+    def stride(self) -> int:
+        """Raw samples from one sample that the model inside sees to the next."""
+        return 1 if self.signal is None else self.signal.step
+
+    @property
     def program(self) -> Program:
         program = self._inner_program
         return program if self.signal is None else with_signal(program, self.forecasts)
@@ -325,7 +336,8 @@ class Spec(Section):
 
     def accepted(self, x: np.ndarray) -> np.ndarray:
         """Which inputs are within their limits, in x's shape."""
-        return np.asarray(np.abs(x) <= self.number.type(self.input.max_abs))
+        limit = self.input.max_abs if self.signal is None else self.signal.most
+        return np.asarray(np.abs(x) <= self.number.type(limit))
 
     def accepts(self, x: np.ndarray) -> np.ndarray:
         """Which rows hold only inputs within their limits, (samples,)."""
@@ -373,8 +385,22 @@ class Spec(Section):
         own = self.family.parameters(self)
         if self.signal is None:
             return own
-        awaits = any(entry.kind == "label" for entry in self.program.entries)
-        return own | signals.parameters(self.signal, self.label.column, awaits)
+        return own | self.signal_values(any(entry.kind == "label" for entry in self.program.entries))
+
+    def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Keys of [input] that follow from the signal; given: those that the user wrote."""
+        assert self.signal is not None
+        return signals.inputs_of(self.signal)
+
+    def signal_values(self, awaits: bool) -> dict[str, Any]:
+        """Parameters of the signal stage; awaits: whether labels come from elsewhere."""
+        assert self.signal is not None
+        return signals.parameters(self.signal, self.label.column, awaits)
+
+    @property
+    def feature_units(self) -> tuple[np.ndarray, np.ndarray]:
+        """What 1 is worth in each measure and in each feature of the signal stage, as it keeps them."""
+        return np.ones(1), np.ones(1)
 
     @property
     def config(self) -> Settings:
@@ -391,12 +417,15 @@ class Spec(Section):
                 if value and isinstance(value[0], (list, tuple)):
                     return "[\n" + "".join(f"    {shown(row)},\n" for row in value) + "]"
                 return "[" + ", ".join(map(shown, value)) + "]"
+            if isinstance(value, dict):
+                return "{" + ", ".join(f"{shown(key)} = {shown(each)}" for key, each in value.items()) + "}"
             return json.dumps(value, ensure_ascii=False)
 
         given = self.model_dump(mode="json", exclude_unset=True)
-        if self.signal is not None:  # the rest follows from it
-            kept = {key: value for key, value in given["input"].items() if key not in ("columns", "max_abs")}
-            given["input"] = kept
+        if self.signal is not None:  # what follows from it is left out
+            written = {key: value for key, value in given["input"].items() if key != "max_abs"}
+            own = self.signal_inputs(written)
+            given["input"] = {key: value for key, value in given["input"].items() if value != own.get(key)}
         lines = [f"{key} = {shown(value)}" for key, value in given.items() if not isinstance(value, dict)]
         for section, content in given.items():
             if isinstance(content, dict):

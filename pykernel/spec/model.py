@@ -16,6 +16,8 @@ from pykernel.dialect import PRECISIONS, Kernel
 from pykernel.errors import UntrustedCode, UserError, did_you_mean
 from pykernel.files import read_plain
 from pykernel.spec import kernel_settings
+from pykernel.spec import signal as signals
+from pykernel.spec import signal_whole as signals_whole
 from pykernel.spec.base import Spec
 from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
@@ -42,7 +44,6 @@ from pykernel.spec.sections import (
     visible_name,
 )
 from pykernel.spec.signal import SignalSection
-from pykernel.spec.signal import completed as signal_completed
 
 __all__ = ["DIM_LIMIT", "N_MAX_LIMIT", "OUTPUTS_LIMIT", "Spec", "load_spec", "make_spec", "shown_value", "visible_name"]
 
@@ -170,15 +171,24 @@ def _with_features(content: Any) -> Any:
     """The content with the inputs that its signal makes, if it has one."""
     if not isinstance(content, Mapping) or content.get("signal") is None:
         return content
-    if isinstance(precision := content.get("precision"), str) and precision == "int16":
-        raise _Refused('[signal] is for precision "float32" or "float64"; int16 has none yet')
     try:
         section = SignalSection.model_validate(content["signal"])
     except ValidationError as error:
         raise _Refused(_sentence(error, _OnlySignal, "signal")) from None
-    standardises = "standardise" in section_fields(_family(completed(content))[1].spec, "input")
+    family, given = _family(completed(content))[1], content.get("input", {})
+    given = given if isinstance(given, Mapping) else {}
     try:
-        return signal_completed(content, section, standardises)
+        own = signals.inputs_of(section)
+        if content.get("precision") == "int16":
+            signals_whole.complain(section)
+            own = signals_whole.inputs_of(section, given)
+        else:
+            signals.complain_of_reals(section)
+            # numbers that are given stay: nothing is learned beside them
+            learns_scale = "standardise" in section_fields(family.spec, "input")
+            if learns_scale and not {"standardise", "center", "scale"} & set(given):
+                own["standardise"] = True
+        return signals.completed(content, section, own, any(each.learns for each in family.programs.values()))
     except ValueError as error:
         text = str(error)
         raise _Refused(text if text.startswith("[") else f"[signal] {text}") from None
@@ -337,7 +347,8 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
         message.replace("Input should be", "it must be").replace("a valid", "a").replace("a integer", "a whole number")
     )
     words = [other["ctx"]["expected"] for other in others if other["type"] == "literal_error" and len(location) > 2]
-    message = " or ".join([message[0].lower() + message[1:], *words])
+    more = [word for word in dict.fromkeys(words) if word not in message]
+    message = " or ".join([message[0].lower() + message[1:], *more])
     if isinstance(first["input"], str):
         message = word_meant(first["input"], re.findall(r"'([^']*)'", message), message)
     return f"{section}{key} is {shown_value(first['input'])}; {message}"

@@ -277,7 +277,7 @@ def spec_of(rule: str, precision: str, ridge: float = 1e-2, samples: int = 12, d
     return make_spec(content | sections)
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("label", [{}, {"outputs": 2}, {"classes": ["a", "b"]}])
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
@@ -304,7 +304,7 @@ def test_before_any_training_it_answers_zero_and_has_no_figures() -> None:
 # ----------------------------------------------------------------------------------------------------- ill-conditioned
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
 def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision: str) -> None:
@@ -328,7 +328,7 @@ def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision
     assert model.predict(rng.normal(size=(9, 2))).tobytes() == answers.tobytes()
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
 def test_the_least_ridge_is_a_part_of_the_largest_row_sum(rule: str, precision: str) -> None:
@@ -374,7 +374,7 @@ def inaccuracy(rule: str, kernel: dict[str, Any], shape: str, above: float, samp
     return abs(found - float(np.sqrt(np.mean(residuals**2)))) / float(np.sqrt(np.mean(residuals**2)))
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("shape", HARD)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
 def test_what_is_accepted_in_float32_is_accurate(rule: str, shape: str, exhaustive: bool) -> None:

@@ -288,7 +288,7 @@ def test_every_call_does_what_the_definitions_say(sequence: tuple[Spec, list[Cal
     follow(HostModel(spec), Twin(spec), some_calls)
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_it_goes_on_for_long(classes: int, precision: str) -> None:
@@ -429,7 +429,7 @@ def inaccuracy(kernel: dict[str, Any], shape: str, above: float, samples: int, s
     return abs(float(np.sqrt(model.read("leave_one_out")[0][0])) - expected) / expected
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("shape", HARD)
 def test_what_is_accepted_in_float32_is_accurate(shape: str) -> None:
     """Just above the least ridge, where float32 has lost most: the leave-one-out figure is right to 1 %."""

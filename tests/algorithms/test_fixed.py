@@ -292,7 +292,7 @@ def _counts_library(files: dict[str, str], kept: dict[str, Any] = {}) -> Any:  #
 # --------------------------------------------------------------------------------------------------- learning
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("case", ONLINE, ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
 def test_learning_is_the_same_in_c(case: dict[str, Any], exhaustive: bool) -> None:
     spec = online(**case)
@@ -303,7 +303,7 @@ def test_learning_is_the_same_in_c(case: dict[str, Any], exhaustive: bool) -> No
     assert {"added", "refused_input"} <= set(report.statuses)
 
 
-@pytest.mark.parametrize("case", ONLINE[::10], ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
+@pytest.mark.parametrize("case", ONLINE[::30], ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
 def test_learning_is_the_same_in_each_engine(case: dict[str, Any]) -> None:
     spec = online(**case)
     x, y = mixed_stream(spec, 600, seed=3)
@@ -315,6 +315,7 @@ def test_learning_is_the_same_in_each_engine(case: dict[str, Any]) -> None:
     assert len(set(found.values())) == 1
 
 
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("case", ONLINE, ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
 def test_what_is_learned_can_be_saved_and_nothing_forged_is_taken(case: dict[str, Any]) -> None:
     spec = online(**case)

@@ -57,7 +57,7 @@ def exactly(name: str, r: float) -> Any:
     return (1 + x if name == "matern32" else 1 + x + x * x / 3) * mpmath.exp(-x)
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @BOTH
 @pytest.mark.parametrize("name", MATERN)
 def test_matern_kernels_are_accurate(name: str, precision: Precision) -> None:
@@ -404,7 +404,7 @@ def selected() -> list[Any]:
 CUSTOM_OFTEN = (("krr", "float64", "custom"),)
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(("kernel", "program", "precision"), selected())
 def test_c_computes_the_hosts_bytes(kernel: str, program: str, precision: str, exhaustive: bool) -> None:
     spec = in_program(kernel, program, precision)

@@ -163,7 +163,7 @@ def test_recursive_is_batch_least_squares(rule, dim, outputs, samples, forgettin
     np.testing.assert_allclose(root.T @ root, inverse, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @EACH
 @pytest.mark.parametrize("standardise", [False, True])
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def hostile(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.nda
     return x, y[:, 0] if spec.outputs == 1 else y
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @BOTH
 @EACH
 @pytest.mark.parametrize("kind", KINDS)
@@ -347,7 +347,7 @@ def test_numba_and_c_agree_to_the_byte(case, precision, exhaustive):
     assert report.statuses["refused_label"] > 10
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus"])
 @pytest.mark.parametrize("precision", ["float32"])
 @EACH

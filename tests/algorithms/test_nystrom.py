@@ -340,7 +340,7 @@ def test_the_twin_without_a_feature_has_learned_all_samples_on_the_rest() -> Non
 # ------------------------------------------------------------------------------------------------- random numbers
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_random_numbers_are_those_of_as_183(precision: str, compiled: bool) -> None:
@@ -405,7 +405,7 @@ LONG: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("case", LONG)
 def test_it_goes_on_for_long(case: str) -> None:
     """The same statuses, the same vectors, the same predictions; every status comes up."""
@@ -502,7 +502,7 @@ def test_of_vectors_that_the_reservoir_does_not_miss_the_first_goes() -> None:
     assert min(seen["REPLACED"], seen["DONE"]) > 20
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kernel", ["gaussian", "wide", "cubic", "matern52"])
 def test_hundreds_of_swaps_leave_the_factor_right(kernel: str, precision: str) -> None:
@@ -546,7 +546,7 @@ def test_float32_is_as_good_as_float64(kernel: str) -> None:
 # ----------------------------------------------------------------------------------------- EFVS and SGMA, and select
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", ["efvs", "sgma"])
 @pytest.mark.parametrize("kernel", ["gaussian", "matern32", "polynomial", "cosine", "linear"])
@@ -684,7 +684,7 @@ def test_forgetting_follows_what_changes() -> None:
 # ----------------------------------------------------------------------------------------------- restart, snapshots
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", METHODS)
 def test_restart_forgets_everything_but_the_random_numbers(method: str, precision: str) -> None:
@@ -704,7 +704,7 @@ def test_restart_forgets_everything_but_the_random_numbers(method: str, precisio
     assert persistent(model) == persistent(fresh)
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_restored_model_goes_on_as_if_nothing_had_happened(method: str, precision: str) -> None:
@@ -782,7 +782,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, case: tuple[str, str, 
     assert np.isfinite(model.predict(x[-5:])).all() and np.isfinite(model.ask("residual", x[-5:])[0]).all(), what
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_field_is_checked(method: str, precision: str) -> None:
@@ -945,7 +945,7 @@ def test_a_map_without_weights_predicts_its_features(precision: str) -> None:
     np.testing.assert_array_equal(model.predict(x), model.ask("features", x)[0])
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
 def test_the_frozen_map_of_a_streams_basis_has_its_features(kernel: str, precision: str) -> None:

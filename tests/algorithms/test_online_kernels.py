@@ -20,6 +20,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from tests.host.test_snapshot import assert_goes_on
 from tests.support.following import (
+    FIXED,
     GRADIENT,
     PROJECTIONS,
     TECHNIQUES,
@@ -47,7 +48,7 @@ KERNELS: dict[str, dict[str, Any]] = {
     "cosine": {"function": "linear", "normalise": True},
     "polynomial cosine": {"function": "polynomial", "gamma": 0.5, "coef0": 0.1, "degree": 2, "normalise": True},
 }
-RULES = ("klms", "qklms", "krls-t", "fb-krls", "ald-krls")
+RULES = ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms")
 LIMIT = 20.0
 """Of inputs, where the polynomial's values must not overflow."""
 
@@ -57,7 +58,7 @@ def made_of(
 ) -> Spec:
     if rule in ("krls-t", "fb-krls") and "projection" not in keys:
         keys["projection"] = "klms"
-    if rule != "ald-krls":
+    if rule not in FIXED:
         keys.setdefault("force", True)
     inputs = {"max_abs": LIMIT, **keys.pop("input", {})}
     return spec_of(technique, n_max, dim, kernel=KERNELS[kernel], rule=rule, input=inputs, **keys)
@@ -73,7 +74,7 @@ def problems(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
     technique = draw(st.sampled_from(TECHNIQUES))
     keys: dict[str, Any] = {"ridge": draw(st.sampled_from([1e-3, 1e-2]))}
     keys["ald_threshold"] = draw(st.sampled_from([2 * keys["ridge"], 0.05, 0.3]))
-    if rule in (*GRADIENT, "fb-krls"):
+    if rule in (*GRADIENT, "fb-krls", "knlms"):
         keys["eta"] = draw(st.sampled_from([0.05, 0.3, 0.9]))
     if rule in GRADIENT:
         keys["rho"] = draw(st.sampled_from([0.0, 0.02]))
@@ -85,7 +86,7 @@ def problems(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
         keys["quantisation"] = draw(st.sampled_from([0.1, 0.5, 0.9]))
     if rule == "krls-t":
         keys |= {"forgetting": draw(st.sampled_from([1.0, 0.99])), "noise": draw(st.sampled_from([0.01, 0.3]))}
-    if rule != "ald-krls":
+    if rule not in FIXED:
         keys |= draw(strategy_keys(rule, technique))
     kind = draw(st.sampled_from(["real", "real", "reals", "class"]))
     if kind != "real":
@@ -108,7 +109,7 @@ def test_every_update_does_what_the_definitions_say(problem: tuple[Spec, np.ndar
     follow(*problem)
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 @pytest.mark.parametrize("kernel", ["polynomial", "matern32"])
 def test_what_is_kept_stays_what_it_is_by_definition(kernel: str, technique: str) -> None:
@@ -132,7 +133,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(kernel: str, technique: str
     assert_sound(model)
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("kernel", ["linear", "polynomial"])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_kernel_with_norms_is_the_cosine_of_it_with_labels_in_their_parts(kernel: str, rule: str) -> None:
@@ -242,7 +243,7 @@ def streams(draw: st.DrawFn) -> tuple[Spec, np.ndarray, np.ndarray]:
         ]))  # fmt: skip
     if rule == "krls-t":
         keys |= {"forgetting": draw(st.sampled_from([1.0, 0.9])), "noise": draw(st.sampled_from([1e-3, 100.0]))}
-    if rule != "ald-krls" and technique != "at" and keys.get("when") != "before" and draw(st.integers(0, 3)) == 0:
+    if rule not in FIXED and technique != "at" and keys.get("when") != "before" and draw(st.integers(0, 3)) == 0:
         keys |= {"lambda_max": 1e-3, "removals": 2}
     if draw(st.integers(0, 3)) == 0:
         keys["input"] = {"standardise": True, "warmup": 2}
@@ -301,7 +302,7 @@ def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np
 
 
 EVERY = [(kernel, rule, technique) for kernel in KERNELS for rule in RULES for technique in TECHNIQUES
-    if rule != "ald-krls" or technique == "mklms"]  # fmt: skip
+    if rule not in FIXED or technique == "mklms"]  # fmt: skip
 COVERING = [("laplacian", "klms", "fmklms"), ("matern32", "krls-t", "sup"), ("matern52", "qklms", "lsreg"),
     ("matern12", "qklms", "mklms"), ("rational-quadratic", "klms", "ls"),
     ("polynomial", "klms", "mklms"), ("polynomial", "krls-t", "klms"), ("polynomial", "ald-krls", "mklms"),
@@ -375,7 +376,7 @@ def custom_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **key
     section = {"function": "custom", "source": "mine.py", "kernel": own.name, "max_value": 1e8, **KERNELS["polynomial"]}
     section["function"] = "custom"
     projection = {"projection": "klms"} if rule in ("krls-t", "fb-krls") else {}
-    reduction = {} if rule == "ald-krls" else {"technique": technique, "force": True, **projection}
+    reduction = {} if rule in FIXED else {"technique": technique, "force": True, **projection}
     content = {
         "name": "m",
         "precision": keys.pop("precision", "float64"),
@@ -387,7 +388,7 @@ def custom_spec(own: Kernel, rule: str = "klms", technique: str = "mklms", **key
     return make_spec(content, custom=own)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("normalise", [False, True])
 def test_a_custom_kernel_is_used_as_any_other(rule: str, normalise: bool) -> None:
@@ -399,11 +400,13 @@ def test_a_custom_kernel_is_used_as_any_other(rule: str, normalise: bool) -> Non
     b = HostModel(made_of(name, rule, n_max=6, **({"projection": "klms"} if rule in ("krls-t", "fb-krls") else {})))
     first, second = a.prequential(x, np.sin(x[:, 0])), b.prequential(x, np.sin(x[:, 0]))
     np.testing.assert_array_equal(first[1], second[1])
-    assert first[0].tobytes() == second[0].tobytes() and (first[1] == Status.REPLACED).any() == (rule != "ald-krls")
+    assert first[0].tobytes() == second[0].tobytes() and (first[1] == Status.REPLACED).any() == (
+        rule not in ("ald-krls", "knlms")
+    )
     assert_sound(a)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize(
     ("rule", "technique"), [("klms", "fmklms"), ("klms", "lsreg"), ("krls-t", "sup"), ("qklms", "afklms")]
 )
@@ -425,7 +428,7 @@ def test_a_wrong_kernel_gives_numbers_and_equal_bytes(rule: str, technique: str)
 # ---------------------------------------------------------------------------------------------------- the spec
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize(("technique", "more"), [("nt", 1), ("mklms", 0), ("fklms", 0)])
 def test_memory_is_what_the_page_says(technique: str, more: int) -> None:
     """N numbers in the state, and 2 of work (nt: N + 2), where the kernel is normalised by k(v, v); else none."""

@@ -15,7 +15,7 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.stages import GAIN_HORIZON
 from tests.support.compilers import QUICK
 
-RULES = ("klms", "qklms", "krls-t", "ald-krls", "nlms", "rls", "nystrom-rls", "okfeb")
+RULES = ("klms", "qklms", "krls-t", "ald-krls", "knlms", "nlms", "rls", "nystrom-rls", "okfeb")
 STAGES: dict[str, tuple[dict[str, Any], bool]] = {
     "mean": ({"center": True}, False),
     "gain": ({"gain": True}, False),

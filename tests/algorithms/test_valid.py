@@ -10,7 +10,7 @@ from tests.support.following import is_valid
 from tests.support.random_calls import Samples
 from tests.support.random_specs import RULES, random_spec
 
-SPECS = 2
+SPECS = 1
 """Random specs of each rule."""
 
 

@@ -567,3 +567,71 @@ def test_without_scikit_learn_a_sentence_says_what_to_install(folder, run, monke
 def test_help_shows_examples_columns_and_exit_codes(run):
     code, out, err = run("fit", "--help")
     assert code == 0 and err == "" and all(text in out for text in ("pykernel fit ", "Columns:", "Exit codes: 0 "))
+
+
+# --------------------------------------------------------------------------------------------------------- raw signals
+
+RAW = """
+name = "gauge"
+[signal]
+channels = ["ax"]
+window = 8
+features = ["mean", "rms"]
+[label]
+column = "state"
+classes = ["quiet", "loud"]
+"""
+
+
+def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_path, monkeypatch, run):
+    """Each step has the label of its last row; of a forecast, the measure of a later step."""
+    monkeypatch.chdir(tmp_path)
+    rng, t = np.random.default_rng(0), np.arange(960)
+    loud = rng.random(960 // 8).repeat(8) < 0.4
+    x = np.where(loud, 2.0, 1.0) * np.sin(t) + np.sin(t / 60) + 0.1 * rng.normal(size=960)
+    names = [("loud" if kind else "quiet") if i % 8 == 7 else "" for i, kind in enumerate(loud)]
+    Path("raw.csv").write_text("ax,state\n" + "".join(f"{a:.5f},{b}\n" for a, b in zip(x, names, strict=True)))
+    Path("raw.toml").write_text(RAW)
+    small = ["--sigma", "1,2", "--ridge", "0.01", "--model", "ls-svm", "--json"]
+    code, out, err = run("fit", "raw.csv", "--signal", "raw.toml", "--out", "kind.toml", *small)
+    assert code == 0, err
+    found, spec = json.loads(out), load_spec("kind.toml")
+    assert found["rows"] == 120 and found["classes"] == ["quiet", "loud"] and found["inputs"] == ["mean ax", "rms ax"]
+    assert spec.signal == load_spec("raw.toml").signal and spec.label.classes == ("quiet", "loud")
+    code, out, err = run("simulate", "kind.toml", "raw.csv", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    features = np.column_stack([x.reshape(120, 8).mean(1), np.sqrt((x.reshape(120, 8) ** 2).mean(1))])
+    expected = np.mean(HostModel(spec.inner).classify(features) != loud[7::8])
+    assert told["rows"] == 120 and abs(told["all"]["error_rate"]["model"] - expected) < 0.02 and expected < 0.1
+
+    Path("whole.toml").write_text(RAW.replace("[signal]", 'precision = "int16"\n[signal]\nmax_abs = 8.0'))
+    code, out, err = run("fit", "raw.csv", "--signal", "whole.toml", "--precision", "int16", "--out", "i.toml", *small)
+    assert code == 0, err
+    counted, whole = json.loads(out), load_spec("i.toml")
+    assert whole.program.whole and whole.signal is not None and counted["rounding"]["classes_differ"] <= 1
+    code, out, err = run("simulate", "i.toml", "raw.csv", "--json")
+    assert code == 0 and json.loads(out)["all"]["error_rate"]["model"] <= expected + 0.02, err
+
+    forecast = ["--signal", "raw.toml", "--label", "ax", "--out", "next.toml", *small[:-3], "--json"]
+    code, out, err = run("fit", "raw.csv", *forecast)
+    assert code == 0, err
+    found, spec = json.loads(out), load_spec("next.toml")
+    # the last step has no truth
+    assert spec.forecasts and found["rows"] == 119 and found["errors"]["trivial"] > found["errors"]["cross_validated"]
+    told = json.loads(run("simulate", "next.toml", "raw.csv", "--json")[1])
+    assert told["all"]["rmse"]["model"] < found["errors"]["cross_validated"] * 1.05
+
+    Path("plain.toml").write_text('name = "p"\n[input]\ncolumns = ["ax"]\n[label]\ncolumn = "state"\n')
+    for words, says in (
+        (["--signal", "raw.toml", "--inputs", "ax"], "--inputs is for data without --signal"),
+        (["--signal", "plain.toml"], "plain.toml: has no [signal]"),
+        (["--signal", "raw.toml", "--precision", "int16"], "[signal] max_abs is missing; whole numbers need"),
+        (
+            ["--signal", "raw.toml", "--label", "ax", "--classes", "u,v"],
+            "[label] classes is for labels that are no numbers",
+        ),
+        (["--signal", "raw.toml", "--label", "ax", "--model", "kfd"], "whose numbers are forecast"),
+    ):
+        code, out, err = run("fit", "raw.csv", *words, "--out", "no.toml")
+        assert code == 2 and says in err and not Path("no.toml").exists(), err

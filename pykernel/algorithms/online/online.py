@@ -33,6 +33,7 @@ from pykernel.algorithms.online.rules import (
     move_labels,
     noise_at,
     propose,
+    propose_normalised,
 )
 from pykernel.algorithms.online.state import (
     Expansion,
@@ -245,6 +246,8 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool)
             move_labels(s, w, c)
         else:
             absorb_as_label(s, w, c)
+    elif c.rule == Rule.KNLMS:
+        propose_normalised(s, w, c, real(0))
     else:
         propose(s, w, c, q)
         fits = largest_step(s, w, c) <= c.alpha_limit
@@ -269,6 +272,9 @@ def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool)
     if c.rule == Rule.ALD_KRLS:
         # the sample is new, but the dictionary is full
         if w.kappa[0] > c.ald_threshold and not close:
+            return Status.DISCARDED
+    if c.rule == Rule.KNLMS:
+        if not close:
             return Status.DISCARDED
     if w.nearest_distance[0] > real(0):
         return Status.ABSORBED
@@ -363,7 +369,7 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]
             fits = project(s, w, c, q, r)
             if not fits:
                 return Status.REFUSED_MULTIPLIER
-    if c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS or c.rule == Rule.KRLS_T:
+    if c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS or c.rule == Rule.KRLS_T or c.rule == Rule.KNLMS:
         if not acceptable(s, w, c, r):
             return Status.REFUSED_MULTIPLIER
     commit(s, w, c)
@@ -497,7 +503,7 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
         express(s, w, c, s.n[0], s.n[0])
         w.inverse_kappa[0] = real(1) / w.kappa[0]
         spanned = w.kappa[0] <= c.ald_threshold
-    if c.rule == Rule.ALD_KRLS:
+    if c.rule == Rule.ALD_KRLS or c.rule == Rule.KNLMS:
         if s.n[0] == len(s.v):
             spanned = True
     if c.keeps_complex:
@@ -505,7 +511,7 @@ def learn(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
     if c.rounds:
         w.newest[0] = 1
     status = 0
-    if close or spanned:
+    if not c.stores_all and (close or spanned):
         status = absorb(s, w, c, q, close)
     else:
         status = insert(s, w, c, q, x)

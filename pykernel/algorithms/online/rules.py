@@ -79,6 +79,25 @@ def propose_gradient(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) ->
 
 
 @kernel
+def propose_normalised(s: Expansion, w: Work, c: OnlineConfig, own: Real) -> None:
+    """Propose alpha + g k with g = eta e / (epsilon + k'k), and g for the sample.  O(N).
+
+    own: k(x, x) if the sample is stored, which makes it a part of k; else 0.
+    Richard, Bermudez and Honeine 2009, KNLMS.
+    """
+    n = s.n[0]
+    length = c.epsilon + own
+    for i in range(n):
+        length += w.k[i] * w.k[i]
+    inverse = real(1) / length
+    for o in range(len(w.error)):
+        g = c.eta * w.error[o] * inverse
+        w.beta[n, o] = g
+        for i in range(n):
+            w.beta[i, o] = s.alpha[i, o] + g * w.k[i]
+
+
+@kernel
 def propose_interpolation(s: Expansion, w: Work) -> None:
     """Propose f(x) = y with as little other change as possible: [alpha - u e / kappa; e / kappa].  O(N).
 
@@ -301,6 +320,8 @@ def propose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
             propose_labels(s, w, c)
         else:
             propose_interpolation(s, w)
+    elif c.rule == Rule.KNLMS:
+        propose_normalised(s, w, c, real(1))
     else:
         propose_gradient(s, w, c, q)
 

@@ -49,6 +49,7 @@ class Rule(IntEnum):
     KRLS_T = 2  # recursive least squares that forgets (Van Vaerenbergh et al. 2012)
     FB_KRLS = 3  # least squares on the stored samples (Van Vaerenbergh et al. 2010)
     ALD_KRLS = 4  # recursive least squares on a dictionary that only grows (Engel et al. 2004)
+    KNLMS = 5  # normalised LMS on a coherent dictionary that only grows (Richard et al. 2009)
 
 
 class Metric(IntEnum):
@@ -204,6 +205,7 @@ class OnlineConfig(Config):
     thresholds: bool  # whether vectors go as soon as their score is at most lambda_max
     truncates_small: bool  # whether small multipliers are dropped
     truncates_old: bool  # whether old vectors are dropped
+    stores_all: bool  # whether every sample is stored, even one that repeats a vector
     keeps_factor: bool  # whether m is kept
     keeps_inverse: bool  # whether P is kept
     keeps_squared: bool  # whether Q is kept
@@ -215,6 +217,7 @@ class OnlineConfig(Config):
     keeps_diagonal: bool  # whether k(v, v) is kept: the kernel is normalised by it
     radial: bool  # whether k(a, b) depends on a - b only, and is never below 0
     eta: Real  # learning rate
+    epsilon: Real  # KNLMS: what is added to k'k
     keep: Real  # 1 - eta rho: each update multiplies the multipliers by this factor
     forgetting: Real  # forgetting factor: each update multiplies what was learned by this factor
     root_forgetting: Real  # square root of the forgetting factor

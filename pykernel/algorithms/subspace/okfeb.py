@@ -520,7 +520,9 @@ def take(
     if f.follows:
         conclude(a, f, w.x, w.label, w.target, w.value, w.most)
     if f.standardises:
-        observe(a, f, x)
+        # what is held back is not learned by the scale, either: a lasting fault would become normal
+        if status != SubspaceStatus.HELD:
+            observe(a, f, x)
     return status
 
 
@@ -543,7 +545,9 @@ def take_input(
     scaled(a, f, q, x, w.x)
     status = track(s, m, w, c, q)
     if f.standardises:
-        observe(a, f, x)
+        # what is held back is not learned by the scale, either: a lasting fault would become normal
+        if status != SubspaceStatus.HELD:
+            observe(a, f, x)
     return status
 
 

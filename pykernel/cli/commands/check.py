@@ -107,8 +107,6 @@ def check(options: CheckOptions) -> None:
     if samples is None:
         samples = ON_TARGETS if options.target or options.board else 100_000
     need_possible(options, samples)
-    if options.log:
-        inputs.need_no_signal(spec, "a log")
     if options.record:
         require_project(options.record, spec)
     report = run(spec, options, samples)

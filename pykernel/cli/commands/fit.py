@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pykernel.cli import inputs, output
@@ -76,14 +77,36 @@ def read(options: FitOptions) -> LabelledTable:
     from pykernel.cli.work.tables import read_table
     from pykernel.spec.model import make_spec
 
-    names, classes = inputs.words(options.inputs), inputs.words(options.classes)
+    names, classes, signal, label = inputs.words(options.inputs), inputs.words(options.classes), None, options.label
+    if options.signal is not None:
+        names, label, known, signal = of_signal(options, options.signal)
+        classes = classes or known
     with contextlib.ExitStack() as stack:
         source, file, size = inputs.open_data(options.data, stack)
         show = stack.enter_context(output.progress(options.as_json, size))
-        table = read_table(file, source, names, options.label, classes, options.model, show)
+        table = read_table(file, source, names, label, classes, options.model, show, signal)
+    if table.stage is not None:
+        return table
     content = {"name": options.called, "input": {"columns": table.inputs}, "label": table.label()}
     make_spec(content | {"kernel": {"sigma": 1.0}}, source)
     return table
+
+
+def of_signal(options: FitOptions, spec_file: Path) -> tuple[list[str], str, list[str], dict[str, Any]]:
+    """Channels, the label, its classes, and what of the spec makes steps of raw rows: precision and [signal]."""
+    from pykernel.spec.model import load_spec
+
+    if options.inputs is not None:
+        raise UserError("--inputs is for data without --signal; with it, [signal] names the channels")
+    spec = load_spec(spec_file)
+    if spec.signal is None:
+        raise UserError(f"{spec_file}: has no [signal]; give a spec that has one, or leave --signal out")
+    label = options.label or spec.label.column
+    if label is None:
+        raise UserError(f"{spec_file}: [label] names no column; give --label")
+    signal = spec.signal.model_dump(mode="json", exclude_unset=True)
+    classes = list(spec.label.classes or ()) if label == spec.label.column else []
+    return list(spec.signal.channels), label, classes, {"precision": options.precision, "signal": signal}
 
 
 def write(fitted: Fitted, options: FitOptions) -> None:

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pykernel.spec.model import Spec
+    from pykernel.training.trained import Machine
 
 CHECKED = 1000
 """Most rows that are compared with the source."""
+RAW = 2**17
+"""Most raw samples for that, beyond those of the first features."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +74,8 @@ def import_model(options: ImportOptions) -> None:
 
     Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. With --check,
     difference is the largest difference of a decision value. Allowed is the largest difference that rounding can cause.
-    The class of undecided rows depends on rounding. At most 1,000 rows are compared.
+    The class of undecided rows depends on rounding. At most 1,000 rows are compared. Of a pipeline that begins with
+    SignalFeatures the file has raw samples, and a row is a step.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input (nothing is written in either case).
     """
@@ -108,7 +112,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
     name = prefix(options.out, options.name)
     names, classes = all_words(options.inputs), all_words(options.classes)
     columns = machine.columns if names is None else tuple(names)
-    x = None if options.check is None else rows_of(columns, options.check)
+    x = None if options.check is None else rows_of(columns, options.check, rows_compared(machine))
     spec, told = spec_of_file(
         options.model, machine, name, options.precision, options.max_abs, names, classes, options.distance, x
     )
@@ -157,8 +161,17 @@ def sizes(spec: Spec) -> dict[str, Any]:
     }
 
 
-def rows_of(columns: tuple[str, ...] | None, data: str) -> np.ndarray:
-    """The inputs of the first rows of a table, (rows, DIM)."""
+def rows_compared(machine: Machine) -> int:
+    """Rows of a table: of raw samples, those that make as many steps as rows are compared else."""
+    if machine.signal is None or (signal := machine.signal.signal) is None:
+        return CHECKED
+    from pykernel.spec.signal import raw_samples_needed
+
+    return raw_samples_needed(signal) + min((CHECKED - 1) * signal.step, RAW)
+
+
+def rows_of(columns: tuple[str, ...] | None, data: str, rows: int) -> np.ndarray:
+    """The inputs, or the raw samples, of the first rows of a table, (rows, DIM)."""
     import numpy as np
 
     from pykernel.host.simulate import read_cells, read_numbers
@@ -168,7 +181,7 @@ def rows_of(columns: tuple[str, ...] | None, data: str) -> np.ndarray:
     wanted = columns if len(columns) > 1 else columns * 2
     with contextlib.ExitStack() as stack:
         name, file, _ = inputs.open_data(data, stack)
-        cells = next(iter(read_cells(file, name, lambda header: wanted, ",".join(columns), CHECKED)))
+        cells = next(iter(read_cells(file, name, lambda header: wanted, ",".join(columns), rows)))
         return np.ascontiguousarray(read_numbers(cells.rows, cells.lines, name, wanted, 0)[:, : len(columns)])
 
 

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 QUIET = 10.0
 """Seconds after which a line says that nothing better was found."""
+COUNTED = 2.0
+"""About so many seconds take building a model for a target and counting its instructions there."""
 
 
 @takes(PlanOptions)
 def plan(options: PlanOptions) -> None:
-    """Find the best model for a table of data, within the limits of a device.
+    """Find the best model for a table of data, within a device's limits.
 
     This command tries every kind of model, and changes the best ones until the time is over. Without a label it plans a
     monitor.
@@ -57,9 +59,11 @@ def plan(options: PlanOptions) -> None:
     report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
     with new_folder(options.out), search.plan_workers(base, table, options) as workers:
         course = Search(tried, table, workers, limits, options.seed, every)
+        began = time.monotonic()
         report |= {"interrupted": run(course, options)}
+        each = (time.monotonic() - began) / max(1, len(course.trials))
         try:
-            report |= concluded(course, base, target, options)
+            report |= concluded(course, base, target, options, None if report["interrupted"] else each)
         except NothingFits as error:
             if options.as_json:
                 output.print_json(report | {"reason": str(error)})
@@ -107,18 +111,26 @@ def run(course: Search, options: PlanOptions) -> bool:
 
 
 def concluded(
-    course: Search, base: Mapping[str, Any], target: Mapping[str, Any], options: PlanOptions
+    course: Search, base: Mapping[str, Any], target: Mapping[str, Any], options: PlanOptions, each: float | None
 ) -> dict[str, Any]:
-    """What was found, once the winner is verified and written.  Raises NothingFits."""
+    """What was found, once the winner is verified and written.  Raises NothingFits.
+
+    each: seconds of a trial; None if there is no time for more of them.
+    """
+    from pykernel.spec.model import make_spec
     from pykernel.tuning.plan import planned, verified
     from pykernel.tuning.trials import simple, watched_simply
 
     winner, row, uses = verified(course, output.tell)
-    specs = {"planned": planned(winner, target)}
+    specs = {"planned": planned(winner, course.table, target)}
     if winner.found["learning"] is None and (learner := course.winner(learning=True)) is not None:
-        specs["learning"] = planned(learner, target)
+        specs["learning"] = planned(learner, course.table, target)
     if (small := course.smaller(winner)) is not None:
-        specs["small"] = planned(small, target)
+        specs["small"] = planned(small, course.table, target)
+    signal = of_signal(course, winner, each) if each is not None else None
+    if signal is not None and signal["leaner"] is not None:
+        content = signal["leaner"].pop("spec") | {"name": base["name"]}
+        specs["leaner"] = make_spec(content | ({"target": dict(target)} if target else {}))
     others = watched_simply(course.table) if course.table.y is None else simple(spec_of_labels(base), course.table)
     report = findings(course, winner, others) | {
         "ok": True,
@@ -127,11 +139,36 @@ def concluded(
         "spec": str(options.out / "planned.toml"),
         **{
             f"{name}_spec": str(options.out / f"{name}.toml") if name in specs else None
-            for name in ("learning", "small")
+            for name in ("learning", "small", "leaner")
         },
+        "signal": signal,
     }
     comment = told_in_spec(report, "-" if options.data is None else str(options.data))
     return write(report, specs, options.out, comment)
+
+
+def of_signal(course: Search, winner: Trial, each: float) -> dict[str, Any] | None:
+    """What the parts of the signal earn; None without a signal, or if there is nothing to try.  each: seconds of a trial."""
+    from pykernel.tuning.earned import Earned, lean_variants, window_variants
+
+    if course.table.stage is None:
+        return None
+    if course.table.y is None:
+        output.tell("what features earn is not tried: faults of a monitor are put into the features themselves")
+        return None
+    lean, windows = lean_variants(course.table), window_variants(course.table)
+    if not lean and not windows:
+        return None
+    # without each kind, then without one more each time
+    earned, most = Earned(course, winner), max(0, 2 * len(lean) - 1) + len(windows)
+    seconds = most * (each + (COUNTED if earned.target else 0.0))
+    parts = [text for text, some in (("without each kind of feature", lean), ("with other windows", windows)) if some]
+    output.tell(f"trying it {' and '.join(parts)}: at most {most} trials, about {output.duration(seconds)}")
+    try:
+        return earned.all(lean, windows)
+    except KeyboardInterrupt:
+        output.tell("interrupted: what features and windows earn is left out")
+        return None
 
 
 def told_in_spec(report: Mapping[str, Any], data: str) -> str:
@@ -323,12 +360,15 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
             remedy = "add a column with the latest known label to the table, and plan again"
         print(f"verdict   {report['no_better_than']} is as good: {remedy}")
     print_uses(report)
+    if report["signal"] is not None:
+        print_signal(report["signal"], kind, report["leaner_spec"])
     again = f"--trials {report['trials']} --seed {report['seed']}"
     print(f"again     {again} gives the same spec")
     for key, text in (
         ("spec", "spec"),
         ("learning_spec", ""),
         ("small_spec", ""),
+        ("leaner_spec", ""),
         ("plot", "picture"),
         ("plot_note", "picture"),
     ):
@@ -361,3 +401,39 @@ def print_uses(report: Mapping[str, Any]) -> None:
         table.add_row(text, f"{amounts[key]:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
     output.show_table(f"on {limits.target}", table)
     print(f"verified  {row['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
+
+
+def print_signal(found: Mapping[str, Any], kind: str, leaner_spec: str | None) -> None:
+    """What each kind of feature earns, and what other windows would."""
+    planned, place = found["planned"], f", instructions on {found['target']}" if found["target"] else ""
+
+    def cells(row: Mapping[str, Any], *keys: str) -> list[str]:
+        return ["" if row[key] is None else f"{row[key]:,.0f}" for key in keys]
+
+    if found["features"]:
+        table = output.new_table("without", "error", "change", "saves", "earns it")
+        for row in found["features"]:
+            change = "" if row["change"] is None else f"{100 * row['change']:+.1f} %"
+            earns = row["reason"] or ("yes" if row["earns"] else "no")
+            table.add_row(row["name"], output.number(row["error"]), change, *cells(row, "costs"), earns)
+        output.show_table(
+            f"what features earn: {kind} of the planned model without them{place and f'{place} in the worst call'}",
+            table,
+        )
+    if found["windows"]:
+        table = output.new_table("window", "hop", "error", "±", "steps judged", "a raw sample")
+        for row in (planned, *found["windows"]):
+            told = [output.number(row["error"]), output.number(row.get("deviation"))] if not row["reason"] else ["", ""]
+            judged = f"{row['judged']:,}" if not row["reason"] else row["reason"]
+            style = "bold" if row is planned else ""
+            table.add_row(*cells(row, "window", "hop"), *told, judged, *cells(row, "per_sample"), style=style)
+        output.show_table(f"other windows: {kind} of the planned model, for each step{place}", table)
+    if found["note"]:
+        print(found["note"])
+    if (leaner := found["leaner"]) is not None:
+        saved = ""
+        if leaner["instructions"] is not None and planned["instructions"] is not None:
+            saved = (
+                f", {leaner['instructions']:,} in place of {planned['instructions']:,} instructions in the worst call"
+            )
+        print(f"leaner    without {', '.join(leaner['dropped'])}: {shown(leaner)}{saved}; {leaner_spec}")

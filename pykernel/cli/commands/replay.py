@@ -51,7 +51,6 @@ def replay(options: ReplayOptions) -> None:
     from pykernel.spec.family import STATE_LIMIT
 
     spec = inputs.read_spec(options.spec_file, options.trust)
-    inputs.need_no_signal(spec, "a replay")
     most, state, start = 2 * STATE_LIMIT, options.state, options.start
     at_end = device_memory(spec, inputs.bytes_of(state, most), str(state)) if state else None
     run = Replay(spec, inputs.bytes_of(start, most), str(start)) if start else Replay(spec)
@@ -87,7 +86,8 @@ def follow(run: Replay, spec: Spec, options: ReplayOptions) -> str:
 def nothing_compared(spec: Spec, name: str) -> str:
     from pykernel.host.replay import ANSWERS
 
-    answer = ANSWERS.get(spec.program.asks, spec.program.asks)
+    asks = spec.inner.program.asks
+    answer = ANSWERS.get(asks, asks)
     what = f"state_hash, status or {answer}, or give --state" if spec.program.learns else f"status or {answer}"
     return f"{name}: holds nothing to compare with; record {what}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +15,7 @@ from pykernel.errors import UserError
 
 if TYPE_CHECKING:
     from pykernel.host.advice import Trial
-    from pykernel.host.simulate import Batch, Monitoring, Simulation
+    from pykernel.host.simulate import Monitoring, Simulation
     from pykernel.spec.model import Spec
 
 
@@ -84,30 +84,23 @@ def simulate(options: SimulateOptions) -> None:
 
 
 def begin(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
+    from pykernel.host.signal import delay_of
     from pykernel.host.simulate import Monitoring, Simulation
 
     inner = spec.inner
-    if spec.forecasts and options.delay:
-        raise UserError("--delay is for labels from elsewhere; of a forecast, [signal] ahead says when the truth comes")
     if inner.program.label_kind != "none":
-        delay = spec.signal.ahead - 1 if spec.signal is not None and spec.forecasts else options.delay
-        return Simulation(inner, delay, options.refresh_every, options.train_every)
+        delay = delay_of(spec, options.delay)
+        return Simulation(inner, delay, options.refresh_every, options.train_every, spec.forecasts)
     for name, given in (("delay", options.delay), ("train-every", options.train_every)):
         if given:
             raise UserError(f"{spec.name} learns without labels, so that --{name} means nothing; leave it out")
     return Monitoring(inner, options.refresh_every)
 
 
-def learned_rows(spec: Spec, batches: Iterator[Batch]) -> Iterator[Batch]:
-    """What the model learns of a table's rows: of a signal, a row for each step."""
-    from pykernel.host.signal import steps_of
-
-    return batches if spec.signal is None else steps_of(spec, batches)
-
-
 def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, int]:
     """All rows, of which so many have an empty input; and the files, all of them or none."""
     from pykernel.files import all_or_none, whole_file
+    from pykernel.host.signal import steps_of
     from pykernel.host.simulate import prediction_header, prediction_lines, samples_of
 
     with all_or_none(), contextlib.ExitStack() as stack:
@@ -118,7 +111,7 @@ def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, 
         if written:
             written.write(prediction_header(spec.inner).encode())
         gaps = 0
-        for batch in learned_rows(spec, samples_of(spec, file, name)):
+        for batch in steps_of(spec, samples_of(spec, file, name)):
             gaps += batch.gaps
             for steps in simulation.run(batch.x, batch.y):
                 if written:
@@ -126,7 +119,7 @@ def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, 
             show(batch.position, f"running {spec.name}")
         if simulation.visits and options.train_every and options.data != "-" and file.seekable():
             _, again, _ = inputs.open_data(options.data, stack)
-            simulation.finish(learned_rows(spec, samples_of(spec, again, name)))
+            simulation.finish(steps_of(spec, samples_of(spec, again, name)))
         else:
             simulation.finish()
         if options.plot:
@@ -136,6 +129,7 @@ def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, 
 
 def trial(spec: Spec, options: SimulateOptions, delay: int, show: Callable[[float, str], None]) -> Trial | None:
     """Runs another model over the same rows; None if they cannot be read again."""
+    from pykernel.host.signal import steps_of
     from pykernel.host.simulate import Simulation, samples_of, with_last_label
 
     if not Path(options.data).is_file():
@@ -145,9 +139,9 @@ def trial(spec: Spec, options: SimulateOptions, delay: int, show: Callable[[floa
         show(0, "trying what may help")
         with contextlib.ExitStack() as stack:
             name, file, _ = inputs.open_data(options.data, stack)
-            batches = learned_rows(spec, samples_of(spec, file, name))
+            batches = steps_of(spec, samples_of(spec, file, name))
             refreshed = options.refresh_every if changed.learning.rule == spec.learning.rule else 0
-            run = Simulation(changed, delay, refreshed)
+            run = Simulation(changed, delay, refreshed, forecasts=spec.forecasts)
             for batch in with_last_label(batches, delay) if lagged else batches:
                 for _ in run.run(batch.x, batch.y):
                     pass

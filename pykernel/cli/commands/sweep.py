@@ -40,8 +40,7 @@ def sweep(options: SweepOptions) -> None:
     from pykernel.tuning.sweep import sweep as run_sweep
 
     search.need_rounds(options.rounds)
-    base = search.plain_spec(options.spec_file)
-    recorded = search.load(base, options.spec_file, options)
+    base, recorded = search.load(search.plain_spec(options.spec_file), options.spec_file, options)
     by, sizes = search.measure(base, options.score), inputs.whole_numbers(options.n_max, "--n-max")
     tried = search.rules(options.rule), search.techniques(options.technique)
     groups, refused = plan_groups(base, recorded, *tried, sizes)

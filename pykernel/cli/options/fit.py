@@ -19,6 +19,16 @@ class FitOptions:
     out: SpecOut
     label: Annotated[str | None, option("--label", value="Y", text="The label's column.", without="the last")] = None
     inputs: Inputs = None
+    signal: Annotated[
+        Path | None,
+        option(
+            "--signal",
+            value="SPEC",
+            text="Spec whose [signal] makes the inputs of raw rows.",
+            without="none",
+            rare=True,
+        ),
+    ] = None
     classes: Annotated[
         str | None,
         option(

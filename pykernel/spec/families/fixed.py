@@ -14,8 +14,8 @@ from pydantic import Field, PrivateAttr, field_validator
 from pykernel.algorithms.fixed.frozen import CERTAIN, FIXED_FROZEN
 from pykernel.algorithms.fixed.values import FALL, NATURAL, ONE, POWERS, ROOTS, STEPS, THIRD, FixedFunction
 from pykernel.dialect import Index
-from pykernel.dialect.program import NOTHING, LabelKind, Program
-from pykernel.spec import kernel_settings
+from pykernel.dialect.program import NO_COUNT, NOTHING, LabelKind, Program
+from pykernel.spec import kernel_settings, signal_whole
 from pykernel.spec.base import Spec
 from pykernel.spec.families.frozen import DECISIONS, Expansion, FrozenModels
 from pykernel.spec.family import Family, Refuse
@@ -216,8 +216,10 @@ class WholeSpec(Spec):
         raise NotImplementedError
 
     def accepted(self, x: np.ndarray) -> np.ndarray:
-        made = self.conversion
         counts = self.raw_inputs(x).astype(np.int64).reshape(np.shape(x))
+        if self.signal is not None:
+            return np.asarray(np.abs(counts) <= signal_whole.channels_of(self.signal).most)
+        made = self.conversion
         return np.asarray(np.abs(counts - made.center) <= made.most)
 
     def limit_told(self, j: int) -> str:
@@ -241,15 +243,25 @@ class WholeSpec(Spec):
 
     def as_seen(self, x: np.ndarray) -> np.ndarray:
         counts = self.raw_inputs(x)
-        return np.where(counts == -32768, np.nan, counts * resolutions(self))
+        return np.where(counts == -32768, np.nan, counts * self.resolutions)
 
     def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
-        if self.program.questions[question].scalar is Index:
+        if question == "signal":
+            return np.where(answers == NO_COUNT, np.nan, answers * resolutions(self))
+        asked = self.program.questions.get(question) or self.program.readings[question]
+        if asked.scalar is Index:
             return answers
-        return np.where(answers == NOTHING, np.nan, answers * self.family.unit(self, question))  # type: ignore[attr-defined]
+        return np.where(answers == NOTHING, np.nan, answers * self.answer_unit(question))
+
+    def answer_unit(self, question: str) -> float:
+        """What 1 is worth in an answer; of a signal stage, in what it says of the newest features."""
+        inner = "predict" if question == "forecast" else question.removeprefix("forecast_")
+        return float(self.family.unit(self, inner))  # type: ignore[attr-defined]
 
     def counts_told(self) -> list[str]:
         """What a count of each input is, and which counts are accepted, a line for each; one if all are alike."""
+        if self.signal is not None:
+            return signal_whole.raw_counts_told(self.signal, self.signal.channels)
         made = self.conversion
         names = self.input.columns or [f"x[{j}]" for j in range(self.dim)]
         rows = [
@@ -262,8 +274,28 @@ class WholeSpec(Spec):
 
     @property
     def counts_per_unit(self) -> np.ndarray:
-        """Counts of each input that are 1 in its unit, (DIM,)."""
-        return (1 / resolutions(self)).astype(np.float32)
+        """Counts of each number of a sample that are 1 in its unit, (DIM,) or (CHANNELS,)."""
+        return (1 / self.resolutions).astype(np.float32)
+
+    @property
+    def resolutions(self) -> np.ndarray:
+        """What one count of each number of a sample is worth, (DIM,) or (CHANNELS,)."""
+        return resolutions(self) if self.signal is None else signal_whole.channels_of(self.signal).resolution
+
+    def signal_values(self, awaits: bool) -> dict[str, Any]:
+        assert self.signal is not None
+        made, one = self.conversion, 2.0**self.label_shift
+        reach = made.center - made.most, made.center + made.most
+        return signal_whole.parameters(self.signal, self.label.column, awaits, one, resolutions(self).tolist(), reach)
+
+    def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.signal is not None
+        return signal_whole.inputs_of(self.signal, given)
+
+    @property
+    def feature_units(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self.signal is not None
+        return signal_whole.measure_units(self.signal), resolutions(self)
 
 
 class FixedFrozenSpec(WholeSpec):

@@ -111,7 +111,7 @@ class FixedLinearModels:
             "single": spec.outputs == 1,
             "clamps": spec.label.low is not None or spec.label.high is not None,
             "unit": spec.unit,
-            "slope_most": min(2**30, VALUE_MOST * 2**16 // ((spec.dim + 1) * reach)),
+            "slope_most": min(2**30 - 1, VALUE_MOST * 2**16 // ((spec.dim + 1) * reach)),
             "slope_step": 2**30 // reach,
             "eta": rate,
             "eta_shift": 16 - doublings,

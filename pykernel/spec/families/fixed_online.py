@@ -345,7 +345,7 @@ def _stages(spec: Any, reach: int, squares: float) -> dict[str, Any]:
         "mean_shift": fine,
         "mean_most": most * 2**fine,
         "mean_pace": pace,
-        "slope_most": min(2**30, 2**29 * 2**16 // (spec.dim * reach)),
+        "slope_most": min(2**30 - 1, 2**29 * 2**16 // (spec.dim * reach)),
         "slope_eta": rate,
         "slope_shift": 16 - doublings,
         "slope_unit": min(round(squares), 2**31 - 1),

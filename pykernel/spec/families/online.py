@@ -31,10 +31,15 @@ RULES = {
     "qklms": Rule.QKLMS,
     "krls-t": Rule.KRLS_T,
     "fb-krls": Rule.FB_KRLS,
+    "sw-krls": Rule.FB_KRLS,
     "ald-krls": Rule.ALD_KRLS,
+    "knlms": Rule.KNLMS,
 }
+"""sw-krls, least squares on a sliding window, is fb-krls that stores every sample and removes the oldest."""
 GRADIENT = ("klms", "qklms")
-RECURSIVE = ("krls-t", "fb-krls", "ald-krls")
+RECURSIVE = ("krls-t", "fb-krls", "sw-krls", "ald-krls")
+GROWING = ("ald-krls", "knlms")
+"""Rules that never remove a vector."""
 SELECTING = (*GRADIENT, "krls-t", "fb-krls")
 """Rules that choose what goes when the budget is full."""
 
@@ -89,7 +94,7 @@ Noise = Annotated[float, Field(gt=0, le=1e6)]
 class KernelLearning(Learning):
     """How a sample changes the model."""
 
-    eta: Annotated[float, Of("klms", "qklms", "fb-krls")] = Field(
+    eta: Annotated[float, Of("klms", "qklms", "fb-krls", "knlms")] = Field(
         0.5,
         gt=0,
         lt=2,
@@ -108,6 +113,18 @@ class KernelLearning(Learning):
         gt=0,
         le=2,
         description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian` and Matérn kernels in units of 1 / gamma; with others the sine of the angle between the two",
+    )
+    coherence: Annotated[float, Of("knlms")] = Field(
+        0.5,
+        gt=0,
+        lt=1,
+        description="a sample is stored only if |k| / √(k(v, v) k(x, x)) is at most this for every vector: μ₀",
+    )
+    epsilon: Annotated[float, Of("knlms")] = Field(
+        0.03,
+        ge=1e-4,
+        le=1,
+        description="what is added to the squared length of the kernel values that a step is divided by",
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
@@ -140,13 +157,13 @@ class Reduction(Section):
         description='how the multipliers of the other vectors make up for the removed one: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, but no more in all than the removed multiplier), `"ls"` (eq. 14) or `"lsridge"`',
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
-    ridge: float | None = Field(
+    ridge: Annotated[float | None, Of(*SELECTING, "sw-krls", "ald-krls")] = Field(
         None,
         ge=0,
         le=1,
-        description="techniques and rules with a Gram matrix: this part of its diagonal is added to its diagonal; at most 1, in float32 at least 1e-4",
+        description="techniques and rules with a Gram matrix: this part of its diagonal is added to its diagonal; at most 1, in float32 at least 1e-4, with `sw-krls` 1e-3",
     )
-    ald_threshold: float | None = Field(
+    ald_threshold: Annotated[float | None, Of(*SELECTING, "ald-krls")] = Field(
         None,
         ge=0,
         lt=1,
@@ -235,6 +252,7 @@ class Choices:
     thresholds: bool
     newest_only: bool
     before: bool
+    stores_all: bool
 
     @classmethod
     def of(cls, spec: KernelSpec) -> Choices:
@@ -242,8 +260,10 @@ class Choices:
         metric, projection = TECHNIQUES[reduction.technique]
         if reduction.projection is not None:
             projection = PROJECTIONS[reduction.projection]
-        if rule is Rule.ALD_KRLS:  # nothing is ever removed
+        if spec.learning.rule in GROWING:  # nothing is ever removed
             metric, projection = Metric.MAGNITUDE, Projection.NONE
+        if spec.learning.rule == "sw-krls":
+            metric, projection = Metric.AGE, Projection.KLMS
         by_factor = (Metric.KLMS, Metric.MKLMS, Metric.SUP, Metric.LS, Metric.LSREG)
         return cls(
             rule=rule,
@@ -261,6 +281,7 @@ class Choices:
             thresholds=reduction.lambda_max is not None,
             newest_only=reduction.candidates == "newest",
             before=reduction.when == "before",
+            stores_all=spec.learning.rule == "sw-krls",
         )
 
     @property
@@ -307,8 +328,8 @@ class KernelModels:
         self._complain_of_reduction(spec, refuse)
         self._complain_of_pairs(spec, refuse)
         stages.validate(spec, refuse)
-        if spec.learning.rule == "fb-krls":
-            stages.refuse_moving(spec, refuse, "fb-krls")
+        if spec.learning.rule in ("fb-krls", "sw-krls"):
+            stages.refuse_moving(spec, refuse, spec.learning.rule)
 
     def _complain_of_kernel(self, spec: KernelSpec, refuse: Refuse) -> None:
         narrow = spec.precision == "float32"
@@ -387,6 +408,15 @@ class KernelModels:
     def _complain_of_reduction(self, spec: KernelSpec, refuse: Refuse) -> None:
         reduction, rule, narrow = spec.reduction, spec.learning.rule, spec.precision == "float32"
         choices, ald_threshold = Choices.of(spec), _ald_threshold(spec)
+        if choices.stores_all:
+            # nothing protects the condition of a window but its ridge
+            least = 1e-3 if narrow else 1e-7
+            if ridge_of(spec) < least:
+                refuse(
+                    "[reduction] ridge",
+                    f"is {ridge_of(spec):g}; with sw-krls it must be {least:g} or more for {spec.precision}",
+                )
+            return
         if ald_threshold >= 1:
             refuse(
                 "[reduction] ald_threshold",
@@ -447,7 +477,7 @@ class KernelModels:
 
     def _complain_of_pairs(self, spec: KernelSpec, refuse: Refuse) -> None:
         reduction = spec.reduction
-        if reduction.force or spec.learning.rule == "ald-krls":
+        if reduction.force or spec.learning.rule not in SELECTING:
             return
         pair = (reduction.technique, projection_of(spec))
         if pair in FAILS:
@@ -489,6 +519,11 @@ class KernelModels:
             own["gamma"] = 0.5 / sigma / sigma if spec.kernel.sigma is not None else spec.kernel.gamma
         if choices.rule is Rule.QKLMS:
             ald_distance = _quantum(spec)
+        elif choices.rule is Rule.KNLMS:
+            # the distance at which |k| is the coherence
+            ald_distance = (
+                -2 * math.log(learning.coherence) * sigma * sigma if function == "gaussian" else 1 - learning.coherence
+            )
         elif choices.factor or choices.complex:
             ald_distance = 0.0  # exact repeats
         elif function == "gaussian":
@@ -517,6 +552,7 @@ class KernelModels:
                 "thresholds": choices.thresholds,
                 "truncates_small": reduction.truncate_below is not None,
                 "truncates_old": reduction.truncate_age is not None,
+                "stores_all": choices.stores_all,
                 "keeps_factor": choices.factor,
                 "keeps_inverse": choices.inverse,
                 "keeps_squared": choices.squared,
@@ -529,6 +565,7 @@ class KernelModels:
                 "keeps_diagonal": own["normalises"] or not own["unit"],
                 "radial": function in kernel_settings.UNIT,
                 "eta": learning.eta,
+                "epsilon": learning.epsilon,
                 "keep": 1 - learning.eta * learning.rho,
                 "forgetting": forgetting,
                 "root_forgetting": math.sqrt(forgetting),
@@ -576,7 +613,7 @@ def ridge_of(spec: KernelSpec) -> float:
     """What is added to the Gram matrix's diagonal."""
     if spec.reduction.ridge is not None:
         return spec.reduction.ridge
-    return 0.1 if spec.learning.rule == "fb-krls" else 1e-3
+    return 0.1 if spec.learning.rule in ("fb-krls", "sw-krls") else 1e-3
 
 
 def _ald_threshold(spec: KernelSpec) -> float:

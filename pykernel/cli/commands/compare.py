@@ -1,0 +1,65 @@
+"""The command ``pykernel compare``: learning curves of rules on the field's tasks, or on a stream of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pykernel.cli import output
+from pykernel.cli.options import takes
+from pykernel.cli.options.compare import CompareOptions
+
+
+@takes(CompareOptions)
+def compare(options: CompareOptions) -> None:
+    """Compare rules on the field's tasks: curves, a table, BibTeX.
+
+    Each rule predicts each sample, then learns it. Errors are squared, in dB: the mean over the seeds, and its
+    standard error. All rules get the same streams, the same budget and the task's kernel. The table says which
+    parameters are the task's, which are defaults, and which were given. The same command writes the same CSV.
+
+        pykernel compare --task lorenz --rule klms,krls-t --technique nt,mklms
+
+    Columns: MSE of the last quarter, NMSE in parts of the label's variance, stored vectors, RAM of the model.
+
+    Exit codes: 0 done, 2 bad input, 130 interrupted.
+    """
+    from pykernel.cli.work.compare import arena_of, report_of, workers, write
+    from pykernel.files import all_or_none, new_folder
+    from pykernel.tuning.compare import outcome, task_of
+
+    arena = arena_of(options)
+    output.tell(
+        f"{len(arena.found)} {'contender' if len(arena.found) == 1 else 'contenders'}, "
+        f"{arena.seeds} {'stream' if arena.seeds == 1 else 'streams'} each: {arena.runs:,} runs"
+    )
+    with new_folder(options.out):
+        with workers(arena, options) as at_work:
+            tasks = [task_of(each, seed, arena.rows_of(each)) for each in arena.found for seed in range(arena.seeds)]
+            runs = at_work.run(tasks)
+        results = [outcome(each, runs[i * arena.seeds :][: arena.seeds]) for i, each in enumerate(arena.found)]
+        with all_or_none():
+            written = write(options.out, arena, results)
+    report = report_of(arena, results) | written
+    if options.as_json:
+        output.print_json(report)
+    else:
+        print_compared(report)
+
+
+def print_compared(report: Mapping[str, Any]) -> None:
+    for task in dict.fromkeys(row["task"] for row in report["table"]):
+        table = output.new_table("rule", "MSE, dB", "±", "NMSE, dB", "vectors", "RAM", "refused")
+        rows = [row for row in report["table"] if row["task"] == task]
+        for row in sorted(rows, key=lambda row: row["mse_db"]):
+            vectors = "" if row["vectors"] is None else f"{row['vectors']:.1f}"
+            spread = "" if row["seeds"] == 1 else f"{row['se_db']:.2f}"
+            name = " ".join(filter(None, (row["rule"], row["technique"])))
+            cells = [name, f"{row['mse_db']:.2f}", spread, f"{row['nmse_db']:.2f}", vectors]
+            table.add_row(*cells, output.byte_count(row["ram_bytes"]), f"{row['refused']:,}")
+        output.show_table(f"{task}: {rows[0]['rows']:,} samples, seeds: {rows[0]['seeds']}", table)
+    for left in report["refused"]:
+        print(f"left out  {left['task']}, {left['name']}: {left['reason']}")
+    for name in ("curves", "table_csv", "tex", "bib"):
+        print(f"{name.partition('_')[0]:<9} {report[name]}")
+    print(f"plot      {report['plot'] or report['plot_note']}")
