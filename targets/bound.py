@@ -21,9 +21,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pykernel.errors import install_hint
 from pykernel.gen.flow import FlowFacts, flow_facts
 from pykernel.gen.project import Project
-from pykernel.targets.build import Image, model_files
+from pykernel.targets.build import Image, has_module, model_files
 from pykernel.targets.decode import COUNTED, EXACT, decoder
 from pykernel.targets.flow import Graph, Instruction, Records, Unbounded, Way, annotate, read_records
 
@@ -170,6 +171,9 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     theirs = f"{image.chain}'s" if image.chain != "gcc" else "for another CPU" if image.target.arch == "wasm" else ""
     if theirs or "-O3" in image.flags:
         why = f"pykernel bounds GCC's code up to -O2 and at -Os; this is {theirs or 'at -O3'}"
+        return dict.fromkeys(names, Bound(None, refused=why))
+    if not (has_module("capstone") and has_module("scipy")):
+        why = f"bounds need capstone and SciPy; install with: {install_hint('emulate')}"
         return dict.fromkeys(names, Bound(None, refused=why))
     twin = Image(
         image.target, image.chain, files, image.flags[0], image.flags[1:], others, annotate=annotate,

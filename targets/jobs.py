@@ -78,7 +78,7 @@ class JobModel(ABC):
         room = self.spec.program.reading(name, self.memory)
         output, result = self._job(name, b"", 0)
         status = result - (result >> 31 << 32)
-        if status >= 0:
+        if self.spec.program.answered(np.array(status)):
             room[:] = np.frombuffer(output, self.written)[0][_kind(room)][: len(room)]
         return room, status
 
@@ -87,7 +87,7 @@ class JobModel(ABC):
 
     def _answers(self, question: str, results: np.ndarray) -> np.ndarray:
         answers = self.spec.program.answers(question, len(results), self.memory)
-        taken = results["status"] >= 0
+        taken = self.spec.program.answered(results["status"].astype(np.int32))
         answers[taken] = results[_kind(answers)][taken][:, : answers.shape[1]]
         return answers
 
@@ -116,4 +116,4 @@ class JobModel(ABC):
 
 def _kind(room: np.ndarray) -> str:
     """Which of the device's two arrays values of this kind are written to."""
-    return "values" if room.dtype.kind == "f" else "position"
+    return "values" if room.dtype.kind == "f" or room.dtype.itemsize == 2 else "position"

@@ -7,6 +7,7 @@ import html
 import json
 import string
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ MOST_BYTES = 8_000_000
 ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", "hash")
 
 
-def make_page(spec: Spec, x: np.ndarray, y: np.ndarray) -> str:
-    """The page's text.  x: (rows, D), y: labels as ``pykernel.gen.check.as_taken`` gives both.
+def make_page(spec: Spec, x: np.ndarray, y: np.ndarray, beside: Mapping[str, str] | None = None) -> str:
+    """The page's text.  x: (rows, D), y: labels as ``pykernel.gen.check.as_taken`` gives both.  beside: hashes of the
+    state after the last row, by the name of the machine that computed it.
 
     The hash of the state after the last row, as the host computes it, is in the page: what the browser computes is compared
     with it.  Raises UserError if nothing is learned, or if there are too many rows.
@@ -62,6 +64,7 @@ def make_page(spec: Spec, x: np.ndarray, y: np.ndarray) -> str:
         "bytes": project.figures["ram_bytes"],
         "codeBytes": len(code),
         "hash": f"{state_hash(spec, host.memory):08x}",
+        "beside": dict(beside or {}),
         "code": _text(code),
         "x": _text(x.tobytes()),
         "y": _text(y.tobytes()),

@@ -81,7 +81,7 @@ def run(*words):
 # ------------------------------------------------------------------------------------------ never below what runs
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("level", ["-O2", "-Os"])
 @pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus", "rv32imac", "cortex-m3"])
 @pytest.mark.parametrize("technique", TECHNIQUES)
@@ -243,7 +243,7 @@ AVR = pytest.mark.skipif(not simavr_count.IS_HERE, reason=simavr_count.MISSING)
 
 
 @AVR
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("level", ["-O2", "-Os"])
 @pytest.mark.parametrize("precision", MODELS)
 @pytest.mark.parametrize("technique", ["fklms", "nt", "mklms"])
@@ -508,3 +508,13 @@ def test_a_forged_manifest_is_refused(tmp_path, monkeypatch, capsys):
     path.write_text(json.dumps(content))
     assert run("check", "flow.toml", "--samples", "100", "--record", "out") == 2
     assert "manifest.json: cannot be read" in capsys.readouterr().err
+
+
+def test_without_capstone_there_is_a_reason_in_place_of_a_bound(monkeypatch):
+    """A plain installation beside Debian's GCC and QEMU: `pykernel demo` goes on."""
+    need_gcc("cortex-m4f")
+    project = build(spec_of())
+    image = model_image(project, find_target("cortex-m4f"), "gcc")
+    monkeypatch.setattr(bounds, "has_module", lambda name: name != "capstone")
+    found = call_bounds(project, image)
+    assert found and all("emulate" in bound.refused and bound.instructions is None for bound in found.values())

@@ -112,7 +112,7 @@ def test_other_techniques_and_precisions(target, technique, precision):
     assert_equal(check_targets(spec_of(technique, precision), [target], samples=500, chain="zig", tries=0))
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(
     ("target", "precision"),
     [
@@ -165,7 +165,7 @@ def test_every_kind_of_label_in_other_emulators(target, chain, emulator, kind):
     assert_equal(check_targets(toy_spec(kind), [target], samples=150, chain=chain, emulator=emulator, tries=0))
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("emulator", ["unicorn", "qemu"])
 def test_a_changed_question_is_caught(emulator):
     target, chain, _ = need("cortex-m4f", None, emulator)

@@ -1,0 +1,227 @@
+"""What the site has beside docs/: pages from elsewhere in the repository, what code says of itself, the living page."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import posixpath
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[1]
+OUTSIDE = {
+    "README.md": "overview.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+    "examples/signals/README.md": "signals-data.md",
+    "pykernel/data/README.md": "bikeshare-data.md",
+}
+"""Files of the repository -> pages of the site.  Links lead there; a link to any other file outside docs/ becomes text."""
+ASSETS = ("site.css", "sort.js", "tablesort.min.js", "iframe-worker.js")
+SHIM = "https://unpkg.com/iframe-worker/shim"
+MOST_WORDS = 1500
+LONG: list[str] = []
+LOG = logging.getLogger("mkdocs.hooks.pykernel")
+LINK = re.compile(r"(!?)\[([^][]*)\]\(([^()#:\s]*)(#[^()\s]*)?\)")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    def add(name: str, **what: Any) -> None:
+        files.append(File.generated(config, name, **what))
+
+    for source, page in OUTSIDE.items():
+        add(page, abs_src_path=str(ROOT / source))
+    for name in ASSETS:
+        add(name, abs_src_path=str(ROOT / "website" / name))
+    for page, piece in PIECES:
+        add(piece, content=piece_of(page, piece))
+    add("live.html", content=living_page())
+    add("spec.schema.json", content=schema())
+    add("api.md", content=api())
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    name = page.file.src_uri
+    whole = WHOLE.get(name, name)
+    if name in SPLIT:
+        markdown = rest_of(name)
+    if name == "README.md":
+        markdown = front() + markdown.partition("\n")[2]
+    if name == "spec.md":
+        markdown += "\n<style>.md-typeset td:nth-child(5) { min-width: 14rem; }</style>\n"
+        markdown += (
+            "\n## For editors\n\n[The JSON Schema](spec.schema.json) of all keys; `pykernel schema` prints it.\n"
+        )
+    if name == "commands.md":
+        markdown = with_help(markdown)
+    # in a table GitHub wants a bar in code escaped, Python-Markdown does not
+    markdown = re.sub(
+        r"^\|.*", lambda row: re.sub(r"`[^`]+`", lambda m: m[0].replace("\\|", "|"), row[0]), markdown, flags=re.M
+    )
+    parts = re.split(r"(^```.*?^```$)", markdown, flags=re.DOTALL | re.MULTILINE)
+    markdown = "".join(part if i % 2 else LINK.sub(lambda m: moved(m, whole), part) for i, part in enumerate(parts))
+    if name in SPLIT:
+        more = " · ".join(f"[{words[0]}]({piece})" for piece, words in SPLIT[name].items())
+        markdown = f"{markdown}\n\n**More**: {more}\n"
+    room = page.ancestors[-1].title if page.ancestors else ""
+    if (words := len(re.findall(r"\S*\w\S*", markdown))) > MOST_WORDS and room not in ("Reference", "Papers"):
+        LONG.append(f"{name} {words:,}")
+    return markdown
+
+
+def on_post_build(**_: Any) -> None:
+    LOG.info("more than %s words, beside reference and papers: %s", f"{MOST_WORDS:,}", ", ".join(LONG) or "none")
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    return output.replace(SHIM, "iframe-worker.js")
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    return output_content.replace(SHIM, "iframe-worker.js")
+
+
+def moved(found: re.Match[str], page: str) -> str:
+    """A link of the repository as one of the site."""
+    mark, text, target, anchor = found.groups(default="")
+    source = source_of(page)
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target)) if target else source
+    if (ROOT / path).is_dir():
+        return text
+    if path in OUTSIDE or path.startswith("docs/"):
+        to = OUTSIDE.get(path) or path.removeprefix("docs/")
+        if text.endswith(".md"):  # a file's name says little on a site
+            text = posixpath.basename(text).removesuffix(".md").replace("-", " ")
+        return f"{mark}[{text}]({PLACES.get((to, anchor[1:]), to)}{anchor})"
+    return text if (ROOT / path).exists() else found[0]
+
+
+# ------------------------------------------------------------------------------------------------------ long pages
+
+
+def source_of(page: str) -> str:
+    return next((source for source, to in OUTSIDE.items() if to == page), f"docs/{page}")
+
+
+def slug(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-")
+
+
+@functools.cache
+def sections(page: str) -> dict[str, str]:
+    """By heading of the second and third level; '': what is before."""
+    found, heading, code = {"": ""}, "", False
+    for line in (ROOT / source_of(page)).read_text(encoding="utf-8").splitlines(keepends=True):
+        code ^= line.startswith("```")
+        if not code and (head := re.match(r"###? (.*)", line)):
+            heading = head[1] + " (again)" * (head[1] in found)
+        found[heading] = found.get(heading, "") + line
+    return found
+
+
+def owners(page: str) -> dict[str, str]:
+    """The page of the site on which each section is."""
+    named: dict[str, str] = {}
+    for piece, words in SPLIT[page].items():
+        named |= dict.fromkeys(words[1:] or words, piece)
+    if wrong := named.keys() - sections(page).keys():
+        raise PluginError(f"{page} has no section {sorted(wrong)}, which website/split.toml names")
+    found, above = {}, page
+    for heading, text in sections(page).items():
+        if not text.startswith("### "):
+            above = named.get(heading, page)
+        found[heading] = named.get(heading, above)
+    return found
+
+
+def piece_of(page: str, piece: str) -> str:
+    title, *headings = SPLIT[page][piece]
+    owned = {heading: text for heading, text in sections(page).items() if owners(page)[heading] == piece}
+    single = len(headings) < 2  # then its heading is the page's
+    up = owned if single else headings
+    texts = [text[1:] if heading in up and text.startswith("###") else text for heading, text in owned.items()]
+    anchor = ""
+    if single:
+        anchor = f" {{ #{slug(texts[0].partition(NEWLINE)[0].lstrip('#'))} }}"
+        texts[0] = texts[0].partition(NEWLINE)[2]
+    above = sections(page)[""].partition(NEWLINE)[0].removeprefix("# ")
+    return f"# {title}{anchor}\n\n*Part of [{above}]({page}).*\n\n{''.join(texts)}"
+
+
+def rest_of(page: str) -> str:
+    return "".join(text for heading, text in sections(page).items() if owners(page)[heading] == page)
+
+
+NEWLINE = "\n"
+SPLIT: dict[str, dict[str, list[str]]] = tomllib.loads((ROOT / "website" / "split.toml").read_text(encoding="utf-8"))
+PIECES = [(page, piece) for page, pieces in SPLIT.items() for piece in pieces]
+WHOLE = {piece: page for page, piece in PIECES}
+PLACES = {(page, slug(heading)): owner for page in SPLIT for heading, owner in owners(page).items()}
+"""(page of docs/, anchor) -> page of the site."""
+
+
+# ------------------------------------------------------------------------------------------------- what code says
+
+
+def living_page() -> str:
+    """The generated C of the demo's model, which learns the shipped year in a browser."""
+    from pykernel.gen.check import as_taken
+    from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+    from pykernel.targets.page import make_page
+
+    spec = bikeshare_spec()
+    x, y, _ = bikeshare()
+    return make_page(spec, *as_taken(spec, x, y), beside=answers())
+
+
+def front() -> str:
+    """Above docs/README.md: the living page, and what stands for it where it cannot run."""
+    text = (ROOT / "website" / "front.md").read_text(encoding="utf-8")
+    return text.replace("@hash@", answers()["an emulated Cortex-M4F"])
+
+
+def answers() -> dict[str, str]:
+    """The hashes that other machines computed: website/answers.json, which tests/pages/test_site.py compares."""
+    found: dict[str, str] = json.loads((ROOT / "website" / "answers.json").read_text(encoding="utf-8"))
+    return found
+
+
+def schema() -> str:
+    from pykernel.spec.schema import spec_schema
+
+    return json.dumps(spec_schema(), indent=1)
+
+
+def api() -> str:
+    import pykernel
+
+    names = [name for name in pykernel.__all__ if name != "__version__"]
+    return "# Python\n\n" + "".join(f"::: {pykernel._HOMES.get(name, 'pykernel')}.{name}\n" for name in names)
+
+
+def with_help(markdown: str) -> str:
+    """Each command's section begins with what its ``--help`` prints."""
+    import typer
+
+    from pykernel.cli.app import app
+
+    root = typer.main.get_command(app)
+
+    def section(found: re.Match[str]) -> str:
+        command: Any = root
+        for word in (words := found[1].split()):
+            command = getattr(command, "commands", {}).get(word)
+            if command is None:
+                return found[0]
+        context = command.make_context("pykernel " + " ".join(words), [], resilient_parsing=True)
+        return f"{found[0]}\n```text\n{command.get_help(context).rstrip()}\n```\n"
+
+    return re.sub(r"^## (.*)\n", section, markdown, flags=re.MULTILINE)
