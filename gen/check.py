@@ -98,21 +98,24 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
     Labels, where a firmware gives them, follow the signal: as those of ``mixed_stream``.
     """
     assert spec.signal is not None
-    rng, channels, most = np.random.default_rng([seed, 2]), spec.width, spec.signal.max_abs
-    labels, dtype, t = spec.program.label_array(spec.capacities), spec.real.dtype, np.arange(samples)
-    unit = min(1.0, most / 16)
-    x = unit * np.sin(t[:, None] / rng.uniform(2, 30, channels) + rng.uniform(0, 6, channels))
-    x += unit * rng.normal(size=(samples, channels)) * (0.1 + 0.4 * (t[:, None] // 150 % 3))
+    rng, channels = np.random.default_rng([seed, 2]), spec.width
+    most, whole = np.array(spec.signal.max_abs, float), spec.program.whole
+    labels, t = spec.program.label_array(spec.capacities), np.arange(samples)
+    dtype = np.dtype(np.float32) if whole else spec.real.dtype
+    unit = most / 16 if whole else np.minimum(1.0, most / 16)
+    x = np.sin(t[:, None] / rng.uniform(2, 30, channels) + rng.uniform(0, 6, channels))
+    x += rng.normal(size=(samples, channels)) * (0.1 + 0.4 * (t[:, None] // 150 % 3))
     level = np.repeat(rng.normal(size=(samples // 64 + 1, channels)), 64, axis=0)[:samples]
-    x += unit * np.where(rng.random(samples // 64 + 1).repeat(64)[:samples, None] < 0.3, 4 * level, 0)
+    x += np.where(rng.random(samples // 64 + 1).repeat(64)[:samples, None] < 0.3, 4 * level, 0)
     part = rng.random(samples // 32 + 1).repeat(32)[:samples]
-    x[part < 0.05] = np.round(x[part < 0.05] / unit) * unit
-    x[(part > 0.05) & (part < 0.1)] = 3 * unit  # constant
+    x[part < 0.05] = np.round(x[part < 0.05])
+    x[(part > 0.05) & (part < 0.1)] = 3  # constant
+    y = np.sin(x.sum(1)) + 0.1 * rng.normal(size=samples)
+    x *= unit
     saturated = (part > 0.1) & (part < 0.15)
     x[saturated] = most * np.sign(x[saturated])
     wild = (part > 0.15) & (part < 0.2) & (t > 0.6 * samples)
     x[wild] *= 10.0 ** rng.uniform(-20, 20, (int(wild.sum()), 1))
-    y = np.sin(x.sum(1) / unit) + 0.1 * rng.normal(size=samples)
     positions = _classes(y, len(spec.label.classes or ()), rng)
     if labels.shape and labels.shape != (0,):
         y = y[:, None] * rng.uniform(-1, 1, labels.shape)
@@ -124,6 +127,8 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
         x[rng.integers(0, samples, few), rng.integers(0, channels)] = values
         if labels.shape != (0,) and not labels.is_class:
             y[rng.integers(0, samples, few)] = values
+    if whole:
+        return as_taken(spec, x, positions if labels.is_class else y if labels.shape != (0,) else None)
     if labels.shape == (0,):
         return x, np.zeros((samples, 0), dtype)
     return x, positions if labels.is_class else y

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pykernel.dialect import Array, Index, Real
+from pykernel.dialect import Array, Index, Int16, Real, Scalar
 from pykernel.errors import UserError
 from pykernel.spec.model import Spec
 
@@ -65,11 +65,16 @@ def orders_of(spec: Spec, header: str) -> Orders:
     functions = {match[2]: match[1] for match in re.finditer(alone, header, re.MULTILINE)}
     names = [entry.name for entry in program.entries_for(spec.config)]
     for kind in (*program.questions.values(), *program.readings.values()):
-        sizes[kind.scalar.value].append(math.prod(kind.shape(spec.capacities)))
+        sizes[_buffer(kind)].append(math.prod(kind.shape(spec.capacities)))
     questions, readings, visits = (
         [n for n in names if n in some] for some in (program.questions, program.readings, program.visits)
     )
     return Orders(functions, questions, readings, visits, max(sizes[Real]), max(sizes[Index]))
+
+
+def _buffer(kind: Array) -> Scalar:
+    """Of what numbers the program's buffer is where an answer of this kind goes: those of inputs, or positions."""
+    return Real if kind.scalar in (Real, Int16) else Index
 
 
 def check_program(spec: Spec, header: str, timed: bool, render: Render) -> dict[str, str]:
@@ -100,7 +105,7 @@ def _context(spec: Spec, orders: Orders) -> dict[str, Any]:
     label = ", label" if labels.shape else ", label[0]"
 
     def room(kind: Array) -> str:
-        return "values" if kind.scalar is Real else "position"
+        return "values" if _buffer(kind) is Real else "position"
 
     which = orders.of_name
     calls = {

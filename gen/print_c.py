@@ -122,10 +122,12 @@ def number(value: Any, precision: Precision) -> str:
     value = precision.real(value)
     if not np.isfinite(value):
         raise ValueError(f"{value} has no literal")
-    text = repr(value.item()) if precision is not FLOAT32 else str(np.float32(value))
-    if not re.search(r"[.e]", text):
-        text += ".0"
-    return text + ("f" if precision is FLOAT32 else "")
+    if precision is not FLOAT32:
+        return repr(value.item())
+    # the text counts in NAME_CONFIG_HASH: NumPy's versions agree on the digits, but not on when str() writes an exponent
+    if value == 0 or 1e-4 <= abs(float(value)) < 1e6:
+        return np.format_float_positional(value, trim="0") + "f"
+    return np.format_float_scientific(value, trim="-", exp_digits=2) + "f"
 
 
 def comment(text: str) -> str:

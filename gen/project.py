@@ -348,12 +348,16 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
     quoted = {what: ", ".join(f"`{name.replace('`', chr(39))}`" for name in n) for what, n in _names(spec).items()}
     unnamed = f"`x[0]` to `x[{spec.dim - 1}]`" if spec.dim > 1 else "`x[0]`"
     if spec.program.whole:
-        what = quoted.pop("Inputs", unnamed)
-        lines = [f"Inputs: {what}; each an `int16_t`, in counts:", *(f"  {line}" for line in spec.counts_told())]
+        what = f"Inputs: {quoted.pop('Inputs', unnamed)}"
+        if spec.signal is not None:
+            what = f"Raw samples: {quoted.pop('Channels')}"
+            units = "; what a count of each is worth: " + ", ".join(f"{unit:.6g}" for unit in spec.feature_units[1])
+            quoted["Features"] += units
+        lines = [f"{what}; each an `int16_t`, in counts:", *(f"  {line}" for line in spec.counts_told())]
         return lines + [f"{what}: {names}." for what, names in quoted.items()]
     if spec.signal is not None:
         lines = [
-            f"Raw samples: {quoted.pop('Channels')}; each a `{real}` from {-spec.signal.max_abs:g} to {spec.signal.max_abs:g}."
+            f"Raw samples: {quoted.pop('Channels')}; each a `{real}` from {-spec.signal.most:g} to {spec.signal.most:g}."
         ]
         return lines + [f"{what}: {names}." for what, names in quoted.items()]
     lines = [
@@ -440,11 +444,11 @@ def _whole(spec: Any) -> dict[str, Any]:
         "label_scale": str(2**shift) if 0 <= shift < 31 else f"{2.0**shift!r}",
         # of answers in other units than the labels'
         "scales": [
-            (entry.name, round(1 / spec.family.unit(spec, entry.name)))
+            (entry.name, round(1 / spec.answer_unit(entry.name)))
             for entry in spec.program.entries_for(spec.config)
-            if entry.kind == "question"
+            if (entry.kind == "question" or entry.name.startswith("forecast"))
             and entry.name != spec.program.asks
-            and spec.program.questions[entry.name].scalar is not Index
+            and {**spec.program.questions, **spec.program.readings}[entry.name].scalar is not Index
         ],
     }
     if not spec.program.learns:

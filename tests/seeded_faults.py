@@ -176,7 +176,10 @@ FAULTS = [
         "right = self.operand(node.right, level)",
     ),
     Fault("a turn too many", "gen/print_c.py", "{v} {'<' if up else '>'} ", "{v} {'<=' if up else '>='} "),
-    Fault("digits are lost", "gen/print_c.py", "else str(np.float32(value))", 'else f"{np.float32(value):.7g}"'),
+    Fault(
+        *("digits are lost", "gen/print_c.py"),
+        *('np.format_float_positional(value, trim="0")', 'np.format_float_positional(value, precision=6, trim="0")'),
+    ),
     Fault("<= is folded as <", "gen/specialise.py", '"<=": lambda a, b: a <= b', '"<=": lambda a, b: a < b'),
     Fault(
         *("x == x is true, of NaN too", "gen/specialise.py"),

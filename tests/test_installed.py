@@ -4,19 +4,17 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 import venv
-import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.release_check import FOLDERS, WITHOUT, faults_of_wheel
 from tests.support import ROOT
 from tests.support.compilers import QUICK
 from tests.support.interrupts import PATIENCE
 
-FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
-UNINSTALLED = shutil.ignore_patterns("__pycache__", "golden")
+UNINSTALLED = shutil.ignore_patterns(*WITHOUT)
 
 SPEC = """
 name = "thermo"
@@ -80,13 +78,8 @@ def installed(wheel, tmp_path_factory):
     return run
 
 
-def test_the_wheel_holds_every_file_of_every_room(wheel):
-    names = set(zipfile.ZipFile(wheel).namelist())
-    for package, folder in FOLDERS.items():
-        for file in (ROOT / folder).rglob("*"):
-            below = file.relative_to(ROOT / folder)
-            if file.is_file() and not {"__pycache__", "golden"} & set(below.parts):
-                assert (Path(package.replace(".", "/")) / below).as_posix() in names, file
+def test_the_wheel_holds_every_file_of_every_room_and_nothing_else(wheel):
+    assert not faults_of_wheel(wheel)
 
 
 def test_commands_work_from_another_folder(installed):

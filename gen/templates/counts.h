@@ -22,17 +22,17 @@ static inline int16_t {{ name }}_count(float value, float per_unit)
 }
 
 /* All inputs. */
-static inline void {{ name }}_counts(const float values[{{ macro }}_DIM], int16_t x[{{ macro }}_DIM])
+static inline void {{ name }}_counts(const float values[{{ macro }}_{{ sample }}], int16_t x[{{ macro }}_{{ sample }}])
 {
 {%- if whole.per_unit | length == 1 %}
-    for (int32_t j = 0; j < {{ macro }}_DIM; j++) {
+    for (int32_t j = 0; j < {{ macro }}_{{ sample }}; j++) {
         x[j] = {{ name }}_count(values[j], {{ whole.per_unit[0] }});
     }
 {%- else %}
-    static const float per_unit[{{ macro }}_DIM] = {
+    static const float per_unit[{{ macro }}_{{ sample }}] = {
         {{ whole.per_unit | join(", ") }}
     };
-    for (int32_t j = 0; j < {{ macro }}_DIM; j++) {
+    for (int32_t j = 0; j < {{ macro }}_{{ sample }}; j++) {
         x[j] = {{ name }}_count(values[j], per_unit[j]);
     }
 {%- endif %}

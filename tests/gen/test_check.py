@@ -29,7 +29,9 @@ CHOICES = {
     "krls-t": ({"rule": "krls-t", "forgetting": 0.998}, {"technique": "mklms"}, "replaced absorbed merged"),
     "krls-t, sup": ({"rule": "krls-t"}, {"technique": "sup"}, "replaced discarded"),
     "fb-krls": ({"rule": "fb-krls"}, {"technique": "at", "projection": "klms"}, "replaced"),
+    "sw-krls": ({"rule": "sw-krls"}, {"ridge": 0.01}, "replaced"),
     "ald-krls": ({"rule": "ald-krls"}, {"ald_threshold": 0.05}, "absorbed"),
+    "knlms": ({"rule": "knlms", "coherence": 0.9}, {}, "absorbed merged discarded"),
     "before": ({}, {"technique": "mklms", "when": "before"}, "added"),
     "newest only": ({}, {"technique": "mklms", "candidates": "newest"}, "discarded"),
     "threshold": ({"rho": 0.01}, {"technique": "mklms", "lambda_max": 1e-4, "removals": 3}, "replaced discarded"),
@@ -94,7 +96,14 @@ LABEL_SECTIONS = {
 }
 LABELLED = {
     f"{rule}, {technique}, {kind}": (rule, technique, kind)
-    for rule, technique in (("klms", "nt"), ("klms", "lsridge"), ("krls-t", "mklms"), ("ald-krls", None), ("rls", None))
+    for rule, technique in (
+        ("klms", "nt"),
+        ("klms", "lsridge"),
+        ("krls-t", "mklms"),
+        ("ald-krls", None),
+        ("knlms", None),
+        ("rls", None),
+    )
     for kind in LABEL_SECTIONS
 }
 

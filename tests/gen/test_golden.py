@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pykernel.dialect.types import FLOAT32, FLOAT64
 from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, find_compilers
-from pykernel.gen.print_c import tokens
+from pykernel.gen.print_c import number, tokens
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec, make_spec
@@ -60,3 +61,16 @@ def test_a_name_of_any_length_makes_the_same_code(golden, tmp_path, exhaustive):
                 codes.setdefault(path.replace(name, "x"), set()).add(" ".join(tokens(plain)))
     assert {path: len(found) for path, found in codes.items()} == dict.fromkeys(codes, 1)
     compile_c(find_compilers()[0], sources, tmp_path / "none", ("-fsyntax-only",), ())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0f"), (-0.0, "-0.0f"), (0.1, "0.1f"), (2.0, "2.0f"), (-999999.94, "-999999.94f"), (1e6, "1e+06f"),
+        (104857600.0, "1.048576e+08f"), (1e-4, "1e-04f"), (1.00001e-4, "0.000100001f"), (2.0**-149, "1e-45f"),
+    ],
+)  # fmt: skip
+def test_literals_are_the_same_with_every_numpy(value, text):
+    """NAME_CONFIG_HASH has them, and NumPy's str() has not always put the exponent at the same sizes."""
+    assert number(value, FLOAT32) == text
+    assert number(value, FLOAT64) == repr(value)

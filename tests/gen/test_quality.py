@@ -29,7 +29,9 @@ MODELS = {
     "qklms": {"learning": {"rule": "qklms"}, "reduction": {"technique": "fmklms"}},
     "krls-t": {"learning": {"rule": "krls-t", "forgetting": 0.99}},
     "fb-krls": {"learning": {"rule": "fb-krls"}, "reduction": {"technique": "sup"}},
+    "sw-krls": {"learning": {"rule": "sw-krls"}},
     "ald-krls": {"learning": {"rule": "ald-krls"}},
+    "knlms": {"learning": {"rule": "knlms"}},
     "before": {"reduction": {"when": "before", "technique": "ls", "projection": "lsridge"}},
     "threshold": {"reduction": {"technique": "lsreg", "lambda_max": 1e-3, "removals": 2}},
     "truncation": {"reduction": {"technique": "fklms", "truncate_below": 1e-3, "truncate_age": 50, "tie": "newest"}},
@@ -221,7 +223,8 @@ def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exha
             fuzz(model, precision, full, folder, "garbage", noise)
             forged, taken, unsaved = map(int, re.findall(r"\d+", said))
             # learning keeps the bounds that load asks for; only a forged factor may grow beyond, slowly, as sqrt(updates)
-            assert taken > 0 and unsaved <= taken // 1000, said
+            # and with each sample, where each replaces a vector
+            assert taken > 0 and unsaved <= taken // (300 if model == "sw-krls" else 1000), said
 
 
 @pytest.mark.in_turn(4)
