@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test nightly lint format tree types layers golden stale remeasure misra sizes demo clean
+.PHONY: help setup test nightly lint format tree types layers golden stale remeasure misra sizes demo site clean
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -45,6 +45,13 @@ layers: setup tree ## which room imports which
 golden: setup ## generate runtime_c/golden anew; then read the diff
 	$(BIN)/pytest -q tests/gen/test_golden.py --update-golden
 
+.PHONY: release-check licences
+release-check: setup ## wheel and sdist: built, looked into, installed elsewhere and tried there; PYTHONS="python3.12 python3.13"
+	$(BIN)/python -m tests.release_check --python $(or $(PYTHONS),$(PYTHON))
+
+licences: setup ## the table of docs/licences.md
+	$(BIN)/python -m benchmarks.licences
+
 stale: setup ## which results in docs/data are stale, and why
 	$(BIN)/python -m benchmarks.provenance
 
@@ -59,6 +66,9 @@ sizes: setup ## bytes of the golden models, and how they changed
 
 demo: setup ## pykernel demo
 	$(BIN)/pykernel demo
+
+site: setup ## the documentation as a site, in build/site; fails at a link that leads nowhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove what was built
 	rm -rf .venv build dist *.egg-info pykernel-demo

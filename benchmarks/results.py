@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from benchmarks.device.signal_cost import ALONE, measured, with_features
 from benchmarks.provenance import ROOT, Result, Tree
 from pykernel.host.bikeshare import bikeshare_spec
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
@@ -19,6 +20,7 @@ from pykernel.spec.families.online import PROJECTIONS, TECHNIQUES
 from pykernel.spec.families.subspace import BUDGETS, UPDATES
 from pykernel.spec.kernel_settings import FUNCTIONS, KERNEL_KEYS
 from pykernel.spec.model import Spec, load_spec, make_spec
+from pykernel.spec.signal import FeatureName
 
 # ------------------------------------------------------------------------------------------------------- models
 
@@ -107,12 +109,27 @@ def whole() -> list[Spec]:
     return specs([*found, learning | reduced("klms", technique="fklms", projection="fklms"), learning])
 
 
+def signals() -> list[Spec]:
+    return [with_features(ALONE), *(spec for _, spec in measured())]
+
+
 def demo() -> list[Spec]:
     return [bikeshare_spec()]
 
 
 def monitor() -> list[Spec]:
     return [load_spec(ROOT / "examples" / "novelty" / "monitor.toml")]
+
+
+def signal_examples() -> list[Spec]:
+    return [load_spec(path) for path in sorted((ROOT / "examples" / "signals").glob("*.toml"))]
+
+
+def features() -> list[Spec]:
+    """The stage with everything in it, as the figures have it piece by piece."""
+    every = {"features": get_args(FeatureName), "bands": [[1, 10]], "lags": [1], "differences": [1], "averages": [2]}
+    signal = {"channels": ["a", "b"], "window": 16, "hop": 8, "rate": 100.0, "periods": [24]} | every
+    return [make_spec({"name": "measured", "signal": signal, "learning": {"rule": "rls"}, "label": {"column": "y"}})]
 
 
 MODELS = {
@@ -129,8 +146,11 @@ MODELS = {
         default,
         alarms,
         whole,
+        signals,
         demo,
         monitor,
+        signal_examples,
+        features,
     )
 }
 
@@ -255,7 +275,26 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.device.preset_instructions", ("preset-instructions.csv",), "hours", FITTED
     ),
     "searches": Result("-m benchmarks.host.searches", ("searches.csv",), "minutes", ("techniques",)),
+    "report": Result(
+        "-m benchmarks.report",
+        ("report.svg",),
+        "seconds",
+        reads=("bounds.csv", "whole-numbers.csv", "first-results.csv", "first-river.csv"),
+    ),
+    "signal-cost": Result(
+        "-m benchmarks.device.signal_cost", ("signal-cost.csv", "signal-memory.csv"), "minutes", ("signals",)
+    ),
+    "river-accuracy": Result("-m benchmarks.host.river_accuracy", ("river-accuracy.csv",), "minutes", ("default",)),
+    "river-overhead": Result(
+        "-m benchmarks.host.river_overhead",
+        ("river-overhead.csv",),
+        "minutes",
+        ("default",),
+        ("pykernel.river", "pykernel.host.single"),
+    ),
     "sharding": Result("-m benchmarks.host.sharding", ("sharding.csv",), "minutes", (), (BASES,)),
+    "signals": Result("-m examples.signals.study", ("signals/*.csv",), "minutes", ("signal_examples", "linear")),
+    "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), "seconds", ("features",)),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "streaming-cost": Result("-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), "minutes", ("streaming",)),
     "streaming-quality": Result(

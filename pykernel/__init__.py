@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pykernel.estimators.batch import LSSVMRegressor as LSSVMRegressor
     from pykernel.estimators.online import BudgetedKernelClassifier as BudgetedKernelClassifier
     from pykernel.estimators.online import BudgetedKernelRegressor as BudgetedKernelRegressor
+    from pykernel.estimators.signal import SignalFeatures as SignalFeatures
     from pykernel.estimators.subspace import KernelSubspace as KernelSubspace
     from pykernel.estimators.subspace import OnlineKernelSubspace as OnlineKernelSubspace
     from pykernel.estimators.subspace import OnlineSubspaceClassifier as OnlineSubspaceClassifier
@@ -56,6 +57,7 @@ __all__ = [
     "OnlineKernelSubspace",
     "OnlineSubspaceClassifier",
     "OnlineSubspaceRegressor",
+    "SignalFeatures",
     "Spec",
     "__version__",
     "check",
@@ -83,6 +85,7 @@ _HOMES = {
     "OnlineKernelSubspace": "pykernel.estimators.subspace",
     "OnlineSubspaceClassifier": "pykernel.estimators.subspace",
     "OnlineSubspaceRegressor": "pykernel.estimators.subspace",
+    "SignalFeatures": "pykernel.estimators.signal",
     "Spec": "pykernel.spec.model",
     "from_sklearn": "pykernel.importers.importing",
     "load_model": "pykernel.importers.importing",
@@ -121,7 +124,7 @@ def generate(
     Parameters
     ----------
     model : Spec or fitted estimator
-        With an estimator, the device starts from what the estimator has learned.
+        With an estimator, or a model of ``pykernel.river``, the device starts from what it has learned.
     out : path
         The project's folder.
     name : str, optional
@@ -154,7 +157,7 @@ def check(
     Parameters
     ----------
     model : Spec or fitted estimator
-        With an estimator, host and C start from what the estimator has learned.
+        With an estimator, or a model of ``pykernel.river``, host and C start from what it has learned.
     memory : Memory, optional
         A learned state to start from. By default, that of the estimator.
     samples : int
@@ -185,7 +188,9 @@ def _spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory 
     elif found is not None:  # what is frozen has no state
         spec, memory = found, model.model_.memory if hasattr(model, "model_") else None
     elif hasattr(model, "to_spec"):
-        learn = "fit or partial_fit" if hasattr(model, "partial_fit") else "fit"
+        learn = (
+            "fit or partial_fit" if hasattr(model, "partial_fit") else "fit" if hasattr(model, "fit") else "learn_one"
+        )
         raise UserError(f"the {type(model).__name__} has learned nothing yet; call its {learn} first")
     else:
         raise UserError(
@@ -206,6 +211,13 @@ def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
     from pykernel.importers.sklearn import LEARNS
     from pykernel.importers.steps import steps_of
 
+    if isinstance(pipeline.steps, dict):  # River's
+        from pykernel.errors import UserError
+
+        raise UserError(
+            "a Pipeline of River has steps that change as they learn, which the C does not have; give a model of pykernel.river that "
+            "learned the raw inputs: without a rule it standardises them itself, by running means and deviations"
+        )
     *before, (_, model) = steps_of(pipeline)
     if not hasattr(type(model), LEARNS):
         return from_sklearn(pipeline, name), None

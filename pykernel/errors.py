@@ -15,6 +15,7 @@ EXTRAS = {
     "arrow": ("pyarrow", 180),
     "board": ("pyserial", 1),
     "import": ("scikit-learn, skops and onnx", 220),
+    "river": ("river and scikit-learn", 205),
 }
 """Of each extra: what it installs, and about how many megabytes that takes on the disk (sizes of the installed files)."""
 

@@ -101,6 +101,50 @@ GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#99
 MARKS = ("o", "s", "^")
 
 
+LINES = ("-", "--", ":")
+Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Positions, means, standard errors (NaN where there is none)."""
+
+
+def learning_curves(path: Path, panels: Mapping[str, Mapping[str, Curve]], ylabel: str) -> None:
+    """Errors over samples as PNG, a panel for each task, a line with its standard error for each contender.
+
+    Raises MissingExtra without matplotlib.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("a plot", "plot") from None
+
+    columns = min(len(panels), 3)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(max(7, 5.2 * columns), 4.2 * rows + 0.6), layout="constrained", dpi=150)
+    FigureCanvasAgg(figure)
+    every = figure.subplots(rows, columns, squeeze=False).ravel()
+    names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
+    styles = {name: {"color": GROUPS[i % len(GROUPS)], "linestyle": LINES[i // len(GROUPS) % len(LINES)]}
+              for i, name in enumerate(names)}  # fmt: skip
+    for axes, (title, curves) in zip(every, panels.items(), strict=False):
+        for name, (positions, mean, error) in curves.items():
+            axes.plot(positions, mean, linewidth=1.4, **styles[name])
+            if np.isfinite(error).any():
+                axes.fill_between(
+                    positions, mean - error, mean + error, color=styles[name]["color"], alpha=0.2, linewidth=0
+                )
+        axes.set_title(title, loc="left", fontsize=12, fontweight="bold")
+        axes.set_xlabel("samples")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.7)
+    for axes in every[len(panels) :]:
+        axes.set_axis_off()
+    every[0].set_ylabel(ylabel)
+    handles = [every[0].plot([], [], label=name, **styles[name])[0] for name in names]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(names), 3 * columns), frameon=False)
+    with whole_file(path) as file:
+        figure.savefig(file, format="png")
+
+
 SIMPLE = "simple predictor"
 """The group of what every model has to beat: grey."""
 

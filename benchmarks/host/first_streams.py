@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.tuning.tasks import lorenz_path, mackey_glass_path
+
 Stream = tuple[np.ndarray, np.ndarray]
 ROWS = 3000
 
@@ -73,11 +75,7 @@ def lagged(series: np.ndarray, lags: int) -> Stream:
 
 def mackey_glass(delay: int = 17) -> Stream:
     """M. C. Mackey, L. Glass 1977, Euler steps of 0.1, every tenth value; the last four values predict six ahead."""
-    steps = 10 * (ROWS + 300)
-    s = np.full(steps + 10 * delay, 1.2)
-    for t in range(10 * delay, len(s) - 1):
-        past = s[t - 10 * delay]
-        s[t + 1] = s[t] + 0.1 * (0.2 * past / (1 + past**10) - 0.1 * s[t])
+    s = mackey_glass_path(10 * (ROWS + 300) + 10 * delay, delay)
     s = s[10 * delay + 1000 :: 10]
     taken = np.arange(18, len(s) - 6)
     x = np.stack([s[taken - lag] for lag in (0, 6, 12, 18)], axis=1)
@@ -105,18 +103,7 @@ def logistic_map() -> Stream:
 
 def lorenz() -> Stream:
     """E. N. Lorenz 1963, Runge-Kutta steps of 0.02; x three steps ahead from (x, y, z)."""
-
-    def slope(v: np.ndarray) -> np.ndarray:
-        return np.array([10 * (v[1] - v[0]), v[0] * (28 - v[2]) - v[1], v[0] * v[1] - 8 / 3 * v[2]])
-
-    path, v, h = [], np.array([1.0, 1.0, 20.0]), 0.02
-    for _ in range(ROWS + 203):
-        a = slope(v)
-        b = slope(v + h / 2 * a)
-        c = slope(v + h / 2 * b)
-        v = v + h / 6 * (a + 2 * b + 2 * c + slope(v + h * c))
-        path.append(v)
-    states = np.array(path[200:])
+    states = lorenz_path(ROWS + 203)[200:]
     return states[:-3], states[3:, 0]
 
 

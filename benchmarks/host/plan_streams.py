@@ -43,8 +43,7 @@ def planned(table: Table, base: dict[str, Any]) -> dict[str, Any]:
 def swept(table: Table, base: dict[str, Any], results: Path | None) -> dict[str, Any]:
     data, spec = sweep.Data(table.x, table.labels), make_spec(base)
     groups, refused = sweep.plan_groups(spec, data, rules(), techniques(), sweep.SIZES)
-    shared = (data.x, data.labels)
-    with Workers(sweep.work, shared, context=sweep.context(spec, data), results=results) as workers:
+    with Workers(sweep.work, data, context=sweep.context(spec, data), results=results) as workers:
         found = sweep.sweep(spec, data, workers, groups, refused, "rmse")
     row = found.rows[0]
     told = judge(make_spec(row["spec"]), table)

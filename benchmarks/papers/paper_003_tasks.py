@@ -15,6 +15,7 @@ import numpy as np
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
+from pykernel.tuning.tasks import sinc
 
 SIGMA, ETA, SAMPLES, PASSES = 0.5, 0.1, 100, 10
 """The report gives eta, samples and passes; sigma = 0.5 gives its reference error (the reference row of the results)."""
@@ -24,12 +25,6 @@ DISCARDED, REPLACED = 3, 2
 DIVERGED = 1.0
 """A mean squared error above this, or one refused multiplier: the function to be learned is within 1 of zero."""
 WITH_FACTOR = frozenset({"klms", "mklms", "sup", "ls", "lsreg", "lsridge"})
-
-
-def sinc_task(seed: int, samples: int = SAMPLES) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs (samples, 1), uniform in [-3, 3], and labels sin(pi x) / (pi x), rounded so that all machines agree."""
-    x = np.random.default_rng(seed).uniform(-3, 3, samples)
-    return x[:, None], np.round(np.sinc(x), 12)
 
 
 def content_of(
@@ -120,7 +115,7 @@ def summary(model: HostModel, statuses: np.ndarray) -> dict[str, float]:
 
 def learn(model: HostModel, seed: int, passes: int = PASSES) -> dict[str, float]:
     """One realisation: the samples in the same order in each pass."""
-    x, y = sinc_task(seed)
+    x, y = sinc(seed, SAMPLES)
     model.reset()
     return summary(model, model.update(np.tile(x, (passes, 1)), np.tile(y, passes)))
 

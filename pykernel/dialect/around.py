@@ -36,7 +36,7 @@ def surround(
     stand_ins: Mapping[str, Any],
     name: str = "",
 ) -> Kernel:
-    """The template as a kernel around a program.
+    """The template as a kernel around a program.  A plain kernel is a template, too: of numbers and structs of other kinds.
 
     inside: what ``Model`` stands for.  stand_ins: what names of the template's file mean: kernels for placeholders, types
     for the kinds of parameters.  name: of the kernel, if not the template's.
@@ -61,8 +61,9 @@ class _Made:
         )
         names: dict[str, Kernel] = {}
         edits: list[tuple[ast.expr | ast.arg, str]] = []
-        model = next(a for a in tree.args.args if isinstance(a.annotation, ast.Name) and a.annotation.id == "Model")
-        edits.append((model, ", ".join(f"{name}: {kind.__name__}" for name, kind in self.inside.items())))
+        models = [a for a in tree.args.args if isinstance(a.annotation, ast.Name) and a.annotation.id == "Model"]
+        inside = ", ".join(f"{name}: {kind.__name__}" for name, kind in self.inside.items())
+        edits += [(model, inside) for model in models]
         for call in ast.walk(tree):
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
                 continue
@@ -75,7 +76,7 @@ class _Made:
             if callee is not template.function.__globals__.get(name):
                 names[name] = callee
             for argument in call.args:
-                if isinstance(argument, ast.Name) and argument.id == model.arg:
+                if isinstance(argument, ast.Name) and argument.id in [model.arg for model in models]:
                     passed = [m for m, kind in self.inside.items() if kind in callee.params.values()]
                     order = [kind for kind in callee.params.values() if kind in self.inside.values()]
                     passed.sort(key=lambda m: order.index(self.inside[m]))

@@ -21,6 +21,8 @@ WHOLE_LABELS: dict[LabelKind, Any] = {"real": Int, "reals": Int[OUTPUTS], "class
 """The same of a program whose inputs are whole numbers: Int16[DIM]."""
 NOTHING = -(2**31)
 """Where an answer of whole numbers would be, and nothing was written."""
+NO_COUNT = -32768
+"""What is no count of 16 bits: the largest magnitude is 32767."""
 TAKES = {
     "question": "it takes (…, x: Real[DIM], an array)",
     "update": "the entry that learns a sample, and no other, is called update",
@@ -114,6 +116,7 @@ class Program:
     labels: the kind of label that answers are of, where there is no update to tell it.
     alarms: statuses of update upon which a firmware should act.  A program that has some has the reading alarm as well,
         which writes a level and the threshold above which there is an alarm; a model without it raises none.
+    unanswered: statuses above 0 with which a reading writes nothing: there is nothing to say yet.
     between: actions that a check calls between the parts of its stream, in this order.
     """
 
@@ -127,6 +130,7 @@ class Program:
     valid: Kernel | None = None
     labels: LabelKind | None = None
     alarms: tuple[IntEnum, ...] = ()
+    unanswered: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
     statuses: tuple[type[IntEnum], ...] = ()  # of which status is made, if there are several
     sample: Array = field(init=False)  # what update takes first
@@ -149,7 +153,7 @@ class Program:
         def of(*kinds: EntryKind) -> dict[str, Kernel]:
             return {entry.name: entry.kernel for entry in self.entries if entry.kind in kinds}
 
-        whole = any(kinds[:1] == [Int16[DIM]] for kinds in taken.values())
+        whole = any(kinds and getattr(kinds[0], "scalar", None) is Int16 for kinds in taken.values())
         sample = taken[learner][0] if update is not None and taken[learner] else Int16[DIM] if whole else Real[DIM]
         self._fit(taken, sample)
         asked, read = of("question"), of("reading")
@@ -270,6 +274,10 @@ class Program:
         kind = self.questions.get(question) or self.readings[question]
         return _room(kind, (rows,), memory)
 
+    def answered(self, statuses: np.ndarray) -> np.ndarray:
+        """Which calls of a question or a reading wrote an answer, by their statuses."""
+        return np.asarray((statuses >= 0) & ~np.isin(statuses, [int(status) for status in self.unanswered]))
+
     def reading(self, name: str, memory: Memory) -> np.ndarray:
         """Room for what a reading writes, (values,), filled like that for answers."""
         return _room(self.readings[name], (), memory)
@@ -355,4 +363,6 @@ def taken_by(kernel: Kernel) -> list[Any]:
 def _room(kind: Array, rows: tuple[int, ...], memory: Memory) -> np.ndarray:
     shape = (*rows, *kind.shape(memory.capacities))
     empty = np.nan if kind.scalar is Real else -1 if kind.scalar is Index else NOTHING
+    if kind.scalar is Int16:
+        empty = NO_COUNT
     return np.full(shape, empty, kind.scalar.dtype(memory.precision))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -68,6 +68,7 @@ class Machine:
     inputs_of_source: int | None = None  # with taken: how many the source takes
     gross: np.ndarray | None = None  # sizes of what was added up to the weights (n, F), as the source rounds it
     mixes: int = 0  # numbers that the source added up, beyond these functions
+    signal: Spec | None = None  # of which x are the features, in its precision; columns are then its channels
 
     @property
     def taking(self) -> int:
@@ -253,8 +254,10 @@ def content(
         raise UserError(f"{where}: distance is {shown_value(distance)}; it must be auto, differences or products")
     if distance == "products" and machine.function != "gaussian":
         raise UserError(f"{where}: distance='products' is for Gaussian kernels; this one is {machine.function}")
+    if machine.signal is not None:
+        max_abs = _limit_of_features(machine, machine.signal, precision, max_abs)
     largest = float(np.abs(machine.inputs()).max(initial=0.0)) if machine.largest is None else machine.largest
-    whole = PRECISIONS[precision].is_integer
+    whole, told = PRECISIONS[precision].is_integer, seen
     if whole:
         seen = _seen(machine) if seen is None else seen
         machine, ranges = within_ranges(machine, seen, max_abs)
@@ -263,19 +266,27 @@ def content(
     if machine.function == "gaussian" and distance == "auto":
         distance, machine = nearer(machine, precision)
     columns = machine.columns if input_names is None else tuple(input_names)
-    if columns is not None and len(columns) != machine.dim:
-        raise UserError(f"{where}: takes {machine.dim} inputs, but {len(columns)} names are given for them")
+    width = machine.dim if machine.signal is None else machine.signal.width
+    if columns is not None and len(columns) != width:
+        raise UserError(f"{where}: takes {width} inputs, but {len(columns)} names are given for them")
     inputs: dict[str, Any] = {"dim": machine.dim} if columns is None else {"columns": list(columns)}
     if not whole:
         if not isinstance(max_abs, (int, float, type(None))):
             raise UserError(f"{where}: max_abs is a list, which is for int16; {precision} takes one number")
         ranges = {"max_abs": input_max_abs(machine, precision, largest, max_abs)}
-    inputs |= ranges
+    made: dict[str, Any] = {"name": name, "precision": precision}
+    if machine.signal is not None:
+        # the rest follows from it; whole numbers scale what nothing else does
+        made["signal"], inputs = _named_signal(machine.signal, columns), {"scale": [1.0] * machine.dim} if whole else {}
+    else:
+        inputs |= ranges
     if machine.center is not None:
         inputs["center"] = machine.center.tolist()
     if machine.scale is not None:
         inputs["scale"] = machine.scale.tolist()
-    made: dict[str, Any] = {"name": name, "precision": precision, "input": inputs}
+    if whole and machine.signal is not None and told is not None:
+        inputs["max_abs"] = _ranges_of_features(machine.signal, inputs, told)
+    made["input"] = inputs
     if machine.classes is not None:
         if classes is not None and len(classes) != len(machine.classes):
             raise UserError(
@@ -308,6 +319,40 @@ def content(
     if distance == "products":
         expansion["distance"] = distance
     return made | {"expansion": expansion}
+
+
+def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: Limits) -> float:
+    """The largest that a feature can be.  Raises UserError for what the features do not leave open."""
+    where = machine.source
+    if precision != signal.precision:
+        raise UserError(
+            f"{where}: precision is {precision}, but its features are computed in {signal.precision}, and a spec has one "
+            f"precision; choose {signal.precision}"
+        )
+    if max_abs is not None:
+        raise UserError(
+            f"{where}: max_abs is that of its raw samples; leave it out here, and give it to the first step"
+        )
+    return signal.input_max_abs
+
+
+def _ranges_of_features(signal: Spec, inputs: Mapping[str, Any], seen: np.ndarray) -> list[float]:
+    """Twice the range of the features that were seen, and no more than a feature can be: beyond, it counts as so large."""
+    most = np.array(signal.signal_inputs(inputs)["max_abs"])
+    farthest = 2 * np.abs(seen - np.array(inputs.get("center", 0.0))).max(axis=0)
+    return np.where(farthest > 0, np.minimum(farthest, most), most).tolist()  # type: ignore[no-any-return]
+
+
+def _named_signal(signal: Spec, channels: Sequence[str] | None) -> dict[str, Any]:
+    """The section of a signal, with other names of its channels."""
+    assert signal.signal is not None
+    section = signal.signal.model_dump(mode="json", exclude_unset=True)
+    if channels is None:
+        return section
+    if isinstance(features := section.get("features"), dict):
+        named = dict(zip(signal.signal.channels, channels, strict=True))
+        section["features"] = {named[name]: kinds for name, kinds in features.items()}
+    return section | {"channels": list(channels)}
 
 
 def _seen(machine: Machine) -> np.ndarray | None:

@@ -322,7 +322,7 @@ def test_anchors_of_the_first_pages_exist():
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-    for folder in ("pykernel", "gen", "targets", "tests", "benchmarks", "examples")
+    for folder in ("pykernel", "gen", "targets", "tests", "benchmarks", "examples", "website")
     for path in (ROOT / folder).rglob("*.py")
 }
 # prints the files of the walk whose functions run, in the order of the first call; of kernels, in the last update

@@ -74,7 +74,7 @@ def test_the_results_are_what_the_product_computes():
 
 def test_reducing_before_with_one_more_is_reducing_after():
     """Sections 3 and 4 of the report differ by one vector: the model that a presentation sees is the same."""
-    x, y = tasks.sinc_task(3)
+    x, y = tasks.sinc(3, tasks.SAMPLES)
     for technique in ("klms", "mklms"):
         before, after = (
             HostModel(tasks.spec_of({"technique": technique, "n_max": n, **when}))

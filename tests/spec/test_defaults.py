@@ -150,3 +150,11 @@ def test_limits_that_cannot_be_judged_are_told() -> None:
     assert exceeded(spec, figures, [row | {"bounds": {}}]) == [
         f"[target] cycles: {call} has no bound on avr: nothing bounds it" for call in ("update", "predict")
     ]
+
+
+def test_features_of_a_signal_are_standardised_unless_their_scale_is_given():
+    content = {"name": "m", "signal": {"channels": ["a", "b"]}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}}
+    content["learning"] = {"rule": "krls-t"}
+    assert make_spec(content).input.standardise
+    for given in ({"scale": [1.0, 2.0]}, {"center": [0.0, 1.0]}, {"standardise": False}):
+        assert not make_spec(content | {"input": given}).input.standardise

@@ -334,7 +334,11 @@ def test_what_is_accepted_can_be_computed_and_written_down(content: dict[str, An
     assert config.gamma > 0 and config.eta > 0 and config.input_max_abs > 0 and config.label_max_abs > 0
     assert config.alpha_limit > config.label_max_abs * 16
     # a first sample is new enough to be stored
-    assert not config.keeps_factor or config.kappa_least <= config.ald_threshold < config.ridge_diagonal
+    assert (
+        not config.keeps_factor
+        or config.stores_all
+        or config.kappa_least <= config.ald_threshold < config.ridge_diagonal
+    )
     # the farthest pair within the limit still has a finite distance
     reach = made.real.real(2) * config.input_max_abs
     with np.errstate(over="raise"):
@@ -411,6 +415,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     forecast = {"name": "flow", "learning": {"rule": "nlms"}, "label": {"column": "a"}, "signal": raw}
     spectra = forecast | {"signal": raw | {"window": 16, "features": ["mean"], "rate": 100.0, "bands": [[1.0, 30.0]]}}
     windows = forecast | {"signal": raw | {"window": 16, "features": ["mean", "std"]}}
+    counted = forecast | {"precision": "int16", "signal": raw | {"max_abs": 100.0, "resolution": 0.02}}
     changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
         (full, None, "precision", "float32"),
         (full, "input", "columns", ["a", "b", "c"]),
@@ -436,6 +441,9 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (full, "learning", "rho", 1e-9),
         (full, "learning", "step_limit", 0.5),
         (with_rule("qklms"), "learning", "quantisation", 0.5),
+        (with_rule("knlms"), "learning", "coherence", 0.6),
+        (with_rule("knlms"), "learning", "epsilon", 0.1),
+        (with_rule("fb-krls"), "learning", "rule", "sw-krls"),
         (with_rule("krls-t"), "learning", "forgetting", 0.999),
         (with_rule("krls-t"), "learning", "noise", 0.1),
         (with_rule("rls"), "learning", "prior_variance", 10.0),
@@ -503,6 +511,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (posterior, "expansion", "label_variance", 0.5),
         (forecast, "signal", "channels", ["a"]),
         (forecast, "signal", "max_abs", 50.0),
+        (counted, "signal", "resolution", 0.01),
         (forecast, "signal", "lags", [0, 2]),
         (forecast, "signal", "differences", [1]),
         (forecast, "signal", "averages", [3]),

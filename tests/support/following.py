@@ -12,17 +12,22 @@ from pykernel.algorithms.online.state import Status
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import Reduction, ridge_of
-from pykernel.spec.model import Spec, keys_of, make_spec
+from pykernel.spec.model import Spec, declared, keys_of, make_spec
 from tests.support.naive import OWN_PROJECTION, Disagreement, Twin, kernel_values
 from tests.support.specs import named
 
 TECHNIQUES = tuple(OWN_PROJECTION)
 PROJECTIONS = ("none", "klms", "fklms", "bounded", "ls", "lsridge")
 GRADIENT = ("klms", "qklms")
+FIXED = ("sw-krls", "ald-krls", "knlms")
+"""Rules that have no technique."""
 
 
 def spec_of(technique: str = "mklms", n_max: int = 8, dim: int = 1, precision: str = "float64", **keys: Any) -> Spec:
-    """Parameters by their names in the spec; ``max_abs``, ``outputs`` and ``classes`` (a number) are the label's."""
+    """Parameters by their names in the spec; ``max_abs``, ``outputs`` and ``classes`` (a number) are the label's.
+
+    A technique, a ridge or an ald_threshold is left out if the rule has none.
+    """
     label: dict[str, Any] = {key: keys.pop(key) for key in ("max_abs", "outputs", "low", "high") if key in keys}
     if "classes" in keys:
         label["classes"] = [f"class {i}" for i in range(keys.pop("classes"))]
@@ -37,9 +42,10 @@ def spec_of(technique: str = "mklms", n_max: int = 8, dim: int = 1, precision: s
         },
         "reduction": {"technique": technique, "n_max": n_max},
     }
-    if content["learning"].get("rule") == "ald-krls":
-        del content["reduction"]["technique"]
     content["reduction"] |= {key: keys.pop(key) for key in list(keys) if key in Reduction.model_fields}
+    for key in ("technique", "ridge", "ald_threshold"):
+        if content["learning"].get("rule", "klms") not in declared("reduction", key):
+            content["reduction"].pop(key, None)
     assert not keys, f"{list(keys)} are not keys of a spec"
     return make_spec(named(content))
 
@@ -205,7 +211,7 @@ def specs(
     rule, kind = draw(st.sampled_from(rules)), draw(st.sampled_from(kinds))
     technique = draw(st.sampled_from(TECHNIQUES))
     keys: dict[str, Any] = {"rule": rule, "sigma": draw(st.sampled_from([0.3, 0.5, 1.0, 3.0]))}
-    if rule in (*GRADIENT, "fb-krls"):
+    if rule in (*GRADIENT, "fb-krls", "knlms"):
         keys["eta"] = draw(st.sampled_from([0.05, 0.3, 0.9]))
     if rule in GRADIENT:
         keys["rho"] = draw(st.sampled_from([0.0, 0.0, 0.02, 0.5]))
@@ -215,6 +221,8 @@ def specs(
         keys["relabel"] = draw(st.booleans())
     if rule == "qklms":
         keys["quantisation"] = draw(st.sampled_from([0.1, 0.5, 1.0]))
+    if rule == "knlms":
+        keys |= {"coherence": draw(st.sampled_from([0.2, 0.7, 0.99])), "epsilon": draw(st.sampled_from([1e-4, 0.3]))}
     if rule == "krls-t":
         keys["forgetting"] = draw(st.sampled_from([1.0, 0.99, 0.8]))
         keys["noise"] = draw(st.sampled_from([0.01, 0.3]))
@@ -228,7 +236,7 @@ def specs(
         keys["max_abs"] = draw(st.sampled_from([1e6, 1e6, 1e6, 1e-5])) if rule in GRADIENT else 1e6
     else:
         keys["classes" if kind == "class" else "outputs"] = draw(st.integers(2, 4))
-    if rule != "ald-krls":
+    if rule not in FIXED:
         keys["force"] = True
         if technique in ("lsreg", "lsridge") or keys.get("projection") == "lsridge":
             keys["penalty"] = draw(st.sampled_from([1e-4, 1e-2, 1.0]))

@@ -155,6 +155,10 @@ class Twin:
         self.rule = learning.rule
         self.metric = reduction.technique
         self.projection = reduction.projection or OWN_PROJECTION[reduction.technique]
+        if self.rule == "sw-krls":
+            self.metric, self.projection = "at", "klms"
+        if self.rule == "knlms":
+            self.metric, self.projection = "nt", "none"
         assert spec.kernel is not None
         self.spec, self.function = spec, spec.kernel.function
         self.gaussian, self.radial = self.function == "gaussian", self.function in RADIAL
@@ -162,6 +166,7 @@ class Twin:
         self.sigma = spec.length_scale if self.gaussian else 0.0
         self.ridge, self.n_max = ridge_of(spec), reduction.n_max
         self.eta, self.rho, self.step_limit = learning.eta, learning.rho, learning.step_limit
+        self.coherence, self.epsilon = learning.coherence, learning.epsilon
         self.quantisation, self.forgetting, self.noise = learning.quantisation, learning.forgetting, learning.noise
         self.has_inverse = bool({self.metric, self.projection} & INVERSE) or "krls" in self.rule
         self.has_ridge = self.has_inverse or "lsridge" in (self.metric, self.projection)
@@ -291,7 +296,7 @@ class Twin:
         else:
             same = []
             for allowed, model in outcomes:
-                order = self._order(model, held[0]) if allowed == status else None
+                order = self._order(model, held[0], age) if allowed == status else None
                 if order is not None:
                     same.append((allowed, model.take(order)))
             if not same:
@@ -323,12 +328,17 @@ class Twin:
             yield Status.REFUSED_MULTIPLIER, self.model
 
     @staticmethod
-    def _order(model: Model, v: np.ndarray) -> list[int] | None:
-        """Where the product's vectors are in the model; None if they are others."""
+    def _order(model: Model, v: np.ndarray, age: np.ndarray | None) -> list[int] | None:
+        """Where the product's vectors are in the model, equal ones by their ages; None if they are others."""
         if len(v) != len(model):
             return None
-        order = [next((i for i, w in enumerate(model.v) if np.array_equal(w, row)), -1) for row in v]
-        return order if sorted(order) == list(range(len(v))) else None
+        order: list[int] = []
+        for k, row in enumerate(v):
+            equal = [i for i, w in enumerate(model.v) if np.array_equal(w, row) and i not in order]
+            if not equal:
+                return None
+            order.append(min(equal, key=lambda i: age is not None and model.age[i] != age[k]))
+        return order
 
     def _presented(self, x: np.ndarray, label: object) -> Iterator[Outcome]:
         """Every (status, model) that rounding allows; mostly there is one.  The first is what exact numbers give."""
@@ -359,7 +369,7 @@ class Twin:
 
     def _sure(self, x: np.ndarray, label: object) -> bool:
         """Least squares would take what a classifier is sure of as evidence that it need not learn: it is left out."""
-        recursive = self.rule in ("krls-t", "fb-krls", "ald-krls")
+        recursive = self.rule in ("krls-t", "fb-krls", "sw-krls", "ald-krls")
         return bool(self.classes) and recursive and not self._error(self._forgetful(self.model), x, label).any()
 
     def _error(self, model: Model, x: np.ndarray, label: object) -> np.ndarray:
@@ -376,9 +386,13 @@ class Twin:
         """One presentation, without what goes afterwards."""
         model = self._forgetful(replace(model, age=model.age + 1))
         error = self._error(model, x, label)
-        learn = {"krls-t": self._tracker, "fb-krls": self._fixed_budget, "ald-krls": self._engel}.get(
-            self.rule, self._gradient
-        )
+        learn = {
+            "krls-t": self._tracker,
+            "fb-krls": self._fixed_budget,
+            "sw-krls": self._fixed_budget,
+            "ald-krls": self._engel,
+            "knlms": self._richard,
+        }.get(self.rule, self._gradient)
         if learn == self._gradient:  # eq. 4
             error = self.eta * error
             if self.step_limit is not None:
@@ -404,7 +418,10 @@ class Twin:
     def _kinships(self, model: Model, x: np.ndarray) -> Iterator[tuple[bool, bool]]:
         """Whether the nearest vector takes the sample up, and whether all together do, as far as rounding leaves open."""
         near, spanned = [False], [False]
-        if len(model):
+        if len(model) and self.rule == "knlms":
+            cosine = np.abs(self.kernels(model, x)) / (self.norms(model.v)[:, 0] * np.sqrt(self.power_of(x)))
+            near = [not new for new in at_most(float(cosine.max()), self.coherence)]
+        elif len(model) and self.rule != "sw-krls":
             distance = float(self.distances(model, x).min())
             if (model.v == x).all(1).any():
                 near = [True]
@@ -427,7 +444,7 @@ class Twin:
             return at_most(float(distances(x[None], model.v).min()), (self.quantisation * self.sigma) ** 2)
         if self.function == "laplacian":
             return at_most(float(np.abs(x - model.v).sum(1).min()) * (gamma or 0.0), self.quantisation)
-        if self.radial:
+        if self.radial and self.function != "rational-quadratic":
             return at_most(float(np.sqrt(distances(x[None], model.v).min())) * (gamma or 0.0), self.quantisation)
         cosine = 1 - self.distances(model, x).min()
         return at_most(float(1 - cosine**2), self.quantisation**2)
@@ -543,6 +560,17 @@ class Twin:
         grown.alpha[:-1] -= np.outer(a, step)
         yield Status.ADDED, replace(grown, alpha=settled(grown.alpha))
 
+    def _richard(self, model: Model, x: np.ndarray, error: np.ndarray, near: bool, spanned: bool) -> Iterator[Outcome]:
+        """KNLMS (Richard, Bermudez and Honeine 2009), of the normalised expansion: ``h`` holds its kernel values."""
+        own = np.sqrt(self.power_of(x))
+        stored = not near and len(model) < self.n_max
+        grown = model.plus(x, np.zeros(self.outputs)) if stored else model
+        norms = self.norms(grown.v)
+        h = self.kernels(grown, x) / (norms[:, 0] * own)
+        alpha = norms * grown.alpha + np.outer(h, self.eta / (self.epsilon + h @ h) * error / own)
+        status = Status.ADDED if stored else Status.ABSORBED if near else Status.DISCARDED
+        yield status, replace(grown, alpha=settled(alpha / norms))
+
     # ---- strategies: the newest is the last of the model
 
     def _inserted(self, model: Model) -> Iterator[Outcome]:
@@ -608,7 +636,7 @@ class Twin:
     def _without(self, model: Model, r: int) -> Model:
         """The same, but the others take up the part of r."""
         left = replace(model, alpha=settled(self._projected(model, r, self.projection)))
-        if self.rule in ("krls-t", "fb-krls") and self.projection == "klms":
+        if self.rule in ("krls-t", "fb-krls", "sw-krls") and self.projection == "klms":
             return self._solved(self._dropped(model, r))  # the values at the others stay
         return self._dropped(left, r)
 

@@ -50,10 +50,11 @@ class Samples:
     def __init__(self, spec: Spec, rng: np.random.Generator) -> None:
         self.spec, self.rng = spec, rng
         self.label = spec.program.label_array(spec.capacities)
+        self.kind = np.dtype(np.float32) if spec.program.whole else spec.real.dtype
         self.told = spec.program.label is not None and spec.program.learns
         self.seen: list[np.ndarray] = []
         self.width = spec.width
-        self.limit = spec.input.max_abs if spec.signal is None else spec.signal.max_abs
+        self.limit = spec.input.max_abs if spec.signal is None else spec.signal.most
         self.center, self.step = np.zeros(self.width), 0.5
 
     def x(self) -> np.ndarray:
@@ -65,11 +66,11 @@ class Samples:
             self.step = 10.0 ** rng.uniform(-3, 0.7)
         row = self._row(how, scale)
         with np.errstate(over="ignore"):
-            row = row.astype(spec.real.dtype)
+            row = row.astype(self.kind)
             if how > 0.97:
                 row[rng.integers(self.width)] = self._no_number(limit)
         self.seen = [*self.seen[-30:], row]
-        return row
+        return np.asarray(spec.raw_inputs(row)[0] if spec.program.whole else row)
 
     @np.errstate(over="ignore", invalid="ignore")
     def _row(self, how: float, scale: float) -> np.ndarray:
@@ -107,13 +108,13 @@ class Samples:
         elif how < 0.3:
             y = rng.uniform(-limit, limit, shape)
         with np.errstate(over="ignore"):
-            y = np.array(y, spec.real.dtype)
+            y = np.array(y, self.kind)
             if how > 0.97:
                 y[...] = self._no_number(limit)
-        return y
+        return np.asarray(spec.raw_labels(y)) if spec.program.whole else y
 
     def _no_number(self, limit: float) -> float:
-        kind = self.spec.real.dtype
+        kind = self.kind
         largest, least = np.finfo(kind).max, np.finfo(kind).smallest_subnormal
         beyond = np.nextafter(np.asarray(limit, kind), np.asarray(np.inf, kind))
         return float(self.rng.choice([np.nan, np.inf, -np.inf, largest, -largest, least, -least, beyond, -beyond]))
@@ -176,9 +177,8 @@ def _carry_out(model: HostModel | CModel, call: Call, saved: list[bytes]) -> tup
         given = np.asarray(call.x if call.x is not None else call.y)
         if isinstance(model, HostModel) or not given.ndim:
             return int(model.call(call.name, given if given.ndim else given[()])), nothing
-        return int(
-            model.call(call.name, model.pointer(given, "float *" if given.itemsize == 4 else "double *"))
-        ), nothing
+        c_type = {"<i2": "int16_t *", "<i4": "int32_t *", "<f4": "float *", "<f8": "double *"}[given.dtype.str]
+        return int(model.call(call.name, model.pointer(given, c_type))), nothing
     if call.kind == "read":
         values, status = model.read(call.name)
         return int(status), values

@@ -90,7 +90,7 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
         content["label"] = label
     if rule not in ("nlms", "rls", "quadratic-rls"):
         content["kernel"] = _kernel(rng, rule)
-    if rule in ("klms", "qklms", "krls-t", "fb-krls", "ald-krls", "nystrom-rls", "okfeb"):
+    if rule in ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nystrom-rls", "okfeb"):
         content["reduction"] = {"n_max": int(rng.integers(1, LARGEST + 1))}
     if rule in ("klms", "qklms", "krls-t", "fb-krls"):
         content["reduction"] |= {"technique": str(rng.choice(list(TECHNIQUES))), "force": True}
