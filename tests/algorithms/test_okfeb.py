@@ -464,7 +464,7 @@ def test_it_goes_on_for_long(case: str, exhaustive: bool) -> None:
     spec = spec_of(**LONG[case])
     rng = np.random.default_rng(3)
     rarely = np.where(np.isin(NAMES, ["restart"]), 0.1, 1.0)
-    names = rng.choice(NAMES, 1500 if exhaustive or "alarms" in case else 600, p=rarely / rarely.sum()).tolist()
+    names = rng.choice(NAMES, 1500 if exhaustive or "alarms" in case else 400, p=rarely / rarely.sum()).tolist()
     seen = follow(HostModel(spec), Twin(spec), sequence_of(spec, names, 1))
     assert not seen["tie"], seen
     wanted = {"update: DONE", "update: ADDED", "update: REPLACED", "update: REFUSED_INPUT", "novelty: DONE"}
@@ -549,11 +549,14 @@ IDLE += [("hybrid", 1e-2, True), ("hybrid", 0.7, False)]
 
 @pytest.mark.in_turn(12)
 @pytest.mark.parametrize(("update", "ald_threshold", "stored"), IDLE)
-def test_an_idle_column_starts_again(update: str, ald_threshold: float, stored: bool) -> None:
+def test_an_idle_column_starts_again(update: str, ald_threshold: float, stored: bool, exhaustive: bool) -> None:
     """The twin agrees where a column is given to a sample that is stored, and to one that is not."""
     spec = spec_of(r=3, n=6, dim=2, ald_threshold=ald_threshold, update=update, step="constant")
     model, twin = HostModel(spec), Twin(spec)
-    home, away = stream_of(1500, 2, spread=0.9), np.array([6.0, -6.0]) + stream_of(60, 2, 1, spread=0.3)
+    home, away = (
+        stream_of(1500 if exhaustive else 900, 2, spread=0.9),
+        np.array([6.0, -6.0]) + stream_of(60, 2, 1, spread=0.3),
+    )
     seen = follow(model, twin, [("update", row, None) for row in [*home[:200], *away, *home[200:]]], 1e-7)
     assert not seen["tie"]
     assert twin.begun["idle", stored] and twin.begun["new", True], twin.begun

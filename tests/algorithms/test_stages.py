@@ -147,7 +147,7 @@ def fits(rule: str, stages: str) -> bool:
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(10)
 def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None:
     if not fits(rule, stages):
         pytest.skip("a linear rule has no linear part beside it")
@@ -171,7 +171,7 @@ def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(7)
+@pytest.mark.in_turn(14)
 def test_c_computes_the_hosts_bytes(rule: str, stages: str, precision: str, exhaustive: bool) -> None:
     if not fits(rule, stages):
         pytest.skip("a linear rule has no linear part beside it")
@@ -190,7 +190,7 @@ def test_noise_is_estimated_by_what_the_model_leaves(center: bool) -> None:
     learning = {"rule": "krls-t", "forgetting": 0.999}
     spec = make_spec(content | {"learning": learning | {"noise": "auto"}})
     model = HostModel(spec)
-    x, y = stream_of(700, 1)
+    x, y = stream_of(600, 1)
     y = y[:, 0] - (0 if center else 40)
     left = power = 0.0
     count, noises = 0, [0.1]
@@ -209,7 +209,7 @@ def test_noise_is_estimated_by_what_the_model_leaves(center: bool) -> None:
             power += ((y[t] - mean) ** 2 - power) * 2 / (count + 1)
             u = min(left / power, 1)
             noises.append(min(max(u / max(1 - u, 0.05), 0.01), 3.0) if count >= 20 else 0.1)
-    assert len(set(noises)) > 500 and min(noises) < 0.1
+    assert len(set(noises)) > 0.7 * len(x) and min(noises) < 0.1
     report = check(make_spec(content | {"learning": learning | {"noise": "auto"}, "precision": "float32"}),
                    samples=4000, levels=["-O2"], compilers=[QUICK[0].name])  # fmt: skip
     assert report.ok, [row["first_difference"] for row in report.rows]
