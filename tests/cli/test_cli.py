@@ -110,12 +110,14 @@ def test_every_help_fits_a_screen(run, monkeypatch, name):
 
 
 def test_every_option_can_be_found(run):
-    """In --help with a sentence; if it is only named there, the page says the same sentence."""
+    """In --help with a sentence; if it is only named there, the page says the same: in the command's section, or for all."""
+    for_all = PAGE.partition("\n## ")[0]
     for name, command in COMMANDS.items():
         shown = run(*name.split(), "--help")[1]
         listed, _, named = shown.partition("\nMore options, which docs/commands.md describes:")
         section = re.search(rf"^## {re.escape(name)}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
         assert section is not None, f"docs/commands.md has no section {name}"
+        here = for_all + "\n" + section[1]
         for parameter in command.params:
             if parameter.param_type_name == "argument":
                 assert re.search(rf"^  {parameter.metavar} ", listed, re.MULTILINE), parameter.metavar
@@ -125,7 +127,7 @@ def test_every_option_can_be_found(run):
             if row is not None:
                 continue
             assert set(names) <= set(re.findall(r"--[\w-]+", named)), f"{name} {names}"
-            rows = [line for line in section[1].splitlines() if f"`{names[0]}" in line.partition("|")[2][:40]]
+            rows = [line for line in here.splitlines() if f"`{names[0]}" in line.partition("|")[2][:40]]
             told = sentence_of(parameter).replace("|", "\\|")
             assert [row.split(" | ")[1] for row in rows] == [f"{told} |"], f"{name} {names[0]}"
 
