@@ -328,23 +328,23 @@ def tables(rows: Rows) -> dict[str, str]:
 
 def words(rows: Rows) -> str:
     found = series(rows)
-    sentences = []
-    for model in dict.fromkeys(row["model"] for row in rows):
-        few, many = min(found[model, "direct"]), max(found[model, "direct"])
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    few, many = (end(found[models[0], "direct"]) for end in (min, max))
 
-        def times(reference: str, method: str, l: int, often: int = 1, model: str = model) -> str:
-            return ratio(often * found[model, reference][l] / found[model, method][l])
+    def times(reference: str, method: str, l: int, often: int = 1) -> str:
+        """The least and the largest of the models."""
+        ratios = sorted(often * found[model, reference][l] / found[model, method][l] for model in models)
+        return f"{ratio(ratios[0])} to {ratio(ratios[-1])}"
 
-        sentences.append(
-            f"{model}: retraining takes {times('direct', 'closed', few)} times as long as the closed form with {few} "
-            f"samples, and {times('direct', 'closed', many)} times with {many}; for {PATH} ridges, "
-            f"{times('direct', 'path', few, PATH)} and {times('direct', 'path', many, PATH)} times. With {FOLDS} folds and "
-            f"{many} samples it takes {times('direct folds', 'closed folds', many)} times as long for one ridge, and "
-            f"{times('direct folds', 'path folds', many, PATH)} times for {PATH}."
-        )
     differences = [float(row["difference"]) for row in rows if row["difference"]]
-    sentences.append(f"No prediction differs from retraining's by more than {max(differences):.1e}.")
-    return "".join(f"- {sentence}\n" for sentence in sentences)
+    return (
+        f"- Retraining takes {times('direct', 'closed', few)} times as long as the closed form with {few} samples, "
+        f"{times('direct', 'closed', many)} times with {many}; for {PATH} ridges {times('direct', 'path', few, PATH)}, and "
+        f"{times('direct', 'path', many, PATH)} times.\n"
+        f"- With {FOLDS} folds and {many} samples: {times('direct folds', 'closed folds', many)} times for one ridge, "
+        f"{times('direct folds', 'path folds', many, PATH)} times for {PATH}.\n"
+        f"- No prediction differs from retraining's by more than {max(differences):.1e}.\n"
+    )
 
 
 def draw(rows: Rows, path: Path) -> None:

@@ -75,22 +75,22 @@ def baselines_in_words(rows: Rows) -> str:
     return bullets(
         [
             f"At equal features, the exact budget's error held out is {between(ratios(rows, same, 'OKFEB exact', 'Nystroem'))} "
-            f"times that of Nystroem with r rows, and {between(ratios(rows, same, 'OKFEB exact', PCA))} times that of "
-            f"IncrementalPCA on {subspace_baselines.MANY:,} random features, which keep "
-            f"{between(ratios(rows, same, PCA, 'OKFEB exact', 'bytes_learn'), '.0f')} times the bytes. Without shrinkage it is "
-            f"{between(projected(rows, same, 'Nystroem'))} times Nystroem's.",
+            f"times that of Nystroem with r rows (without shrinkage {between(projected(rows, same, 'Nystroem'))}), and "
+            f"{between(ratios(rows, same, 'OKFEB exact', PCA))} times that of IncrementalPCA on {subspace_baselines.MANY:,} "
+            f"random features, which keep {between(ratios(rows, same, PCA, 'OKFEB exact', 'bytes_learn'), '.0f')} times the "
+            "bytes.",
             f"It is {between(ratios(rows, same, 'OKFEB exact', 'BKFE, batch'))} times that of batch BKFE, which keeps all rows; "
-            f"the dropping budget's is {between(ratios(rows, same, 'OKFEB drop', 'OKFEB exact'))} times the exact one's.",
+            f"drop's is {between(ratios(rows, same, 'OKFEB drop', 'OKFEB exact'))} times exact's.",
             f"At equal bytes Nystroem has {between(made, '.1f')} times the features, and {against('Nystroem')} times the error: "
-            "where nothing changes and the number of features does not matter, take it.",
-            f"At equal bytes and r features, IncrementalPCA on Nystroem has {against(NYSTROEM_PCA)} times the error, on random "
-            f"features {against(PCA)} times, and OKFEB drop, with more vectors, {against('OKFEB drop')} times.",
-            f"Float32 and float64 differ in any of these errors by at most {precision['OKFEB exact']:.1%} with the exact budget, "
-            f"of which their ald_thresholds differ, and {precision['OKFEB drop']:.1%} with the dropping one.",
-            f"A row costs OKFEB exact {between(times(rows, 'OKFEB exact', 'learn_us'), '.0f')} µs to learn and "
-            f"{between(times(rows, 'OKFEB exact', 'transform_us'), '.0f')} µs to transform, one at a time; IncrementalPCA on random "
-            f"features takes {between(ratios(rows, same, PCA, 'OKFEB exact', 'learn_us'), '.0f')} times as long to learn, "
-            f"{subspace_baselines.BATCH} rows at a time.",
+            "take it where nothing changes and the number of features does not matter.",
+            f"At equal bytes and r features, IncrementalPCA has {against(NYSTROEM_PCA)} times the error on Nystroem, "
+            f"{against(PCA)} times on random features; OKFEB drop, with more vectors, {against('OKFEB drop')} times.",
+            f"Float32's and float64's errors differ by at most {precision['OKFEB exact']:.1%} with exact, whose ald_thresholds "
+            f"differ, and {precision['OKFEB drop']:.1%} with drop.",
+            f"OKFEB exact learns a row in {between(times(rows, 'OKFEB exact', 'learn_us'), '.0f')} µs and transforms it in "
+            f"{between(times(rows, 'OKFEB exact', 'transform_us'), '.0f')} µs; IncrementalPCA on random features, "
+            f"{subspace_baselines.BATCH} rows at a time, takes {between(ratios(rows, same, PCA, 'OKFEB exact', 'learn_us'), '.0f')} "
+            "times as long to learn.",
         ]
     )
 
@@ -122,21 +122,13 @@ def cost_in_words(rows: Rows) -> str:
                 found.append(subspace_cost.exponent(dict(sorted(costs.items())[-2:])))
         return found
 
-    sentences = []
+    grows = []
     for variant, call in (("drop", "update"), ("exact", "update"), ("exact", "novelty"), ("exact", "features")):
         name = f"{variant}'s {call}" if call == "update" else call
-        sentences.append(
-            f"Over the last doubling, {name} grows as N^{between(exponents(variant, 'n', call))} and "
-            f"r^{between(exponents(variant, 'rank', call))}."
+        grows.append(
+            f"{name} N^{between(exponents(variant, 'n', call))}, r^{between(exponents(variant, 'rank', call))}"
         )
-    here = [row for row in rows if row["series"] == "table" and row["counted_bytes"]]
-    less = [1 - int(row["state_bytes"]) / int(row["counted_bytes"]) for row in here]
-    sentences.append(
-        f"The state takes {between(less, '.0%')} less than was counted before: no row more than the budget, and G packed. "
-        f"With working memory, all RAM takes {between(int(r['ram_bytes']) / int(r['counted_bytes']) for r in here)} times "
-        "that count."
-    )
-    return bullets(sentences)
+    return f"Growth over the last doubling: {'; '.join(grows)}.\n"
 
 
 # ------------------------------------------------------------------------------------------------------------ drift
@@ -158,32 +150,29 @@ def drift_in_words(rows: Rows) -> str:
     broken = [row for row in below if not subspace_drift.off(row) < 0.5]
     unfinished = [row for row in exact if int(row["n_float32"]) < subspace_drift.RANK]
     sentences = [
-        f"Exact with float32's default ald_threshold, {float(exact[0]['ald_threshold']):g}: after {int(exact[0]['samples']):,} samples G is off by "
-        f"at most {worst(exact, 'drift_g_float32')}, PK − I by {worst(exact, 'drift_p_float32')}, a score by {off(exact)}, "
-        "without any refresh.",
-        f"With 0.01, the least that a spec may say, they are {worst(floor, 'drift_g_float32')}, "
-        f"{worst(floor, 'drift_p_float32')} and {off(floor)}; with 0.001, which it may not, "
-        f"{worst(below, 'drift_g_float32')} and {worst(below, 'drift_p_float32')}, and in {len(broken)} of {len(below)} runs "
-        "scores are off by more than half.",
-        "The hardest kernel is not the widest, where next to nothing passes the ald_threshold and P is small: it is the one where the "
-        "budget just fills.",
-        f"In float32, drop's G drifts by at most {worst(drop, 'drift_g_float32')}.",
-        f"Float64 with its default ald_threshold, 1e-6: with exact, PK − I is off by at most {worst(exact, 'drift_p_float64')}, G by "
-        f"{worst(exact, 'drift_g_float64')}.",
+        f"Exact in float32, default ald_threshold {float(exact[0]['ald_threshold']):g}: after {int(exact[0]['samples']):,} "
+        f"samples without any refresh G is off by at most {worst(exact, 'drift_g_float32')}, PK − I by "
+        f"{worst(exact, 'drift_p_float32')}, a score by {off(exact)}.",
+        f"With 0.01, the least that a spec may say: {worst(floor, 'drift_g_float32')}, {worst(floor, 'drift_p_float32')}, "
+        f"{off(floor)}. With 0.001, which is refused: {worst(below, 'drift_g_float32')}, {worst(below, 'drift_p_float32')}, and "
+        f"scores off by more than half in {len(broken)} of {len(below)} runs.",
+        "The hardest kernel is the one where the budget just fills. With wider ones next to nothing passes the ald_threshold.",
+        f"Drop in float32: G by {worst(drop, 'drift_g_float32')}. Exact in float64, default ald_threshold 1e-6: PK − I by "
+        f"{worst(exact, 'drift_p_float64')}, G by {worst(exact, 'drift_g_float64')}.",
     ]
     if unfinished:
         times = [float(row["error_float32"]) / float(row["error_float64"]) for row in unfinished]
         wide = sorted({int(row["width"]) for row in unfinished})
         sentences.append(
-            f"At {' and '.join(f'{width:,}' for width in wide)} times the width, fewer than r samples ever pass float32's ald_threshold, and "
-            f"the error is {between(times, '.0f')} times that of float64: take fewer features or a narrower kernel."
+            f"With kernels {', '.join(f'{width:,}' for width in wide)} times wider fewer than r samples pass float32's "
+            f"ald_threshold: the error is {between(times, '.0f')} times float64's; take fewer features or a narrower kernel."
         )
     lost = [row for row in drop if subspace_drift.number(row, "drift_g_float64") > 1e-3]
     if lost:
         wide = sorted({int(row["width"]) for row in lost})
         sentences.append(
-            f"Budget drop in float64 came apart in {len(lost)} of {len(drop)} streams, at {' and '.join(map(str, wide))} times the "
-            "width: its first vectors are so near to dependent that rows of A cancel, and one was left out."
+            f"Drop in float64 came apart in {len(lost)} of {len(drop)} streams, with a kernel {', '.join(map(str, wide))} times wider: its first "
+            "vectors are so nearly dependent that rows of A cancel, and one was left out."
         )
     return bullets(sentences)
 
