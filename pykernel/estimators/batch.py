@@ -7,6 +7,7 @@ the device; ``device_spec`` is the model that trains there.
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -233,11 +234,13 @@ def _documented(kind: Kind) -> Kind:
     attributes = [
         f"    {name} : {text}" for name, text in ATTRIBUTES.items() if classifies or name not in OF_CLASSIFIERS
     ]
-    text = (kind.__doc__ or "").replace("    {parameters}", "\n".join(parameters))
+    # Python 3.13 takes the indentation off a docstring, earlier ones leave it
+    text = textwrap.indent(inspect.cleandoc(kind.__doc__ or ""), "    ")
+    text = text.replace("    {parameters}", "\n".join(parameters))
     text = text.replace("    {attributes}", "\n".join(attributes))
     for word, meaning in words.items():
         text = text.replace(word, meaning)
-    kind.__doc__ = text
+    kind.__doc__ = inspect.cleandoc(text)
     return kind
 
 

@@ -32,11 +32,11 @@ FAMILIES = (
 
 def documented(kind):
     """Parameters and, where they are told, defaults, of the numpydoc section, in its order."""
-    section = kind.__doc__.split("Parameters\n    ----------\n")[1].split("\n\n    Attributes\n")[0]
+    section = inspect.getdoc(kind).split("Parameters\n----------\n")[1].split("\n\nAttributes\n")[0]
     section = section.replace("\\\n", "")
     found = {}
     # "name : type, default=…", or several names in a row that another class tells of
-    for names, rest in re.findall(r"^    (\w+(?:,\s*\w+)*)(?: : (.*))?$", section, re.MULTILINE):
+    for names, rest in re.findall(r"^(\w+(?:,\s*\w+)*)(?: : (.*))?$", section, re.MULTILINE):
         default = re.search(r"default=(.*)$", rest)
         found |= dict.fromkeys(re.split(r",\s*", names), default and default[1])
     return found

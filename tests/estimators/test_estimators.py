@@ -143,8 +143,8 @@ def test_the_docstrings_tell_the_truth():
     assert result.attempted >= 20 and not result.failed
     documented = {}
     for kind in BOTH:
-        section = kind.__doc__.split("Parameters\n    ----------\n")[1].split("\n\n    Attributes\n")[0]
-        documented[kind] = dict(re.findall(r"^    (\w+) : (.*\n(?:(?:        .*)?\n)*)", section + "\n", re.MULTILINE))
+        section = inspect.getdoc(kind).split("Parameters\n----------\n")[1].split("\n\nAttributes\n")[0]
+        documented[kind] = dict(re.findall(r"^(\w+) : (.*\n(?:(?:    .*)?\n)*)", section + "\n", re.MULTILINE))
         assert list(documented[kind]) == list(inspect.signature(kind).parameters)
     of_regressor, of_classifier = documented.values()
     assert {key: of_regressor[key] for key in of_classifier} == of_classifier
@@ -157,7 +157,7 @@ def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the
         parameters = inspect.signature(kind).parameters
         for key, field in keys.items():
             assert parameters[key].default in (None, field.default), key
-            (default,) = re.findall(rf"^    {key} : .*?,\s*default=(.*)$", kind.__doc__, re.MULTILINE)
+            (default,) = re.findall(rf"^{key} : .*?,\s*default=(.*)$", inspect.getdoc(kind), re.MULTILINE)
             shown = f'"{field.default}"' if isinstance(field.default, str) else str(field.default)
             shown = "None" if key == "rule" else shown
             assert (float(default) == field.default) if type(field.default) is float else default == shown, key

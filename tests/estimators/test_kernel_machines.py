@@ -216,14 +216,14 @@ def test_the_docstrings_tell_the_truth():
     assert result.attempted >= 25 and not result.failed
     for kind in ALL:
         documented = re.findall(
-            r"^    (\w+) : (.*), default=(.*)$", kind.__doc__.split("    Attributes\n")[0], re.MULTILINE
+            r"^(\w+) : (.*), default=(.*)$", inspect.getdoc(kind).split("\nAttributes\n")[0], re.MULTILINE
         )
         parameters = inspect.signature(kind).parameters
         assert [(name, default) for name, _, default in documented] == [
             (name, f'"{p.default}"' if isinstance(p.default, str) else str(p.default)) for name, p in parameters.items()
         ]
-        section = kind.__doc__.split("    Attributes\n    ----------\n")[1].split("\n\n")[0]
-        attributes = re.findall(r"^    (\w+) : ", section, re.MULTILINE)
+        section = inspect.getdoc(kind).split("\nAttributes\n----------\n")[1].split("\n\n")[0]
+        attributes = re.findall(r"^(\w+) : ", section, re.MULTILINE)
         x, y = samples(labels_of(kind)[0])
         pandas = pytest.importorskip("pandas")
         model = single(kind).fit(pandas.DataFrame(x, columns=list("abc")), y)

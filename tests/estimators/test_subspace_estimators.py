@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import doctest
+import inspect
 import pickle
 import re
 import warnings
@@ -127,11 +128,11 @@ def test_the_docstrings_tell_the_truth():
     sections = {"subspace", "novelty", "learning", "reduction"}
     for kind in (OnlineKernelSubspace, OnlineSubspaceRegressor, OnlineSubspaceClassifier):
         documented = re.findall(
-            r"^    (\w+(?:, \\?\s*\w+)*) : |^    ((?:\w+, \\?\s*)+\w+)$", kind.__doc__, re.MULTILINE
+            r"^(\w+(?:, \\?\s*\w+)*) : |^((?:\w+, \\?\s*)+\w+)$", inspect.getdoc(kind), re.MULTILINE
         )
         named = {name for group in documented for names in group for name in re.split(r"[\s,\\]+", names)}
         assert set(kind().get_params()) <= named, set(kind().get_params()) - named
-        for key, default in re.findall(r"^    (\w+) : .*?,\s*default=(.*)$", kind.__doc__, re.MULTILINE):
+        for key, default in re.findall(r"^(\w+) : .*?,\s*default=(.*)$", inspect.getdoc(kind), re.MULTILINE):
             where = subspace_estimators.PARAMETERS.get(key)
             if where is None or where.section not in sections or default == "None" or key in ("n_components", "n_max"):
                 continue
