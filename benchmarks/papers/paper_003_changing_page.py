@@ -228,8 +228,8 @@ def fact_own(results: Results) -> str:
     moving = [part for part in parts["moving"] if np.isfinite(part)]
     return claim(
         min(moving) > 1.1 and min(parts["slow"]) < 1 and min(parts["sudden"]) < 1,
-        f"the cheaper of the two alone takes {span(moving)} times the instructions of both where inputs move, but "
-        f"{span(parts['slow'])} times on the slow stream and {span(parts['sudden'])} times on the sudden one",
+        f"the cheaper of the two alone takes {span(moving)} times the instructions of both where inputs move, "
+        f"{span(parts['slow'])} times on the slow stream, {span(parts['sudden'])} times on the sudden one",
     )
 
 
