@@ -321,11 +321,6 @@ RESULTS: dict[str, Result] = {
     ),
     "whole-subspace": Result("-m benchmarks.host.whole_subspace", ("whole-subspace.csv",), "seconds", ("monitor",), ()),
     # pages that sum up what others measured
-    "basis-summary": Result(
-        "-m benchmarks.host.basis_summary",
-        *((), "seconds", (), ()),
-        tuple(f"{name}.csv" for name in ("million-rows", "preconditioner", "sharding", "streaming-cost")),
-    ),
     "subspace-summary": Result(
         "-m benchmarks.host.subspace_summary",
         *((), "seconds", (), ()),
