@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -77,32 +76,6 @@ def test_the_tours_commands_run(tour, capsys):
     Path("firmware.c").write_text(code)
     for c in find_compilers():
         compile_c(c, [Path("firmware.c")], Path("firmware.o"), ("-Iflow/src",), ("-c",))
-
-
-@pytest.mark.exhaustive
-def test_ten_minutes_are_enough(tmp_path, monkeypatch, capsys):
-    """The page's commands run in their order, and say what the page says."""
-    pytest.importorskip("unicorn")
-    monkeypatch.chdir(tmp_path)
-    Path("pykernel").symlink_to(ROOT / "pykernel")
-    page = (ROOT / "docs" / "ten-minutes.md").read_text(encoding="utf-8")
-    text = "\n".join(re.findall(r"^```sh\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
-    commands = [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
-    told = []
-    for command in commands:
-        if command.startswith("awk"):
-            subprocess.run(command, shell=True, check=True)
-            continue
-        words = shlex.split(command, comments=True)[1:]
-        if "--trials" not in words:
-            words += {"plan": ["--trials", "24"], "check": ["--samples", "2000"]}.get(words[0], [])
-        with pytest.raises(SystemExit) as stopped:
-            main(words)
-        told.append(capsys.readouterr().out)
-        assert stopped.value.code == 0, command
-    verdict = re.search(r"^verdict .*$", page, re.MULTILINE)[0]
-    assert verdict in told[0] and "verdict" not in told[1]
-    assert Path("firmware/README.md").is_file()
 
 
 @pytest.mark.usefixtures("one_compiler")
