@@ -124,7 +124,7 @@ def tables(made: dict[str, list[tuple[Spec, str]]]) -> dict[str, str]:
             for above, name, value, beside in re.findall(
                 r"(?:/\* ([^\n]*) \*/\n)? *NAME_(\w+) = (-?\d+),?(?: /\* (.*?) \*/)?(?=\n|$)", body
             ):
-                kinds = statuses.setdefault((f"`{name}`", value, cell(beside or above) or "done")), [])
+                kinds = statuses.setdefault((f"`{name}`", value, cell(beside or above) or "done"), [])
                 kinds += [kind] * (kind not in kinds)
     written["macros"] = table(listed(macros), "macro", "meaning", "models")
     order = sorted(statuses, key=lambda key: (int(key[1]) < 0, abs(int(key[1])), key[0]))
