@@ -200,11 +200,19 @@ def schema() -> str:
     return json.dumps(spec_schema(), indent=1)
 
 
+API = """# Python
+
+What `import pykernel` has. Estimators have scikit-learn's `score`, `get_params`, `set_params` and `set_output`, too. The
+classes for River are on [a page of their own](river.md).
+
+"""
+
+
 def api() -> str:
     import pykernel
 
     names = [name for name in pykernel.__all__ if name != "__version__"]
-    return "# Python\n\n" + "".join(f"::: {pykernel._HOMES.get(name, 'pykernel')}.{name}\n" for name in names)
+    return API + "".join(f"::: {pykernel._HOMES.get(name, 'pykernel')}.{name}\n" for name in names)
 
 
 def with_help(markdown: str) -> str:

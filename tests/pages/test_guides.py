@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pykernel.cli.app import main
 from pykernel.gen.project import build, generate, state_hash
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
@@ -24,39 +26,80 @@ def steps(page):
     return re.findall(pattern, (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
+@pytest.fixture
+def follow(tmp_path, monkeypatch, capsys):
+    """A reader who follows a page in an empty folder: files are written, commands are run, what is shown must be said.
+
+    Of a command the page shows some lines, in their order and without regard to spaces; `# ends with N` behind a command is its exit code.  Returns
+    the words of the pykernel commands.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+    def run(line):
+        words = shlex.split(line, comments=True)
+        if words[0] == "pykernel" and not {">", "<", "|"} & set(words):
+            with pytest.raises(SystemExit) as stopped:
+                main(words[1:])
+            out, err = capsys.readouterr()
+            return stopped.value.code, out + err
+        result = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+        return result.returncode, result.stdout + result.stderr
+
+    def follow(page):
+        said, ran = "", []
+        for file, language, text in steps(page):
+            if file:
+                Path(file).parent.mkdir(exist_ok=True, parents=True)
+                Path(file).write_text(text)
+            elif language == "sh":
+                said = ""
+                for line in text.replace("\\\n", " ").splitlines():
+                    code, out = run(line)
+                    said += out
+                    assert code == int((re.findall(r"  # ends with (\d)", line) or [0])[0]), f"{line}\n{said}"
+                    ran.append(line.split())
+            else:
+                assert language == "text", "a block that is neither a file, nor commands, nor their output"
+                left = " ".join(said.split())
+                for line in text.splitlines():
+                    _, found, left = left.partition(" ".join(line.split()))
+                    assert found, f"{page} shows what is not said:\n{line}\n{said}"
+        return [words[1] for words in ran if words[0] == "pykernel"]
+
+    return follow
+
+
+@pytest.mark.exhaustive
+def test_ten_minutes_are_enough(follow):
+    pytest.importorskip("unicorn")
+    assert follow("ten-minutes.md") == ["plan", "plan", "simulate", "check", "generate"]
+    assert Path("firmware/README.md").is_file()
+
+
+@needs_gcc
+@pytest.mark.exhaustive
+def test_the_monitor_of_the_tutorial(follow):
+    pytest.importorskip("unicorn")
+    assert follow("tutorial-monitor.md") == "plan simulate simulate simulate check generate".split()
+    # what the page says of the recordings
+    normal, loose = (np.genfromtxt(f"{name}.csv", delimiter=",", names=True) for name in ("normal", "loose"))
+    assert (normal[:2160] == loose[:2160]).all() and len(loose) == 2400
+    fault = loose[2160:]
+    assert np.mean([(normal[s].min() <= fault[s]) & (fault[s] <= normal[s].max()) for s in normal.dtype.names]) > 0.99
+
+
 @needs_gcc
 @pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
-@pytest.mark.exhaustive
-def test_from_spec_to_firmware(tmp_path):
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "COLUMNS": "200",
-    }
-    said, ran = "", []
-    for file, language, text in steps("from-spec-to-firmware.md"):
-        if file:
-            (tmp_path / file).parent.mkdir(exist_ok=True, parents=True)
-            (tmp_path / file).write_text(text)
-        elif language == "sh":
-            for line in text.splitlines():
-                command, _, note = line.partition("  # ends with ")
-                result = subprocess.run(
-                    ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True
-                )
-                said = result.stdout + result.stderr
-                assert result.returncode == int(note or 0), f"{line}\n{said}"
-                ran.append(command.split()[:2])
-        else:
-            assert language == "text"
-            assert text.strip() in said, said
-    assert [words[1] for words in ran if words[0] == "pykernel"] == [
-        "simulate", "generate", "check", "replay", "replay",
-    ]  # fmt: skip
+@pytest.mark.usefixtures("one_compiler")
+def test_from_spec_to_firmware(follow):
+    assert follow("from-spec-to-firmware.md") == ["simulate", "generate", "check", "replay", "replay"]
     # what the page says of the results
-    log = (tmp_path / "log.csv").read_text().splitlines()
+    log = Path("log.csv").read_text().splitlines()
     assert len(log) == 2001
-    assert "| yes |" in (tmp_path / "firmware" / "flow" / "VALIDITY.md").read_text()
-    errors = np.genfromtxt(tmp_path / "log.csv", delimiter=",", names=True, usecols=("flow", "prediction"))[1000:]
+    assert "| yes |" in Path("firmware/flow/VALIDITY.md").read_text()
+    errors = np.genfromtxt("log.csv", delimiter=",", names=True, usecols=("flow", "prediction"))[1000:]
     model, last = errors["flow"] - errors["prediction"], np.diff(errors["flow"])
     mean = errors["flow"] - errors["flow"].mean()
     assert np.abs(model).mean() < 0.5 * min(np.abs(last).mean(), np.abs(mean).mean())

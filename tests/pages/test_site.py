@@ -71,6 +71,20 @@ def test_the_site_needs_no_network(site):
         assert not re.findall(r"<img(?![^>]*alt=\"[^\"]+\")[^>]*>", text), page.name
 
 
+@pytest.mark.exhaustive
+def test_each_estimator_shows_what_users_call(site):
+    """Inherited methods, too."""
+    import pykernel
+
+    shown = set(re.findall(r'id="?(pykernel[\w.]+)', (site / "api.html").read_text(encoding="utf-8")))
+    for name, home in pykernel._HOMES.items():
+        found = getattr(pykernel, name)
+        for method in ("fit", "partial_fit", "predict", "predict_proba", "transform", "to_spec", "device_spec"):
+            ours = next((k.__module__ for k in getattr(found, "__mro__", ()) if method in vars(k)), "")
+            if ours.startswith("pykernel"):
+                assert f"{home}.{name}.{method}" in shown, (name, method)
+
+
 @pytest.mark.skipif(not CHROMIUM, reason="needs chromium; would show what the first page's reader sees")
 @pytest.mark.exhaustive
 def test_the_readers_browser_computes_the_known_answer_or_shows_a_picture(site, tmp_path):
