@@ -2,14 +2,17 @@
 
 import ast
 import io
+import itertools
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 import typer
@@ -34,6 +37,7 @@ sigma = 1.0
 n_max = 8
 """
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def commands(group, path=""):
@@ -130,6 +134,43 @@ def test_every_option_can_be_found(run):
             rows = [line for line in here.splitlines() if f"`{names[0]}" in line.partition("|")[2][:40]]
             told = sentence_of(parameter).replace("|", "\\|")
             assert [row.split(" | ")[1] for row in rows] == [f"{told} |"], f"{name} {names[0]}"
+
+
+# ------------------------------------------------------------------------------------------------------------- pages
+
+SHOWN = [
+    *(path for path in (ROOT / "docs").glob("*.md") if path.name != "migration.md"),  # which shows what was
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *(ROOT / "examples").rglob("*.md"),
+]
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.name)
+def test_commands_that_a_page_shows_are_there(page):
+    """Each with its options and as many arguments as it takes; scripts and make's targets exist."""
+    text = page.read_text(encoding="utf-8")
+    blocks = "\n".join(re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)).replace("\\\n", " ")
+    for line in re.findall(r"^(?:\.venv/bin/)?pykernel (.*)$", blocks, re.MULTILINE):
+        words = list(itertools.takewhile(lambda word: word not in (">", "|", "&&", "||"), shlex.split(line, True)))
+        names = [name for name in COMMANDS if words[: len(name.split())] == name.split()]
+        if words[0].startswith("-"):
+            continue
+        assert names, f"pykernel {line}"
+        (name,), command = names, COMMANDS[names[0]]
+        parser = command.make_parser(click.Context(command))
+        _, left, _ = parser.parse_args(words[len(name.split()) :])  # raises for an option that there is not
+        assert not left, f"pykernel {line}"
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    for words in re.findall(r"`pykernel ([a-z][^`]*)`", prose):
+        name = next((name for name in COMMANDS if f"{words} ".startswith(f"{name} ")), None)
+        assert name is not None or any(other.startswith(f"{words} ") for other in COMMANDS), f"pykernel {words}"
+        has = {opt for p in COMMANDS[name].params for opt in (*p.opts, *p.secondary_opts)} if name else set()
+        assert set(re.findall(r"--[\w-]+", words)) <= {*has, "--help"}, f"pykernel {words}"
+    for module in re.findall(r"python3? -m ((?:benchmarks|tests|examples)[\w.]*)", text):
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), module
+    for target in re.findall(r"`make ([a-z][\w-]*)", text) + re.findall(r"^make ([a-z][\w-]*)", blocks, re.MULTILINE):
+        assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), f"make {target}"
 
 
 # ----------------------------------------------------------------------------------------------------------- modules
