@@ -16,7 +16,7 @@ os.environ["PYKERNEL_ENGINE"] = "llvm"
 # a busy machine is slow to draw examples, too
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
-    "default", max_examples=16, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
+    "default", max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
 )
 hypothesis.settings.register_profile("exhaustive", max_examples=600, deadline=None, print_blob=True)
 
@@ -41,21 +41,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--exhaustive"):
         return
     in_turn: dict[str, list[Any]] = {}
+    waiting: list[pytest.Item] = []
     for item in items:
         # not item.keywords: a parameter may be called so
         if item.get_closest_marker("exhaustive"):
-            item.add_marker(WAITS)
+            waiting.append(item)
         elif item.get_closest_marker("in_turn"):
             in_turn.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for combinations in in_turn.values():
-        _choose(combinations)
+        waiting += _others(combinations)
+    # not skipped: eight thousand reports of skips take half a minute
+    config.hook.pytest_deselected(items=waiting)
+    wait = set(waiting)
+    items[:] = [item for item in items if item not in wait]
 
 
-WAITS = pytest.mark.skip(reason="runs with --exhaustive")
-
-
-def _choose(combinations: list[Any]) -> None:
-    """Let one in ``part`` combinations of a test run: the next one is always the one whose values ran least so far."""
+def _others(combinations: list[Any]) -> list[Any]:
+    """Those that wait where one in ``part`` combinations runs: the next to run is the one whose values ran least so far."""
     arguments = combinations[0].get_closest_marker("in_turn").args
     part = arguments[0] if arguments else 2
     # pytest's callspec.indices number combinations, not values; all combinations of a test share their values
@@ -65,8 +67,7 @@ def _choose(combinations: list[Any]) -> None:
         chosen = min(combinations, key=lambda item: sum(runs[value] for value in values[item]))
         runs.update(values[chosen])
         combinations.remove(chosen)
-    for item in combinations:
-        item.add_marker(WAITS)
+    return combinations
 
 
 @pytest.fixture(scope="session")

@@ -547,14 +547,14 @@ IDLE = [("parametric", 1e-2, False), ("parametric", 0.7, True), ("nonparametric"
 IDLE += [("hybrid", 1e-2, True), ("hybrid", 0.7, False)]
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("update", "ald_threshold", "stored"), IDLE)
-def test_an_idle_column_starts_again(update: str, ald_threshold: float, stored: bool, exhaustive: bool) -> None:
+def test_an_idle_column_starts_again(update: str, ald_threshold: float, stored: bool) -> None:
     """The twin agrees where a column is given to a sample that is stored, and to one that is not."""
     spec = spec_of(r=3, n=6, dim=2, ald_threshold=ald_threshold, update=update, step="constant")
     model, twin = HostModel(spec), Twin(spec)
     home, away = (
-        stream_of(1500 if exhaustive else 900, 2, spread=0.9),
+        stream_of(1500, 2, spread=0.9),
         np.array([6.0, -6.0]) + stream_of(60, 2, 1, spread=0.3),
     )
     seen = follow(model, twin, [("update", row, None) for row in [*home[:200], *away, *home[200:]]], 1e-7)

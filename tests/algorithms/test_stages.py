@@ -171,7 +171,7 @@ def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(14)
+@pytest.mark.in_turn(20)
 def test_c_computes_the_hosts_bytes(rule: str, stages: str, precision: str, exhaustive: bool) -> None:
     if not fits(rule, stages):
         pytest.skip("a linear rule has no linear part beside it")
@@ -180,6 +180,7 @@ def test_c_computes_the_hosts_bytes(rule: str, stages: str, precision: str, exha
     assert report.ok, [row["first_difference"] for row in report.rows]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("center", [False, True])
 def test_noise_is_estimated_by_what_the_model_leaves(center: bool) -> None:
     """Each step is the one of a model that is told this noise; the noise is u / (1 - u) of the latest 300 labels."""

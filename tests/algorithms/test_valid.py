@@ -37,7 +37,7 @@ def test_no_state_may_have_a_number_that_is_none(rule: str, exhaustive: bool) ->
                 if field.dtype.kind != "f" or not field.size:
                     continue
                 flat = field.reshape(-1)
-                for at in {0, flat.size // 2, flat.size - 1}:
+                for at in {0, flat.size // 2, flat.size - 1} if exhaustive else {flat.size // 2}:
                     for value in (np.inf, -np.inf, np.nan):
                         kept = flat[at]
                         flat[at] = value
