@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import types
 from collections.abc import Mapping
@@ -35,13 +36,20 @@ class Extent:
 
     @property
     def symbols(self) -> list[str]:
-        return re.findall(r"[A-Z_]+", self.text)
+        return list(_read(self.text)[0])
 
     def value(self, capacities: Mapping[str, int]) -> int:
-        missing = [name for name in self.symbols if name not in capacities]
-        if missing:
-            raise KeyError(f"no value for the capacity {missing[0]}")
-        return int(eval(self.text, {"__builtins__": {}}, dict(capacities)))
+        symbols, code = _read(self.text)
+        for name in symbols:
+            if name not in capacities:
+                raise KeyError(f"no value for the capacity {name}")
+        return int(eval(code, {"__builtins__": {}}, dict(capacities)))
+
+
+@functools.cache
+def _read(text: str) -> tuple[tuple[str, ...], types.CodeType]:
+    """The capacities that an expression names, and its code: every model places its fields by them."""
+    return tuple(re.findall(r"[A-Z_]+", text)), compile(text, "<extent>", "eval")
 
 
 @dataclass(frozen=True)

@@ -145,15 +145,15 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
     padding = [memory.field(slot.name) for slot in memory.layout.slots if not slot.struct]
     if any(map(np.any, padding)):
         return False
-    kept = {slot.name for slot in memory.layout.slots}
+    kept, config = {slot.name for slot in memory.layout.slots}, spec.config  # which is computed at each access
     for owner in program.persistent:
         for name in kept & set(owner.ranges):
-            low, high = ends_of(owner.ranges[name], memory.capacities, spec.config, spec.real)
+            low, high = ends_of(owner.ranges[name], memory.capacities, config, spec.real)
             values = memory.field(name)
             # not "<": NaN must fail
             if not ((values >= low) & (values <= high)).all():
                 return False
-    return bool(make_executor([program.valid], memory, spec.config, engine).call(program.valid))
+    return bool(make_executor([program.valid], memory, config, engine).call(program.valid))
 
 
 @functools.lru_cache(maxsize=32)

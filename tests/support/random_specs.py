@@ -8,6 +8,7 @@ Which keys there are is read off the declarations: a new key is tried without a 
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import types
 from collections.abc import Callable, Iterator
@@ -173,6 +174,7 @@ def _expansion(rng: np.random.Generator, rule: str, dim: int, functions: int, cl
 # --------------------------------------------------------------------------------------------------- one change
 
 
+@functools.cache
 def keys() -> list[tuple[str, str, Any]]:
     """Every key that a change may set: section, name, declaration."""
     return [
