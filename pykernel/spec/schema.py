@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ def spec_schema() -> Schema:
     every += [(True, rule, family) for rule, family in whole_rules().items()]
     for whole, rule, family in every:
         properties: Schema = {}
-        drawn = family.spec.model_json_schema()
+        drawn = _drawn(family.spec)
         has = {section for section, _, _ in fields_of(family.spec, rule)}
         for name in sections():
             field = family.spec.model_fields.get(name)
@@ -80,6 +81,12 @@ def _if(names: list[str], whole: bool) -> Schema:
     return {"allOf": [{"not": WHOLE}, condition]}
 
 
+@functools.cache
+def _drawn(spec: type[Spec]) -> Schema:
+    """What pydantic makes of a family's spec; nobody changes it."""
+    return spec.model_json_schema()
+
+
 def _section(whole: Schema, field: FieldInfo, spec: type[Spec], rule: str) -> Schema:
     """A section as a rule has it."""
     kind = section_of(field)
@@ -101,7 +108,7 @@ def _all_keys(section: str) -> Schema:
     for rule, family in rules().items():
         field = declared(section).get(rule)
         if field is not None:
-            for key, value in _section(family.spec.model_json_schema(), field, family.spec, rule)["properties"].items():
+            for key, value in _section(_drawn(family.spec), field, family.spec, rule)["properties"].items():
                 made.setdefault(key, {"description": value["description"]} if "description" in value else {})
     if section == "learning":
         made["rule"] = made["rule"] | {"enum": list(rules())}
