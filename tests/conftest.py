@@ -16,7 +16,7 @@ os.environ["PYKERNEL_ENGINE"] = "llvm"
 # a busy machine is slow to draw examples, too
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
-    "default", max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
+    "default", max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
 )
 hypothesis.settings.register_profile("exhaustive", max_examples=600, deadline=None, print_blob=True)
 

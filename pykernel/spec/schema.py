@@ -81,9 +81,13 @@ def _if(names: list[str], whole: bool) -> Schema:
     return {"allOf": [{"not": WHOLE}, condition]}
 
 
-@functools.cache
 def _drawn(spec: type[Spec]) -> Schema:
     """What pydantic makes of a family's spec; nobody changes it."""
+    return _drawn_once(spec)
+
+
+@functools.cache
+def _drawn_once(spec: type[Spec]) -> Schema:
     return spec.model_json_schema()
 
 

@@ -303,6 +303,7 @@ def test_learning_is_the_same_in_c(case: dict[str, Any], exhaustive: bool) -> No
     assert {"added", "refused_input"} <= set(report.statuses)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", ONLINE[::60], ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
 def test_learning_is_the_same_in_each_engine(case: dict[str, Any]) -> None:
     spec = online(**case)

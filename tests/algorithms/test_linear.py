@@ -347,7 +347,7 @@ def test_numba_and_c_agree_to_the_byte(case, precision, exhaustive):
     assert report.statuses["refused_label"] > 10
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus"])
 @pytest.mark.parametrize("precision", ["float32"])
 @EACH

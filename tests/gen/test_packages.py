@@ -494,6 +494,7 @@ endif()
 """
 
 
+@pytest.mark.exhaustive
 @needs_cmake
 def test_zephyr_module_builds_with_stubs(package, tmp_path):
     """The module's CMake run for real, its example linked and run with printk and k_msleep made up."""
@@ -545,6 +546,7 @@ target_link_libraries(app PRIVATE __idf_main)
 """
 
 
+@pytest.mark.exhaustive
 @needs_cmake
 def test_esp_idf_component_builds_with_stubs(package, tmp_path):
     """The component's CMake run for real, its app_main linked and run with the log and vTaskDelay made up."""

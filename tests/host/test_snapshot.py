@@ -213,7 +213,7 @@ def test_a_snapshot_is_laid_out_as_documented():
     assert struct.unpack("<I", data[-4:])[0] == zlib.crc32(data[:-4])
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["cortex-m0plus", "cortex-m4f", "rv32imac"])
 def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, precision):

@@ -340,6 +340,7 @@ def traced(files: list[str], folder: Path, command: str, what: str = "") -> list
     return re.findall(r"^TRACE (.*)", made.stdout, re.MULTILINE)[0].split()
 
 
+@pytest.mark.exhaustive
 def test_the_walks_are_what_the_commands_do(tmp_path):
     spec = blocks("toml")[0]
     (tmp_path / "flow.toml").write_text(spec, encoding="utf-8")

@@ -96,6 +96,7 @@ def test_a_changed_bit_is_found(data: bytes, bit: int, draw: st.DataObject) -> N
 # -------------------------------------------------------------------------------------------------- this PC as a board
 
 
+@pytest.mark.exhaustive
 @needs_gcc
 @pytest.mark.parametrize("kind", SPECS)
 def test_every_kind_of_model(kind: str, tmp_path: Path) -> None:

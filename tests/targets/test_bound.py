@@ -117,6 +117,7 @@ MODELS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("precision", MODELS)
 def test_bounds_are_near_what_runs(precision):
     """On a CPU that computes what the model is made of, the bound is hardly above the worst call that is known."""
@@ -162,6 +163,7 @@ def assert_facts_hold(spec, seed, count):
         assert call.name not in facts.in_all or {int(i) for i in np.flatnonzero(turned) if i < 9000} <= known
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 40))])
 def test_loops_turn_at_most_as_often_as_said(part):
@@ -441,6 +443,7 @@ def test_marks_change_neither_the_hash_nor_the_code_of_clang(monkeypatch):
     assert images[0].segments == images[1].segments
 
 
+@pytest.mark.exhaustive
 def test_the_command_shows_and_records_bounds(tmp_path, monkeypatch, capsys):
     need_gcc("cortex-m4f")
     monkeypatch.chdir(tmp_path)

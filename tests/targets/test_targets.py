@@ -183,7 +183,7 @@ def test_a_changed_question_is_caught(emulator):
 @pytest.mark.parametrize(
     ("target", "chain", "emulator"),
     [
-        ("cortex-m0plus", "gcc", "qemu"),
+        rarely("cortex-m0plus", "gcc", "qemu"),
         rarely("cortex-m3", "gcc", "unicorn"),
         ("cortex-m4f", "gcc", "qemu"),
         rarely("cortex-m33f", "zig", "qemu"),
