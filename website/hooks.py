@@ -122,7 +122,7 @@ def sections(page: str) -> dict[str, str]:
     for line in (ROOT / source_of(page)).read_text(encoding="utf-8").splitlines(keepends=True):
         code ^= line.startswith("```")
         if not code and (head := re.match(r"###? (.*)", line)):
-            heading = head[1] + " (again)" * (head[1] in found)
+            heading = head[1]
         found[heading] = found.get(heading, "") + line
     return found
 

@@ -173,8 +173,7 @@ def work(task: Mapping[str, Any], shared: Any) -> dict[str, Any]:
     answers, statuses = model.prequential(x, y)
     squares = np.square(np.asarray(answers, float) - y)
     known = np.isfinite(squares)
-    if not known.all():  # a row without a label, or one that the model refuses
-        squares = np.where(known, squares, 0.0)
+    squares = np.where(known, squares, 0.0)  # a row without a label, or one that the model refuses
     edges = blocks(len(y))
     counts = np.maximum(np.add.reduceat(known, edges[:-1]), 1)
     late = slice(int(STEADY * len(y)), None)
