@@ -391,7 +391,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
     # an answer other than a forecast is called as the question is
     question = program.forecasts(spec.config)
     answer = "forecast" if program.asks == "predict" or program.reads else program.asks
-    kind_asked = program.questions.get(question) or program.readings[question]
+    kind_asked = program.written(question)
     asked, whole = _question(question, spec, printer), kind_asked.scalar is not Real
     several = kind_asked.shape(spec.capacities) != (1,)
     declared = f"{asked['type']} {answer} = {'0' if whole else zero};"
@@ -446,9 +446,9 @@ def _whole(spec: Any) -> dict[str, Any]:
         "scales": [
             (entry.name, round(1 / spec.answer_unit(entry.name)))
             for entry in spec.program.entries_for(spec.config)
-            if (entry.kind == "question" or entry.name.startswith("forecast"))
+            if entry.name in spec.program.answering
             and entry.name != spec.program.asks
-            and {**spec.program.questions, **spec.program.readings}[entry.name].scalar is not Index
+            and spec.program.written(entry.name).scalar is not Index
         ],
     }
     if not spec.program.learns:
@@ -467,7 +467,7 @@ def _label_type(program: Program, printer: Printer) -> str:
 
 def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
     """A question for the check's driver: what it writes for each sample."""
-    kind = spec.program.questions.get(name) or spec.program.readings[name]
+    kind = spec.program.written(name)
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
 
 

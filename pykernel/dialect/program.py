@@ -43,12 +43,16 @@ EntryKind = Literal["question", "update", "gather", "label", "visit", "training"
 
 @dataclass(frozen=True)
 class Entry:
-    """A public function ``NAME_<name>``; ``when`` says for which parameters it exists."""
+    """A public function ``NAME_<name>``; ``when`` says for which parameters it exists.
+
+    of: the question, of the model within, whose answer a reading writes; "" of a reading that writes no answer.
+    """
 
     name: str
     kernel: Kernel
     kind: EntryKind
     when: Callable[[Any], bool] = lambda config: True
+    of: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,7 @@ class Program:
     visits: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
+    answering: Mapping[str, str] = field(init=False)  # name of whatever writes an answer -> the question answered
 
     def __post_init__(self) -> None:
         kernels = {entry.name: entry.kernel for entry in self.entries}
@@ -168,6 +173,7 @@ class Program:
             "visits": tuple(of("visit")),
             "readings": {name: taken[name][0] for name in read},
             "questions": {name: taken[name][1] for name in asked},
+            "answering": {name: name for name in asked} | {entry.name: entry.of for entry in self.entries if entry.of},
         }
         for name, value in found.items():
             object.__setattr__(self, name, value)
@@ -243,7 +249,7 @@ class Program:
     @property
     def answer(self) -> Array:
         """What the main question writes."""
-        return self.readings[self.asks] if self.reads else self.questions[self.asks]
+        return self.written(self.asks)
 
     @property
     def label(self) -> Any:
@@ -266,13 +272,16 @@ class Program:
         """Of labels as the C takes them."""
         return np.dtype("<i4") if self.whole or self.label is Index else precision.dtype
 
+    def written(self, name: str) -> Array:
+        """What a question or a reading writes."""
+        return self.questions[name] if name in self.questions else self.readings[name]
+
     def answers(self, question: str, rows: int, memory: Memory) -> np.ndarray:
         """Room for a question's answers, (rows, values).
 
         Where nothing is written: NaN, -1 for positions, and NOTHING for other whole numbers.
         """
-        kind = self.questions.get(question) or self.readings[question]
-        return _room(kind, (rows,), memory)
+        return _room(self.written(question), (rows,), memory)
 
     def answered(self, statuses: np.ndarray) -> np.ndarray:
         """Which calls of a question or a reading wrote an answer, by their statuses."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.dialect import Array, Config, Index, Memory, Struct
+from pykernel.dialect import Config, Index, Memory, Struct
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
@@ -26,27 +26,18 @@ ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
 def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
     """Columns that hold what the device answered, with the question and which of its values; those of several values
     are numbered.  A question whose column is one of the spec's own cannot be logged."""
-    program, found, asked = spec.program, {}, answers_of(spec)
+    program, found = spec.program, {}
     own = {*(spec.sample_columns or ()), *spec.label_columns}
     for entry in program.entries_for(spec.config):
-        if entry.name in asked:
-            (count,) = asked[entry.name].shape(spec.capacities)
-            question = "predict" if entry.name == "forecast" else entry.name.removeprefix("forecast_")
+        if entry.name in program.answering:
+            (count,) = program.written(entry.name).shape(spec.capacities)
+            question = program.answering[entry.name]
             column = ANSWERS.get(question, question)
             for i in range(count):
                 name = column if count == 1 else f"{column}{i}"
                 if entry.name == program.asks or name not in own:
                     found[name] = (entry.name, i)
     return found
-
-
-def answers_of(spec: Spec) -> Mapping[str, Array]:
-    """What is asked of a model, with what it writes; within a signal stage the readings that say something of the newest
-    features."""
-    program = spec.program
-    if not program.reads:
-        return program.questions
-    return {name: kind for name, kind in program.readings.items() if name.split("_")[0] == "forecast"}
 
 
 def log_header(spec: Spec) -> list[str]:
@@ -201,7 +192,8 @@ class _Columns:
 
         inputs = [numbers(name) for name in self.inputs]
         labels = [numbers(name, self.labels_of.is_class) for name in self.labels]
-        positions = [q for q, kind in answers_of(self.spec).items() if kind.scalar is Index]
+        asked = self.spec.program
+        positions = [q for q in asked.answering if asked.written(q).scalar is Index]
         answers = {c: numbers(c, q in positions) for c, (q, _) in self.answers.items() if c in self.chosen}
         hashes = column(STATE_HASH, np.uint32, _hash, "a hash of 8 hexadecimal digits, as %08lx prints it")
         status = column(STATUS, np.int32, self._status, "a status, as a number or by its name")

@@ -69,7 +69,8 @@ RETRIES = 4
 """How often what is too large is tried smaller before anything else is."""
 HEADROOM = 0.96
 """Part of the instructions that a model without a bound may use: the longer search for the worst case finds a little more."""
-CALLS = ("predict", "update", "classify", "novelty", "push", "push_labelled", "forecast", "forecast_novelty")
+ASKED = ("predict", "classify", "novelty")
+CALLS = ("update", "push", "push_labelled", *ASKED, "forecast", *(f"forecast_{question}" for question in ASKED))
 """What the limit of instructions is for."""
 TRIES = 200
 """Of the search for the most expensive update, for each model that is measured; the winner gets more."""

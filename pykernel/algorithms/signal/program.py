@@ -103,16 +103,13 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
         if entry.kind == "question":
             asked = stand_ins | {"inner_ask": entry.kernel, "Answer": inner.questions[entry.name]}
             name = "forecast" if entry.name == "predict" else f"forecast_{entry.name}"
-            entries.append(
-                replace(entry, name=name, kernel=make(calls.forecast, stand_ins=asked, name=name), kind="reading")
-            )
+            kernel = make(calls.forecast, stand_ins=asked, name=name)
+            entries.append(replace(entry, name=name, kernel=kernel, kind="reading", of=entry.name))
         elif entry.kind not in ("update", "visit"):
             entries.append(entry)
     entries += [Entry("signal", own(calls.signal), "reading"), Entry("gap", own(calls.gap), "switch")]
     # the main question first: of readings, the first one is asked
-    entries.sort(
-        key=lambda entry: entry.name != ("forecast" if "predict" in inner.questions else f"forecast_{inner.asks}")
-    )
+    entries.sort(key=lambda entry: entry.of != inner.asks)
     names = {member.name: member.value for kind in (inner.status, SignalStatus) for member in kind}
     status = IntEnum(inner.status.__name__, names)  # type: ignore[misc]
     status.__doc__ = inner.status.__doc__

@@ -248,15 +248,14 @@ class WholeSpec(Spec):
     def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
         if question == "signal":
             return np.where(answers == NO_COUNT, np.nan, answers * resolutions(self))
-        asked = self.program.questions.get(question) or self.program.readings[question]
+        asked = self.program.written(question)
         if asked.scalar is Index:
             return answers
         return np.where(answers == NOTHING, np.nan, answers * self.answer_unit(question))
 
     def answer_unit(self, question: str) -> float:
         """What 1 is worth in an answer; of a signal stage, in what it says of the newest features."""
-        inner = "predict" if question == "forecast" else question.removeprefix("forecast_")
-        return float(self.family.unit(self, inner))  # type: ignore[attr-defined]
+        return float(self.family.unit(self, self.program.answering[question]))  # type: ignore[attr-defined]
 
     def counts_told(self) -> list[str]:
         """What a count of each input is, and which counts are accepted, a line for each; one if all are alike."""
