@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.host.first_results import NUMBERS_SIMPLE, SIMPLE, ratios
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place
+from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place, read, write
 from pykernel.files import whole_file
 
 PAGE, FIGURE = DOCS / "report.md", DATA / "report.svg"
@@ -152,8 +152,7 @@ def figure(path: Path) -> None:
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    with whole_file(PAGE) as file:
-        file.write(page(PAGE.read_text(encoding="utf-8")).encode())
+    write(PAGE, page(read(PAGE)))
     figure(FIGURE)
 
 

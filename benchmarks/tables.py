@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +63,64 @@ def place(page: str, name: str, table: str) -> str:
     return re.sub(pattern, lambda _: f"\n{table}\n", page, count=1, flags=re.DOTALL)
 
 
+def fill(text: str, tables: Mapping[str, Callable[..., str]], *results: Any) -> str:
+    """The page with its tables written anew: what is between ``<!-- table: NAME -->`` and ``<!-- end -->``."""
+
+    def written(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{tables[match[2]](*results)}\n{match[3]}"
+
+    return re.sub(r"(<!-- table: ([\w-]+) -->)\n.*?(<!-- end -->)", written, text, flags=re.DOTALL)
+
+
 def publish(tables: Mapping[str, str], page: Path = PAGE) -> None:
     """Put tables into the page."""
-    text = page.read_text(encoding="utf-8")
+    text = read(page)
     for name, table in tables.items():
         text = place(text, name, table)
-    page.write_text(text, encoding="utf-8")
+    write(page, text)
+
+
+# ---------------------------------------------------------------------------------------------------- long tables
+
+BLOCK = re.compile(r"(?<=<!-- )((?!end)[^>]*?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+LINK = re.compile(r"\n\[[^]]*\]\((tables/[\w.-]+\.md)\)\n\s*")
+MOST_WORDS = 150
+"""Tables of more words lie in a file of their own, docs/tables/PAGE-NAME.md, to which the page has a link; the site shows
+them in their place."""
+
+
+def read(page: Path) -> str:
+    """The page with all of its tables in their places."""
+    return whole(page.read_text(encoding="utf-8"), page.parent)
+
+
+def whole(text: str, folder: Path = DOCS) -> str:
+    """The text of a page in a folder, with all of its tables in their places."""
+
+    def found(block: re.Match[str]) -> str:
+        link = LINK.fullmatch(block[3])
+        return block[0] if link is None else block[1] + block[2] + (folder / link[1]).read_text(encoding="utf-8")
+
+    return BLOCK.sub(found, text)
+
+
+def write(page: Path, text: str) -> None:
+    """Write such a page; its long tables into files of their own."""
+    folder = page.parent / "tables"
+
+    def short(block: re.Match[str]) -> str:
+        rows = len(re.findall(r"^\|", block[3], re.MULTILINE)) - 2
+        if rows < 1 or "```" in block[3] or len(re.findall(r"\S*\w\S*", block[3])) <= MOST_WORDS:
+            return block[0]
+        name = re.sub(r"\W+", "-", f"{page.stem}-{block[1].removeprefix('table: ')}") + ".md"
+        folder.mkdir(exist_ok=True)
+        with whole_file(folder / name) as file:
+            file.write(block[3].encode())
+        return f"{block[1]}{block[2]}\n[The table: {rows} rows](tables/{name})\n\n"
+
+    short_text = BLOCK.sub(short, text)
+    with whole_file(page) as file:
+        file.write(short_text.encode())
 
 
 def progress_bar() -> Progress:

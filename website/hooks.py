@@ -14,6 +14,8 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
+from benchmarks import tables
+
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {
     "README.md": "overview.md",
@@ -51,8 +53,7 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     name = page.file.src_uri
     whole = WHOLE.get(name, name)
-    if name in SPLIT:
-        markdown = rest_of(name)
+    markdown = rest_of(name) if name in SPLIT else tables.whole(markdown)
     if name == "README.md":
         markdown = front() + markdown.partition("\n")[2]
     if name == "spec.md":
@@ -119,7 +120,7 @@ def slug(heading: str) -> str:
 def sections(page: str) -> dict[str, str]:
     """By heading of the second and third level; '': what is before."""
     found, heading, code = {"": ""}, "", False
-    for line in (ROOT / source_of(page)).read_text(encoding="utf-8").splitlines(keepends=True):
+    for line in tables.read(ROOT / source_of(page)).splitlines(keepends=True):
         code ^= line.startswith("```")
         if not code and (head := re.match(r"###? (.*)", line)):
             heading = head[1]

@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place, progress_bar, save
+from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place, progress_bar, read, save, write
 from pykernel.bases.gram import gram_matrix
 from pykernel.training.closed_form import Model, Targets, error_rate, press, problem
 from pykernel.training.selection import CrossValidation, select
@@ -167,10 +167,10 @@ def main() -> None:
     path = arguments.output / "optimism.csv"
     rows = load(path) if arguments.command else save(path, measure(arguments.trials))
     if arguments.output == DATA:
-        text = insert(PAGE.read_text(encoding="utf-8"), "fit", printed)
+        text = insert(read(PAGE), "fit", printed)
         for name, table in tables(rows).items():
             text = place(text, name, table)
-        PAGE.write_text(text, encoding="utf-8")
+        write(PAGE, text)
 
 
 if __name__ == "__main__":

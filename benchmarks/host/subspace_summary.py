@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks.device import subspace_cost
 from benchmarks.host import subspace_baselines, subspace_drift
-from benchmarks.tables import DATA, PAGE, Rows, load, publish
+from benchmarks.tables import DATA, PAGE, Rows, load, publish, read
 
 FILES: dict[str, Callable[[Rows], dict[str, str]]] = {
     "subspace-baselines": subspace_baselines.tables,
@@ -196,4 +196,4 @@ def tables(page: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    publish(tables(PAGE.read_text(encoding="utf-8")))
+    publish(tables(read(PAGE)))

@@ -31,7 +31,7 @@ from sklearn.datasets import (
     make_friedman3,
 )
 
-from benchmarks.tables import DATA, DOCS, Rows, markdown, place, progress_bar, save
+from benchmarks.tables import DATA, DOCS, Rows, markdown, place, progress_bar, read, save, write
 from pykernel.bases.gram import gram_matrix
 from pykernel.training.closed_form import Model, Targets, problem
 from pykernel.training.selection import Selection, _alike, default_ridges, select
@@ -192,10 +192,10 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = save(arguments.output / "taken-cell.csv", measure(arguments.trials))
     if arguments.output == DATA:
-        text = PAGE.read_text(encoding="utf-8")
+        text = read(PAGE)
         for name, made in tables(rows).items():
             text = place(text, name, made)
-        PAGE.write_text(text, encoding="utf-8")
+        write(PAGE, text)
 
 
 if __name__ == "__main__":

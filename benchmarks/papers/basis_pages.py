@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import basis_data
 from benchmarks.papers import basis_tasks
-from benchmarks.tables import DATA, load, page_of, save
+from benchmarks.tables import DATA, fill, load, page_of, read, save, write
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.parallel import Workers
@@ -137,19 +136,10 @@ def run(page: Page, common: Sequence[ModuleType], doc: str | None, words: Sequen
         if missing:
             print(f"{page.name}: figures show the other sets; {text.name} stays as it is", file=sys.stderr)
         elif text.exists():
-            text.write_text(fill(text.read_text(encoding="utf-8"), page.tables, results), encoding="utf-8")
+            write(text, fill(read(text), page.tables, results))
     except UserError as error:
         print(f"{page.name}: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-
-
-def fill(text: str, tables: Mapping[str, Callable[[Results], str]], results: Results) -> str:
-    """The page with its tables written anew: what is between ``<!-- table: NAME -->`` and ``<!-- end -->``."""
-
-    def written(match: re.Match[str]) -> str:
-        return f"{match[1]}\n{tables[match[2]](results)}\n{match[3]}"
-
-    return re.sub(r"(<!-- table: ([\w-]+) -->)\n.*?(<!-- end -->)", written, text, flags=re.DOTALL)
 
 
 # --------------------------------------------------------------------------------------------------------- numbers

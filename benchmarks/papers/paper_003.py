@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 
 import benchmarks.papers.paper_003_tasks as tasks
+from benchmarks import tables
 from benchmarks.papers.paper_003_figures import FIGURES
-from benchmarks.papers.paper_003_page import fill
+from benchmarks.papers.paper_003_page import TABLES
 from benchmarks.tables import DATA, page_of
 from pykernel.dialect import sources_digest
 from pykernel.errors import UserError
@@ -391,7 +392,7 @@ def main(words: Sequence[str] | None = None) -> None:
             write(given.output / "cost.csv", table(costs))
             page = page_of(given.output)
             if page.exists():
-                write(page, fill(page.read_text(encoding="utf-8"), rows, costs))
+                tables.write(page, tables.fill(tables.read(page), TABLES, rows, costs))
     except UserError as error:
         print(f"paper_003: {error}", file=sys.stderr)
         raise SystemExit(2) from None

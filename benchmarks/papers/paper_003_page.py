@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -151,15 +150,6 @@ TABLES: dict[str, Callable[[Rows, Rows], str]] = {
     "cost": cost,
     "removals": removals,
 }
-
-
-def fill(text: str, rows: Rows, costs: Rows) -> str:
-    """The page with its tables written anew: what is between ``<!-- table: NAME -->`` and ``<!-- end -->``."""
-
-    def written(match: re.Match[str]) -> str:
-        return f"{match[1]}\n{TABLES[match[2]](rows, costs)}\n{match[3]}"
-
-    return re.sub(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", written, text, flags=re.DOTALL)
 
 
 # ------------------------------------------------------------------------------------------------ numbers of the text

@@ -29,8 +29,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import benchmarks.papers.paper_004_tasks as tasks
-from benchmarks.papers.paper_004_page import FIGURES, fill
-from benchmarks.tables import DATA, page_of, progress_bar, save
+from benchmarks.papers.paper_004_page import FIGURES, TABLES
+from benchmarks.tables import DATA, fill, page_of, progress_bar, read, save, write
 from pykernel.errors import UserError
 from pykernel.parallel import Workers
 from pykernel.training import closed_form
@@ -284,7 +284,7 @@ def main(words: Sequence[str] | None = None) -> None:
             draw(results, given.output / f"{name}.png")
         page = page_of(given.output)
         if page.exists():
-            page.write_text(fill(page.read_text(encoding="utf-8"), results), encoding="utf-8")
+            write(page, fill(read(page), TABLES, results))
     except UserError as error:
         print(f"paper_004: {error}", file=sys.stderr)
         raise SystemExit(2) from None

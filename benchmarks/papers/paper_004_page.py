@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -265,15 +264,6 @@ def table_errata(results: Results) -> str:
 TABLES: dict[str, Callable[[Results], str]] = {
     name.removeprefix("table_"): value for name, value in list(globals().items()) if name.startswith("table_")
 }
-
-
-def fill(text: str, results: Results) -> str:
-    """The page with its tables written anew: what is between ``<!-- table: NAME -->`` and ``<!-- end -->``."""
-
-    def written(match: re.Match[str]) -> str:
-        return f"{match[1]}\n{TABLES[match[2]](results)}\n{match[3]}"
-
-    return re.sub(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", written, text, flags=re.DOTALL)
 
 
 # ------------------------------------------------------------------------------------------------ numbers of the text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place
+from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place, read, write
 
 PAGE = DOCS / "signals-examples.md"
 FAULTS = ("outer race, same load", "outer race, other loads", "inner race, other loads")
@@ -69,4 +69,4 @@ def fill(text: str, found: Mapping[str, Rows]) -> str:
 
 
 def show() -> None:
-    PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), results()), encoding="utf-8")
+    write(PAGE, fill(read(PAGE), results()))

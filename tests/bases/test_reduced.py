@@ -507,7 +507,7 @@ def test_the_benchmark_counts_iterations_and_its_table_is_on_the_page(monkeypatc
     from benchmarks import tables
 
     rows = tables.load(tables.DATA / "preconditioner.csv")
-    page = PAGE.read_text(encoding="utf-8")
+    page = tables.read(PAGE)
     assert tables.place(page, "preconditioner", benchmark.tables(rows)["preconditioner"]) == page
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 2))

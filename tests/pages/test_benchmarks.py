@@ -1,6 +1,7 @@
 """benchmarks/: what the scripts compute is right, and docs/benchmarks.md shows what they left."""
 
 import importlib.util
+import re
 import shutil
 
 import numpy as np
@@ -50,7 +51,7 @@ WITHOUT_FIGURE = (
     *("preset-instructions", "loo-digits", "efvs-speed", "flat-cost"),
     *("subspace-baselines", "subspace-device", "subspace-drift"),
 )
-PAGE = tables.PAGE.read_text(encoding="utf-8")
+PAGE = tables.read(tables.PAGE)
 ROWS = {name: tables.load(tables.DATA / f"{name}.csv") for name in SCRIPTS}
 
 
@@ -59,7 +60,7 @@ ROWS = {name: tables.load(tables.DATA / f"{name}.csv") for name in SCRIPTS}
 
 @pytest.mark.parametrize("name", list(SCRIPTS))
 def test_the_pages_tables_are_the_results(name):
-    page = PAGES.get(name, tables.PAGE).read_text(encoding="utf-8")
+    page = tables.read(PAGES.get(name, tables.PAGE))
     for place, table in SCRIPTS[name].tables(ROWS[name]).items():
         assert tables.place(page, place, table) == page, place
 
@@ -351,6 +352,30 @@ def test_counting_begins_near_an_exchange():
 def test_a_table_needs_its_place():
     with pytest.raises(ValueError, match="no place for 'b'"):
         tables.place("<!-- a -->\n<!-- end -->\n", "b", "")
+
+
+def test_long_tables_have_files_of_their_own(tmp_path):
+    long, short = (tables.markdown(["a", "b"], [[f"{i}", "word " * 5] for i in range(n)]) for n in (40, 4))
+    text = f"# T\n<!-- x, y -->\n\n{long}\n<!-- end -->\nand\n<!-- table: z -->\n\n{short}\n<!-- end -->\n"
+    page = tmp_path / "page.md"
+    for _ in range(2):  # once more, from what is there
+        tables.write(page, text)
+        written = page.read_text()
+        assert "[The table: 40 rows](tables/page-x-y.md)" in written and short in written and long not in written
+        assert tables.read(page) == text
+        tables.publish({"x, y": long}, page)
+    tables.publish({"x, y": short}, page)
+    assert tables.read(page) == text.replace(long, short) == page.read_text()
+
+
+def test_each_long_table_is_shown_once():
+    named = [
+        link for page in tables.DOCS.glob("*.md") for link in re.findall(r"\]\((tables/[^)]+)\)", page.read_text())
+    ]
+    files = sorted(path.relative_to(tables.DOCS).as_posix() for path in (tables.DOCS / "tables").glob("*"))
+    assert sorted(named) == files
+    for page in tables.DOCS.glob("*.md"):
+        assert tables.whole(page.read_text()).count("](tables/") == 0
 
 
 def test_a_difference_from_the_host_is_noticed(monkeypatch):

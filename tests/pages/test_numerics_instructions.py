@@ -16,7 +16,7 @@ ROWS = tables.load(tables.DATA / "imported-instructions.csv")
 
 
 def test_the_pages_table_is_the_results() -> None:
-    page = tables.PAGE.read_text(encoding="utf-8")
+    page = tables.read(tables.PAGE)
     for place, table in imported_instructions.tables(ROWS).items():
         assert tables.place(page, place, table) == page, place
 

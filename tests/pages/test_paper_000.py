@@ -17,7 +17,7 @@ from benchmarks.papers import basis_pages, paper_000
 from tests.support import DATA, DOCS
 
 FOLDER = DATA / "paper-000"
-TEXT = (DOCS / "paper-000.md").read_text(encoding="utf-8")
+TEXT = tables.read(DOCS / "paper-000.md")
 NAMES = ("residuals", "times", "cost", "stops", "estimates", "eliminations", "ranks", "same", "errata")
 RESULTS = {name: tables.load(FOLDER / f"{name}.csv") for name in NAMES}
 
@@ -37,7 +37,7 @@ def quick(tmp_path_factory, exhaustive):
 
 
 def test_the_pages_tables_are_the_results():
-    assert basis_pages.fill(TEXT, page.TABLES, RESULTS) == TEXT
+    assert tables.fill(TEXT, page.TABLES, RESULTS) == TEXT
     assert TEXT.count("<!-- table: ") == len(page.TABLES)
 
 

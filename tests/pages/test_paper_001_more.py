@@ -19,7 +19,7 @@ from pykernel.training.bkfe import bkfe
 from tests.support import DATA, DOCS
 
 FOLDER = DATA / "paper-001-more"
-TEXT = (DOCS / "paper-001.md").read_text(encoding="utf-8")
+TEXT = tables.read(DOCS / "paper-001.md")
 RESULTS = {name: tables.load(FOLDER / f"{name}.csv") for name in script.RESULTS}
 
 

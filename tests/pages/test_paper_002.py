@@ -17,7 +17,7 @@ from benchmarks.papers import basis_pages, paper_002
 from tests.support import DATA, DOCS
 
 FOLDER = DATA / "paper-002"
-TEXT = (DOCS / "paper-002.md").read_text(encoding="utf-8")
+TEXT = tables.read(DOCS / "paper-002.md")
 NAMES = {
     "subsets", "widths", "risk", "readings", "rules", "digits", "pictures", "preconditioning", "bounds", "gains", "errata"
 }  # fmt: skip
@@ -39,7 +39,7 @@ def quick(tmp_path_factory, exhaustive):
 
 
 def test_the_pages_tables_are_the_results():
-    assert basis_pages.fill(TEXT, page.TABLES, RESULTS) == TEXT
+    assert tables.fill(TEXT, page.TABLES, RESULTS) == TEXT
     assert TEXT.count("<!-- table: ") == len(page.TABLES)
 
 

@@ -14,15 +14,16 @@ pytest.importorskip("matplotlib")
 import benchmarks.papers.paper_003_figures as figures
 import benchmarks.papers.paper_003_page as page
 import benchmarks.papers.paper_003_tasks as tasks
+from benchmarks import tables
 from benchmarks.papers import paper_003
 
-TEXT = (DOCS / "paper-003.md").read_text(encoding="utf-8")
+TEXT = tables.read(DOCS / "paper-003.md")
 ROWS = paper_003.read_table(DATA / "paper-003" / "results.csv")
 COSTS = paper_003.read_table(DATA / "paper-003" / "cost.csv")
 
 
 def test_the_pages_tables_are_the_results():
-    assert page.fill(TEXT, ROWS, COSTS) == TEXT
+    assert tables.fill(TEXT, page.TABLES, ROWS, COSTS) == TEXT
     assert TEXT.count("<!-- table: ") == len(page.TABLES)
 
 

@@ -15,7 +15,7 @@ import benchmarks.papers.paper_003_changing_page as page
 from benchmarks import tables
 
 FOLDER = DATA / "paper-003-changing"
-TEXT = (DOCS / "paper-003.md").read_text(encoding="utf-8")
+TEXT = tables.read(DOCS / "paper-003.md")
 RESULTS = {name: tables.load(FOLDER / f"{name}.csv") for name in ("errors", "effort", "chosen")}
 
 

@@ -1,9 +1,9 @@
 """docs/report.md: its tables are the results, and its sentences about them hold."""
 
 from benchmarks import report
-from benchmarks.tables import load
+from benchmarks.tables import load, read
 
-TEXT = report.PAGE.read_text(encoding="utf-8")
+TEXT = read(report.PAGE)
 
 
 def test_the_tables_are_the_results():

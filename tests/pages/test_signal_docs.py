@@ -12,7 +12,7 @@ BYTES = tables.load(tables.DATA / "signal-memory.csv")
 
 
 def test_the_pages_tables_are_the_results():
-    page = signal_cost.PLACE.read_text(encoding="utf-8")
+    page = tables.read(signal_cost.PLACE)
     for place, table in signal_cost.tables(ROWS, BYTES).items():
         assert tables.place(page, place, table) == page, place
 

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from benchmarks.tables import read
 from examples.signals import figures, page, study
 from examples.signals.data import RATE
 from pykernel import check, load_spec
@@ -15,7 +16,7 @@ from pykernel.spec.signal import FeatureName
 from tests.support import ROOT
 
 FOLDER = ROOT / "examples" / "signals"
-TEXT = page.PAGE.read_text(encoding="utf-8")
+TEXT = read(page.PAGE)
 FOUND = page.results()
 
 

@@ -17,12 +17,14 @@ sys.path.insert(0, str(ROOT / "website"))
 
 import hooks
 
+from benchmarks import tables
+
 sys.path.remove(str(ROOT / "website"))
 
 
 def test_split_pages_lose_nothing():
     for page in hooks.SPLIT:
-        whole = (ROOT / hooks.source_of(page)).read_text(encoding="utf-8")
+        whole = tables.read(ROOT / hooks.source_of(page))
         parts = [hooks.rest_of(page), *(hooks.piece_of(page, piece) for piece in hooks.SPLIT[page])]
         lines = {line.lstrip("#") for part in parts for line in part.splitlines()}
         titles = {f" {words[0]} {{ #{hooks.slug(words[-1])} }}" for words in hooks.SPLIT[page].values()}

@@ -744,7 +744,7 @@ def guide():
 
 def test_the_guides_tables_are_the_results():
     module, rows, tables = guide()
-    page = PAGE.read_text(encoding="utf-8")
+    page = tables.read(PAGE)
     for name, table in module.TABLES.items():
         for place, text in table(rows[name]).items():
             assert tables.place(page, place, text) == page, place

@@ -470,7 +470,7 @@ def test_the_pages_tables_are_the_results(scripts):
         (grid_search, tables.PAGE, "grid-search.csv"),
         (model_selection, model_selection.PAGE, "optimism.csv"),
     ):
-        text = page.read_text(encoding="utf-8")
+        text = tables.read(page)
         for place, table in script.tables(tables.load(tables.DATA / name)).items():
             assert tables.place(text, place, table) == text, place
 
