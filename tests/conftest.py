@@ -16,7 +16,7 @@ os.environ["PYKERNEL_ENGINE"] = "llvm"
 # a busy machine is slow to draw examples, too
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
-    "default", max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
+    "default", max_examples=7, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
 )
 hypothesis.settings.register_profile("exhaustive", max_examples=600, deadline=None, print_blob=True)
 
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _others(combinations: list[Any]) -> list[Any]:
     """Those that wait where one in ``part`` combinations runs: the next to run is the one whose values ran least so far."""
     arguments = combinations[0].get_closest_marker("in_turn").args
-    part = arguments[0] if arguments else 2
+    part = arguments[0] if arguments else 3
     # pytest's callspec.indices number combinations, not values; all combinations of a test share their values
     values = {item: [(name, id(value)) for name, value in item.callspec.params.items()] for item in combinations}
     runs: Counter[tuple[str, int]] = Counter()

@@ -42,6 +42,7 @@ def test_what_is_over_its_budget_is_said():
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("jobs", [[], ["-n", "1"]])
+@pytest.mark.exhaustive
 def test_children_count_with_and_without_workers(tmp_path, jobs):
     """In a folder like tests/, with our conftest."""
     for name in ("room", "support"):

@@ -546,6 +546,7 @@ def test_standard_input_and_process_substitution_are_read(folder, exhaustive):
         "examples/main.C/a/k.py",
     ],
 )
+@pytest.mark.in_turn
 def test_a_source_in_a_folder_that_is_a_file_of_the_project_is_refused_before_anything_is_written(
     source, tmp_path, run
 ):

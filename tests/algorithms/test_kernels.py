@@ -76,6 +76,7 @@ def test_matern_kernels_are_accurate(name: str, precision: Precision) -> None:
 
 @BOTH
 @pytest.mark.parametrize("name", MATERN)
+@pytest.mark.in_turn
 def test_matern_kernels_are_at_most_1_and_fall(name: str, precision: Precision, exhaustive: bool) -> None:
     """Never above 1, 1 at 0, and no value above that of a smaller distance by more than the rounding of both."""
     if precision is FLOAT32 and exhaustive:
@@ -104,6 +105,7 @@ def _powers(of, alpha, squares, values):  # type: ignore[no-untyped-def]
 
 @BOTH
 @pytest.mark.parametrize("alpha", [0.01, 0.5, 3.0, 1e5])
+@pytest.mark.in_turn
 def test_rational_quadratic_kernels_are_accurate(alpha: float, precision: Precision) -> None:
     """As the exponential function is, of an exponent that is rounded a few times: also where k is nearly Gaussian."""
     rng = np.random.default_rng(6)
@@ -413,7 +415,7 @@ def test_c_computes_the_hosts_bytes(kernel: str, program: str, precision: str, e
     assert report.ok, [row["first_difference"] for row in report.rows]
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("kernel", NEW)
 def test_a_frozen_model_on_an_emulated_target(kernel: str) -> None:
     pytest.importorskip("unicorn")

@@ -171,7 +171,7 @@ def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(20)
+@pytest.mark.in_turn(40)
 def test_c_computes_the_hosts_bytes(rule: str, stages: str, precision: str, exhaustive: bool) -> None:
     if not fits(rule, stages):
         pytest.skip("a linear rule has no linear part beside it")

@@ -458,7 +458,7 @@ def begun(pauses="", **options):
     [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGKILL, False), (signal.SIGTERM, True)],
     ids=["interrupted", "terminated", "killed", "terminated in the background"],
 )
-@pytest.mark.in_turn
+@pytest.mark.in_turn(4)
 def test_however_it_ends_the_same_command_goes_on_to_the_same_bytes(folder, how, ignoring):
     """It is stopped amid its sixth step, which an interrupt lets end."""
     process = begun(".", ignoring=ignoring)
@@ -671,6 +671,7 @@ def test_what_cannot_be_converted_leaves_nothing(folder, run, arguments, what):
 # --------------------------------------------------------------------------------------------------- docs/bases.md
 
 
+@pytest.mark.exhaustive
 def test_the_guides_command_prints_what_it_says(run, tmp_path, monkeypatch):
     load_digits = pytest.importorskip("sklearn.datasets").load_digits
     monkeypatch.chdir(tmp_path)

@@ -77,6 +77,7 @@ def test_check_compares_with_numba_unless_it_is_told_otherwise(monkeypatch: pyte
     assert check(spec, **how, engine="python").ok and any("simulating with python" in text for text in said)
 
 
+@pytest.mark.exhaustive
 def test_the_next_process_compiles_nothing(tmp_path: Path) -> None:
     """Nor does it ask Numba to print or type anything."""
     script = (

@@ -574,6 +574,7 @@ def test_there_is_no_alarm_while_it_warms_up_and_no_detector_without_a_threshold
 # --------------------------------------------------------------------------------------------- with other estimators
 
 
+@pytest.mark.exhaustive
 def test_pipelines_and_grids():
     x, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(x))

@@ -671,6 +671,7 @@ def test_checks_on_other_targets_and_streams_add_up(project, capsys):
 
 
 @pytest.mark.usefixtures("one_compiler")
+@pytest.mark.exhaustive
 def test_a_check_is_not_recorded_where_it_says_nothing(project, tmp_path, capsys):
     before = Path("flow/VALIDITY.md").read_text()
     Path("other.toml").write_text(spec_of(n_max=9).to_toml())

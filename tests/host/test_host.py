@@ -14,6 +14,7 @@ from tests.support.toys import LABELS, ToyStatus, toy_spec
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.in_turn
 def test_streams_are_one_row_at_a_time_and_plain_python(kind, precision):
     """One loop over all rows, one call for each, and Python without Numba: the same bytes, answers and statuses."""
     spec = toy_spec(kind, precision)

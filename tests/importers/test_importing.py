@@ -799,6 +799,7 @@ def asked_of(estimator):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", SAVED)
+@pytest.mark.in_turn
 def test_a_skops_file_is_the_estimator(name, tmp_path):
     estimator = SAVED[name]()
     path = tmp_path / "gate.skops"

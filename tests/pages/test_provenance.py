@@ -148,6 +148,7 @@ DIGEST = "import sys; from benchmarks.results import MODELS; from benchmarks.pro
 DIGEST += "import pykernel; print(pykernel.__file__, c_digest(MODELS['kernels']))"
 
 
+@pytest.mark.exhaustive
 def test_moving_a_module_changes_no_digest_of_c_and_a_changed_formula_does(tmp_path):
     """A copy of everything that generates code, in which the module of elementary functions moves."""
     skip = shutil.ignore_patterns("__pycache__", "golden", "data")

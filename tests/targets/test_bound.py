@@ -81,7 +81,7 @@ def run(*words):
 # ------------------------------------------------------------------------------------------ never below what runs
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("level", ["-O2", "-Os"])
 @pytest.mark.parametrize("target", ["cortex-m4f", "cortex-m0plus", "rv32imac", "cortex-m3"])
 @pytest.mark.parametrize("technique", TECHNIQUES)
@@ -202,6 +202,7 @@ LIBRARIES = {
 
 
 @pytest.mark.parametrize("target", LIBRARIES)
+@pytest.mark.in_turn
 def test_what_was_read_of_library_routines_holds(target, exhaustive):
     """Every limit of the table, and the bound, of many numbers of all kinds."""
     import random

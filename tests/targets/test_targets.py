@@ -461,6 +461,7 @@ def test_without_the_extra_a_sentence_says_what_to_install(spec_file, capsys, mo
     assert code == 2 and "arm-none-eabi-gcc was not found" in err
 
 
+@pytest.mark.exhaustive
 def test_wheels_are_enough(spec_file, exhaustive):
     """Nothing of the system: no compiler, no emulator, no path to find one."""
     names = ["all"] if exhaustive else OFTEN[:1]

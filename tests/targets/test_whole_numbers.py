@@ -60,6 +60,7 @@ def test_the_same_bytes_where_an_int_has_16_bits(model: str) -> None:
 
 
 @AVR
+@pytest.mark.exhaustive
 def test_a_number_that_is_not_widened_is_caught_where_an_int_has_16_bits() -> None:
     """The negative control: without the casts, a product of two 16-bit numbers overflows there, and nowhere else."""
     project = build(MODELS["products"])

@@ -95,6 +95,7 @@ def test_processes_a_dask_cluster_and_a_second_time_give_the_same_files(folder, 
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.exhaustive
 def test_a_dask_cluster_gives_the_same_files(folder, run, whole):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
