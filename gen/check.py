@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import sys
+import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -159,11 +162,16 @@ def check(
 
     levels: flags of the builds; of the default ones, those that a compiler does not know are left out.  memory: what the model has learned
     already; stream: (inputs, labels) in place of ``mixed_stream``, labels (samples, 0)
-    or None where there are none.  engine: the reference; Numba, unless $PYKERNEL_ENGINE says otherwise.
+    or None where there are none.  engine: the reference; Numba, unless $PYKERNEL_ENGINE says otherwise.  progress: called
+    with the part that is done, from 0 to 1, and what is next; by default, what takes longer than two seconds is told on
+    standard error.
     """
     if samples < 1:
         raise UserError(f"samples is {samples}; at least one is needed")
-    say = progress or (lambda fraction, text: None)
+    if progress is None:
+        with _told_late() as say:
+            return check(spec, memory, samples, seed, stream, levels, compilers, say, engine)
+    say = progress
     chosen = [compiler(name) for name in compilers] if compilers else list(find_compilers())
     say(0.0, "generating C")
     project = build(spec, memory)
@@ -178,6 +186,25 @@ def check(
         rows.append(reference.compare(c, level))
     say(1.0, "done")
     return reference.report(rows)
+
+
+@contextlib.contextmanager
+def _told_late(pause: float = 2.0) -> Iterator[Progress]:
+    """Progress for where nobody shows it."""
+    waiting: list[threading.Timer] = []
+
+    def say(fraction: float, text: str) -> None:
+        for timer in waiting:
+            timer.cancel()
+        waiting[:] = [threading.Timer(pause, print, [f"pykernel: {text}"], {"file": sys.stderr, "flush": True})]
+        waiting[0].daemon = True
+        waiting[0].start()
+
+    try:
+        yield say
+    finally:
+        for timer in waiting:
+            timer.cancel()
 
 
 def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

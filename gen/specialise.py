@@ -116,7 +116,7 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision, fol
             return Literal(node.line, Bool, not node.operand.value)
         if isinstance(node, Choice) and isinstance(node.condition, Literal):
             return node.yes if node.condition.value else node.no
-        if isinstance(node, Assign) and not node.op and _same(node.value, node.target):
+        if isinstance(node, Assign) and not node.op and node.value == node.target:
             return ()
         if isinstance(node, If):
             if isinstance(node.condition, Literal):
@@ -166,18 +166,12 @@ def negated(condition: Expr) -> Expr:
     return Unary(condition.line, Bool, "not", condition)
 
 
-def _same(a: Expr, b: Expr) -> bool:
-    """Whether two expressions are one, wherever they stand."""
-    first, second = (rewrite(e, lambda n: replace(n, line=0)) for e in (a, b))
-    return bool(first == second)
-
-
 def _fold_binary(node: Binary) -> Expr:
     left, right = node.left, node.right
     values = [side.value if isinstance(side, (Literal, Member)) else None for side in (left, right)]
     if node.op in COMPARE and None not in values and left.kind is Index:
         return Literal(node.line, Bool, COMPARE[node.op](*map(int, values)))  # type: ignore[arg-type]
-    if node.op in COMPARE and left.kind is Index and _same(left, right):  # of reals, NaN is not equal to itself
+    if node.op in COMPARE and left.kind is Index and left == right:  # of reals, NaN is not equal to itself
         return Literal(node.line, Bool, COMPARE[node.op](0, 0))
     if node.op in ARITHMETIC and isinstance(left, Literal) and isinstance(right, Literal) and left.kind is Index:
         result = ARITHMETIC[node.op](left.value, right.value)
@@ -310,9 +304,7 @@ def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Function
         for node in walk(f.body):
             if isinstance(node, Call):
                 for i, argument in enumerate(node.args):
-                    constant = (
-                        replace(argument, line=0) if isinstance(argument, (Literal, Member, Parameter, Named)) else None
-                    )
+                    constant = argument if isinstance(argument, (Literal, Member, Parameter, Named)) else None
                     received.setdefault((node.callee.name, i), set()).add(constant)
     changed = dict(functions)
     for (name, i), values in received.items():

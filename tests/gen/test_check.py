@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, check, differing_field, mixed_stream
+from pykernel.gen.check import Reference, _told_late, check, differing_field, mixed_stream
 from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
@@ -372,3 +373,13 @@ def test_zig_alone_serves(tmp_path):
 def test_bad_numbers_are_refused():
     with pytest.raises(UserError, match="samples is 0"):
         check(spec_of(), samples=0)
+
+
+def test_nothing_is_silent_for_long(capfd):
+    with _told_late(0.2) as say:
+        for i in range(50):
+            say(i / 50, f"step {i}")
+        time.sleep(1)
+        say(1.0, "done")
+    time.sleep(0.5)
+    assert capfd.readouterr().err == "pykernel: step 49\n"

@@ -13,7 +13,7 @@ from pykernel.spec.model import FAMILIES
 from tests.support import ROOT
 
 ORDINARY = {
-    # the dialect's own: docs/dialect.md has each
+    # the dialect's own: docs/dialect.md, or Program, has each
     "predict": "the main question of every program with labels",
     "update": "the entry that learns a sample",
     "alarm": "the reading of a program that has alarms",
