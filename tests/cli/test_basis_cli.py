@@ -698,7 +698,7 @@ def test_the_guides_tables_are_those_of_the_benchmarks(monkeypatch):
     from benchmarks import tables
     from benchmarks.host import million_rows, sharding, swaps
 
-    page = (DOCS / "bases.md").read_text(encoding="utf-8")
+    page = tables.read(DOCS / "bases.md")
     measured = tables.load(tables.DATA / "million-rows.csv")
     assert million_rows.tables(measured) in page and sharding.table(tables.load(tables.DATA / "sharding.csv")) in page
     exchanges = tables.load(tables.DATA / "swaps.csv")
