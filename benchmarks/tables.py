@@ -86,7 +86,7 @@ BLOCK = re.compile(r"(?<=<!-- )((?!end)[^>]*?)( -->\n)(.*?)(?=<!-- end -->)", re
 LINK = re.compile(r"\n\[[^]]*\]\((tables/[\w.-]+\.md)\)\n\s*")
 MOST_WORDS = 150
 """Tables of more words lie in a file of their own, docs/tables/PAGE-NAME.md, to which the page has a link; the site shows
-them in their place."""
+them in their place.  The README keeps its own."""
 
 
 def read(page: Path) -> str:
@@ -110,7 +110,7 @@ def write(page: Path, text: str) -> None:
 
     def short(block: re.Match[str]) -> str:
         rows = len(re.findall(r"^\|", block[3], re.MULTILINE)) - 2
-        if rows < 1 or "```" in block[3] or len(re.findall(r"\S*\w\S*", block[3])) <= MOST_WORDS:
+        if page.name == "README.md" or rows < 1 or "```" in block[3] or len(re.findall(r"\S*\w\S*", block[3])) <= MOST_WORDS:
             return block[0]
         name = re.sub(r"\W+", "-", f"{page.stem}-{block[1].removeprefix('table: ')}") + ".md"
         folder.mkdir(exist_ok=True)

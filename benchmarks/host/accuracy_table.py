@@ -71,9 +71,16 @@ PREDICTORS: dict[str, Predictor] = {
     **{f"qklms, {technique}": gradient("qklms", technique=technique) for technique in ("nt", "fklms", "mklms")},
     **{f"krls-t, {technique}": recursive("krls-t", technique, KRLST) for technique in ("sup", "mklms")},
     "fb-krls, sup": recursive("fb-krls", "sup", {"reduction.ridge": (1e-2, 3e-2, 0.1, 0.3)}),
+    "sw-krls": Predictor(
+        {"learning.rule": "sw-krls"}, {"kernel.sigma": WIDE, "reduction.ridge": (1e-3, 1e-2, 3e-2, 0.1, 0.3)}
+    ),
     "ald-krls": Predictor(
         {"learning.rule": "ald-krls"},
         {"kernel.sigma": WIDE, "reduction.ald_threshold": (0.002, 0.02, 0.1, 0.3, 0.6)},
+    ),
+    "knlms": Predictor(
+        {"learning.rule": "knlms"},
+        {"kernel.sigma": SIGMAS, "learning.eta": (0.05, 0.1, 0.2, 0.4), "learning.coherence": (0.5, 0.8, 0.95)},
     ),
     "nlms": Predictor({"learning.rule": "nlms"}, {"learning.eta": (0.01, 0.03, 0.1, 0.3, 1.0)}, None),
     "rls": Predictor({"learning.rule": "rls"}, {"learning.forgetting": (*FORGETTING, 0.98)}, None),

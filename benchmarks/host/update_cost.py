@@ -57,7 +57,7 @@ LONGEST_UPDATE = 0.5
 """Seconds of one update beyond which a baseline is not asked for larger budgets."""
 
 TECHNIQUES = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
-FAST = ("nt", "at", "fklms", "fmklms", "afklms", "afmklms", "qklms, nt")
+FAST = ("nt", "at", "fklms", "fmklms", "afklms", "afmklms", "qklms, nt", "knlms")
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     **{
         name: {"learning": {"rule": "klms", "eta": ETA, "rho": RHO}, "reduction": {"technique": name}}
@@ -66,7 +66,9 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "qklms, nt": {"learning": {"rule": "qklms", "eta": ETA, "rho": RHO}, "reduction": {"technique": "nt"}},
     "krls-t, sup": {"learning": {"rule": "krls-t", "forgetting": 0.99}, "reduction": {"technique": "sup"}},
     "fb-krls, sup": {"learning": {"rule": "fb-krls"}, "reduction": {"technique": "sup"}},
+    "sw-krls": {"learning": {"rule": "sw-krls"}, "reduction": {}},
     "ald-krls": {"learning": {"rule": "ald-krls"}, "reduction": {}},
+    "knlms": {"learning": {"rule": "knlms", "eta": ETA}, "reduction": {}},
 }
 """Every technique under the paper's rule, and the other kernel rules."""
 LIMITS = {True: 1.2, False: 2.2}
