@@ -13,6 +13,7 @@ from tests.support import DOCS
 
 PAGE = DOCS / "generated-c.md"
 INPUT: dict[str, Any] = {"input": {"dim": 3}, "kernel": {"sigma": 1.0}}
+STANDARDISED = {"input": {"dim": 3, "standardise": True}}
 CLASSES = {"label": {"classes": ["a", "b", "c"]}}
 SOME = {"vectors": [[0.0, 0.0, 0.0], [0.5, -0.5, 0.5]]}
 WEIGHTS = SOME | {"weights": [[1.0], [-1.0]]}
@@ -22,8 +23,12 @@ KINDS: dict[str, tuple[dict[str, Any], ...]] = {
     "online": (
         INPUT | CLASSES | {"learning": {"rule": "klms"}, "reduction": {"technique": "mklms"}},
         INPUT | {"learning": {"rule": "krls-t"}},
+        INPUT | STANDARDISED | {"learning": {"rule": "krls-t"}},
     ),
-    "linear": ({"input": {"dim": 3}, "learning": {"rule": "rls"}} | CLASSES,),
+    "linear": (
+        {"input": {"dim": 3}, "learning": {"rule": "rls"}} | CLASSES,
+        {"learning": {"rule": "rls"}} | CLASSES | STANDARDISED,
+    ),
     "monitor": (
         INPUT | {"learning": {"rule": "okfeb"}, "novelty": {}},
         INPUT | CLASSES | {"learning": {"rule": "okfeb"}, "subspace": {"head": "logistic"}},
@@ -88,7 +93,10 @@ def calls(made: list[tuple[Spec, str]]) -> dict[str, str]:
             signature = " ".join(declaration.split())
             kept = "kept" if name in asking else "changed"
             model = "read" if re.search(r"\(const NAME_t", signature) else kept
-            rows.setdefault(name, f"| `{signature}` | {model} | {cell(said)} |")
+            row = rows.setdefault(name, f"| `{signature}` | {model} | {cell(said)} |")
+            if model == "kept" and "| read |" in row:
+                assert spec.input.standardise, (spec.name, name)
+                rows[name] = row.replace("| read |", "| read; with `standardise` kept, no `const` |")
     return rows
 
 
