@@ -110,7 +110,12 @@ def write(page: Path, text: str) -> None:
 
     def short(block: re.Match[str]) -> str:
         rows = len(re.findall(r"^\|", block[3], re.MULTILINE)) - 2
-        if page.name == "README.md" or rows < 1 or "```" in block[3] or len(re.findall(r"\S*\w\S*", block[3])) <= MOST_WORDS:
+        if (
+            page.name == "README.md"
+            or rows < 1
+            or "```" in block[3]
+            or len(re.findall(r"\S*\w\S*", block[3])) <= MOST_WORDS
+        ):
             return block[0]
         name = re.sub(r"\W+", "-", f"{page.stem}-{block[1].removeprefix('table: ')}") + ".md"
         folder.mkdir(exist_ok=True)
