@@ -79,6 +79,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cache", [0, 5000, 2**28])
+@pytest.mark.in_turn
 def test_every_source_gives_the_same_rows(sources, kind, cache):
     opened, expected = as_rows(sources[kind], cache=cache), X.astype(np.float64)
     assert isinstance(opened, Rows) and as_rows(opened) is opened

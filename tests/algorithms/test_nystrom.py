@@ -906,6 +906,7 @@ def frozen_spec(
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.in_turn
 def test_a_frozen_map_computes_its_definition(kernel: str, label: str, precision: str) -> None:
     n = 3 if kernel == "linear" else 6
     inputs = {"center": [0.5, -1.0, 2.0], "scale": [0.5, 1.0, -2.0]} if label == "numbers" else {}

@@ -211,6 +211,7 @@ def test_qklms_measures_in_the_kernels_own_unit() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("kernel", ["linear", "cosine"])
+@pytest.mark.in_turn
 def test_a_sample_that_the_kernel_takes_for_zero_does_no_harm(kernel: str, rule: str) -> None:
     for precision in ("float32", "float64"):
         model = HostModel(made_of(kernel, rule, "sup", 6, 2, precision=precision))

@@ -26,6 +26,7 @@ def learned(seed: int, rule: str) -> HostModel:
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("frozen", "nystrom")])
+@pytest.mark.in_turn
 def test_no_state_may_have_a_number_that_is_none(rule: str, exhaustive: bool) -> None:
     """Each real field of what is saved, each of some elements: infinity and NaN are refused."""
     for seed in range(10 * SPECS if exhaustive else SPECS):

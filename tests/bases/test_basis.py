@@ -77,6 +77,7 @@ def data(draw):
 @pytest.mark.parametrize("method", METHODS, ids=by)
 @settings(max_examples=settings().max_examples * 2 // 5)
 @given(st.data())
+@pytest.mark.in_turn
 def test_a_basis_is_what_its_definition_says(method, data_of):
     draw = data_of.draw
     x, kernel = data(draw), KERNELS[draw(st.sampled_from(sorted(KERNELS)))]

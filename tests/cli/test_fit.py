@@ -306,6 +306,7 @@ def test_rows_are_held_out_of_each_class_its_part():
     "data, model", [("kinds.csv", "kfd"), ("two.csv", "krr"), ("flow.csv", "ls-svm"), ("flow.csv", "krr")]
 )
 @pytest.mark.parametrize("method", ["efvs", "sgma", "auto"])
+@pytest.mark.in_turn
 def test_a_basis_is_chosen_for_every_model(folder, fit, data, model, method):
     """As by hand: the estimator with so many vectors of that method; and its leave-one-out is that of the reduced model."""
     how = ["--basis", method] if method != "auto" else []

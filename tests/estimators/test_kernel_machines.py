@@ -118,6 +118,7 @@ def weighted(labels, count=40):
 
 @pytest.mark.parametrize("kind, labels", [each for each in EACH if each[0] in WEIGHTED])
 @pytest.mark.parametrize("on_basis", [False, True])
+@pytest.mark.in_turn
 def test_a_weight_is_a_number_of_rows(kind, labels, on_basis):
     """And each sample is left out with all of its weight, as by training again without."""
     x, y, weights, repeated_x, repeated_y = weighted(labels)

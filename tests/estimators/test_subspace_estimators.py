@@ -346,6 +346,7 @@ def test_pieces_of_a_stream_are_the_stream(stream, case):
 
 
 @pytest.mark.parametrize("case", MODELS)
+@pytest.mark.in_turn
 def test_it_is_the_host_model_of_its_spec_from_a_file(stream, case, tmp_path):
     x, y = stream
     model = fitted(case, x, y, n_epochs=2)

@@ -230,6 +230,7 @@ def test_values_and_classes_are_scikit_learns(name, precision):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "precision"), [*covering(FOLDED)])
+@pytest.mark.in_turn
 def test_what_is_folded_computes_what_scikit_learn_does(name, precision):
     """Values by the bound of the page, in the sum of the spec's own terms; classes and probabilities too."""
     estimator, held = fitted(name)

@@ -41,6 +41,7 @@ CASES: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.in_turn
 def test_an_imported_model_is_within_its_bound(name: str) -> None:
     machine, load = CASES[name]
     x, y = load(return_X_y=True)

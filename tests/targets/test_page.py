@@ -54,6 +54,7 @@ def content_of(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.in_turn
 def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
     wasmtime = pytest.importorskip("wasmtime", reason="needs wasmtime; would show the hash of the page's module")
     spec, x, y = made(kind)
