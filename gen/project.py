@@ -68,6 +68,7 @@ from pykernel.gen.write import has_check, write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, MAGIC, TRAILER, VERSION
 from pykernel.spec.model import Spec
+from pykernel.spec.signal_whole import channels_of
 from pykernel.spec.summary import summary
 
 BROKEN_BUILD = -100
@@ -183,6 +184,8 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "learns": program.learns,
         "learner": program.learner,
         "reads": program.reads,
+        "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
+        "lowest": -int(channels_of(spec.signal).most[0]) if spec.signal is not None and program.whole else 0,
         "sample": program.sample_size,  # how many numbers it has
         "main": _question(program.asks, spec, printer),
         "training": next((name for name in program.trainings if name in names), ""),

@@ -85,6 +85,25 @@ def skipped(gaps: int) -> str:
     return f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
 
 
+def gaps(raw: Mapping[str, int], steps: int) -> str:
+    """How many raw rows are gaps, by cause, and what that takes; nothing if none is.  steps: how many there are."""
+    causes = {"empty": "with an empty cell", "no_number": "without a number", "beyond_max_abs": "beyond max_abs"}
+    told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
+    left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
+    return f"{', '.join(told)}, of {raw['rows']:,} raw rows: {left}" if told else ""
+
+
+def unit_of(report: Mapping[str, Any]) -> str:
+    """What a model with a signal stage learns is a step, not a row of the data."""
+    return "step" if "raw_rows" in report else "row"
+
+
+def counted(report: Mapping[str, Any]) -> str:
+    """How many of them there are."""
+    of = f" of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else ""
+    return f"{report['rows']:,} {unit_of(report)}s{of}"
+
+
 def quoted(path: str) -> str:
     import shlex
 

@@ -82,7 +82,8 @@ class SignalStage:
 
     def recorded(self, raw: np.ndarray, reading: str = "signal") -> list[Steps]:
         """The same of recorded rows, piece by piece: after a row that is refused, the stage is told that one is missing."""
-        raw = np.array(raw, self.spec.number, order="C", ndmin=2)
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
+            raw = np.array(raw, self.spec.number, order="C", ndmin=2)
         refused = ~self.spec.accepts(raw)
         pieces, start = list[Steps](), 0
         for end in (*np.flatnonzero(refused), len(raw)):
@@ -92,6 +93,84 @@ class SignalStage:
                 self.gap(1)
             start = end + 1
         return pieces
+
+
+class RawRows:
+    """Raw rows of a recording, and why some are gaps: empty cells, no numbers (nan, inf), numbers beyond [signal] max_abs."""
+
+    def __init__(self, spec: Spec) -> None:
+        if spec.signal is None:
+            raise ValueError(f"{spec.name} has no [signal]")
+        self.spec, self.signal = spec, spec.signal
+        self.rows = self.empty = self.no_number = self.beyond = 0
+        self._limits = np.array(np.broadcast_to(np.array(self.signal.max_abs, float), len(self.signal.channels)))
+        self._share = self._limits.min() / self._limits  # times which a number is compared with those of other channels
+        self._far = self._odd = ""  # the first number of each kind, with its channel
+        self._largest = np.zeros(len(self._limits))  # of each channel, in refused rows
+
+    def counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The batches, counted on their way."""
+        for batch in batches:
+            self.take(batch.x, batch.gaps)
+            yield batch
+
+    def take(self, x: np.ndarray, empty: int) -> None:
+        """The next rows, (rows, CHANNELS), NaN where a cell is empty; empty: rows with such a cell."""
+        finite, channels = np.isfinite(x), self.signal.channels
+        numbers = finite.all(axis=1)
+        with np.errstate(over="ignore"):
+            beyond = numbers & ~self.spec.accepts(x.astype(self.spec.number))
+        odd = int((~numbers).sum()) - empty
+        self.rows, self.empty = self.rows + len(x), self.empty + empty
+        self.no_number, self.beyond = self.no_number + odd, self.beyond + int(beyond.sum())
+        if odd and not self._odd:
+            infinite = np.argwhere(np.isinf(x))  # a NaN may be an empty cell, too
+            self._odd = f"{channels[infinite[0][1]]} is infinite" if len(infinite) else "a cell is nan"
+        if beyond.any():
+            sizes = np.abs(x[beyond])
+            j = int((sizes[0] * self._share).argmax())
+            self._far = self._far or f"{channels[j]} is {x[beyond][0, j]:g} and [signal] max_abs is {self._limits[j]:g}"
+            self._largest = np.maximum(self._largest, sizes.max(axis=0))
+
+    @property
+    def possible(self) -> int:
+        """How many steps there would be without a gap."""
+        return max(0, (self.rows - self.needed) // self.signal.step + 1)
+
+    @property
+    def needed(self) -> int:
+        return signals.raw_samples_needed(self.signal)
+
+    def causes(self, empty: bool = True) -> list[str]:
+        """Why rows are gaps, and what to do, the most frequent first; empty: whether empty cells are told."""
+        j = int((self._largest * self._share).argmax())
+        largest = f" (the largest is {self.signal.channels[j]} with {self._largest[j]:g})" if self.beyond > 1 else ""
+        told = [
+            (self.beyond, "refuses", f"{self._far}{largest}; raise that limit or scale the column"),
+            (self.no_number, "refuses", f"{self._odd}, no number; correct such cells"),
+            (self.empty * empty, "misses", f"a cell is empty; a step needs {self.needed:,} without a gap"),
+        ]
+        told.sort(key=lambda each: -each[0])
+        return [
+            f"the device {how} {count:,} of {self.rows:,} raw rows, because {why}" for count, how, why in told if count
+        ]
+
+    def warnings(self, steps: int) -> list[str]:
+        """What the device would refuse; where most steps are lost, all causes.  steps: how many there are."""
+        lost = 2 * steps < self.possible
+        left = f"{steps:,} of {self.possible:,} steps are left: " if lost else ""
+        return [f"{left if i == 0 else ''}{cause}" for i, cause in enumerate(self.causes(empty=lost))]
+
+    def need_steps(self, name: str, steps: int) -> None:
+        """Raises UserError, with the cause, if there are none."""
+        if not steps:
+            longer = f"it needs {self.needed:,} raw rows, and there are {self.rows:,}; give a longer recording"
+            raise UserError(f"{name}: no step of [signal] ends: {self.causes()[0] if self.possible else longer}")
+
+    def report(self) -> dict[str, int]:
+        """The counts, as plain values; steps: how many there would be without a gap."""
+        counts = {"rows": self.rows, "empty": self.empty, "no_number": self.no_number, "beyond_max_abs": self.beyond}
+        return counts | {"steps_without_gaps": self.possible}
 
 
 def delay_of(spec: Spec, delay: int) -> int:

@@ -119,7 +119,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
         raise UserError(f"{where}: cannot be read ({error.strerror}); give the path of a TOML file") from None
     except (ValueError, RecursionError):  # a number of thousands of digits, brackets without end, NUL in the path
         raise UserError(f"{where}: is not a spec; {help_}") from None
-    spec = _validated(content, where)
+    spec = _validated(content, where, written=True)
     kernel = spec.kernel
     if kernel is None or kernel.function != "custom":
         return spec
@@ -149,12 +149,13 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
     return _with_custom(spec, custom, where)
 
 
-def _validated(content: Mapping[str, Any], where: str) -> Spec:
+def _validated(content: Mapping[str, Any], where: str, written: bool = False) -> Spec:
+    """written: whether somebody wrote all of it; the dump of a spec says also what follows from its [signal]."""
     kind: type[Spec] | None = None
     rule = ""
     named = content
     try:
-        content = _with_features(content)
+        content = _with_features(content, written)
         content = completed(content) if isinstance(content, Mapping) else content
         rule, family = _family(content)
         kind = family.spec
@@ -167,7 +168,7 @@ def _validated(content: Mapping[str, Any], where: str) -> Spec:
     raise UserError(f"{where}: {sentence}{taken}")
 
 
-def _with_features(content: Any) -> Any:
+def _with_features(content: Any, written: bool) -> Any:
     """The content with the inputs that its signal makes, if it has one."""
     if not isinstance(content, Mapping) or content.get("signal") is None:
         return content
@@ -188,7 +189,8 @@ def _with_features(content: Any) -> Any:
             learns_scale = "standardise" in section_fields(family.spec, "input")
             if learns_scale and not {"standardise", "center", "scale"} & set(given):
                 own["standardise"] = True
-        return signals.completed(content, section, own, any(each.learns for each in family.programs.values()))
+        learns = any(each.learns for each in family.programs.values())
+        return signals.completed(content, section, own, learns, written)
     except ValueError as error:
         text = str(error)
         raise _Refused(text if text.startswith("[") else f"[signal] {text}") from None
@@ -316,6 +318,16 @@ def _with_custom(spec: Spec, custom: Kernel, where: str) -> Spec:
     return spec
 
 
+SAID = {
+    "Input should be": "it must be",
+    "a valid": "a",
+    "a integer": "a whole number",
+    "a tuple": "a list",
+    "a dictionary": "a table",
+}
+"""Words of pydantic, and the user's."""
+
+
 def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> str:
     """The first thing that is wrong, where, and what would be right.  within: the section that was validated alone."""
     first, *others = error.errors(include_url=False)
@@ -343,9 +355,8 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
         return (
             f"{section}{key} holds {first['ctx']['actual_length']}; there must be {first['ctx']['min_length']} or more"
         )
-    message = (
-        message.replace("Input should be", "it must be").replace("a valid", "a").replace("a integer", "a whole number")
-    )
+    for pydantic, ours in SAID.items():
+        message = message.replace(pydantic, ours)
     words = [other["ctx"]["expected"] for other in others if other["type"] == "literal_error" and len(location) > 2]
     more = [word for word in dict.fromkeys(words) if word not in message]
     message = " or ".join([message[0].lower() + message[1:], *more])

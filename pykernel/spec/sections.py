@@ -19,6 +19,7 @@ from pykernel.spec.custom_kernel import plain_name, plain_path
 
 DIM_LIMIT = 1024
 OUTPUTS_LIMIT = 64
+NAME_LIMIT = 100
 RANGE = re.compile(r"(.*?)([0-9]{1,9})\.\.(\1)([0-9]{1,9})")
 """Columns that are numbered, in a spec: "x0..x63"."""
 
@@ -334,11 +335,11 @@ def different_names(names: tuple[str, ...] | None, least: int, most: int, must: 
 def visible_name(text: str) -> str:
     """A column's name: it reaches comments and manifests, so nothing invisible and nothing endless."""
     if (
-        not 1 <= len(text) <= 100
+        not 1 <= len(text) <= NAME_LIMIT
         or text != text.strip()
         or any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text)
     ):
-        raise ValueError(f"names {shown_value(text)}; a column's name must have 1 to 100 visible characters")
+        raise ValueError(f"names {shown_value(text)}; a column's name must have 1 to {NAME_LIMIT} visible characters")
     return text
 
 

@@ -11,12 +11,21 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from pykernel.spec.sections import DIM_LIMIT, Numbers, Section, different_names, list_of_columns, shown_value
+from pykernel.spec.renamed import word_meant
+from pykernel.spec.sections import (
+    DIM_LIMIT,
+    NAME_LIMIT,
+    Numbers,
+    Section,
+    different_names,
+    list_of_columns,
+    shown_value,
+)
 
 CHANNELS_LIMIT = 64
 WINDOW_LIMIT = 65536
 STEPS_LIMIT = 65536
-PERIOD_LIMIT = 2**24  # a phase is a whole number in float32
+PERIOD_LIMIT = 2**24  # a clock is a whole number in float32; in int16 there is another limit
 
 FeatureName = Literal[
     "mean",
@@ -40,6 +49,7 @@ SPECTRAL = ("band", "centroid", "dominant", "flatness")
 KINDS: tuple[str, ...] = (*(name for name in get_args(FeatureName) if name not in SPECTRAL), *SPECTRAL)
 Features = Annotated[tuple[FeatureName, ...], Field(strict=False, min_length=1)]
 Counts = Annotated[tuple[Annotated[int, Field(ge=0, le=STEPS_LIMIT)], ...], Field(strict=False)]
+Periods = Annotated[tuple[Annotated[int, Field(ge=2, le=PERIOD_LIMIT)], ...], Field(strict=False)]
 
 
 class SignalSection(Section):
@@ -87,7 +97,10 @@ class SignalSection(Section):
     )
     differences: Counts = Field((), description="for each, the difference to so many steps ago")
     averages: Counts = Field((), description="for each, the mean of the latest so many steps")
-    periods: Counts = Field((), description="for each period, in raw samples: the cosine and the sine of its phase")
+    periods: Periods = Field(
+        (),
+        description="for each period, in raw samples: the cosine and the sine of its phase. int16: at most 65,536",
+    )
     ahead: int = Field(
         1,
         ge=1,
@@ -108,10 +121,31 @@ class SignalSection(Section):
                 raise ValueError(f"holds {value!r}; it must be above 0, and at most 1e15")
         return given
 
+    @field_validator("features", mode="before")
+    @classmethod
+    def _lists(cls, features: Any) -> Any:
+        known = get_args(FeatureName)
+        for channel, names in features.items() if isinstance(features, Mapping) else ():
+            if not isinstance(names, (list, tuple)) or not names:
+                raise ValueError(
+                    f"of {shown_value(channel)} is {shown_value(names)}; it must be a list of one or more, such as "
+                    '["mean", "rms"]'
+                )
+            for name in names:
+                if name not in known:
+                    meant = word_meant(name if isinstance(name, str) else "", known, f"there are: {', '.join(known)}")
+                    raise ValueError(f"of {shown_value(channel)} has {shown_value(name)}; {meant}")
+        return features
+
     @field_validator("bands", mode="before")
     @classmethod
     def _bands(cls, bands: Any) -> Any:
-        if isinstance(bands, (list, tuple)) and all(isinstance(each, (list, tuple)) for each in bands):
+        if isinstance(bands, (list, tuple)):
+            for each in bands:
+                if not isinstance(each, (list, tuple)) or len(each) != 2:
+                    raise ValueError(
+                        f"holds {shown_value(each)}; it must hold pairs of frequencies, such as [[1, 10], [10, 50]]"
+                    )
             return tuple(
                 tuple(float(n) if isinstance(n, int) and not isinstance(n, bool) else n for n in each) for each in bands
             )
@@ -126,9 +160,9 @@ class SignalSection(Section):
 
     @model_validator(mode="after")
     def _together(self) -> SignalSection:
-        for key, least in (("differences", 1), ("averages", 1), ("periods", 2)):
-            if any(count < least for count in getattr(self, key)):
-                raise ValueError(f"{key} holds {min(getattr(self, key))}; each must be {least} or more")
+        for key in ("differences", "averages"):
+            if 0 in getattr(self, key):
+                raise ValueError(f"{key} holds 0; each must be 1 or more")
         if self.window is None:
             for key in ("hop", "features", "rate", "bands"):
                 if getattr(self, key):
@@ -153,8 +187,12 @@ class SignalSection(Section):
                         f"features says nothing of the channel {name!r}; give a list, or leave the channel out"
                     )
         self._check_spectrum()
-        if self._correlates and len(self.channels) < 2:
-            raise ValueError("features has correlation, which needs two channels; leave it out")
+        correlated = [name for name, own in zip(self.channels, self.of_channels, strict=True) if "correlation" in own]
+        if len(correlated) == 1:
+            raise ValueError(
+                f"features has correlation for {correlated[0]!r} alone, which needs two channels; give it to another one, "
+                "too, or leave it out"
+            )
         return self
 
     def __hash__(self) -> int:
@@ -173,6 +211,10 @@ class SignalSection(Section):
             raise ValueError(f"rate is missing; {what} needs it, the raw samples a second")
         if self.window not in [2**n for n in range(3, 17)]:
             raise ValueError(f"window is {self.window}; {what} needs a power of two, from 8 to 65536")
+        called = [f"[{low:g}, {high:g}]" for low, high in self.bands]
+        for band in called:
+            if called.count(band) > 1:
+                raise ValueError(f"bands holds {band} twice; leave one of them out")
         for low, high in self.bands:
             if not 0 <= low < high:
                 raise ValueError(
@@ -190,10 +232,6 @@ class SignalSection(Section):
         width = self.rate / self.window
         first, after = (math.ceil(edge / width - 1e-9) for edge in (low, high))
         return max(1, first), min(self.window // 2 + 1, after)
-
-    @property
-    def _correlates(self) -> bool:
-        return any("correlation" in names for names in self.of_channels)
 
     @property
     def of_channels(self) -> list[tuple[str, ...]]:
@@ -302,9 +340,22 @@ def raw_samples_needed(signal: SignalSection) -> int:
 def inputs_of(signal: SignalSection) -> dict[str, Any]:
     """What the model sees, as keys of [input].  Raises ValueError, a sentence, if that is nothing or too much."""
     plan = plan_of(signal)
-    if not 1 <= len(plan.features) <= DIM_LIMIT:
-        raise ValueError(f"makes {len(plan.features)} features; there must be from 1 to {DIM_LIMIT}")
-    return {"columns": [row.name for row in plan.features], "max_abs": max(row.limit for row in plan.features)}
+    names = [row.name for row in plan.features]
+    if not names:
+        raise ValueError(
+            "lags is [], and nothing else makes features; leave lags out, or give differences, averages or periods"
+        )
+    if len(names) > DIM_LIMIT:
+        raise ValueError(f"makes {len(names)} features; there must be at most {DIM_LIMIT}")
+    if len(set(names)) < len(names):
+        double = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"channels make two features that are called {double!r}; rename a channel")
+    if (longest := max(names, key=len)) and len(longest) > NAME_LIMIT:
+        raise ValueError(
+            f"channels make a feature whose name has {len(longest)} characters, {shown_value(longest)}; it must have at "
+            f"most {NAME_LIMIT}: give the channel a shorter name"
+        )
+    return {"columns": names, "max_abs": max(row.limit for row in plan.features)}
 
 
 def complain_of_reals(signal: SignalSection) -> None:
@@ -392,6 +443,7 @@ def parameters(signal: SignalSection, label_column: str | None, awaits: bool) ->
         | spectrum
         | {
             "windows": signal.window is not None,
+            "has_sums": bool(set(kinds) - _WITHOUT_SUMS),
             "has_power2": powers >= 2,
             "has_power3": powers >= 3,
             "has_power4": powers >= 4,
@@ -454,15 +506,16 @@ def cosines(whole: int) -> tuple[float, ...]:
     return tuple(value(c) for c in range(whole // 2))
 
 
+_WITHOUT_SUMS = {"min", "max", "range", "change", "crossings"}
 _SQUARES = {"rms", "std", "crest", "correlation"}
 """Features that need sums of squares."""
 
 
 def completed(
-    content: Mapping[str, Any], signal: SignalSection, made: Mapping[str, Any], learns: bool
+    content: Mapping[str, Any], signal: SignalSection, made: Mapping[str, Any], learns: bool, written: bool
 ) -> dict[str, Any]:
     """The content with the inputs that the model sees; made: keys of [input] that follow from the signal.  learns: whether the
-    device learns the label, whose limit is then that of the channel.
+    device learns the label, whose limit is then that of the channel.  written: whether somebody wrote all of the content.
 
     Raises ValueError, a sentence, for what goes against [signal].
     """
@@ -476,7 +529,9 @@ def completed(
         raise ValueError("ahead is of a forecast, and [label] column is none of the channels; leave it out")
     for key in ("columns", "dim", "max_abs", "resolution"):
         found = given.get(key)
-        if found is not None and (list(found) if isinstance(found, tuple) else found) != made.get(key):
+        found = list(found) if isinstance(found, tuple) else found
+        free = not written or (key == "max_abs" and "resolution" in made)  # ranges of whole numbers may be narrower
+        if found is not None and not (free and found == made.get(key)):
             raise ValueError(f"[input] {key} goes against [signal], whose features are the inputs; leave it out")
     completed = {**content, "input": {**given, **made}}
     if forecasts and learns and label.get("max_abs") is None:

@@ -15,6 +15,8 @@ FULL = 32767
 """The largest magnitude of a count."""
 MEASURED = ("mean", "rms", "std", "min", "max", "range", "crossings", "change", "band")
 """What is measured in whole numbers."""
+PERIOD_MOST = 65536
+"""Longest period: a phase is then right to 2^-15 of a turn."""
 BAND_WINDOW = 4096
 """Longest window whose bands are measured."""
 
@@ -62,6 +64,11 @@ def complain(signal: SignalSection) -> None:
         raise ValueError("log takes logarithms, which int16 does not; leave it out, or choose precision float32")
     if signal.bands and (signal.window or 0) > BAND_WINDOW:
         raise ValueError(f"window is {signal.window}; bands in int16 need {BAND_WINDOW} at most")
+    if max(signal.periods, default=0) > PERIOD_MOST:
+        raise ValueError(
+            f"periods holds {max(signal.periods)}; the clocks of int16 count to {PERIOD_MOST}: give at most that, or choose "
+            "precision float32"
+        )
     found = channels_of(signal)
     for j, name in enumerate(signal.channels):
         if not 1 <= found.most[j] <= FULL:
@@ -206,6 +213,7 @@ def parameters(
         "reversed": [int(format(i, f"0{levels}b")[::-1], 2) for i in range(kept // 4)],
         "made_of": [row.of for row in plan.features],
         "made_steps": [max(1, row.steps) if row.kind == "average" else row.steps for row in plan.features],
+        "has_spectrum": any(row.kind == "band" for row in plan.measures),
         "has_coarse": any(shifts),
         "made_shift": shifts,
         "has_narrow": bool((lowest > -FULL).any() or (highest < FULL).any()),

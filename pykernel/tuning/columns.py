@@ -32,7 +32,7 @@ def read_columns(
 
     def choose(names: list[str]) -> list[str]:
         header.extend(filter(None, names))
-        if len(header) < 2:
+        if len(header) < 2 and label not in inputs:  # what is forecast is an input, too
             raise UserError(
                 f"{name}, line 1: names one column, {''.join(header)!r}; a label and at least one input are needed"
             )

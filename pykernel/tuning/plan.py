@@ -428,7 +428,7 @@ class Search:
     def winner(self, learning: bool = False) -> Trial | None:
         """Of those that are as good as the best, the one with the fewest bytes; learning: of those that go on learning."""
         ranking = [trial for trial in self.ranking() if not learning or trial.found["learning"] is not None]
-        near = [trial for trial in ranking if trial.score <= self.as_good_as(ranking[0])]
+        near = [trial for trial in ranking if trial.score <= self.as_good_as(ranking[0].score)]
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
     def smaller(self, winner: Trial) -> Trial | None:
@@ -448,10 +448,10 @@ class Search:
         ]
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
-    def as_good_as(self, best: Trial) -> float:
-        """The largest error that counts as the best's: 1 % more, and of classes one row more."""
+    def as_good_as(self, error: float) -> float:
+        """The largest error that counts as this one: 1 % more, and of classes one row more."""
         one_row = 1 / len(self.table.x[self.table.split :]) if self.table.of_classes else 0.0
-        return max(NEAR * best.score, best.score + one_row)
+        return max(NEAR * error, error + one_row)
 
     def _measure(self) -> None:
         """Costs of the winner on the target, until one is known to fit; at most a few for each batch."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,15 +40,16 @@ class Stage:
     """A signal stage, and the recorded rows that it makes steps of.
 
     base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS); y: their labels, (rows, 0) where
-    there are none, or where they are measures of the signal.
+    there are none, or where they are measures of the signal.  raw_rows: how many there are, and how many are gaps.
     """
 
     base: Content
     x: np.ndarray
     y: np.ndarray
+    raw_rows: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, spec: Spec, x: np.ndarray, y: np.ndarray) -> Stage:
+    def of(cls, spec: Spec, x: np.ndarray, y: np.ndarray, raw_rows: Mapping[str, int]) -> Stage:
         content = dump(spec)
         label = {key: value for key, value in content.get("label", {}).items() if key in (*NAMES, "classes")}
         base: Content = {key: content[key] for key in ("name", "precision", "signal") if key in content}
@@ -56,7 +57,7 @@ class Stage:
             base["input"] = {
                 key: value for key, value in content["input"].items() if key in ("center", "scale", "max_abs")
             }
-        return cls(base | ({"novelty": {}} if spec.label_kind == "none" else {"label": label}), x, y)
+        return cls(base | ({"novelty": {}} if spec.label_kind == "none" else {"label": label}), x, y, raw_rows)
 
     def with_signal(self, signal: Content) -> Stage:
         """The same raw rows through another signal; where its features are scaled by numbers, by numbers of theirs."""

@@ -57,6 +57,11 @@ class Table:
         return first_judged(len(self.x))
 
     @property
+    def raw_rows(self) -> dict[str, Any]:
+        """Of a table of steps, for reports: of how many raw rows they were made, and how many of those are gaps."""
+        return {} if self.stage is None else {"raw_rows": dict(self.stage.raw_rows)}
+
+    @property
     def labels(self) -> np.ndarray:
         assert self.y is not None
         return self.y
@@ -124,6 +129,8 @@ def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
         if task.get("ram") is not None and sizes["ram_bytes"] > task["ram"]:
             return {"ram_bytes": sizes["ram_bytes"], "reason": f"takes {sizes['ram_bytes']:,} bytes of RAM"}
         found = watch(spec, table) if table.y is None else judge(spec, table)
+        if "signal" in task and whole.forecasts:  # of another window, another truth
+            found["last_label"] = simple(spec, table)["last label"]["error"]
     except UserError as error:
         return {"reason": str(error).removeprefix("spec: ")}
     return (

@@ -282,6 +282,65 @@ def test_a_model_that_keeps_refusing_is_a_warning(run, folder):
     assert "a is 1e+09 and [input] max_abs is 1e+06" in err
 
 
+RAW = """
+name = "raw"
+[signal]
+channels = ["a", "b"]
+max_abs = 1.5
+window = 8
+hop = 4
+features = ["mean", "std"]
+lags = [0, 1]
+[label]
+column = "y"
+classes = ["n", "p"]
+[learning]
+rule = "nlms"
+"""
+
+
+def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
+    cells = np.random.default_rng(0).uniform(-1, 1, (240, 2)).astype("U24")
+    (folder / "clean.csv").write_text("a,b,y\n" + "".join(f"{a},{b},n\n" for a, b in cells))
+    cells[[10, 30, 50], 1] = "", "nan", "inf"
+    cells[120::7, 0] = "2"
+    cells[121, 1] = "1e300"  # more than float32 holds
+    names = np.where(np.arange(240) < 120, "n", "p")
+    (folder / "raw.csv").write_text(
+        "a,b,y\n" + "".join(f"{a},{b},{y}\n" for (a, b), y in zip(cells, names, strict=True))
+    )
+    (folder / "raw.toml").write_text(RAW)
+    gaps = [-1, 10, 30, 50, 120, *range(121, 128, 6), *range(134, 240, 7), 240]
+    left = sum(max(0, (after - gap - 1 - 12) // 4 + 1) for gap, after in itertools.pairwise(gaps))
+    code, out, err = run("simulate", "raw.toml", "raw.csv", "--json")
+    told = json.loads(out)
+    counts = {"rows": 240, "empty": 1, "no_number": 2, "beyond_max_abs": 19, "steps_without_gaps": 58}
+    assert (code, err) == (0, "") and told["rows"] == left and told["raw_rows"] == counts
+    cause = (
+        f"{left} of 58 steps are left: the device refuses 19 of 240 raw rows, because a is 2 and [signal] max_abs is 1.5 "
+        "(the largest is b with 1e+300); raise that limit or scale the column"
+    )
+    assert told["warning"].startswith(
+        f"{cause}\nthe device refuses 2 of 240 raw rows, because b is infinite, no number"
+    )
+    code, out, err = run("simulate", "raw.toml", "raw.csv")
+    assert code == 0 and err.startswith(f"warning: {cause}\n") and f"raw (nlms): {left} steps of 240 raw rows" in out
+    assert f"1 with an empty cell, 2 without a number, 19 beyond max_abs, of 240 raw rows: {left} of 58 steps" in out
+    assert fails(run("fit", "raw.csv", "--signal", "raw.toml", "--out", "f.toml"), f"has the label 'p'; {cause}")
+
+    (folder / "tight.toml").write_text(RAW.replace("1.5", "1e-9"))
+    none = "raw.csv: no step of [signal] ends: the device refuses 237 of 240 raw rows, because"
+    for words in (
+        ["plan", "raw.csv", "--spec", "tight.toml"],
+        ["sweep", "tight.toml", "raw.csv", "--target", "none"],
+        ["fit", "raw.csv", "--signal", "tight.toml", "--out", "f.toml"],
+    ):
+        assert fails(run(*words), none, "[signal] max_abs is 1e-09", "raise that limit")
+
+    told = json.loads(run("simulate", "raw.toml", "clean.csv", "--json")[1])
+    assert told["rows"] == 58 and told["warning"] is None
+
+
 @pytest.mark.parametrize(
     "data, says",
     [

@@ -615,7 +615,8 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
     assert code == 0 and json.loads(out)["all"]["error_rate"]["model"] <= expected + 0.02, err
 
     forecast = ["--signal", "raw.toml", "--label", "ax", "--out", "next.toml", *small[:-3], "--json"]
-    code, out, err = run("fit", "raw.csv", *forecast)
+    Path("alone.csv").write_text("ax\n" + "".join(f"{a:.5f}\n" for a in x))
+    code, out, err = run("fit", "alone.csv", *forecast)
     assert code == 0, err
     found, spec = json.loads(out), load_spec("next.toml")
     # the last step has no truth

@@ -15,7 +15,7 @@ from pykernel.spec.families.online import TECHNIQUES
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
 from tests.support.harness import SANITIZERS, build_fuzzer, write_sources
-from tests.support.machines import MACHINES, machine
+from tests.support.machines import MACHINES, SIGNALS, machine
 from tests.support.specs import named
 
 PRECISIONS = ("float32", "float64")
@@ -49,7 +49,7 @@ EACH = [name if name in MAIN else pytest.param(name, marks=pytest.mark.exhaustiv
 
 def spec_of(model="mklms", precision="float32", full=False, name="m", dim=2, n_max=6):
     """full: with everything around the algorithm that can be had."""
-    if model in MACHINES:
+    if model in (*MACHINES, *SIGNALS):
         return machine(model, precision, name)
     content = {section: dict(keys) for section, keys in MODELS[model].items()}
     content |= {"name": name, "precision": precision, "input": {"dim": dim, "standardise": full}}
@@ -176,7 +176,7 @@ def test_size_report_shows_every_golden_model():
 # ----------------------------------------------------------------------------------------------------- fuzzing
 
 
-LEARNED = (*MODELS, *(name for name in MACHINES if machine(name).program.persistent))
+LEARNED = (*MODELS, *(name for name in MACHINES if machine(name).program.persistent), *SIGNALS)
 FAMILIES = (
     "fklms",
     "mklms",
@@ -188,6 +188,8 @@ FAMILIES = (
     "kfd-classes",
     "stream",
     "subspace-hybrid",
+    "signal-windows",
+    "signal-forecast",
 )
 """One of each family at least, and what is unlike the others."""
 FUZZED = [name if name in FAMILIES else pytest.param(name, marks=pytest.mark.exhaustive) for name in LEARNED]
@@ -214,7 +216,7 @@ def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exha
     """
     for i, precision in enumerate(PRECISIONS):
         for full in (False, True) if exhaustive else [i == list(LEARNED).index(model) % 2]:
-            if model in MACHINES and full:  # has no more
+            if model not in MODELS and full:  # has no more
                 continue
             calls, forged, noise = ("5000", "25000", "5000") if exhaustive else ("150", "1000", "300")
             folder = tmp_path / f"{precision}-{full}"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pykernel.algorithms.extents import L_MAX, N_MAX
-from pykernel.dialect import DIM, Index, Real
+from pykernel.dialect import Index, Real
 from pykernel.dialect.program import taken_by
 from pykernel.gen.project import SNAPSHOT_STATUSES, Project
 from pykernel.spec.model import Spec
@@ -78,31 +78,33 @@ static int32_t carry_out(m_t *s, uint32_t which, input_t *in)
 
 
 def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
-    """Name, whether it may change the model, and the C that calls it; update first."""
+    """Name, whether it may change the model, and the C that calls it; what learns first."""
     program = spec.program
     made = []
     for entry in program.entries_for(spec.config):
         kinds = taken_by(entry.kernel)
         lines = []
-        if kinds and kinds[0] == Real[DIM]:
-            lines += [
-                "REAL x[M_DIM];",
-                f"fill(in, x, M_DIM, {_number(min(spec.length_scale, spec.input.max_abs / 3))}, {_number(spec.input.max_abs)});",
-            ]
+        if kinds and kinds[0] == program.sample:
+            limit = spec.input.max_abs if spec.signal is None else spec.signal.most
+            scale = min(spec.length_scale if spec.signal is None else limit, limit / 3)
+            size = f"M_{program.sample_size}"
+            lines += [f"REAL x[{size}];", f"fill(in, x, {size}, {_number(scale)}, {_number(limit)});"]
         if entry.name in program.questions or entry.name in program.readings:
-            array = kinds[-1]
+            array, said = kinds[-1], "status"
+            for nothing in program.unanswered:
+                said = f"(status == M_{nothing.name}) ? -1 : {said}"
             count = int(np.prod(array.shape(spec.capacities)))
             if array.scalar is Index:
                 lines += ["int32_t answer[1] = {7};"]
-                check = f"check_position(status, answer[0], {len(spec.label.classes or ())});"
+                check = f"check_position({said}, answer[0], {len(spec.label.classes or ())});"
             else:
                 lines += [f"REAL answer[{count}];", f"for (int i = 0; i < {count}; i++) {{ answer[i] = (REAL)7; }}"]
-                check = f"check_answer(status, answer, {count}u);"
+                check = f"check_answer({said}, answer, {count}u);"
             given = "x, answer" if entry.name in program.questions else "answer"
             lines += [f"const int32_t status = m_{entry.name}(s, {given});", check, "return status;"]
             made.append((entry.name, False, lines))
             continue
-        arguments = ["s", *(["x"] if "REAL x[M_DIM];" in lines else [])]
+        arguments = ["s", *(["x"] if lines else [])]
         if kinds[1:] or (kinds and "x" not in arguments):
             kind, limit = kinds[-1], _number(spec.label_max_abs)
             scale = _number(min(1.0, spec.label_max_abs / 4))
@@ -120,7 +122,7 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
             arguments.append("y")
         lines += [f"return m_{entry.name}({', '.join(arguments)});"]
         made.append((entry.name, True, lines))
-    made.sort(key=lambda each: each[0] != "update")
+    made.sort(key=lambda each: each[0] != program.learner)
     return [(name, changes, "\n".join(f"        {line}" for line in lines)) for name, changes, lines in made]
 
 

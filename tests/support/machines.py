@@ -270,6 +270,40 @@ SUBSPACES: dict[str, dict[str, Any]] = {
 MACHINES |= SUBSPACES
 
 
+SIGNALS: dict[str, dict[str, Any]] = {
+    "signal-windows": {
+        "signal": {
+            "channels": ["a", "b"],
+            "max_abs": 30.0,
+            "rate": 100.0,
+            "window": 16,
+            "hop": 4,
+            "features": [
+                *("mean", "rms", "std", "min", "max", "crest", "skewness", "kurtosis"),
+                *("crossings", "change", "slope", "correlation", "centroid"),
+            ],
+            "lags": [0, 1],
+        },
+        "label": {"column": "y"} | CLASSES,
+        "learning": {"rule": "nlms"},
+    },
+    "signal-forecast": {
+        "signal": {"channels": ["a", "b"], "max_abs": 30.0, "lags": [0, 1, 3], "differences": [1], "periods": [6, 42]},
+        "label": {"column": "a"},
+        "learning": {"rule": "krls-t"},
+        "kernel": KERNELS["gaussian"],
+        "reduction": {"n_max": 6},
+    },
+    "signal-alone": {
+        "signal": {"channels": ["a"], "max_abs": 30.0, "window": 8, "hop": 8, "features": ["min", "range"]},
+        "label": {"column": "y", "max_abs": 10.0},
+        "learning": {"rule": "rls"},
+    },
+}
+"""Models behind a signal stage: labels from elsewhere, forecasts."""
+
+
 def machine(name: str, precision: str = "float32", model: str = "flow") -> Spec:
-    content = MACHINES[name]
-    return make_spec(content | {"name": model, "precision": precision, "input": {"dim": 3} | content.get("input", {})})
+    content = (MACHINES | SIGNALS)[name]
+    inputs = {} if name in SIGNALS else {"input": {"dim": 3} | content.get("input", {})}
+    return make_spec(content | {"name": model, "precision": precision} | inputs)

@@ -764,18 +764,19 @@ def rehearse(
 @kernel
 def valid(s: FixedExpansion, a: FixedStages, c: FixedOnlineConfig) -> Bool:
     """Whether learning could have led to this state, beyond the declared ranges: what is not in use is zero."""
-    for i in range(s.n[0], len(s.v)):
+    n = s.n[0]
+    for i in range(len(s.v)):
         for j in range(len(s.v[0])):
-            if s.v[i, j] != 0:
+            if i >= n and s.v[i, j] != 0:
                 return False
         for o in range(len(s.alpha[0])):
-            if s.alpha[i, o] != 0:
+            if i >= n and s.alpha[i, o] != 0:
                 return False
         if c.keeps_ages:
-            if s.age[i] != 0:
+            if i >= n and s.age[i] != 0:
                 return False
         if c.keeps_neighbours:
-            if s.neighbour[i] != 0:
+            if i >= n and s.neighbour[i] != 0:
                 return False
     return True
 

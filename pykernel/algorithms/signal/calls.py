@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pykernel.algorithms.selftest import strained
-from pykernel.algorithms.signal.lags import keep, make_features_of, skip, tick
+from pykernel.algorithms.signal.lags import intact_signal, keep, make_features_of, on_time, skip, tick
 from pykernel.algorithms.signal.state import (
     CHANNELS,
     MEASURES,
@@ -19,7 +19,7 @@ from pykernel.algorithms.signal.state import (
     SignalWork,
     acceptable_sample,
 )
-from pykernel.algorithms.signal.window import take_raw
+from pykernel.algorithms.signal.window import take_raw, valid_blocks
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -85,7 +85,9 @@ def step(g: Signal, w: SignalWork, k: SignalConfig, x: Real[CHANNELS]) -> Bool:
 @kernel
 def concluded(status: Index) -> Index:
     """The model's refusal, where the raw sample was taken."""
-    return SignalStatus.PASSED_OVER if status < 0 else status
+    if status >= 0 or status == SignalStatus.REFUSED_STATE:
+        return status
+    return SignalStatus.PASSED_OVER
 
 
 @kernel
@@ -94,6 +96,8 @@ def push(g: Signal, w: SignalWork, k: SignalConfig, x: Real[CHANNELS]) -> Index:
 
     Returns READY if there are new features, GATHERING if not.  Below 0: why the sample was refused; nothing is changed.
     """
+    if not intact_signal(g, k):
+        return SignalStatus.REFUSED_STATE
     if not acceptable_sample(k, x):
         return SignalStatus.REFUSED_SAMPLE
     fresh = step(g, w, k, x)
@@ -113,6 +117,8 @@ def push_alone(g: Signal, w: SignalWork, k: SignalConfig, model: Model, x: Real[
     Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the features.  Below 0: why the
     sample was refused; nothing is changed.
     """
+    if not intact_signal(g, k):
+        return SignalStatus.REFUSED_STATE
     if not acceptable_sample(k, x):
         return SignalStatus.REFUSED_SAMPLE
     fresh = step(g, w, k, x)
@@ -126,10 +132,12 @@ def push_alone(g: Signal, w: SignalWork, k: SignalConfig, model: Model, x: Real[
 def push_forecast(g: Signal, w: SignalWork, k: SignalConfig, model: Model, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; where a step ends, the model learns what it should have forecast for it.
 
-    Returns GATHERING if no step ends, or if nothing could be forecast for it; READY if there are features for the first time;
+    Returns GATHERING if there are no features; READY if there are some, but were none when the forecast for this step was due;
     else what the model says, PASSED_OVER if it refuses the sample.  Below 0: why the raw sample was refused; nothing is
     changed.
     """
+    if not intact_signal(g, k):
+        return SignalStatus.REFUSED_STATE
     if not acceptable_sample(k, x):
         return SignalStatus.REFUSED_SAMPLE
     fresh = step(g, w, k, x)
@@ -161,16 +169,19 @@ def label(g: Signal, model: Model, y: Truth) -> Index:
 def push_labelled(g: Signal, w: SignalWork, k: SignalConfig, model: Model, x: Real[CHANNELS], y: Truth) -> Index:
     """Take the raw sample x; where a step ends, learn that y is the label of the new features.
 
-    Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the sample.  Below 0: why the raw
-    sample was refused; nothing is changed.
+    Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the label or the sample: label may
+    be called again.  Below 0: why the raw sample was refused; nothing is changed.
     """
+    if not intact_signal(g, k):
+        return SignalStatus.REFUSED_STATE
     if not acceptable_sample(k, x):
         return SignalStatus.REFUSED_SAMPLE
     fresh = step(g, w, k, x)
     if not fresh:
         return SignalStatus.GATHERING
-    g.waiting[0] = 0
     status = inner_learn(model, g.features, y)
+    if status >= 0:
+        g.waiting[0] = 0
     return concluded(status)
 
 
@@ -193,8 +204,10 @@ def signal(g: Signal, y: Real[DIM]) -> Index:
 
 
 @kernel
-def measures(g: Signal, y: Real[MEASURES]) -> Index:
+def measures(g: Signal, k: SignalConfig, y: Real[MEASURES]) -> Index:
     """Write what was measured of the newest step to y.  GATHERING, with y unchanged, if there is none yet."""
+    if not intact_signal(g, k):
+        return SignalStatus.REFUSED_STATE
     if g.steps[0] == 0:
         return SignalStatus.GATHERING
     for i in range(len(y)):
@@ -206,8 +219,11 @@ def measures(g: Signal, y: Real[MEASURES]) -> Index:
 def gap(g: Signal, k: SignalConfig, missing: Index) -> Index:
     """So many raw samples are missing: windows and lags begin anew, and phases go on.  O(periods).
 
-    What the model has learned stays.  Returns 0, or REFUSED_GAP if missing is negative; then nothing is changed.
+    Periods begin with the first raw sample after init: before it, gap(n) begins n samples later in each period.  What the
+    model has learned stays.  Returns 0, or REFUSED_GAP if missing is negative; then nothing is changed.
     """
+    if not intact_signal(g, k):
+        return SignalStatus.REFUSED_STATE
     if missing < 0:
         return SignalStatus.REFUSED_GAP
     if missing > 0:
@@ -237,10 +253,11 @@ def valid_signal(g: Signal, k: SignalConfig) -> Bool:
             for j in range(len(g.raw_kept[0])):
                 if not (absolute(g.raw_kept[t, j]) <= k.sample_max_abs):
                     return False
-    if k.has_periods:
-        for p in range(len(g.clock)):
-            if g.clock[p] < 0 or g.clock[p] >= k.period[p]:
-                return False
+    if k.windows:
+        if not valid_blocks(g, k):
+            return False
+    if not on_time(g, k):
+        return False
     if g.ready[0] == 1 and g.steps[0] <= k.oldest:
         return False
     if k.awaits:

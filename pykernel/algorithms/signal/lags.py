@@ -4,7 +4,33 @@ from __future__ import annotations
 
 from pykernel.algorithms.elementary import clipped, cosine
 from pykernel.algorithms.signal.state import Signal, SignalConfig, SignalWork
-from pykernel.dialect import DIM, Index, Real, kernel, quotient, real
+from pykernel.dialect import DIM, Bool, Index, Real, kernel, quotient, real
+
+
+@kernel
+def on_time(g: Signal, k: SignalConfig) -> Bool:
+    """Whether every clock is within its period.  O(periods)."""
+    if k.has_periods:
+        for p in range(len(g.clock)):
+            if g.clock[p] < 0 or g.clock[p] >= k.period[p]:
+                return False
+    return True
+
+
+@kernel
+def intact_signal(g: Signal, k: SignalConfig) -> Bool:
+    """Whether every count is within its range, so that no call goes beyond its arrays.  O(periods)."""
+    if g.latest[0] < 0 or g.latest[0] >= len(g.kept) or g.steps[0] < 0 or g.steps[0] > len(g.kept):
+        return False
+    if k.windows:
+        if g.block[0] < 0 or g.block[0] >= len(g.crossed) or g.blocks[0] < 0 or g.blocks[0] > len(g.crossed):
+            return False
+        if g.gathered[0] < 0 or g.gathered[0] > k.hop_last:
+            return False
+        if k.has_spectrum:
+            if g.raw_at[0] < 0 or g.raw_at[0] >= len(g.raw_kept):
+                return False
+    return on_time(g, k)
 
 
 @kernel

@@ -15,6 +15,7 @@ from pykernel.dialect.program import Entry, Program
 
 WHOLE: dict[str, Any] = whole.TYPES | {
     "acceptable_sample": whole.acceptable_sample,
+    "intact_signal": whole.intact_signal,
     "step": whole.step,
     "make_features_of": whole.make_features_of,
     "come_true": whole.come_true,

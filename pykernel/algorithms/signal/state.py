@@ -25,6 +25,7 @@ class SignalStatus(IntEnum):
     GATHERING = 41  # more raw samples are needed before there are features
     PASSED_OVER = 42  # the raw sample was taken; the model declined to learn from it
     NO_WINDOW = 43  # no window waits for a label
+    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
     REFUSED_SAMPLE = -40  # a raw sample is not finite or too large; nothing was taken
     REFUSED_GAP = -41  # the number of missing samples is negative
 
@@ -86,7 +87,8 @@ class SignalConfig(Config):
     """Parameters of the signal stage, derived from a spec by ``pykernel.spec.signal``."""
 
     windows: bool  # whether measures are of windows, not of single samples
-    has_power2: bool  # whether anything needs sums of squares
+    has_sums: bool  # whether anything needs sums of samples
+    has_power2: bool  # ... of squares
     has_power3: bool  # ... of third powers
     has_power4: bool  # ... of fourth powers
     has_extremes: bool  # ... the smallest and the largest sample

@@ -378,7 +378,7 @@ def take_raw(g: WholeSignal, w: WholeSignalWork, k: WholeSignalConfig, sample: I
     add_sample(g, w, k)
     for j in range(len(sample)):
         g.last[j] = w.lifted[j]
-    if k.has_band:
+    if k.has_spectrum:
         keep_raw(g, w)
     if g.gathered[0] < k.hop_last:
         g.gathered[0] += 1
@@ -404,6 +404,8 @@ TYPES: dict[str, Any] = {
 }
 """What the types of the stage of reals are here."""
 row_before = surround(lags.row_before, (), TYPES)
+on_time = surround(lags.on_time, (), TYPES)
+intact_signal = surround(lags.intact_signal, (), TYPES | {"on_time": on_time})
 
 
 @kernel
@@ -470,10 +472,8 @@ def come_true(g: WholeSignal, k: WholeSignalConfig) -> Int:
 @kernel
 def valid_signal(g: WholeSignal, k: WholeSignalConfig) -> Bool:
     """Whether raw samples within their limit can have led here, beyond the declared ranges.  O(periods)."""
-    if k.has_periods:
-        for p in range(len(g.clock)):
-            if g.clock[p] < 0 or g.clock[p] >= k.period[p]:
-                return False
+    if not on_time(g, k):
+        return False
     if g.ready[0] == 1 and g.steps[0] <= k.oldest:
         return False
     if k.awaits:

@@ -17,7 +17,7 @@ from pykernel.algorithms.signal.spectrum import (
     spectrum_of,
 )
 from pykernel.algorithms.signal.state import CHANNELS, Signal, SignalConfig, SignalWork
-from pykernel.dialect import Index, Real, absolute, kernel, real, sqrt
+from pykernel.dialect import Bool, Index, Real, absolute, kernel, real, sqrt
 
 
 @kernel
@@ -325,6 +325,86 @@ def measure_spectra(g: Signal, w: SignalWork, k: SignalConfig) -> None:
             for i in range(k.flatness_first, k.flatness_after):
                 if k.measure_of[i] == j:
                     put_measure(w, k, i, flatness_of(w, k))
+
+
+@kernel
+def in_limits(a: Real, least: Real, most: Real) -> Bool:
+    """Whether a is a number from least to most."""
+    return a >= least and a <= most
+
+
+@kernel
+def valid_blocks(g: Signal, k: SignalConfig) -> Bool:
+    """Whether samples within their limit can have led to these sums.  O(blocks (channels + pairs)).
+
+    Limits are twice what sums of so many samples can be, for rounding: samples that follow keep sums within the limits.
+    """
+    most = k.sample_max_abs
+    gathered = g.gathered[0]  # read once: a storage may give another number later
+    # of a sample, away from another one
+    one = real(4) * most
+    two = real(2) * most * one
+    three = real(2) * most * two
+    four = real(2) * most * three
+    whole = real(k.hop)
+    for j in range(len(g.last)):
+        n = real(gathered) if gathered > 0 else whole
+        if k.has_change or k.has_crossings:
+            if not in_limits(g.last[j], -most, most):
+                return False
+        if k.has_sums:
+            if not in_limits(g.first[j], -most, most) or not in_limits(g.sum1[j], -n * one, n * one):
+                return False
+        if k.has_power2:
+            if not in_limits(g.sum2[j], real(0), n * two):
+                return False
+        if k.has_power3:
+            if not in_limits(g.sum3[j], -n * three, n * three):
+                return False
+        if k.has_power4:
+            if not in_limits(g.sum4[j], real(0), n * four):
+                return False
+        for b in range(len(g.block_mean)):
+            n = whole
+            crossed = k.hop_last
+            if b == g.block[0] and gathered > 0:
+                n = real(gathered)
+                crossed = gathered - 1
+            if k.has_sums:
+                if not in_limits(g.block_mean[b, j], real(-2) * one, real(2) * one):
+                    return False
+            if k.has_power2:
+                if not in_limits(g.power2[b, j], real(0), whole * two):
+                    return False
+            if k.has_power3:
+                if not in_limits(g.power3[b, j], real(-16) * whole * three, real(16) * whole * three):
+                    return False
+            if k.has_power4:
+                if not in_limits(g.power4[b, j], real(0), real(16) * whole * (whole * four)):
+                    return False
+            if k.has_extremes:
+                if not in_limits(g.low[b, j], -most, most) or not in_limits(g.high[b, j], g.low[b, j], most):
+                    return False
+            if k.has_slope:
+                if not in_limits(g.tilt[b, j], -whole * n * one, whole * n * one):
+                    return False
+            if k.has_change:
+                if not in_limits(g.changes[b, j], real(0), n * one) or not in_limits(g.border[b, j], real(0), one):
+                    return False
+            if k.has_crossings:
+                if g.crossed[b, j] < 0 or g.crossed[b, j] > crossed:
+                    return False
+                if g.crossed_border[b, j] < 0 or g.crossed_border[b, j] > 1:
+                    return False
+    if k.has_correlation:
+        n = real(gathered) if gathered > 0 else whole
+        for i in range(len(g.sum12)):
+            if not in_limits(g.sum12[i], -n * two, n * two):
+                return False
+            for b in range(len(g.block_mean)):
+                if not in_limits(g.together[b, i], real(-4) * whole * two, real(4) * whole * two):
+                    return False
+    return True
 
 
 @kernel

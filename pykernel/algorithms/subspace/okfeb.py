@@ -805,7 +805,8 @@ def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
     """Whether the numbers of the subspace are within their limits, and zero in unused places."""
     n = s.n[0]
     rank = s.rank[0]
-    if not intact(s) or s.seen[0] < n:
+    # rank itself, too: a storage may give another number at the next reading
+    if not intact(s) or s.seen[0] < n or rank > len(s.a[0]):
         return False
     pairs = 0
     for i in range(len(s.v)):

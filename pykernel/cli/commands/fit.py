@@ -144,7 +144,7 @@ def how_tested(report: Mapping[str, Any]) -> str:
 
 
 def trained_on(report: Mapping[str, Any]) -> str:
-    rows = f"{report['rows']:,} rows, {len(report['inputs'])} inputs"
+    rows = f"{report['rows']:,} {output.unit_of(report)}s, {len(report['inputs'])} inputs"
     return f"{report['model']}, {report['kernel']['function']} kernel, {rows}"
 
 
@@ -183,7 +183,9 @@ def print_estimates(report: Mapping[str, Any]) -> None:
     if "held_out" in errors:
         deviation = errors["held_out_deviation"]
         about = f" ± {shown(deviation)}" if deviation is not None else ""
-        table.add_row(f"{report['held_out_rows']:,} rows held out", f"{shown(errors['held_out'])}{about}")
+        table.add_row(
+            f"{report['held_out_rows']:,} {output.unit_of(report)}s held out", f"{shown(errors['held_out'])}{about}"
+        )
     output.show_table("what to expect" if report["table"] else trained_on(report), table)
     if report["reason"]:
         print(f"taken     {report['reason']}")

@@ -128,9 +128,10 @@ def concluded(
     if (small := course.smaller(winner)) is not None:
         specs["small"] = planned(small, course.table, target)
     signal = of_signal(course, winner, each) if each is not None else None
-    if signal is not None and signal["leaner"] is not None:
-        content = signal["leaner"].pop("spec") | {"name": base["name"]}
-        specs["leaner"] = make_spec(content | ({"target": dict(target)} if target else {}))
+    for name in ("leaner", "better"):
+        if signal is not None and signal[name] is not None:
+            content = signal[name].pop("spec") | {"name": base["name"]}
+            specs[name] = make_spec(content | ({"target": dict(target)} if target else {}))
     others = watched_simply(course.table) if course.table.y is None else simple(spec_of_labels(base), course.table)
     report = findings(course, winner, others) | {
         "ok": True,
@@ -139,7 +140,7 @@ def concluded(
         "spec": str(options.out / "planned.toml"),
         **{
             f"{name}_spec": str(options.out / f"{name}.toml") if name in specs else None
-            for name in ("learning", "small", "leaner")
+            for name in ("learning", "small", "leaner", "better")
         },
         "signal": signal,
     }
@@ -149,23 +150,24 @@ def concluded(
 
 def of_signal(course: Search, winner: Trial, each: float) -> dict[str, Any] | None:
     """What the parts of the signal earn; None without a signal, or if there is nothing to try.  each: seconds of a trial."""
-    from pykernel.tuning.earned import Earned, lean_variants, window_variants
+    from pykernel.tuning.earned import Earned, lean_variants, rich_variants, window_variants
 
     if course.table.stage is None:
         return None
     if course.table.y is None:
         output.tell("what features earn is not tried: faults of a monitor are put into the features themselves")
         return None
-    lean, windows = lean_variants(course.table), window_variants(course.table)
-    if not lean and not windows:
-        return None
+    lean, rich, windows = (variants(course.table) for variants in (lean_variants, rich_variants, window_variants))
     # without each kind, then without one more each time
-    earned, most = Earned(course, winner), max(0, 2 * len(lean) - 1) + len(windows)
+    earned, most = Earned(course, winner), max(0, 2 * len(lean) - 1) + len(rich) + len(windows)
+    if not most:
+        return None
     seconds = most * (each + (COUNTED if earned.target else 0.0))
-    parts = [text for text, some in (("without each kind of feature", lean), ("with other windows", windows)) if some]
-    output.tell(f"trying it {' and '.join(parts)}: at most {most} trials, about {output.duration(seconds)}")
+    parts = {"without each kind of feature": lean, "with each other kind": rich, "with other windows and hops": windows}
+    told = ", ".join(text for text, some in parts.items() if some)
+    output.tell(f"trying it {told}: at most {most} trials, about {output.duration(seconds)}")
     try:
-        return earned.all(lean, windows)
+        return earned.all(lean, rich, windows)
     except KeyboardInterrupt:
         output.tell("interrupted: what features and windows earn is left out")
         return None
@@ -175,7 +177,7 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     """Where the spec is from, and what to expect of it, as a comment."""
     winner, others = report["winner"], report["simple"]
     least = min(others, key=lambda name: others[name]["error"], default=None)
-    lines = [f"Planned from {Path(data).name}, {report['rows']:,} rows; {report['measure']} over the last 30 %:"]
+    lines = [f"Planned from {Path(data).name}, {output.counted(report)}; {report['measure']} over the last 30 %:"]
     lines += [f"{winner['model']} {shown(winner['learning'] or winner['frozen'])}"]
     lines[1] += f"; {least} {output.number(others[least]['error'])}" if least is not None else ""
     lines += [f"The same again: --trials {report['trials']} --seed {report['seed']}"]
@@ -268,6 +270,7 @@ def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[s
     found = {
         "measure": measure(course),
         "rows": len(course.table.x),
+        **course.table.raw_rows,
         "judged_rows": len(course.table.x) - course.table.split,
         "trials": len(course.trials),
         "seed": course.seed,
@@ -323,7 +326,12 @@ def draw(report: Mapping[str, Any], path: Path) -> str | None:
     }
     panel = Panel("bytes of RAM and tables", marked, chosen)
     try:
-        pareto_figure(path, "plan: error against bytes", f"{report['measure']}, last 30 % of the rows", [panel])
+        pareto_figure(
+            path,
+            "plan: error against bytes",
+            f"{report['measure']}, last 30 % of the {output.unit_of(report)}s",
+            [panel],
+        )
     except MissingExtra as missing:
         return str(missing)
     return None
@@ -343,7 +351,7 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
     for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
         cells = ["", output.number(row["error"]), output.number(row["deviation"]), output.byte_count(row["bytes"]), ""]
         table.add_row(name, *cells, style="dim")
-    title = f"{report['rows']:,} rows, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
+    title = f"{output.counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
     output.show_table(f"{title}; {kind} of the best", table)
     told = winner["learning"] or winner["frozen"]
     print(f"planned   {winner['model']}, {kind} {shown(told)}, {output.byte_count(winner['bytes'])}")
@@ -361,7 +369,7 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
         print(f"verdict   {report['no_better_than']} is as good: {remedy}")
     print_uses(report)
     if report["signal"] is not None:
-        print_signal(report["signal"], kind, report["leaner_spec"])
+        print_signal(report["signal"], kind, {name: report[f"{name}_spec"] for name in ("leaner", "better")})
     again = f"--trials {report['trials']} --seed {report['seed']}"
     print(f"again     {again} gives the same spec")
     for key, text in (
@@ -369,6 +377,7 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
         ("learning_spec", ""),
         ("small_spec", ""),
         ("leaner_spec", ""),
+        ("better_spec", ""),
         ("plot", "picture"),
         ("plot_note", "picture"),
     ):
@@ -403,37 +412,43 @@ def print_uses(report: Mapping[str, Any]) -> None:
     print(f"verified  {row['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
 
 
-def print_signal(found: Mapping[str, Any], kind: str, leaner_spec: str | None) -> None:
-    """What each kind of feature earns, and what other windows would."""
+def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | None]) -> None:
+    """What each kind of feature earns, and what others and other windows would.  files: of the specs that were written."""
     planned, place = found["planned"], f", instructions on {found['target']}" if found["target"] else ""
 
     def cells(row: Mapping[str, Any], *keys: str) -> list[str]:
         return ["" if row[key] is None else f"{row[key]:,.0f}" for key in keys]
 
-    if found["features"]:
-        table = output.new_table("without", "error", "change", "saves", "earns it")
-        for row in found["features"]:
-            change = "" if row["change"] is None else f"{100 * row['change']:+.1f} %"
-            earns = row["reason"] or ("yes" if row["earns"] else "no")
-            table.add_row(row["name"], output.number(row["error"]), change, *cells(row, "costs"), earns)
+    if found["features"] or found["added"]:
+        table = output.new_table("features", "error", "change", "takes", "earns it")
+        for word, rows in (("without", found["features"]), ("with", found["added"])):
+            for row in rows:
+                change = "" if row["change"] is None else f"{100 * row['change']:+.1f} %"
+                earns = row["reason"] or ("yes" if row["earns"] else "no")
+                told = [output.number(row["error"]), change, *cells(row, "costs"), earns]
+                table.add_row(f"{word} {row['name']}", *told)
         output.show_table(
-            f"what features earn: {kind} of the planned model without them{place and f'{place} in the worst call'}",
+            f"what features earn: {kind} of the planned model without them or with others"
+            f"{place and f'{place} in the worst call'}",
             table,
         )
     if found["windows"]:
-        table = output.new_table("window", "hop", "error", "±", "steps judged", "a raw sample")
+        last = ["last label"] if planned["last_label"] is not None else []
+        table = output.new_table("window", "hop", "error", "±", *last, "steps judged", "a raw sample")
         for row in (planned, *found["windows"]):
-            told = [output.number(row["error"]), output.number(row.get("deviation"))] if not row["reason"] else ["", ""]
+            told = [output.number(row.get(key)) for key in ("error", "deviation", *(["last_label"] if last else []))]
             judged = f"{row['judged']:,}" if not row["reason"] else row["reason"]
             style = "bold" if row is planned else ""
             table.add_row(*cells(row, "window", "hop"), *told, judged, *cells(row, "per_sample"), style=style)
-        output.show_table(f"other windows: {kind} of the planned model, for each step{place}", table)
+        output.show_table(f"other windows and hops: {kind} of the planned model, for each step{place}", table)
     if found["note"]:
         print(found["note"])
-    if (leaner := found["leaner"]) is not None:
-        saved = ""
-        if leaner["instructions"] is not None and planned["instructions"] is not None:
-            saved = (
-                f", {leaner['instructions']:,} in place of {planned['instructions']:,} instructions in the worst call"
-            )
-        print(f"leaner    without {', '.join(leaner['dropped'])}: {shown(leaner)}{saved}; {leaner_spec}")
+    for name in ("leaner", "better"):
+        if (row := found[name]) is not None:
+            what = f"without {', '.join(row['dropped'])}" if name == "leaner" else row["name"]
+            costs = ""
+            if row["instructions"] is not None and planned["instructions"] is not None:
+                costs = (
+                    f", {row['instructions']:,} in place of {planned['instructions']:,} instructions in the worst call"
+                )
+            print(f"{name:8}  {what}: {shown(row)}{costs}; {files[name]}")

@@ -15,6 +15,7 @@ from pykernel.errors import UserError
 
 if TYPE_CHECKING:
     from pykernel.host.advice import Trial
+    from pykernel.host.signal import RawRows
     from pykernel.host.simulate import Monitoring, Simulation
     from pykernel.spec.model import Spec
 
@@ -63,7 +64,7 @@ def simulate(options: SimulateOptions) -> None:
         inputs.need_not_data(path, options.data)
     if options.plot:
         inputs.need_matplotlib()
-    simulation, gaps = run(spec, options)
+    simulation, gaps, raw = run(spec, options)
     files = {"output": options.answers, "plot": options.plot}
     try:
         with output.progress(options.as_json, None) as show:
@@ -75,9 +76,15 @@ def simulate(options: SimulateOptions) -> None:
         kept = " and ".join(str(path) for path in files.values() if path)
         raise output.interrupted(f"; all rows are in {kept}" if kept else output.UNWRITTEN) from None
     report |= {"empty_inputs": gaps} | {key: str(path) if path else None for key, path in files.items()}
+    warnings = [] if raw is None else raw.warnings(report["rows"])
+    report |= {} if raw is None else {"raw_rows": raw.report()}
     if options.as_json:
+        report["warning"] = "\n".join(filter(None, [*warnings, report["warning"]])) or None
         output.print_json(report)
-    elif isinstance(simulation, Monitoring):
+        return
+    for warning in warnings:
+        output.warn(warning)
+    if isinstance(simulation, Monitoring):
         print_monitoring(report)
     else:
         print_simulation(report)
@@ -97,10 +104,10 @@ def begin(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
     return Monitoring(inner, options.refresh_every)
 
 
-def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, int]:
-    """All rows, of which so many have an empty input; and the files, all of them or none."""
+def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, int, RawRows | None]:
+    """All rows, of which so many have an empty input, and what became of raw ones; and the files, all of them or none."""
     from pykernel.files import all_or_none, whole_file
-    from pykernel.host.signal import steps_of
+    from pykernel.host.signal import RawRows, steps_of
     from pykernel.host.simulate import prediction_header, prediction_lines, samples_of
 
     with all_or_none(), contextlib.ExitStack() as stack:
@@ -110,8 +117,8 @@ def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, 
         show = stack.enter_context(output.progress(options.as_json, size))
         if written:
             written.write(prediction_header(spec.inner).encode())
-        gaps = 0
-        for batch in steps_of(spec, samples_of(spec, file, name)):
+        gaps, raw, rows = 0, None if spec.signal is None else RawRows(spec), samples_of(spec, file, name)
+        for batch in steps_of(spec, rows if raw is None else raw.counted(rows)):
             gaps += batch.gaps
             for steps in simulation.run(batch.x, batch.y):
                 if written:
@@ -123,8 +130,8 @@ def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, 
         else:
             simulation.finish()
         if options.plot:
-            draw(options.plot, simulation)
-    return simulation, gaps
+            draw(options.plot, simulation, "row" if raw is None else "step")
+    return simulation, gaps, raw
 
 
 def trial(spec: Spec, options: SimulateOptions, delay: int, show: Callable[[float, str], None]) -> Trial | None:
@@ -151,7 +158,7 @@ def trial(spec: Spec, options: SimulateOptions, delay: int, show: Callable[[floa
     return error
 
 
-def draw(path: Path, simulation: Simulation | Monitoring) -> None:
+def draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
     from pykernel.host.simulate import Monitoring
     from pykernel.plots import course_figure, error_figure
 
@@ -159,14 +166,14 @@ def draw(path: Path, simulation: Simulation | Monitoring) -> None:
     if isinstance(simulation, Monitoring):
         asked = simulation.spec.program.asks
         course = simulation.course
-        course_figure(path, f"{name}: {asked} over time", course.curves(), course.names, asked, "row")
+        course_figure(path, f"{name}: {asked} over time", course.curves(), course.names, asked, unit)
         return
     rows, errors = simulation.errors.curve()
     curves = dict(zip(simulation.errors.names, errors.T, strict=True))
     ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
     if simulation.classes:
-        ylabel = "part of rows with a wrong class"
-    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], "row")
+        ylabel = f"part of {unit}s with a wrong class"
+    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit)
 
 
 # -------------------------------------------------------------------------------------------------------------- report
@@ -200,12 +207,12 @@ def print_errors(report: Mapping[str, Any]) -> None:
             )
             first = [output.cell(label) if name == "model" else ""] if len(labels) > 1 else []
             table.add_row(*first, name, *shown, style="bold" if name == "model" else "")
-    late = f", labels {report['delay']:,} rows late" if report["delay"] else ""
-    output.show_table(f"{report['name']} ({report['rule']}): {report['rows']:,} rows{late}", table)
+    late = f", labels {report['delay']:,} {output.unit_of(report)}s late" if report["delay"] else ""
+    output.show_table(f"{report['name']} ({report['rule']}): {output.counted(report)}{late}", table)
     if not any("linear" in name for name in report["simple"]):
         print(f"more than {LINEAR_MOST} inputs: the linear models are left out\n")
     if classes:
-        print_confusion(classes, report["confusion"])
+        print_confusion(classes, report["confusion"], output.unit_of(report))
 
 
 def print_statuses(report: Mapping[str, Any]) -> None:
@@ -222,7 +229,10 @@ def print_statuses(report: Mapping[str, Any]) -> None:
             if count > 0:
                 what.add_row(text, f"{count:,}")
     output.show_table("what happened to the samples", what)
-    if report["empty_inputs"]:
+    if "raw_rows" in report:
+        if told := output.gaps(report["raw_rows"], report["rows"]):
+            print(f"gaps     {told}\n")
+    elif report["empty_inputs"]:
         print(f"skipped  {output.skipped(report['empty_inputs'])}\n")
 
 
@@ -248,13 +258,14 @@ def print_end(report: Mapping[str, Any]) -> None:
         print(f"advice   {each['test']}: {each['why']}\n         {each['change']}")
     if report.get("advice"):
         print(
-            f"         (errors over the second half, {'parts of the rows' if report.get('classes') else 'root mean squares'})"
+            f"         (errors over the second half, {f'parts of the {output.unit_of(report)}s' if report.get('classes') else 'root mean squares'})"
         )
     name = report.get("no_better_than")
     if name is not None and "a simple predictor is better" not in [each["test"] for each in report["advice"]]:
         print(f"verdict  no better than the {name}, over the second half")
     if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
-        print(f"verdict  {report['second_half']['scored']:,} rows of the second half were scored: too few to judge")
+        scored = f"{report['second_half']['scored']:,} {output.unit_of(report)}s"
+        print(f"verdict  {scored} of the second half were scored: too few to judge")
     if report["warning"]:
         output.warn(report["warning"])
     for key in ("output", "plot"):
@@ -264,13 +275,13 @@ def print_end(report: Mapping[str, Any]) -> None:
 
 def print_monitoring(report: Mapping[str, Any]) -> None:
     watched = ["in alarm"] if "alarms" in report else []
-    table = output.new_table("answer", "rows", "mean", "largest", *watched)
+    table = output.new_table("answer", f"{output.unit_of(report)}s", "mean", "largest", *watched)
     for text, part in (("all", report["all"]), ("2nd half", report["second_half"])):
         for i, name in enumerate(part["mean"]):
             figures = [output.number(part["mean"][name]), output.number(part["largest"][name])]
             figures += [output.rate(part["in_alarm"]) if i == 0 else ""] if watched else []
             table.add_row(name, text, *figures)
-    output.show_table(f"{report['name']}: {report['rows']:,} rows, without labels", table)
+    output.show_table(f"{report['name']}: {output.counted(report)}, without labels", table)
     print_statuses(report)
     print_alarms(report)
     print_end(report)
@@ -281,16 +292,17 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
     found = report.get("alarms")
     if found is None:
         return
+    unit = output.unit_of(report)
     if found["count"]:
-        table = output.new_table("from row", "to row", "level")
+        table = output.new_table(f"from {unit}", f"to {unit}", "level")
         for alarm in found["listed"][:most]:
             table.add_row(f"{alarm['first_row']:,}", f"{alarm['last_row']:,}", output.number(alarm["level"]))
         if found["count"] > most:
             table.add_row("...", "", "")
         count = (
-            f"1 alarm, {found['samples']:,} rows"
+            f"1 alarm, {found['samples']:,} {unit}s"
             if found["count"] == 1
-            else (f"{found['count']:,} alarms, {found['samples']:,} rows")
+            else (f"{found['count']:,} alarms, {found['samples']:,} {unit}s")
         )
         output.show_table(count, table)
         if found.get("judged"):
@@ -300,10 +312,10 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
             print(f"an alarm begins at {often} of the {found['judged']:,} samples after the warm-up{wanted}")
         for name, simple in found.get("simple", {}).items():
             print(
-                f"{name} ({simple['bytes']:,} bytes), with as many rows in alarm, sees {output.rate(simple['seen'])} of these alarms"
+                f"{name} ({simple['bytes']:,} bytes), with as many {unit}s in alarm, sees {output.rate(simple['seen'])} of these alarms"
             )
         if found.get("simple"):
-            print(f"as many rows drawn at random see {output.rate(found['seen_by_chance'])} of them\n")
+            print(f"as many {unit}s drawn at random see {output.rate(found['seen_by_chance'])} of them\n")
     said = "" if found["count"] else "no alarm; "
     if "judged" in found and not found["judged"]:
         said = "no alarm can come before the warm-up is over; "
@@ -312,17 +324,17 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
     )
 
 
-def print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], most: int = 8) -> None:
+def print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], unit: str, most: int = 8) -> None:
     """Which class was taken for which: as a matrix, or if there are many, the most frequent mistakes."""
     if len(classes) <= most:
         table = output.new_table("label", *map(output.cell, classes))
         for name, row in zip(classes, counts, strict=True):
             table.add_row(output.cell(name), *(f"{count:,}" for count in row))
-        output.show_table("rows of each class, by the predicted class", table)
+        output.show_table(f"{unit}s of each class, by the predicted class", table)
         return
     size = range(len(classes))
     wrong = sorted((-counts[i][j], i, j) for i in size for j in size if i != j and counts[i][j])
-    table = output.new_table("label", "taken for", "rows")
+    table = output.new_table("label", "taken for", f"{unit}s")
     for count, i, j in wrong[:most]:
         table.add_row(output.cell(classes[i]), output.cell(classes[j]), f"{-count:,}")
     output.show_table("the most frequent mistakes", table)

@@ -47,7 +47,7 @@ def sweep(options: SweepOptions) -> None:
     place = search.counting_target(options.target)
     bound = sum(group.bound(options.rounds) for group in groups)
     output.tell(
-        f"at most {bound:,} runs over {len(recorded.x):,} rows, for {len(groups)} "
+        f"at most {bound:,} runs over {len(recorded.x):,} {output.unit_of(recorded.raw_rows)}s, for {len(groups)} "
         f"{'combination' if len(groups) == 1 else 'combinations'} of rule, technique and size"
     )
     with new_folder(options.out):
@@ -93,10 +93,10 @@ def print_best(
 ) -> None:
     """What nothing else beats, and each rule and technique at its best."""
     rows, by = found.rows, found.by
-    late = f", labels {report['delay']:,} rows late" if report["delay"] else ""
+    late = f", labels {report['delay']:,} {output.unit_of(report)}s late" if report["delay"] else ""
     simple = ", ".join(f"{name} {output.number(errors[by])}" for name, errors in beaten.items())
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
-    title = f"{report['name']}: {report['rows']:,} rows{late}; error over the second half (for comparison: {simple})"
+    title = f"{report['name']}: {output.counted(report)}{late}; error over the second half (for comparison: {simple})"
     output.show_table(title, table_of(found, shown, picks))
     best_of = {(row["rule"], row["technique"]): i for i, row in reversed(list(enumerate(rows)))}
     others = sorted(best_of.values())

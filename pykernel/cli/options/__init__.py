@@ -103,7 +103,7 @@ With = Annotated[
         rare=True,
     ),
 ]
-Delay = Annotated[int, option("--delay", value="K", text="Labels arrive K rows late.")]
+Delay = Annotated[int, option("--delay", value="K", text="Labels arrive K rows (with [signal], K steps) late.")]
 
 
 def prefix(out: Path, name: str | None) -> str:

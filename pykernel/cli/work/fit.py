@@ -550,7 +550,7 @@ def _report(
 ) -> dict[str, Any]:
     table, train, machine = job.table, job.train, _estimator(trained)
     found, errors = machine.selection_, _errors(table, machine, table.y[train])
-    told = [] if found is None or found.edge is None else [found.edge]
+    told = [*table.warnings, *([] if found is None or found.edge is None else [found.edge])]
     typical = root(float(machine.loo_press_ if table.classes else machine.loo_error_))
     if rounding["difference"] > COARSE * typical or rounding["classes_differ"]:
         what = f"predictions differ by up to {rounding['difference']:.3g} from those of the trained model"
@@ -572,6 +572,7 @@ def _report(
         "precision": spec.precision,
         "kernel": machine.kernel_,
         "rows": len(train),
+        **({} if table.stage is None else {"raw_rows": dict(table.stage.raw_rows)}),
         "held_out_rows": len(test),
         "inputs": table.inputs,
         "label": table.column,

@@ -13,7 +13,7 @@ from pykernel.cli import inputs, output
 from pykernel.cli.options.search import PlanOptions, SearchOptions
 from pykernel.dialect import sources_digest
 from pykernel.errors import UntrustedCode, UserError
-from pykernel.host.signal import delay_of
+from pykernel.host.signal import RawRows, delay_of
 from pykernel.host.simulate import DELAY_LIMIT, Batch, require_columns, samples_of
 from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec
@@ -123,54 +123,57 @@ def planned_data(options: PlanOptions) -> tuple[dict[str, Any], Table, list[str]
 
 def recent(x: np.ndarray, y: np.ndarray | None, delay: int, stage: Stage | None = None) -> Table:
     """The last rows; what is too few is refused, and what is few or left out is told."""
+    rows = "rows" if stage is None else "steps"
     if not 0 <= delay <= DELAY_LIMIT or delay > len(x) // 2:
         raise UserError(
-            f"delay is {delay}; it must be from 0 to {min(DELAY_LIMIT, len(x) // 2):,} rows, half of the table"
+            f"delay is {delay}; it must be from 0 to {min(DELAY_LIMIT, len(x) // 2):,} {rows}, half of the table"
         )
     if len(x) < FEWEST:
-        raise UserError(f"the table has {len(x)} rows; a plan needs {FEWEST} or more, and some hundred to be of use")
+        raise UserError(f"the table has {len(x)} {rows}; a plan needs {FEWEST} or more, and some hundred to be of use")
     if len(x) > MOST_ROWS:
-        output.tell(f"the last {MOST_ROWS:,} of {len(x):,} rows are taken")
+        output.tell(f"the last {MOST_ROWS:,} of {len(x):,} {rows} are taken")
         x, y = x[-MOST_ROWS:], None if y is None else y[-MOST_ROWS:]
     table = Table(x, y, delay, stage)
     if len(x) < FEW_ROWS:
-        output.warn(f"{len(x)} rows are few: models are judged on the last {len(x) - table.split} rows alone")
+        output.warn(f"{len(x)} {rows} are few: models are judged on the last {len(x) - table.split} {rows} alone")
     if y is not None:
         judged = int(table.known(slice(table.split, None)).sum())
         if judged < 2 or not table.known(slice(0, table.split - delay)).any():
             raise UserError(
-                "the table needs labels in its first and in its last rows: the error is taken on the last 30 %"
+                f"the table needs labels in its first and in its last {rows}: the error is taken on the last 30 %"
             )
     return table
 
 
 def recorded(spec: Spec, options: SearchOptions) -> tuple[np.ndarray, np.ndarray, int, Stage | None]:
     """Samples, labels, after how many samples a model learns a label, and the stage that made them of the rows, if any."""
-    delay, batches = delay_of(spec, options.delay), read_batches(spec, options)
+    delay, raw = delay_of(spec, options.delay), None if spec.signal is None else RawRows(spec)
+    batches = read_batches(spec, options, raw)
     x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
-    if spec.signal is None:
+    if raw is None:
         return x, y, delay, None
-    stage, rows = Stage.of(spec, x, y), len(x)
+    stage = Stage.of(spec, x, y, raw.report())
     with output.progress(options.as_json) as show:
         show(0, "making steps of the rows")
         x, y = stage.steps()
-    if not len(x):
-        raise UserError(
-            f"{options.data}: has {rows:,} rows, in which no step of [signal] ends; give a longer recording"
-        )
-    output.tell(f"signal   {rows:,} rows are {len(x):,} steps of {spec.dim} features")
+    raw.need_steps(options.data, len(x))
+    if told := output.gaps(stage.raw_rows, len(x)):
+        output.tell(f"gaps     {told}")
+    for warning in raw.warnings(len(x)):
+        output.warn(warning)
+    output.tell(f"signal   {raw.rows:,} raw rows are {len(x):,} steps of {spec.dim} features")
     return x, y, delay, stage
 
 
-def read_batches(spec: Spec, options: SearchOptions) -> list[Batch]:
+def read_batches(spec: Spec, options: SearchOptions, raw: RawRows | None) -> list[Batch]:
     with contextlib.ExitStack() as stack:
         name, file, size = inputs.open_data(options.data, stack)
         show = stack.enter_context(output.progress(options.as_json, size))
-        batches = []
-        for batch in samples_of(spec, file, name):
+        batches, rows = [], samples_of(spec, file, name)
+        for batch in rows if raw is None else raw.counted(rows):
             batches.append(batch)
             show(batch.position, f"reading {name}")
-    if gaps := sum(batch.gaps for batch in batches):
+    if raw is None and (gaps := sum(batch.gaps for batch in batches)):
         output.tell(f"skipped  {output.skipped(gaps)}")
     return batches
 

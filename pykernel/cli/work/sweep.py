@@ -93,6 +93,7 @@ def report_of(base: Spec, data: Data, found: Sweep) -> dict[str, Any]:
     return {
         "name": base.name,
         "rows": len(data.x),
+        **data.raw_rows,
         "delay": data.delay,
         "score": found.by,
         "table": found.rows,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from pykernel.cli import output
 from pykernel.cli.options.fit import MODELS
 from pykernel.errors import UserError
+from pykernel.host.signal import RawRows
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.spec.renamed import word_meant
 from pykernel.tuning.columns import Show, few_values, left_out, likely_inputs, listed, numeric_columns, read_columns
@@ -18,7 +20,7 @@ from pykernel.tuning.stage import Stage
 
 @dataclass
 class LabelledTable:
-    """Rows of a file: inputs x (l, d); y (l,), numbers, or positions of classes; and what was assumed, in sentences.
+    """Rows of a file: inputs x (l, d); y (l,), numbers, or positions of classes; what was assumed, and warnings, in sentences.
 
     stage: what made these rows of raw ones, if anything did.
     """
@@ -32,6 +34,7 @@ class LabelledTable:
     y: np.ndarray
     assumed: list[str]
     stage: Stage | None = None
+    warnings: list[str] = field(default_factory=list)
 
     def label(self) -> dict[str, Any]:
         """[label] of the spec."""
@@ -72,24 +75,23 @@ def read_table(
         assumed.append(f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else ""))
     cells = [cell.strip() for cell in columns[column]]
     found = None if forecasts else _classes_of(name, column, cells, classes, column in numeric, model)
-    if found is None:
-        y = numeric[column]
-    else:
-        places = {kind: i for i, kind in enumerate(found)}
-        y = np.array([places.get(cell, -1) for cell in cells], np.int64)
+    y = numeric[column] if found is None else _positions(cells, found)
     x = np.column_stack([numeric[each] for each in chosen])
-    stage = None
+    stage, warnings = None, list[str]()
     if signal is not None:
-        stage = _stage(signal, column, found or list(classes), x, np.zeros((len(x), 0)) if forecasts else y)
+        raw = _stage(signal, column, found or list(classes), x, np.zeros((len(x), 0)) if forecasts else y)
+        gaps = sum(not all(map(str.strip, row)) for row in zip(*(columns[each] for each in chosen), strict=True))
+        stage, x, y, warnings = _steps(name, raw, gaps)
         chosen = list(stage.plain.input.columns or ())
-        x, y = stage.steps()
-        assumed += [f"{len(x):,} steps of {len(chosen)} features", *stage.overlaps()]
+        told = [f"{len(x):,} steps of {len(chosen)} features", output.gaps(stage.raw_rows, len(x)), *stage.overlaps()]
+        assumed += filter(None, told)
     there = np.isfinite(y) if found is None else y >= 0
     rows = there & np.isfinite(x).all(axis=1)
-    _need_rows(name, column, y[rows], found)
+    _need_rows(name, column, y[rows], found, stage, warnings)
     if not rows.all():
         without = {"without a label": int((~there).sum()), "with a missing input": int((there & ~rows).sum())}
-        told = [f"{number:,} {'row' if number == 1 else 'rows'} {why}" for why, number in without.items() if number]
+        unit = "row" if stage is None else "step"
+        told = [f"{number:,} {unit}{'s' * (number > 1)} {why}" for why, number in without.items() if number]
         assumed.append(f"left out {' and '.join(told)}")
     found_out = model is None
     model = model or ("ls-svm" if found is None else "kfd")
@@ -97,7 +99,7 @@ def read_table(
     assumed.append(f"{what}, so the model is {model}" if found_out else what)
     if found is None and (few := few_values(y[rows])):
         assumed.append(f"if the labels are classes, give --classes {','.join(few)}")
-    return LabelledTable(name, chosen, column, found, model, x[rows], y[rows], assumed, stage)
+    return LabelledTable(name, chosen, column, found, model, x[rows], y[rows], assumed, stage, warnings)
 
 
 def _need_channels(
@@ -114,6 +116,16 @@ def _stage(signal: Mapping[str, Any], column: str, classes: Sequence[str], x: np
     """What makes steps of the rows.  Raises UserError for a label that cannot be."""
     label: dict[str, Any] = {"column": column} | ({"classes": list(classes)} if classes else {})
     return Stage({"name": "fit", **signal, "label": label}, x, y)
+
+
+def _steps(name: str, stage: Stage, gaps: int) -> tuple[Stage, np.ndarray, np.ndarray, list[str]]:
+    """The stage, which knows what became of its raw rows, its steps with their labels, and warnings; gaps: rows with an empty
+    cell.  Raises UserError, with the cause, if there are no steps."""
+    raw = RawRows(stage.plain)
+    raw.take(stage.x, gaps)
+    x, y = stage.steps()
+    raw.need_steps(name, len(x))
+    return replace(stage, raw_rows=raw.report()), x, y, raw.warnings(len(x))
 
 
 def _chosen(name: str, numeric: dict[str, np.ndarray], inputs: Sequence[str], column: str) -> list[str]:
@@ -162,8 +174,20 @@ def _classes_of(
     return [by_value[value] for value in sorted(by_value)]
 
 
-def _need_rows(name: str, column: str, y: np.ndarray, classes: Sequence[str] | None) -> None:
+def _positions(cells: Sequence[str], classes: Sequence[str]) -> np.ndarray:
+    """Of each cell the position of its class; -1 where there is none."""
+    places = {kind: i for i, kind in enumerate(classes)}
+    return np.array([places.get(cell, -1) for cell in cells], np.int64)
+
+
+def _need_rows(
+    name: str, column: str, y: np.ndarray, classes: Sequence[str] | None, stage: Stage | None, warnings: Sequence[str]
+) -> None:
+    """stage: what made the rows; warnings: why some of its steps are missing."""
+    why = [*warnings, "a step has the label of its last raw row: label more rows, or take a shorter hop"][0]
     if classes is None:
+        if len(y) < 2 and stage is not None:
+            raise UserError(f"{name}: has {len(y)} steps with a label; at least 2 are needed; {why}")
         if len(y) < 2:
             raise UserError(f"{name}: has {len(y)} rows with a label and all inputs; at least 2 are needed")
         return
@@ -172,6 +196,8 @@ def _need_rows(name: str, column: str, y: np.ndarray, classes: Sequence[str] | N
     counts = np.bincount(y, minlength=len(classes))
     if not counts.all():
         empty = classes[int(counts.argmin())]
+        if stage is not None:
+            raise UserError(f"{name}: no step of [signal] has the label {empty!r}; {why}")
         raise UserError(
             f"{name}: no row of class {empty!r} has all inputs; leave out the inputs that are missing there"
         )

@@ -186,7 +186,9 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
 {
     const int32_t n = monitor_stored_count(stored, MONITOR_PLACE(n), 0);
     const int32_t rank = monitor_stored_count(stored, MONITOR_PLACE(rank), 0);
-    if (!monitor_snapshot_intact(stored) || (monitor_stored_count(stored, MONITOR_PLACE(seen), 0) < n)) {
+    /* rank itself, too: a storage may give another number at the next reading */
+    if (!monitor_snapshot_intact(stored) || (monitor_stored_count(stored, MONITOR_PLACE(seen), 0) < n)
+            || (rank > MONITOR_RANK)) {
         return false;
     }
     int32_t pairs = 0;
