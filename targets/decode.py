@@ -29,7 +29,7 @@ def decoder(
     function, although it may look like a call.
     """
     if arch == "riscv":
-        return _riscv(read, place, starts)
+        return _riscv(read, place, starts, records)
     if arch == "avr":
         return _avr(read, place, starts, records)
     cycles, taken = CYCLES.get(target, (lambda word, operands: 0, 0))
@@ -152,11 +152,19 @@ EXACT = ("cortex-m0plus", "avr")
 # ------------------------------------------------------------------------------------------------------------- RISC-V
 
 
-def _riscv(read: Callable[[int], bytes], place: Callable[[int], str], starts: Collection[int]) -> Decode:
+def _riscv(
+    read: Callable[[int], bytes], place: Callable[[int], str], starts: Collection[int], records: Records
+) -> Decode:
     import capstone
 
     disassembler = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
     upper: dict[int, tuple[str, int]] = {}  # behind an auipc: its register and value
+
+    def behind_jump(address: int) -> int | None:
+        """The address behind a jump; None if there is another instruction."""
+        for _, size, word, _ in disassembler.disasm_lite(read(address), address, 1):
+            return address + size if word in ("j", "c.j") else None
+        return None
 
     def decode(address: int) -> Instruction:
         found = next(iter(disassembler.disasm_lite(read(address), address, 1)), None)
@@ -187,7 +195,11 @@ def _riscv(read: Callable[[int], bytes], place: Callable[[int], str], starts: Co
                 return goes(to, shape[1] or ("ra" if word == "jalr" else "zero"))
             raise Unbounded(f"an indirect branch in {place(address)}: {word} {text}")
         if re.fullmatch(r"b(eq|ne|lt|ge|ltu|geu|eqz|nez|lez|gez|ltz|gtz)", word):
-            return make((Way(after), Way(address + int(operands[-1], 0), branches=True)))
+            to = address + int(operands[-1], 0)
+            # of a branch to a far label the assembler makes the opposite one over a jump: it goes on behind, as if not taken
+            label = records.branches.get(address)
+            skips = label is not None and f"label {label}" not in records.places.get(to, ())
+            return make((Way(after), Way(to, branches=not (skips and to == behind_jump(after)))))
         if word in ("ecall", "ebreak", "mret", "sret", "uret", "unimp", "wfi"):
             raise Unbounded(f"{word} in {place(address)}")
         return make((Way(after),))

@@ -1,4 +1,4 @@
-"""What the parts of a signal earn: a planned model without each kind of feature, and with other windows.
+"""What the parts of a signal earn: a planned model without each kind of feature, with each other kind, and with other windows.
 
 Each trial is the planned model, of the same size and with the same values; only its width changes with the number of
 features, as the width by default does.
@@ -6,23 +6,29 @@ features, as the width by default does.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 from pykernel.errors import MissingExtra, UserError
 from pykernel.spec.defaults import length, width
-from pykernel.spec.signal import SPECTRAL
+from pykernel.spec.model import make_spec
+from pykernel.spec.signal import SPECTRAL, FeatureName
 from pykernel.tuning.combinations import Content
-from pykernel.tuning.plan import CALLS, Search, Trial
+from pykernel.tuning.plan import CALLS, HEADROOM, TRIES, Search, Trial, fits, taken
 from pykernel.tuning.stage import Stage, dump
 from pykernel.tuning.sweep import cost_task
-from pykernel.tuning.trials import Table
+from pykernel.tuning.trials import Table, simple
 
 TARGET = "cortex-m4f"
 """Where instructions are counted, if the plan has no target."""
 LISTS = {"lags": "lag", "differences": "difference", "averages": "average", "periods": "period"}
+FIRST = {"differences": 1, "averages": 4}
+"""Steps of a difference and of an average, where the spec has none."""
+OCTAVES = 4
+"""Bands below half the rate, each half as wide as the next, where the spec has none."""
 
 
 @dataclass(frozen=True)
@@ -66,33 +72,74 @@ def without(signal: Content, key: str, what: Any) -> Content:
     return made
 
 
+def fewer_lags(signal: Content) -> list[tuple[str, Content]]:
+    """The signal with the nearer half of its lags, and the name of the others; nothing if that is one lag alone."""
+    lags = sorted(set(signal.get("lags") or []))
+    far = lags[max(1, len(lags) // 2) :]
+    return [(_lags(far), signal | {"lags": lags[: -len(far)]})] if len(far) > 1 else []
+
+
+def more_of(signal: Content) -> list[tuple[str, Content]]:
+    """The signal with each kind of feature that it does not have, of all channels, and with twice as many lags; and the name of
+    what is new."""
+    found: list[tuple[str, Content]] = []
+    if signal.get("window") is not None:
+        given, rate = signal.get("features") or [], signal.get("rate")
+        has = {name for names in (given.values() if isinstance(given, dict) else [given]) for name in names}
+        for kind in get_args(FeatureName):
+            if kind not in has and (rate is not None or kind not in SPECTRAL):
+                every = {name: [*names, kind] for name, names in given.items()} if isinstance(given, dict) else None
+                found.append((kind, signal | {"features": every or [*given, kind]}))
+        if rate is not None and not signal.get("bands"):
+            edges = [rate / 2**n for n in range(OCTAVES + 1, 0, -1)]
+            bands = [[low, high] for low, high in itertools.pairwise(edges) if low >= rate / signal["window"]]
+            found.append((f"bands of an octave from {bands[0][0]:g} Hz", signal | {"bands": bands}))
+    found += [(f"{LISTS[key]} {n}", signal | {key: [n]}) for key, n in FIRST.items() if not signal.get(key)]
+    lags = [0] if signal.get("lags") is None else list(dict.fromkeys(signal["lags"]))
+    nearest = (n for n in itertools.count() if n not in lags)
+    new = list(itertools.islice(nearest, max(1, len(lags))))
+    return [*found, (_lags(new), signal | {"lags": [*lags, *new]})]
+
+
+def _lags(counts: Sequence[int]) -> str:
+    if len(counts) > 2 and counts[-1] - counts[0] == len(counts) - 1:
+        return f"lags {counts[0]} to {counts[-1]}"
+    return f"lag{'s' if len(counts) > 1 else ''} {', '.join(map(str, counts))}"
+
+
 def lean_variants(table: Table) -> list[Variant]:
-    """The signal without each kind of feature that its spec can do without."""
+    """The signal without each kind of feature that its spec can do without, and with half as many lags."""
     stage = _stage(table)
     signal = stage.base["signal"]
-    made = [Variant(name, without(signal, key, what), table.delay) for name, key, what in groups_of(signal)]
-    return [variant for variant in made if _possible(stage, variant)]
+    made = [(name, without(signal, key, what)) for name, key, what in groups_of(signal)] + fewer_lags(signal)
+    return _possible(stage, [Variant(name, changed, table.delay) for name, changed in made])
+
+
+def rich_variants(table: Table) -> list[Variant]:
+    """The signal with each kind of feature that its spec does not have, and with twice as many lags."""
+    stage = _stage(table)
+    return _possible(stage, [Variant(name, made, table.delay) for name, made in more_of(stage.base["signal"])])
 
 
 def window_variants(table: Table) -> list[Variant]:
-    """Windows of half and of double the length, each with hops of all, half and a quarter of it.
-
-    None for forecasts, whose truth is the mean of a window: errors of other windows are of other truths.
-    """
+    """The window with half and double the hop; windows of half and of double the length, each with hops of all, half and a
+    quarter of it.  What is forecast stays as many raw samples ahead."""
     stage = _stage(table)
     spec = stage.plain
-    signal = stage.base["signal"]
-    if spec.signal is None or spec.signal.window is None or spec.forecasts:
+    if spec.signal is None or spec.signal.window is None:
         return []
+    given, stride, far = spec.signal.window, spec.stride, spec.signal.ahead * spec.stride
+    sizes = [(given, stride // 2), (given, 2 * stride)]
+    sizes += [(window, window // part) for window in (given // 2, 2 * given) for part in (1, 2, 4)]
     made = []
-    for window in (spec.signal.window // 2, 2 * spec.signal.window):
-        for hop in (window, window // 2, window // 4):
-            if hop >= 2 and window % hop == 0:
-                delay = math.ceil(table.delay * spec.stride / hop)
-                changed = signal | {"window": window, "hop": hop}
-                shown = {"window": window, "hop": hop}
-                made.append(Variant(f"window {window}, hop {hop}", changed, delay, shown))
-    return [variant for variant in made if _possible(stage, variant)]
+    for window, hop in sizes:
+        if hop < 2 or window % hop or (spec.forecasts and far % hop):
+            continue
+        delay = far // hop - 1 if spec.forecasts else math.ceil(table.delay * stride / hop)
+        shown = {"window": window, "hop": hop}
+        changed = stage.base["signal"] | shown | ({"ahead": far // hop} if spec.forecasts else {})
+        made.append(Variant(f"window {window}, hop {hop}", changed, delay, shown))
+    return _possible(stage, made)
 
 
 def _stage(table: Table) -> Stage:
@@ -100,11 +147,16 @@ def _stage(table: Table) -> Stage:
     return table.stage
 
 
-def _possible(stage: Stage, variant: Variant) -> bool:
-    try:
-        return stage.with_signal(variant.signal).plain.dim > 0
-    except UserError:
-        return False
+def _possible(stage: Stage, variants: Sequence[Variant]) -> list[Variant]:
+    """Those that a spec can have."""
+    found = []
+    for variant in variants:
+        try:
+            stage.with_signal(variant.signal).plain  # noqa: B018
+        except UserError:
+            continue
+        found.append(variant)
+    return found
 
 
 @dataclass
@@ -173,7 +225,7 @@ class Earned:
         row |= {"error": told["error"], "deviation": told["deviation"], "judged": told["scored"], "reason": None}
         stage = _stage(self.search.table).with_signal(variant.signal)
         whole = stage.around(found.get("spec") or task["spec"])
-        return row | {"ram_bytes": found["ram_bytes"], "spec": dump(whole)}
+        return row | {"ram_bytes": found["ram_bytes"], "last_label": found.get("last_label"), "spec": dump(whole)}
 
     def _count(self, rows: Sequence[Content]) -> None:
         """Fill in the instructions."""
@@ -186,41 +238,72 @@ class Earned:
 
     # ---- all of them
 
-    def all(self, lean: Sequence[Variant], windows: Sequence[Variant]) -> Content:
-        """Everything that there is to tell, and the ``leaner`` model: without all kinds that do not earn theirs, as far as it is
-        as good without them together."""
+    def all(self, lean: Sequence[Variant], rich: Sequence[Variant], windows: Sequence[Variant]) -> Content:
+        """Everything that there is to tell; the ``leaner`` model: without all kinds that do not earn theirs, as far as it is as
+        good without them together; and the ``better`` one: of the variants that are better by more than both errors'
+        deviations, the one of least error that keeps the limits."""
         table = self.search.table
-        given = _stage(table).base["signal"]
+        stage = _stage(table)
+        given, forecasts = stage.base["signal"], stage.plain.forecasts
         shown = {key: given.get(key) for key in ("window", "hop")}
         shown["hop"] = shown["hop"] or shown["window"]
         here = Variant("planned", given, table.delay, shown)
         planned = self._told(here, {"spec": self.winner.content}, self.winner.found)
+        if forecasts:
+            planned["last_label"] = simple(make_spec(self.winner.content), table)["last label"]["error"]
         self._count([planned])
-        rest = self.rows([*lean, *windows])
-        features, other = rest[: len(lean)], rest[len(lean) :]
-        limit = self.search.as_good_as(self.winner)
+        rest = iter(self.rows([*lean, *rich, *windows]))
+        features, added, other = (list(itertools.islice(rest, len(each))) for each in (lean, rich, windows))
+        limit = self.search.as_good_as(planned["error"])
+        for row in [*features, *added]:
+            known = row["error"] is not None and planned["error"]
+            row["change"] = row["error"] / planned["error"] - 1 if known else None
         for row in features:
             row["earns"] = row["error"] is None or row["error"] > limit
             row["costs"] = _less(planned, row, "instructions")
-            known = row["error"] is not None and planned["error"]
-            row["change"] = row["error"] / planned["error"] - 1 if known else None
+        for row in added:
+            row["earns"] = row["error"] is not None and planned["error"] > self.search.as_good_as(row["error"])
+            row["costs"] = _less(row, planned, "instructions")
         leaner = self._leaner(features, limit)
-        for row in (planned, *features, *other):
+        # errors of a forecast of other windows are of other truths: these are means of such windows
+        comparable = [row for row in other if not forecasts or row["window"] == planned["window"]]
+        named = [row | {"name": f"without {row['name']}"} for row in features]
+        named += [row | {"name": f"with {row['name']}"} for row in added]
+        better = self._better(planned, [*named, *comparable])
+        for row in (planned, *features, *added, *other):
             row.pop("spec", None)
-        found = {"target": self.target, "note": self.note, "planned": planned, "features": features, "windows": other}
-        return found | {"leaner": leaner}
+        found = {"target": self.target, "note": self.note, "planned": planned, "features": features, "added": added}
+        return found | {"windows": other, "leaner": leaner, "better": better}
+
+    def _better(self, planned: Content, rows: Sequence[Content]) -> Content | None:
+        def surely(row: Content) -> bool:
+            uncertain = max(planned["deviation"], row["deviation"])
+            return bool(planned["error"] - row["error"] > uncertain)
+
+        found = [row for row in rows if row["error"] is not None and surely(row)]
+        ranked = sorted(found, key=lambda row: (row["error"], row["ram_bytes"]))
+        return next((dict(row) for row in ranked if self._fits(row)), None)
+
+    def _fits(self, row: Content) -> bool:
+        """Whether a model keeps the limits on the target; without one, a trial has seen to that."""
+        limits = self.search.limits
+        if limits.target is None:
+            return True
+        (costs,) = self.search.workers.run([cost_task(row["spec"], limits.target, TRIES)])
+        _, uses = taken(costs, limits, HEADROOM)
+        return bool(uses) and fits(uses)
 
     def _leaner(self, features: Sequence[Content], limit: float) -> Content | None:
         best: Content | None = None
         dropped: list[str] = []
         parts = {name: (key, what) for name, key, what in groups_of(_stage(self.search.table).base["signal"])}
         signal = _stage(self.search.table).base["signal"]
-        spare = [row for row in features if not row["earns"]]
+        spare = [row for row in features if not row["earns"] and row["name"] in parts]
         for row in sorted(spare, key=lambda row: (-(row["costs"] or 0), row["error"])):
             changed = Variant(
                 ", ".join([*dropped, row["name"]]), without(signal, *parts[row["name"]]), self.search.table.delay
             )
-            if not _possible(_stage(self.search.table), changed):
+            if not _possible(_stage(self.search.table), [changed]):
                 continue
             (found,) = [row] if not dropped else self.rows([changed])
             if found["error"] is not None and found["error"] <= limit:

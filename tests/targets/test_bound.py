@@ -24,7 +24,7 @@ from pykernel.targets import bound as bounds
 from pykernel.targets.bound import Code, call_bounds, known_routines
 from pykernel.targets.build import Image, functions_of, model_image
 from pykernel.targets.check import check_targets
-from pykernel.targets.flow import Graph, Records, Unbounded, annotate
+from pykernel.targets.flow import Graph, Records, Unbounded, annotate, read_records
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import EmulatedCpu, UnicornModel
@@ -239,6 +239,25 @@ def test_what_was_read_of_library_routines_holds(target, exhaustive):
 
 
 FREE = bounds.FlowFacts({}, {})
+
+
+def test_a_branch_over_a_jump_to_a_far_label_has_a_bound():
+    """RISC-V's assembler makes both of one branch, whose label is elsewhere; behind the jump are a label and a mark."""
+    need_gcc("rv32imac")
+    begun = '__asm__ volatile("/* loop 0 */");'
+    far = '__asm__ volatile("/* turn 0 */"); __asm__ volatile(".rept 3000\\n\\tnop\\n\\t.endr");'
+    source = f"int f(int a);\nint f(int a) {{ if (a > 0) {{ {begun} for (int i = 0; i < a; i++) {{ {far} }} }} return a; }}\n"
+    image = Image(find_target("rv32imac"), "gcc", {"a.c": source}, annotate=annotate)
+    records, start = read_records(image.elf), image.functions["f"].start
+    code, facts = Code(image, records), bounds.FlowFacts({(0, 0): 5}, {})
+    cpu, ran = EmulatedCpu(image), []
+    for turns in (0, 5):
+        before = sum(cpu.executed().values())
+        cpu.call("f", turns)
+        ran.append(sum(cpu.executed().values()) - before)
+    most = bounds.longest(Graph([start], code.decode, records), start, code, facts, "f", "instructions")
+    assert most == ran[1] > 5 * 3000 > ran[0]
+
 
 # -------------------------------------------------------------------------------------------------------------- AVR
 
