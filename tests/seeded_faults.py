@@ -184,8 +184,8 @@ FAULTS = [
     Fault(
         *("x == x is true, of NaN too", "gen/specialise.py"),
         *(
-            "if node.op in COMPARE and left.kind is Index and _same(left, right):",
-            "if node.op in COMPARE and _same(left, right):",
+            "if node.op in COMPARE and left.kind is Index and left == right:",
+            "if node.op in COMPARE and left == right:",
         ),
     ),
     Fault(
