@@ -288,6 +288,21 @@ def test_labels_may_come_with_the_sample_or_later(classes):
     assert inner_bytes(together, spec) == inner_bytes(apart, spec) == inner_bytes(alone, spec)
 
 
+@pytest.mark.in_turn(5)
+@pytest.mark.parametrize("precision", ["float32", "int16"])
+@pytest.mark.parametrize("kind", [*ALL_KINDS, "none"])
+def test_each_feature_can_be_alone(kind, precision):
+    """What the others need is not kept, and is not read: neither by push nor by the check of a snapshot."""
+    if precision == "int16" and kind not in (*MEASURED, "band", "none"):
+        pytest.skip("int16 does not have it")
+    asked = {"none": {"lags": [0, 1]}, "band": {"bands": [[5.0, 30.0]]}}.get(kind, {"features": [kind]})
+    rate = {"rate": RATE} if kind in SPECTRAL else {}
+    size = {} if kind == "none" else {"window": 16, "hop": 8}
+    label = {"column": "y", "max_abs": 5.0}
+    spec = spec_of({"max_abs": 10.0} | asked | rate | size, rule="nlms", label=label, precision=precision)
+    assert check(spec, samples=200, levels=["-O2"]).ok
+
+
 def test_a_refused_label_may_be_given_again_and_broken_memory_is_told():
     spec = spec_of({"window": 8, "hop": 4, "features": ["mean", "rms"]}, rule="krls-t", label={"column": "y"})
     model, x = HostModel(spec), waves(12, "float32")

@@ -79,7 +79,7 @@ class WholeSignalConfig(Config):
     has_crossings: bool
     has_change: bool
     has_band: bool
-    has_spectrum: bool  # the same
+    has_spectrum: bool  # whether raw samples are kept, for bands
     has_differences: bool
     has_averages: bool
     has_periods: bool

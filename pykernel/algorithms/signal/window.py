@@ -346,29 +346,30 @@ def valid_blocks(g: Signal, k: SignalConfig) -> Bool:
     two = real(2) * most * one
     three = real(2) * most * two
     four = real(2) * most * three
+    # samples in the sums of a whole block, and in those of the block that is gathered; at its end they are those of a whole one
     whole = real(k.hop)
+    now = real(gathered) if gathered > 0 else whole
     for j in range(len(g.last)):
-        n = real(gathered) if gathered > 0 else whole
         if k.has_change or k.has_crossings:
             if not in_limits(g.last[j], -most, most):
                 return False
         if k.has_sums:
-            if not in_limits(g.first[j], -most, most) or not in_limits(g.sum1[j], -n * one, n * one):
+            if not in_limits(g.first[j], -most, most) or not in_limits(g.sum1[j], -now * one, now * one):
                 return False
         if k.has_power2:
-            if not in_limits(g.sum2[j], real(0), n * two):
+            if not in_limits(g.sum2[j], real(0), now * two):
                 return False
         if k.has_power3:
-            if not in_limits(g.sum3[j], -n * three, n * three):
+            if not in_limits(g.sum3[j], -now * three, now * three):
                 return False
         if k.has_power4:
-            if not in_limits(g.sum4[j], real(0), n * four):
+            if not in_limits(g.sum4[j], real(0), now * four):
                 return False
         for b in range(len(g.block_mean)):
             n = whole
             crossed = k.hop_last
             if b == g.block[0] and gathered > 0:
-                n = real(gathered)
+                n = now
                 crossed = gathered - 1
             if k.has_sums:
                 if not in_limits(g.block_mean[b, j], real(-2) * one, real(2) * one):
@@ -397,9 +398,8 @@ def valid_blocks(g: Signal, k: SignalConfig) -> Bool:
                 if g.crossed_border[b, j] < 0 or g.crossed_border[b, j] > 1:
                     return False
     if k.has_correlation:
-        n = real(gathered) if gathered > 0 else whole
         for i in range(len(g.sum12)):
-            if not in_limits(g.sum12[i], -n * two, n * two):
+            if not in_limits(g.sum12[i], -now * two, now * two):
                 return False
             for b in range(len(g.block_mean)):
                 if not in_limits(g.together[b, i], real(-4) * whole * two, real(4) * whole * two):
