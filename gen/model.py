@@ -18,6 +18,7 @@ from pykernel.gen.print_c import Printer, comment, number
 from pykernel.gen.ranges import prove
 from pykernel.gen.read import member_comments
 from pykernel.gen.specialise import Specialised, specialise
+from pykernel.gen.widths import Widths
 from pykernel.spec.model import Spec
 
 
@@ -75,7 +76,8 @@ def model_code(spec: Spec) -> ModelCode:
     layout = spec.memory(tuple(sorted(code.unread))).layout
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
     public = {entry.kernel.name: entry.name for entry in entries}
-    printer = Printer(spec.name, precision, scalars, public, statuses=program.status_kinds, marks=True)
+    widths = Widths(spec.capacities, config)
+    printer = Printer(spec.name, precision, scalars, public, statuses=program.status_kinds, marks=True, widths=widths)
     printed = printer.all(code.functions)
     for entry in entries:
         last = [*entry.kernel.params][-1]

@@ -61,6 +61,7 @@ from pykernel.gen.ir import (
     walk,
 )
 from pykernel.gen.primitives import primitive
+from pykernel.gen.widths import Widths
 
 WIDTH = 110  # where statements are broken
 LONGEST = 120  # no line is longer, if it can be helped
@@ -226,6 +227,7 @@ class Printer:
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
     statuses: tuple[type[IntEnum], ...] = ()  # whose members have macros; of others the number is printed
+    widths: Widths = field(default_factory=lambda: Widths({}, None))  # by which sums and products of constants are cast
 
     @property
     def macro(self) -> str:
@@ -245,7 +247,8 @@ class Printer:
     def extent(self, extent: Any) -> str:
         if not isinstance(extent, Extent):
             return str(extent)
-        return re.sub(r"[A-Z_]+", lambda m: f"{self.macro}_{m[0]}", extent.text)
+        cast = "(int32_t)" if self.widths.extent_needs_width(extent) else ""
+        return re.sub(r"[A-Z_]+", lambda m: f"{cast}{self.macro}_{m[0]}", extent.text)
 
     # ------------------------------------------------------------------------------------------ functions
 
@@ -487,6 +490,8 @@ class Printer:
         # brackets wherever a reader would have to know C's precedence; a chain of one level's operators needs none
         chained = isinstance(node.left, Binary) and self.level(node.left) == level and level not in COMPARING
         left = self.operand(node.left, level if chained else UNARY)
+        if self.widths.needs_width(node):  # an int may have 16 bits
+            left = f"({self.type(node.kind)}){self.operand(node.left, ATOM)}"
         right = self.operand(node.right, UNARY)
         return f"{left} {OPERATORS.get(node.op, node.op)} {right}"
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykernel.dialect import Array, Int8, Int16, Real, Scalar, Uint8, Uint16, Word
-from pykernel.gen.ir import Call, Element, Expr, Field, Function, Local, Row, walk
-from pykernel.gen.print_c import UNARY, Printer
+from pykernel.dialect import Array, Index, Int8, Int16, Real, Scalar, Uint8, Uint16, Word
+from pykernel.gen.ir import Binary, Call, Element, Expr, Field, Function, Length, Local, Row, walk
+from pykernel.gen.print_c import Printer
 
 NARROW = {Int16: "int16", Uint16: "uint16", Int8: "int8", Uint8: "uint8"}
 
@@ -64,5 +64,6 @@ class StoredPrinter(Printer):
         kind: Any = node.array.kind
         if len(node.indices) == 1:
             return self.expression(node.indices[0])
-        row, column = (self.operand(index, UNARY) for index in node.indices)
-        return f"({row} * {self.extent(kind.extents[1])}) + {column}"
+        row, column = node.indices
+        begin = Binary(node.line, Index, "*", row, Length(node.line, Index, kind.extents[1]))
+        return self.expression(Binary(node.line, Index, "+", begin, column))

@@ -64,6 +64,7 @@ from pykernel.gen.primitives import LEARNED_LOOPS, primitive, primitive_file, ru
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.print_stored import NARROW, StoredPrinter, reader
 from pykernel.gen.read import member_comments
+from pykernel.gen.widths import Widths
 from pykernel.gen.write import has_check, write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, MAGIC, TRAILER, VERSION
@@ -385,7 +386,9 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
 
     def shown(what: str, variable: str, whole: bool, several: bool) -> dict[str, str]:
         value = f"{variable}[0]" if several else variable
-        if whole:
+        if whole and program.whole and kind != "class":  # an int may have 16 bits
+            form = {"printed": f"(long){value}", "format": "%ld", "wide": "%9ld", "digits": ""}
+        elif whole:
             form = {"printed": f"(int){value}", "format": "%d", "wide": "%4d", "digits": ""}
         else:
             form = {"printed": f"(double){value}", "format": "%.4f", "wide": "%9.4f", "digits": ", 4"}
@@ -512,7 +515,8 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
             f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
         )
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
-    printer = StoredPrinter(spec.name, spec.real, scalars, {}, statuses=program.status_kinds)
+    widths = Widths(spec.capacities, config)
+    printer = StoredPrinter(spec.name, spec.real, scalars, {}, statuses=program.status_kinds, widths=widths)
     judge = functions[root.name]
     within = _within_ranges(spec, layout)
     functions = functions | {root.name: replace(judge, body=(*within, *judge.body))}

@@ -49,6 +49,7 @@ from pykernel.gen.ir import (
     Unary,
     walk,
 )
+from pykernel.gen.widths import Widths
 
 LANES = 2**21
 """Most turns, of all loops around together, that are computed side by side."""
@@ -57,6 +58,8 @@ UNKNOWN = 2**30
 ROUNDS = 4
 """How often a loop is gone through for what its turns hand on, before that may be any number."""
 INT32 = (-INDEX_MAX - 1, INDEX_MAX)
+INT16 = (-(2**15), 2**15 - 1)
+"""What an ``int`` of 16 bits holds, in which C computes with constants."""
 WORD = (0, 2**32 - 1)
 OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
@@ -214,6 +217,7 @@ class _Prover:
     ) -> None:
         self.functions, self.config, self.capacities, self.precision = functions, config, capacities, precision
         self.known: dict[str, Effects] = effects(functions)
+        self.widths = Widths(capacities, config)
         self.refuses = refuses
         self.exploring = 0  # above 0 while a loop is only explored
         self.within: dict[tuple[int, int], int] = {}
@@ -284,6 +288,12 @@ class _Frame:
 
     def int32(self, state: State, line: int, value: Interval, what: str) -> Interval:
         return self.need(state, line, value, *INT32, what, "int32 does not hold that: scale or clip before")
+
+    def computed(self, state: State, node: Expr, value: Interval, what: str) -> Interval:
+        """A result, which is proved to fit in the type in which C computes it."""
+        if self.prover.widths.in_int(node) is not None:
+            return self.need(state, node.line, value, *INT16, what, "an int of 16 bits does not hold that")
+        return self.int32(state, node.line, value, what)
 
     # --------------------------------------------------------------------------------------------- statements
 
@@ -598,7 +608,7 @@ class _Frame:
             operand = self.value(node.operand, state)
             return Interval(1 - operand.high, 1 - operand.low)
         operand = self.value(node.operand, state)
-        return self.int32(state, node.line, Interval(-operand.high, -operand.low), "the negative")
+        return self.computed(state, node, Interval(-operand.high, -operand.low), "the negative")
 
     def of_Choice(self, node: Choice, state: State) -> Interval:
         yes = self.assume(node.condition, True, state.copy())
@@ -624,7 +634,7 @@ class _Frame:
             # what may leave the type may be any number
             return _wrapped(found, interval(*WORD))
         names = {"+": "this sum", "-": "this difference", "*": "this product"}
-        return self.int32(state, node.line, found, names.get(node.op, "this result"))
+        return self.computed(state, node, found, names.get(node.op, "this result"))
 
     def arithmetic(self, node: Binary, left: Interval, right: Interval, state: State) -> Interval:
         if node.op == "+":

@@ -23,7 +23,7 @@
 #define {{ macro }}_SNAPSHOT_MAGIC 0x{{ "%08X" % snapshot.magic }}u
 #define {{ macro }}_SNAPSHOT_VERSION {{ snapshot.version }}u
 #define {{ macro }}_SNAPSHOT_HEADER {{ snapshot.header }}u /* bytes before the model */
-#define {{ macro }}_SNAPSHOT_END ({{ macro }}_SNAPSHOT_HEADER + {{ macro }}_STATE_BYTES) /* bytes before the CRC */
+#define {{ macro }}_SNAPSHOT_END {{ snapshot.header + state_bytes }}u /* bytes before the CRC */
 #define {{ macro }}_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define {{ macro }}_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 {%- for p in snapshot.parameters if not (classes and p.name == "CLASSES") %}

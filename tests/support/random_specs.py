@@ -18,12 +18,14 @@ import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.spec.families.online import TECHNIQUES
-from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections
+from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections, whole_rules
 from pykernel.spec.sections import KernelFunctionName
 
 Content = dict[str, Any]
 
 RULES: tuple[str, ...] = tuple(rules())
+WHOLE_RULES: tuple[str, ...] = tuple(whole_rules())
+"""Those of precision int16."""
 FUNCTIONS = tuple(name for name in get_args(KernelFunctionName) if name != "custom")
 LARGEST = 12
 """Most expansion vectors, rows and features: what is small is quick, and full soon."""
@@ -45,10 +47,14 @@ ELSEWHERE = {"rule", "function", "source", "kernel", "max_value", "decision", "m
 COUNTS = {"n_max": LARGEST, "samples": 2 * LARGEST, "features": LARGEST, "warmup": 40, "horizon": 100}
 
 
-def random_spec(rng: np.random.Generator, rule: str | None = None, changes: int | None = None) -> Spec:
-    """One spec that is accepted."""
+def random_spec(
+    rng: np.random.Generator, rule: str | None = None, changes: int | None = None, precision: str | None = None
+) -> Spec:
+    """One spec that is accepted; precision: a random one of reals, if not given."""
     while True:
         content = _least(rng, rule or str(rng.choice(RULES)))
+        if precision is not None:
+            content["precision"] = precision
         if _accepted(content) is not None:
             break
     wanted = int(rng.integers(0, 10)) if changes is None else changes

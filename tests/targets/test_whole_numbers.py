@@ -13,12 +13,20 @@ import pytest
 from pykernel.gen.check import Reference, mixed_stream
 from pykernel.gen.project import Project, build
 from pykernel.host.model import HostModel
-from pykernel.spec.model import Spec
+from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import find_target
 from tests.algorithms.test_fixed import ONLINE, frozen, online
+from tests.support.random_specs import WHOLE_RULES, random_spec
 from tests.support.targets import EIGHT, rarely
+
+
+def linear(**label: Any) -> Spec:
+    """A linear model that learns."""
+    content = {"name": "flow", "precision": "int16", "input": {"dim": 3, "max_abs": 3.0}, "label": label}
+    return make_spec(content | {"learning": {"rule": "nlms"}})
+
 
 MODELS: dict[str, Spec] = {
     "svr": frozen(2),
@@ -28,10 +36,17 @@ MODELS: dict[str, Spec] = {
     "fklms": online(**ONLINE[12]),
     "stages": online(**ONLINE[1]),
     "outputs": online(**ONLINE[20]),
+    "nlms": linear(max_abs=4.0),
+    "nlms classes": linear(classes=["a", "b", "c"]),
 }
+OTHERS = ("svr", "pairs", "nt", "fklms", "outputs", "nlms", "nlms classes")
 
 
-@pytest.mark.parametrize("model", ["products", "stages", *map(rarely, ("svr", "pairs", "nt", "fklms", "outputs"))])
+def test_every_rule_of_whole_numbers_is_among_the_models() -> None:
+    assert {spec.learning.rule for spec in MODELS.values()} == set(WHOLE_RULES)
+
+
+@pytest.mark.parametrize("model", ["products", "stages", *map(rarely, OTHERS)])
 @pytest.mark.parametrize("target", ["cortex-m0plus", *map(rarely, EIGHT[1:])])
 def test_the_same_bytes_on_each_target(target: str, model: str) -> None:
     for chain in ("zig", "gcc") if shutil.which("arm-none-eabi-gcc") and target.startswith("cortex") else ("zig",):
@@ -53,9 +68,18 @@ AVR = pytest.mark.skipif(not (shutil.which("simavr") and shutil.which("avr-gcc")
 
 
 @AVR
-@pytest.mark.parametrize("model", ["nt", *map(rarely, ("svr", "products", "pairs", "fklms", "stages", "outputs"))])
+@pytest.mark.parametrize("model", ["nt", "nlms", *map(rarely, sorted(MODELS.keys() - {"nt", "nlms"}))])
 def test_the_same_bytes_where_an_int_has_16_bits(model: str) -> None:
     report = check_targets(MODELS[model], ["avr"], samples=60, tries=0)
+    assert report.ok, report.rows
+
+
+@AVR
+@pytest.mark.parametrize("seed", [2, *map(rarely, range(3, 120))])
+def test_random_models_give_the_same_bytes_where_an_int_has_16_bits(seed: int) -> None:
+    """Of every rule in whole numbers, whatever its keys.  ``tests/gen/test_int_widths.py`` needs no AVR."""
+    spec = random_spec(np.random.default_rng(seed), WHOLE_RULES[seed % len(WHOLE_RULES)], precision="int16")
+    report = check_targets(spec, ["avr"], samples=40, tries=0)
     assert report.ok, report.rows
 
 
@@ -78,7 +102,7 @@ S390X = shutil.which("qemu-s390x") and shutil.which("s390x-linux-gnu-gcc")
 
 
 @pytest.mark.skipif(not S390X, reason="no qemu-s390x or s390x-linux-gnu-gcc")
-@pytest.mark.parametrize("model", ["products", "stages", *map(rarely, ("svr", "pairs", "nt", "fklms", "outputs"))])
+@pytest.mark.parametrize("model", ["products", "stages", *map(rarely, OTHERS)])
 def test_statuses_and_answers_on_a_big_endian_machine(model: str, tmp_path: Path) -> None:
     """The state's bytes lie the other way there; what is computed is the same."""
     spec = MODELS[model]

@@ -42,6 +42,7 @@ from pykernel.gen.functions import checked_functions
 from pykernel.gen.primitives import primitive, primitive_file
 from pykernel.gen.print_c import Printer, number
 from pykernel.gen.specialise import Specialised, specialise
+from pykernel.gen.widths import Widths
 
 CAPACITIES = {"N_MAX": 4, "DIM": 3}
 _modules = itertools.count()
@@ -141,7 +142,8 @@ def c_source(
     code = specialised(kernels, precision, config)
     structs = structs_of(kernels)
     scalars = frozenset().union(*(struct.scalars for struct in structs))
-    printer = Printer("m", precision, scalars, {k.name: k.name for k in kernels}, statuses=(status,) if status else ())
+    public, statuses = {k.name: k.name for k in kernels}, (status,) if status else ()
+    printer = Printer("m", precision, scalars, public, statuses=statuses, widths=Widths(CAPACITIES, config))
     printed = printer.all(code.functions)
     members = []
     drop = tuple(sorted(code.unread))
