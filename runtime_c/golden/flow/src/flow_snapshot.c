@@ -52,7 +52,7 @@
 #define FLOW_SNAPSHOT_MAGIC 0x4E534B50u
 #define FLOW_SNAPSHOT_VERSION 1u
 #define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define FLOW_SNAPSHOT_END (FLOW_SNAPSHOT_HEADER + FLOW_STATE_BYTES) /* bytes before the CRC */
+#define FLOW_SNAPSHOT_END 1316u /* bytes before the CRC */
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */

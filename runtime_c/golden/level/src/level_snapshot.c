@@ -52,7 +52,7 @@
 #define LEVEL_SNAPSHOT_MAGIC 0x4E534B50u
 #define LEVEL_SNAPSHOT_VERSION 1u
 #define LEVEL_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define LEVEL_SNAPSHOT_END (LEVEL_SNAPSHOT_HEADER + LEVEL_STATE_BYTES) /* bytes before the CRC */
+#define LEVEL_SNAPSHOT_END 412u /* bytes before the CRC */
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */

@@ -52,7 +52,7 @@
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
 #define MONITOR_SNAPSHOT_VERSION 1u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define MONITOR_SNAPSHOT_END (MONITOR_SNAPSHOT_HEADER + MONITOR_STATE_BYTES) /* bytes before the CRC */
+#define MONITOR_SNAPSHOT_END 3736u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */

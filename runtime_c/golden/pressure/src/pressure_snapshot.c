@@ -52,7 +52,7 @@
 #define PRESSURE_SNAPSHOT_MAGIC 0x4E534B50u
 #define PRESSURE_SNAPSHOT_VERSION 1u
 #define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define PRESSURE_SNAPSHOT_END (PRESSURE_SNAPSHOT_HEADER + PRESSURE_STATE_BYTES) /* bytes before the CRC */
+#define PRESSURE_SNAPSHOT_END 124u /* bytes before the CRC */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
