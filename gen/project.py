@@ -492,7 +492,7 @@ def _statuses(program: Program) -> list[dict[str, Any]]:
         {
             "name": "BROKEN_BUILD",
             "value": BROKEN_BUILD,
-            "doc": "the self-test computed other bits than the PC: check the compiler's flags",
+            "doc": "the self-test computed other bits than the PC: check flags and byte order",
         },
         *({"name": name, "value": value, "doc": doc} for name, (value, doc) in snapshots.items()),
     ]
@@ -644,14 +644,16 @@ def _arithmetic(printer: Printer) -> str:
 
 
 def _guard(printer: Printer) -> str:
+    """What refuses targets and flags that would give other bits."""
+    order = primitive("byte_order.h", printer.prefix)
     if printer.precision.is_integer:
-        return ""
+        return order
     narrow = printer.real == "float"
     # 16: _Float16 is computed as it is, and so is what is wider
     exact = ("0", "16") if narrow else ("0", "1", "16")
     excess = " && ".join(f"(FLT_EVAL_METHOD != {method})" for method in exact)
     digits = {"PK_MANT_DIG": "FLT_MANT_DIG" if narrow else "DBL_MANT_DIG", "PK_DIGITS": str(printer.precision.bits + 1)}
-    return primitive("guard.h", printer.prefix, {"PK_EXCESS_PRECISION": excess, **digits})
+    return f"{order}\n" + primitive("guard.h", printer.prefix, {"PK_EXCESS_PRECISION": excess, **digits})
 
 
 @functools.cache

@@ -4,9 +4,6 @@
     || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))
 #error "compile this file without -ffast-math, -Ofast or /fp:fast: they change the results"
 #endif
-#if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
-#error "the state's bytes are defined for little-endian targets"
-#endif
 #if PK_EXCESS_PRECISION /* for example, an x87 FPU */
 #error "this target computes with more digits than the type has; on x86 compile with -msse2 -mfpmath=sse"
 #endif

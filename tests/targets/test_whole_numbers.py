@@ -1,10 +1,8 @@
-"""Whole numbers on targets: where an int has 16 bits, where eight are multiplied at once, where bytes lie the other way."""
+"""Whole numbers on targets: where an int has 16 bits, where eight are multiplied at once."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ import pytest
 
 from pykernel.gen.check import Reference, mixed_stream
 from pykernel.gen.project import Project, build
-from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.targets.process_runner import ProcessModel
@@ -96,62 +93,3 @@ def test_a_number_that_is_not_widened_is_caught_where_an_int_has_16_bits() -> No
     reference = Reference(build(MODELS["products"]), None, *mixed_stream(MODELS["products"], 60), engine="llvm")
     device = ProcessModel(changed, find_target("avr"), "gcc")
     assert not reference.verdict(device)["equal"]
-
-
-S390X = shutil.which("qemu-s390x") and shutil.which("s390x-linux-gnu-gcc")
-
-
-@pytest.mark.skipif(not S390X, reason="no qemu-s390x or s390x-linux-gnu-gcc")
-@pytest.mark.parametrize("model", ["products", "stages", *map(rarely, OTHERS)])
-def test_statuses_and_answers_on_a_big_endian_machine(model: str, tmp_path: Path) -> None:
-    """The state's bytes lie the other way there; what is computed is the same."""
-    spec = MODELS[model]
-    project = build(spec)
-    x, y = mixed_stream(spec, 400)
-    for name in (f"{spec.name}.h", f"{spec.name}.c"):
-        (tmp_path / name).write_text(project.files[f"src/{name}"])
-    (tmp_path / "main.c").write_text(_program(spec, x, y))
-    command = ["s390x-linux-gnu-gcc", "-O2", "-static", "-std=c99", "-o", "a.out", f"{spec.name}.c", "main.c"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    lines = subprocess.run(["qemu-s390x", "./a.out"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-    found = [list(map(int, line.split())) for line in lines.splitlines()]
-    host = HostModel(spec, raw=True)
-    answers, statuses = host.prequential(x, y)
-    answers = answers.reshape(len(x), -1)
-    for row, (status, *values) in enumerate(found):
-        assert status == statuses[row], row
-        if answers[row, 0] != -(2**31):
-            assert values == answers[row].tolist(), row
-    assert len(found) == len(x)
-
-
-def _program(spec: Spec, x: np.ndarray, y: np.ndarray) -> str:
-    def table(name: str, values: np.ndarray, kind: str) -> str:
-        return f"static const {kind} {name}[] = {{{', '.join(map(str, values.reshape(-1).tolist() or [0]))}}};"
-
-    learns, outputs = spec.program.learns, spec.capacities["OUTPUTS"]
-    label: Any = f"&ys[t * {outputs}]" if spec.program.label_kind == "reals" else "ys[t]"
-    learn = f"status = {spec.name}_update(&model, row, {label});" if learns else ""
-    return f"""#include <stdio.h>
-#include "{spec.name}.h"
-{table("xs", x, "int16_t")}
-{table("ys", y.astype(np.int64), "int32_t")}
-static {spec.name}_t model;
-int main(void)
-{{
-    {spec.name}_init(&model);
-    for (int t = 0; t < {len(x)}; t++) {{
-        int32_t answer[{outputs}] = {{0}};
-        const int16_t *row = &xs[t * {spec.dim}];
-        int32_t status = {spec.name}_predict(&model, row, answer);
-        (void)ys;
-        {learn}
-        printf("%ld", (long)status);
-        for (int o = 0; o < {outputs}; o++) {{
-            printf(" %ld", (long)answer[o]);
-        }}
-        printf("\\n");
-    }}
-    return 0;
-}}
-"""
