@@ -298,9 +298,9 @@ def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment:
     """The specs, the picture and all that was found, all or none; the report, with the picture."""
     from pykernel.files import all_or_none, whole_file
 
-    note = draw(report, out / "plan.png")
-    report = report | {"plot": str(out / "plan.png") if note is None else None, "plot_note": note}
-    with all_or_none():
+    with all_or_none(out):
+        note = draw(report, out / "plan.png")
+        report = report | {"plot": str(out / "plan.png") if note is None else None, "plot_note": note}
         for name, spec in specs.items():
             with whole_file(out / f"{name}.toml") as file:
                 file.write(((comment if name == "planned" else "") + spec.to_toml()).encode())
