@@ -35,7 +35,7 @@ from pykernel.dialect import (
     extents,
 )
 from pykernel.dialect.program import Program
-from pykernel.errors import UserError
+from pykernel.errors import UserError, told_late
 from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import (
     Binary,
@@ -220,7 +220,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
             }
             for e in code.entries
         ],
-        "rehearsal": _rehearsal(printer, code.functions[program.rehearse.name]),
+        "rehearsal": _rehearsal(spec, printer, code.functions[program.rehearse.name]),
         "guard_code": _guard(printer),
         "parameters": code.parameters,
         "constants": code.constants,
@@ -296,7 +296,9 @@ def stamp_of(files: Mapping[str, str]) -> str:
 def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
     """The known answer of NAME_selftest: what NAME_hash returns after the rehearsal."""
     model = HostModel(spec, drop)
-    model.executor.call(spec.program.rehearse, np.zeros(spec.dim, spec.real.dtype))
+    with told_late() as say:
+        say(0.0, f"computing what {spec.name}_selftest must find: with a model of this size that takes long")
+        model.executor.call(spec.program.rehearse, np.zeros(spec.dim, spec.real.dtype))
     return state_hash(spec, model.memory)
 
 
@@ -488,8 +490,10 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
 
 
-def _rehearsal(printer: Printer, rehearse: Function) -> str:
-    """How many samples the self-test takes: the turns of the first loop."""
+def _rehearsal(spec: Spec, printer: Printer, rehearse: Function) -> str:
+    """How many samples the self-test takes: a parameter, or the turns of the first loop."""
+    if any(isinstance(node, Parameter) and node.name == "rehearsed" for node in walk(rehearse.body)):
+        return str(spec.config.rehearsed)
     loop = next((n for n in walk(rehearse.body) if isinstance(n, For)), None)
     return "some" if loop is None else printer.expression(loop.stop)
 

@@ -64,6 +64,8 @@ def plan(options: PlanOptions) -> None:
         each = (time.monotonic() - began) / max(1, len(course.trials))
         try:
             report |= concluded(course, base, target, options, None if report["interrupted"] else each)
+        except KeyboardInterrupt:
+            raise output.interrupted(search.kept(workers)) from None
         except NothingFits as error:
             if options.as_json:
                 output.print_json(report | {"reason": str(error)})
