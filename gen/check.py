@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import sys
-import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +13,7 @@ import numpy as np
 
 from pykernel.dialect import Memory
 from pykernel.engine.choice import Engine, chosen_engine
-from pykernel.errors import CheckFailed, UserError
+from pykernel.errors import CheckFailed, UserError, told_late
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import BROKEN_BUILD, Project, build, state_hash
@@ -169,7 +166,7 @@ def check(
     if samples < 1:
         raise UserError(f"samples is {samples}; at least one is needed")
     if progress is None:
-        with _told_late() as say:
+        with told_late() as say:
             return check(spec, memory, samples, seed, stream, levels, compilers, say, engine)
     say = progress
     chosen = [compiler(name) for name in compilers] if compilers else list(find_compilers())
@@ -186,25 +183,6 @@ def check(
         rows.append(reference.compare(c, level))
     say(1.0, "done")
     return reference.report(rows)
-
-
-@contextlib.contextmanager
-def _told_late(pause: float = 2.0) -> Iterator[Progress]:
-    """Progress for where nobody shows it."""
-    waiting: list[threading.Timer] = []
-
-    def say(fraction: float, text: str) -> None:
-        for timer in waiting:
-            timer.cancel()
-        waiting[:] = [threading.Timer(pause, print, [f"pykernel: {text}"], {"file": sys.stderr, "flush": True})]
-        waiting[0].daemon = True
-        waiting[0].start()
-
-    try:
-        yield say
-    finally:
-        for timer in waiting:
-            timer.cancel()
 
 
 def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -79,24 +79,24 @@ def _buffer(kind: Array) -> Scalar:
 
 def check_program(spec: Spec, header: str, timed: bool, render: Render) -> dict[str, str]:
     """The program's C, file name -> text, without the line to the host, which an emulator has in another way."""
-    context = _context(spec, orders_of(spec, header))
+    context = _context(spec, header)
     return {file: render(file, context) for file in ("check.h", "check.c", *(["check_time.c"] if timed else []))}
 
 
 def page_program(spec: Spec, header: str, render: Render) -> str:
     """The C that a page in a browser calls."""
-    return render("page.c", _context(spec, orders_of(spec, header)))
+    return render("page.c", _context(spec, header))
 
 
 def check_files(spec: Spec, header: str, render: Render) -> dict[str, str]:
     """The program for an Arduino, for a board without an operating system, for Zephyr and for ESP-IDF: path -> text."""
     beside = [file for file in PROGRAM.values() if file.endswith(".c")]
-    context = {**_context(spec, orders_of(spec, header)), "app": "check", "beside": beside}
+    context = {**_context(spec, header), "app": "check", "beside": beside}
     return {path.format(name=spec.name): render(template, context) for path, template in (PROGRAM | BOARDS).items()}
 
 
-def _context(spec: Spec, orders: Orders) -> dict[str, Any]:
-    name, program = spec.name, spec.program
+def _context(spec: Spec, header: str) -> dict[str, Any]:
+    name, program, orders = spec.name, spec.program, orders_of(spec, header)
     if name in ("check", "page"):
         raise UserError(f"the program around a model has names that begin with {name}_, too; call the model otherwise")
     real = {"i2": "int16_t", "f4": "float", "f8": "double"}[spec.real.dtype.str[1:]]
@@ -123,6 +123,7 @@ def _context(spec: Spec, orders: Orders) -> dict[str, Any]:
     return {
         "name": name,
         "macro": name.upper(),
+        "stamp": re.search(r"_STAMP (\S+)", header)[1],  # type: ignore[index]
         "real": real,
         "chunk": CHUNK,
         "calls": list(calls.items()),

@@ -167,6 +167,11 @@ def _bracketed(literal: str) -> str:
     return f"({literal})" if literal.startswith("-") else literal
 
 
+def bare(code: str) -> str:
+    """C without comments, on one line."""
+    return re.sub(r"(/\*.*?\*/|\s)+", " ", code, flags=re.DOTALL)
+
+
 def _meaning_hash(
     name: str, real: str, capacities: Mapping[str, int], parts: Mapping[str, Any], functions: list[str], custom: bytes
 ) -> int:
@@ -179,7 +184,7 @@ def _meaning_hash(
     meaning += [f"{p['name']} {p['value']}" for p in parts["parameters"] + parts["constants"]]
     meaning += [f"{t['name']} {t['values']}" for t in parts["tables"]]
     meaning += [slot["declaration"] for slot in parts["slots"]] + functions
-    code = re.sub(r"/\*.*?\*/|\s+", " ", "\n".join(meaning), flags=re.DOTALL)
+    code = bare("\n".join(meaning))
     code = re.sub(rf"\b{name.upper()}_(UNROLL\b|(LOOP|TURN)\(\d+\))|\binline\b", "", code)
     code = re.sub(rf"\b{name}_", "pk_", re.sub(rf"\b{name.upper()}_", "PK_", code))
     code = re.sub(r"\s+", " ", code)

@@ -35,7 +35,7 @@ from pykernel.dialect import (
     extents,
 )
 from pykernel.dialect.program import Program
-from pykernel.errors import UserError
+from pykernel.errors import UserError, told_late
 from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import (
     Binary,
@@ -58,14 +58,14 @@ from pykernel.gen.ir import (
     Unary,
     walk,
 )
-from pykernel.gen.model import constants, model_code, parameters, specialised_kernels, tables
+from pykernel.gen.model import bare, constants, model_code, parameters, specialised_kernels, tables
 from pykernel.gen.packages import bound_macros, package_files
 from pykernel.gen.primitives import LEARNED_LOOPS, primitive, primitive_file, runtime_text, unmarked
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.print_stored import NARROW, StoredPrinter, reader
 from pykernel.gen.read import member_comments
 from pykernel.gen.widths import Widths
-from pykernel.gen.write import has_check, write_files
+from pykernel.gen.write import has_check, project_folder, write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, MAGIC, TRAILER, VERSION
 from pykernel.spec.model import Spec
@@ -73,6 +73,8 @@ from pykernel.spec.signal_whole import channels_of
 from pykernel.spec.summary import summary
 
 BROKEN_BUILD = -100
+STAMP = "0x________u"
+"""Where the stamp goes, until the texts are known that it is taken from."""
 FEW = 4
 """GCC unrolls loops over arrays of at most so many places, and warns of turns beyond the end that never happen."""
 SNAPSHOT_STATUSES = {
@@ -114,9 +116,10 @@ def generate(
     with_check: also the firmware for ``pykernel check --board``; a folder that has it gets it again.
     """
     project, folder = build(spec, memory, with_check=with_check), Path(out)
-    if not with_check and has_check(folder):
-        project = build(spec, memory, with_check=True)
-    files = write_files(folder, project.files, force)
+    with project_folder(folder):
+        if not with_check and has_check(folder):
+            project = build(spec, memory, with_check=True)
+        files = write_files(folder, project.files, force)
     return Generated(folder, files, project.figures)
 
 
@@ -206,6 +209,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         ],
         "marks": primitive("marks.h", spec.name),
         "config_hash": code.config_hash,
+        "stamp": STAMP,
         "status_doc": comment(program.status.__doc__ or "").strip(),
         "statuses": _statuses(program),
         "slots": code.slots,
@@ -217,7 +221,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
             }
             for e in code.entries
         ],
-        "rehearsal": _rehearsal(printer, code.functions[program.rehearse.name]),
+        "rehearsal": _rehearsal(spec, printer, code.functions[program.rehearse.name]),
         "guard_code": _guard(printer),
         "parameters": code.parameters,
         "constants": code.constants,
@@ -255,7 +259,8 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
     packaged = package_files(files, context, _render, checks)
     if with_check:
         packaged |= check_files(spec, files[f"src/{spec.name}.h"], _render)
-    files |= packaged
+    stamp = stamp_of(files)
+    files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}
     shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
     figures = {key: context[key] for key in shown if key in context} | {
         "work_bytes": layout.nbytes - state_bytes,
@@ -280,10 +285,21 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
     return Project(spec, files, figures, drop, declarations, _render("replay.c", context))
 
 
+def stamp_of(files: Mapping[str, str]) -> str:
+    """NAME_STAMP: 32 bits that change with the code of any file in src/, as a literal of C.
+
+    Comments do not count: ``gen.record`` adds some to the header alone.
+    """
+    code = "".join(f"{path}\n{bare(text)}\n" for path, text in sorted(files.items()) if path.startswith("src/"))
+    return f"0x{int.from_bytes(hashlib.sha256(code.encode()).digest()[:4], 'little'):08X}u"
+
+
 def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
     """The known answer of NAME_selftest: what NAME_hash returns after the rehearsal."""
     model = HostModel(spec, drop)
-    model.executor.call(spec.program.rehearse, np.zeros(spec.dim, spec.real.dtype))
+    with told_late() as say:
+        say(0.0, f"computing what {spec.name}_selftest must find: with a model of this size that takes long")
+        model.executor.call(spec.program.rehearse, np.zeros(spec.dim, spec.real.dtype))
     return state_hash(spec, model.memory)
 
 
@@ -477,8 +493,10 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
 
 
-def _rehearsal(printer: Printer, rehearse: Function) -> str:
-    """How many samples the self-test takes: the turns of the first loop."""
+def _rehearsal(spec: Spec, printer: Printer, rehearse: Function) -> str:
+    """How many samples the self-test takes: a parameter, or the turns of the first loop."""
+    if any(isinstance(node, Parameter) and node.name == "rehearsed" for node in walk(rehearse.body)):
+        return str(spec.config.rehearsed)
     loop = next((n for n in walk(rehearse.body) if isinstance(n, For)), None)
     return "some" if loop is None else printer.expression(loop.stop)
 

@@ -12,7 +12,7 @@ from pykernel.files import read_plain
 from pykernel.gen.check import Report
 from pykernel.gen.packages import BOARD
 from pykernel.gen.project import build
-from pykernel.gen.write import has_check, read_manifest, write_files
+from pykernel.gen.write import has_check, project_folder, read_manifest, write_files
 from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
@@ -21,6 +21,9 @@ BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 
 def require_project(folder: str | Path, spec: Spec) -> None:
     """Raises UserError unless the folder holds the C that this version generates from the spec."""
+    if Path(folder).is_dir():
+        with project_folder(Path(folder)):  # what is left of a run that died is put back
+            pass
     for path, text in build(spec, checks=_earlier(Path(folder))).files.items():
         if path.startswith("src/"):
             try:

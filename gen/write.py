@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pykernel.errors import UserError
-from pykernel.files import all_or_none, kind, open_plain, read_plain, whole_file
+from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
 MANIFEST_LIMIT = 2**24
 """Most bytes of a manifest.json: tables are not in it."""
@@ -18,19 +19,32 @@ MANIFEST_LIMIT = 2**24
 def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> list[Path]:
     """Write texts to paths below the folder.  Raises UserError before the first write if any of them must not be.
 
-    A file that is there already is replaced if an earlier manifest.json vouches for it, or with ``force``.
+    A file that is there already is replaced if an earlier manifest.json vouches for it, or with ``force``.  Files of the
+    same model that its new manifest.json no longer has are removed, unless they were changed.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder}: is a file; give a folder to write the project to")
     _refuse_collisions(folder, files)
-    known = _vouched_for(folder)
-    for path, text in files.items():
-        _refuse_unsafe(folder, path, text, known, force)
-    with all_or_none():
+    with project_folder(folder):
+        known = _vouched_for(folder)
+        for path, text in files.items():
+            _refuse_unsafe(folder, path, text, known, force)
+        for place in {(folder / path).parent for path in files}:
+            if place.is_dir():
+                clear_folder(place)
         for path, text in files.items():
             with whole_file(folder / path, parents=True) as file:
                 file.write(text.encode())
+        for path in _outdated(folder, known, files):
+            without_file(path)
     return [folder / path for path in files]
+
+
+@contextlib.contextmanager
+def project_folder(folder: Path) -> Iterator[None]:
+    """Meanwhile no other run changes the project, nor is anything left of one that died; files appear all or none."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder}: is a file; give a folder to write the project to")
+    with all_or_none(folder):
+        yield
 
 
 def read_manifest(folder: Path) -> Any:
@@ -52,6 +66,28 @@ def _vouched_for(folder: Path) -> dict[str, str]:
         return dict(content["sha256"]) if str(content["generator"]).startswith("pykernel ") else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
+
+
+def _outdated(folder: Path, known: Mapping[str, str], files: Mapping[str, str]) -> list[Path]:
+    """What the folder has of the same model as it was before, and its new manifest.json does not; nobody changed it."""
+    try:
+        before, after = read_manifest(folder), json.loads(files["manifest.json"])
+        gone = set(known) - set(after["sha256"]) if before["spec"]["name"] == after["spec"]["name"] else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    found = []
+    for path in sorted(gone):
+        parts = PurePosixPath(path).parts
+        steps = [folder.joinpath(*parts[:end]) for end in range(1, len(parts) + 1)]
+        inside = parts and ".." not in parts and not Path(path).anchor and not any(each.is_symlink() for each in steps)
+        if inside and steps[-1].is_file() and _digest(steps[-1]) == known[path]:
+            found.append(steps[-1])
+    return found
+
+
+def _digest(path: Path) -> str:
+    with open_plain(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _refuse_collisions(folder: Path, paths: Iterable[str]) -> None:
@@ -85,8 +121,7 @@ def _refuse_unsafe(folder: Path, path: str, text: str, known: Mapping[str, str],
     if not target.is_file():
         raise UserError(f"{target}: is {kind(target.stat().st_mode)} where a file is needed; move it away")
     if not force:
-        with open_plain(target) as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = _digest(target)
         ours = (path == "manifest.json" and known) or known.get(path) == found
         if not ours and found != hashlib.sha256(text.encode()).hexdigest():
             raise UserError(

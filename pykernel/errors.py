@@ -1,10 +1,10 @@
-"""What a user can do something about, and what may help: the word that was probably meant."""
+"""What a user can do something about, and what may help: the word that was probably meant; what takes long."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 EXTRAS = {
     "sklearn": ("scikit-learn and SciPy", 190),
@@ -81,3 +81,25 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """The end of a sentence about an unknown word: the word that was probably meant, else ``otherwise``."""
     near = nearest(word, known)
     return otherwise if near is None else f"did you mean {near!r}?"
+
+
+@contextlib.contextmanager
+def told_late(pause: float = 2.0) -> Iterator[Callable[[float, str], None]]:
+    """A function of the part that is done and of what is next, which it tells on standard error if that takes longer."""
+    import sys
+    import threading
+
+    waiting: list[threading.Timer] = []
+
+    def say(fraction: float, text: str) -> None:
+        for timer in waiting:
+            timer.cancel()
+        waiting[:] = [threading.Timer(pause, print, [f"pykernel: {text}"], {"file": sys.stderr, "flush": True})]
+        waiting[0].daemon = True
+        waiting[0].start()
+
+    try:
+        yield say
+    finally:
+        for timer in waiting:
+            timer.cancel()

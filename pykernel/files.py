@@ -7,8 +7,10 @@
         write_spec(...)
         draw_figure(...)
 
-A file is written under another name in its folder and takes its place when it is whole and on the disk.  Until then that
-name is locked, and the system frees the lock of a process that died: the next run removes what such a run left behind.
+A file is written under another name in its folder, ``.NAME.NUMBER.part``, and takes its place when it is whole and on the
+disk.  Until then that name is locked, and the system frees the lock of a process that died: the next run removes what such
+a run left behind.  What each of several files replaces is kept as ``.NAME.NUMBER.old`` until all are in their places, and
+``.pykernel.set`` lists them: if the process dies meanwhile, the next run that writes there first puts all of them back.
 """
 
 from __future__ import annotations
@@ -16,36 +18,54 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import errno
+import json
 import os
 import re
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pykernel.errors import UserError
 
 BINARY = getattr(os, "O_BINARY", 0)
+NO_OTHER = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
+"""No link is followed, no pipe is waited for."""
 INHERITED = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
 """What a shell has opened before: standard input, <(...)."""
+SET = ".pykernel.set"
+SET_LIMIT = 2**24
+"""Most bytes of a list of files."""
+OPEN, DONE = b"-", b"+"
+"""The first byte of a list: whether its files are on their way, or all in their places."""
 
 # --------------------------------------------------------------------------------------------------------- writing
 
 
 @dataclass
 class _Part:
-    """A file on its way to ``target``.  descriptor: holds the lock while it is open."""
+    """A file on its way to ``target``.  number: what tells it from others.  descriptor: holds the lock while it is open."""
 
     target: Path
-    path: Path
+    number: str
     descriptor: int
 
-    def place(self) -> None:
+    @property
+    def path(self) -> Path:
+        return _left(self.target, self.number, "part")
+
+    def place(self, several: bool) -> None:
         if os.name == "nt":  # which renames no open file, and has no such locks
             self.release()
+        if several and not os.path.lexists(self.target):
+            # under both names: so it can be told from a file that somebody else writes there
+            with contextlib.suppress(OSError, AttributeError):  # a file system without links
+                os.link(self.path, self.target)
+                return
         os.replace(self.path, self.target)
 
     def release(self) -> None:
@@ -60,12 +80,24 @@ class _Part:
         self.release()
 
 
+class _Removal(_Part):
+    """A file that goes away when others take their places; there is nothing at ``path``."""
+
+    def place(self, several: bool) -> None:
+        self.target.unlink()
+
+
 @dataclass
 class _Staging:
-    """Files that are written and not yet in their places, and folders that were made for them."""
+    """Files that are written and not yet in their places, and folders that were made for them.
+
+    given: folders of which all files are one set.  sets: locked lists, folder -> descriptor.
+    """
 
     parts: list[_Part] = field(default_factory=list)
     folders: list[Path] = field(default_factory=list)
+    given: list[Path] = field(default_factory=list)
+    sets: dict[Path, int] = field(default_factory=dict)
 
     def make_folder(self, folder: Path) -> None:
         missing = []
@@ -79,33 +111,71 @@ class _Staging:
                 continue
             self.folders.append(each)
 
+    def hold(self, folder: Path) -> None:
+        """Until this ends no other run changes several files of the folder; what one that died had changed is put back."""
+        descriptor = None
+        while folder not in self.sets and descriptor is None:
+            self.make_folder(folder)
+            with contextlib.suppress(FileNotFoundError):  # a run that had made the folder has removed it
+                descriptor = _open_set(folder)
+                if descriptor is None:  # it cannot be: each file for itself
+                    return
+                self.sets[folder] = descriptor
+                _recover(folder, descriptor)
+
+    def let_go(self) -> None:
+        while self.sets:
+            folder, descriptor = self.sets.popitem()
+            if os.pread(descriptor, 1, 0) != OPEN:  # else something is left to be put back
+                _remove(folder / SET)
+            os.close(descriptor)
+
+    def set_of(self, target: Path) -> Path:
+        """The folder whose list has the file."""
+        inside = ".." not in target.parts
+        return next((each for each in self.given if inside and target.is_relative_to(each)), target.parent)
+
     def finish(self) -> None:
         """Put all in place; if one cannot be, those before it are taken back."""
-        done: list[tuple[Path, Path | None]] = []
+        several, done = len(self.parts) > 1, list[tuple[Path, Path | None]]()
         try:
+            if several:  # of one file alone nothing has to be taken back
+                self._list()
             for part in self.parts:
-                # of one file alone nothing has to be taken back
-                done.append((part.target, _kept_aside(part.target) if len(self.parts) > 1 else None))
-                part.place()
+                done.append((part.target, _kept_aside(part) if several else None))
+                part.place(several)
+            for descriptor in self.sets.values():
+                os.pwrite(descriptor, DONE, 0)
         except BaseException:
-            if len(self.parts) > 1:
-                for target, aside in reversed(done):
-                    with contextlib.suppress(OSError):
-                        os.replace(aside, target) if aside else target.unlink(missing_ok=True)
-                        _remove(aside)
+            if all([_put_back(*each) for each in reversed(done if several else [])]):  # else the next run tries again
+                for descriptor in self.sets.values():
+                    os.ftruncate(descriptor, 0)
             raise
         parts, folders = self.parts, self.folders
         self.parts, self.folders = [], []  # nothing is left to be taken back
         for part in parts:
-            part.release()
+            part.remove()  # one that was linked has two names
         for _, aside in done:
             _remove(aside)
         for folder in {each.parent for each in (*(part.target for part in parts), *folders)}:
             _sync_folder(folder)
 
+    def _list(self) -> None:
+        """Say which files are about to be put in place, for ``_recover``."""
+        lists: dict[Path, list[_Part]] = {}
+        for part in self.parts:
+            lists.setdefault(self.set_of(part.target), []).append(part)
+        for folder in sorted(lists, key=os.path.abspath):  # no two runs wait for each other
+            self.hold(folder)
+        for folder, parts in lists.items():
+            if folder in self.sets:
+                rows = [(part.target.relative_to(folder).as_posix(), part.number, _seen(part.path)) for part in parts]
+                _write(self.sets[folder], OPEN + json.dumps(rows).encode())
+
     def discard(self) -> None:
         for part in self.parts:
             part.remove()
+        self.let_go()
         for folder in reversed(self.folders):
             with contextlib.suppress(OSError):  # something else is in it by now
                 folder.rmdir()
@@ -115,20 +185,33 @@ _staging: contextvars.ContextVar[_Staging | None] = contextvars.ContextVar("stag
 
 
 @contextlib.contextmanager
-def all_or_none() -> Iterator[None]:
+def all_or_none(folder: Path | None = None) -> Iterator[None]:
     """All files that the block writes by ``whole_file`` take their places when it ends well; if it raises, none does.
 
-    If the process is killed while they do, some are new and some old, each of them whole.
+    If the process is killed while they do, each is whole, and the next run that writes there first puts back what was
+    there: in ``folder`` and below it all files, elsewhere those of each folder.
+    folder: made if it is missing.  Until the block ends, another run that gives it waits, and says so.
     """
-    if _staging.get() is not None:  # the outermost block decides
-        yield
-        return
-    with _staged() as staging:
-        token = _staging.set(staging)
+    outer = _staging.get()
+    with contextlib.nullcontext(outer) if outer is not None else _staged() as staging:
+        token = _staging.set(staging)  # the outermost block decides
         try:
+            if folder is not None:
+                try:
+                    staging.hold(folder)
+                except OSError as error:
+                    raise _unwritten(folder, error) from None
+                staging.given.append(folder)
             yield
         finally:
             _staging.reset(token)
+
+
+def without_file(path: Path) -> None:
+    """Within ``all_or_none``: the file is removed when the others take their places."""
+    staging = _staging.get()
+    assert staging is not None
+    staging.parts.append(_Removal(path, _number(), -1))
 
 
 @contextlib.contextmanager
@@ -143,6 +226,7 @@ def _staged() -> Iterator[_Staging]:
     except BaseException:
         staging.discard()
         raise
+    staging.let_go()
 
 
 @contextlib.contextmanager
@@ -187,19 +271,23 @@ def _part_of(staging: _Staging, path: Path, parents: bool) -> Iterator[IO[bytes]
 def _new_part(path: Path) -> _Part:
     """A new file beside the path, locked."""
     with contextlib.suppress(OSError):  # whether the folder can be read is not the question
-        _clear(path)
+        clear(path)
     while True:
-        part = _beside(path)
+        part = _Part(path, _number(), -1)
         # as an ordinary file: the umask decides
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666)
+        part.descriptor = os.open(part.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666)
         try:
-            lock(descriptor, wait=True)
-            if os.fstat(descriptor).st_nlink or os.name == "nt":
-                return _Part(path, part, descriptor)
+            lock(part.descriptor, wait=True)
+            if os.fstat(part.descriptor).st_nlink or os.name == "nt":
+                return part
         except BaseException:
-            _Part(path, part, descriptor).remove()
+            part.remove()
             raise
-        os.close(descriptor)  # another run took it for a dead one's, before it was locked
+        part.release()  # another run took it for a dead one's, before it was locked
+
+
+def _number() -> str:
+    return os.urandom(8).hex()
 
 
 def _begin(path: Path) -> str:
@@ -207,24 +295,136 @@ def _begin(path: Path) -> str:
     return f".{path.name.encode(errors='ignore')[:200].decode(errors='ignore')}."
 
 
-def _beside(path: Path) -> Path:
-    """A new name beside the path."""
-    return path.with_name(f"{_begin(path)}{os.urandom(8).hex()}.part")
+def _left(path: Path, number: str, kind: str) -> Path:
+    """Where a run that dies leaves what was to be at the path (part), or what was there before (old)."""
+    return path.with_name(f"{_begin(path)}{number}.{kind}")
 
 
-def _clear(path: Path) -> None:
-    """Remove what runs that died left of a file: nobody holds their lock."""
-    ours = re.compile(re.escape(_begin(path)) + r"[0-9a-f]{16}\.part")
-    with os.scandir(path.parent) as entries:
-        left = [entry.path for entry in entries if ours.fullmatch(entry.name)]
-    for each in left:
-        with contextlib.suppress(OSError):
-            descriptor = os.open(each, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-            try:
-                if lock(descriptor):
-                    os.unlink(each)
-            finally:
+def clear(path: Path) -> None:
+    """Remove what runs that died left of a file: nobody holds their locks.  What they did not finish is put back."""
+    _clear(path.parent, re.escape(_begin(path)))
+
+
+def clear_folder(folder: Path) -> None:
+    """The same of all files in a folder, and not below it."""
+    _clear(folder, r"\..+\.")
+
+
+def _clear(place: Path, begin: str) -> None:
+    ours = re.compile(begin + r"[0-9a-f]{16}\.(part|old)")
+
+    def left() -> list[str]:
+        with os.scandir(place) as entries:
+            return [entry.path for entry in entries if ours.fullmatch(entry.name)]
+
+    busy = False
+    if left():
+        for folder in (place.absolute(), *place.absolute().parents):
+            with contextlib.suppress(OSError), _opened(folder / SET, os.O_RDWR) as descriptor:
+                found = os.fstat(descriptor)
+                if not lock(descriptor):
+                    busy = True
+                elif found.st_nlink and found.st_uid == os.geteuid():
+                    _recover(folder, descriptor)
+                    os.unlink(folder / SET)
+    for each in left():
+        with contextlib.suppress(OSError), _opened(each, os.O_RDWR) as descriptor:
+            if lock(descriptor) and not (busy and each.endswith(".old")):
+                os.unlink(each)
+
+
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike[str], mode: int) -> Iterator[int]:
+    descriptor = os.open(path, mode | NO_OTHER, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open_set(folder: Path) -> int | None:
+    """The folder's list, locked: waits for another run's.  None where there can be none."""
+    if os.name == "nt":  # has no such locks
+        return None
+    while True:
+        try:
+            descriptor = os.open(folder / SET, os.O_RDWR | os.O_CREAT | NO_OTHER, 0o666)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.ELOOP, errno.EISDIR):
+                return None
+            raise
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():  # who could keep us waiting for ever
                 os.close(descriptor)
+                return None
+            free = lock(descriptor)
+            if free is False:
+                print(f"pykernel: waiting for another run, which writes to {folder}", file=sys.stderr, flush=True)
+                free = lock(descriptor, wait=True)
+            if free is None:
+                _remove(folder / SET)
+                os.close(descriptor)
+                return None
+            if os.fstat(descriptor).st_nlink:
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # that run has removed it
+
+
+def _recover(folder: Path, descriptor: int) -> None:
+    """Put back what was there before a run that died; if that had put all in place, only remove what it left.
+
+    The list is believed for files in its folder only, not behind links.  Safe to be killed, and to be repeated.
+    """
+    text = os.pread(descriptor, SET_LIMIT, 0)
+    for target, number, ours in _listed(folder, text[1:]):
+        old, part = _left(target, number, "old"), _left(target, number, "part")
+        if text[:1] == OPEN:
+            now = _seen(target)
+            if os.path.lexists(old):
+                # what somebody changed since then stays
+                if now is None or now == ours:
+                    os.replace(old, target)
+            elif now is not None and now == ours:
+                target.unlink()
+        _remove(old)
+        _remove(part)
+    os.ftruncate(descriptor, 0)
+
+
+def _listed(folder: Path, text: bytes) -> list[tuple[Path, str, Any]]:
+    """What a list names; nothing if it was not written to its end, since nothing had been put in place then."""
+    try:
+        rows = [(Path(target), str(number), ours) for target, number, ours in json.loads(text)]
+    except (ValueError, TypeError, RecursionError):
+        return []
+    found = []
+    for target, number, ours in rows:
+        parts = target.parts
+        if not parts or target.anchor or ".." in parts or "\0" in str(target):
+            continue
+        between = [folder.joinpath(*parts[:end]) for end in range(1, len(parts))]
+        if re.fullmatch("[0-9a-f]{16}", number) and not any(each.is_symlink() for each in between):
+            found.append((folder / target, number, ours))
+    return found
+
+
+def _seen(path: Path) -> list[int] | None:
+    """What a file keeps when it gets another name or is copied, and loses when it is written to; None if there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    done = 0
+    while done < len(content):
+        done += os.pwrite(descriptor, content[done:], done)
 
 
 def lock(descriptor: int, wait: bool = False) -> bool | None:
@@ -242,20 +442,31 @@ def lock(descriptor: int, wait: bool = False) -> bool | None:
     return True
 
 
-def _kept_aside(target: Path) -> Path | None:
-    """The file under another name beside it, where it stays; None if there is none."""
-    if not target.exists():
+def _kept_aside(part: _Part) -> Path | None:
+    """What is in a file's place under another name beside it, where it stays; None if there is nothing."""
+    if not part.target.exists():
         return None
-    aside = _beside(target)
+    aside = _left(part.target, part.number, "old")
     try:
-        os.link(target, aside)
+        os.link(part.target, aside)
     except (OSError, AttributeError):  # a file system without links
+        whole = _left(part.target, _number(), "part")
         try:
-            shutil.copy2(target, aside)
+            shutil.copy2(part.target, whole)
+            os.replace(whole, aside)
         except BaseException:
-            _remove(aside)
+            _remove(whole)
             raise
     return aside
+
+
+def _put_back(target: Path, aside: Path | None) -> bool:
+    try:
+        os.replace(aside, target) if aside else target.unlink(missing_ok=True)
+    except OSError:
+        return False
+    _remove(aside)
+    return True
 
 
 def _remove(path: Path | None) -> None:

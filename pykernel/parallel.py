@@ -234,12 +234,15 @@ class Workers:
         self._bar.begin(len(wanted), len(wanted) - len(missing))
         if self.jobs == 1 and self.scheduler is None:
             for key, task in missing.items():
-                with whole_task():
-                    result = _timed(self.function, task, self.shared)
-                self._take(key, task, *result)
+                with whole_task():  # its result is kept, whatever comes meanwhile
+                    self._take(key, task, *_timed(self.function, task, self.shared))
         elif missing:
             self._run_elsewhere(missing)
         return [self.results[key] for key in keys]
+
+    def finished(self, task: Task) -> Any:
+        """The task's result; None if it has none yet."""
+        return self.results.found.get(task_key(self.function, task, self.context))
 
     def _take(self, key: str, task: Task, result: Any, seconds: float) -> None:
         self.results.add(key, task, result, seconds)

@@ -10,7 +10,7 @@
  */
 #include "check.h"
 #include "{{ name }}.h"
-
+{% include "stamp.h" %}
 #include <stdbool.h>
 
 static {{ name }}_t model;

@@ -8,7 +8,7 @@
 #define {{ macro }}_COUNTS_H
 
 #include "{{ name }}.h"
-
+{% include "stamp.h" %}
 /* The nearest count; -32768, which the model refuses, for NaN and for what 16 bits do not hold. */
 static inline int16_t {{ name }}_count(float value, float per_unit)
 {

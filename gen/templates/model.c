@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "{{ name }}.h"
-
+{% include "stamp.h" %}
 {% if not whole -%}
 #include <float.h>
 {% endif -%}

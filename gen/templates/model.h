@@ -56,6 +56,7 @@ extern "C" {
 {% endfor -%}
 {% endif -%}
 #define {{ macro }}_CONFIG_HASH 0x{{ "%08X" % config_hash }}u /* another spec or another algorithm gives another number */
+#define {{ macro }}_STAMP {{ stamp }} /* of the files in src/, which must be of the same run of pykernel generate */
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"
 {%- if bounds %}
 

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "{{ name }}.h"
-
+{% include "stamp.h" %}
 #ifndef {{ macro }}_CONST
 #define {{ macro }}_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
 #endif

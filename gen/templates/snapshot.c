@@ -13,7 +13,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "{{ name }}.h"
-
+{% include "stamp.h" %}
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pykernel.cli import output
 from pykernel.errors import MissingExtra, UserError, did_you_mean
-from pykernel.files import open_plain
+from pykernel.files import clear, open_plain
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
@@ -51,6 +51,9 @@ def need_free(path: Path | None, data: str, force: bool) -> None:
     if path is not None and not path.absolute().parent.is_dir():
         raise UserError(f"{path}: cannot be written: there is no folder {path.parent}; make it, or give another name")
     need_not_data(path, data)
+    if path is not None:
+        with contextlib.suppress(OSError):  # a run that died may have written it, and not what belongs to it
+            clear(path)
     if path is not None and not os.access(path.absolute().parent, os.W_OK):
         raise UserError(f"{path}: cannot be written: the folder {path.parent} is not writable; give another name")
     if path is None or not (path.exists() or path.is_symlink()):

@@ -10,6 +10,9 @@ from pykernel.dialect.program import LabelKind, Program
 STATE_LIMIT = 64 * 2**20
 """Most bytes of one model; no microcontroller has more, and a typing error should not fill a PC's memory."""
 
+REHEARSAL_LIMIT = 2**27
+"""About how many numbers a self-test may touch: seconds on a PC, and less than a minute on a board of 100 MHz."""
+
 Refuse = Callable[[str, str], NoReturn]
 """Called with where, such as "[learning] eta", and what is wrong there and would be right."""
 
@@ -36,3 +39,22 @@ class Family(Protocol):
 
     def parameters(self, spec: Any) -> dict[str, Any]:
         """Values of the config's fields, in float64."""
+
+
+def affordable(most: int, touched: Callable[[int], float]) -> int:
+    """Of so many made-up samples, how many the self-test takes: all, unless they touch too many numbers.
+
+    touched: about how many numbers m samples touch; it rises with m.
+    """
+    if touched(most) <= REHEARSAL_LIMIT:
+        return most
+    low, high = 1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if touched(middle) <= REHEARSAL_LIMIT else (low, middle)
+    return low
+
+
+def filling(m: int, budget: int) -> float:
+    """What m samples touch, in parts of the memory, of a model that each sample fills a little more."""
+    return m * m / (2 * budget) if m <= budget else m - budget / 2

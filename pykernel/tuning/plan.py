@@ -394,7 +394,10 @@ class Search:
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def run(self, left: Callable[[Search], int]) -> None:
-        """Try, batch by batch, as many as are ``left`` before each, or until nothing new is known."""
+        """Try, batch by batch, as many as are ``left`` before each, or until nothing new is known.
+
+        An interrupt keeps what was finished of a batch.
+        """
         size = FEW_AT_ONCE if len(self.table.x) > MANY_ROWS else BATCH
         proposals = self._proposals(np.random.default_rng(self.seed))
         while (most := left(self)) > 0:
@@ -406,19 +409,28 @@ class Search:
                     break
             if not batch:
                 return
-            ram = self.limits.ram
-            for trial, found in zip(
-                batch, self.workers.run([trial.arm.task(trial, ram) for trial in batch]), strict=True
-            ):
-                trial.found = found
-                trial.arm.trials.append(trial)
-                self.trials.append(trial)
-                if trial.size is not None and ram is not None and found.get("ram_bytes", 0) > ram:
-                    trial.arm.most = min(
-                        trial.arm.most, trial.size - 1, max(LEAST, _smaller(trial.size, found["ram_bytes"] / ram))
-                    )
-                    trial.fits = False
+            tasks = [trial.arm.task(trial, self.limits.ram) for trial in batch]
+            try:
+                results = self.workers.run(tasks)
+            except KeyboardInterrupt:
+                for trial, task in zip(batch, tasks, strict=True):
+                    if (found := self.workers.finished(task)) is not None:
+                        self._tried(trial, found)
+                raise
+            for trial, found in zip(batch, results, strict=True):
+                self._tried(trial, found)
             self._measure()
+
+    def _tried(self, trial: Trial, found: Any) -> None:
+        ram = self.limits.ram
+        trial.found = found
+        trial.arm.trials.append(trial)
+        self.trials.append(trial)
+        if trial.size is not None and ram is not None and found.get("ram_bytes", 0) > ram:
+            trial.arm.most = min(
+                trial.arm.most, trial.size - 1, max(LEAST, _smaller(trial.size, found["ram_bytes"] / ram))
+            )
+            trial.fits = False
 
     def ranking(self) -> list[Trial]:
         """All that may be chosen, the least error first."""

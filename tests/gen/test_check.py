@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from pykernel.errors import UserError
+from pykernel.errors import UserError, told_late
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, _told_late, check, differing_field, mixed_stream
+from pykernel.gen.check import Reference, check, differing_field, mixed_stream
 from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
@@ -376,7 +376,7 @@ def test_bad_numbers_are_refused():
 
 
 def test_nothing_is_silent_for_long(capfd):
-    with _told_late(0.2) as say:
+    with told_late(0.2) as say:
         for i in range(50):
             say(i / 50, f"step {i}")
         time.sleep(1)

@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,10 +17,11 @@ from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.tuning import trials
+from pykernel.tuning import plan, trials
 from pykernel.tuning.combinations import Combination
 from pykernel.tuning.plan import Arm, Limits, Search, Trial, arms, infer, make_limits, nearest_miss, parse_amount
 from pykernel.tuning.trials import Table, detected, faulty, judge
+from tests.support import interrupts
 
 QUICK = ["--rule", "klms,rls", "--jobs", "1", "--trials", "12"]
 
@@ -173,6 +177,49 @@ def test_an_interrupt_keeps_the_best_so_far(folder, run, monkeypatch):
     found = json.loads(out)
     assert code == 0 and "the best so far is kept" in err and found["interrupted"] and found["trials"] == calls[0]
     assert load_spec("pykernel-plan/planned.toml").learning.rule == found["winner"]["rule"]
+
+
+SCRIPT = """
+import functools, sys
+import pykernel.tuning.trials as trials
+from pykernel.cli.app import main
+from tests.support.interrupts import pause
+
+work, calls = trials.work, []
+
+@functools.wraps(work)
+def paused(task, shared):
+    calls.append(task)
+    if len(calls) == 3:
+        pause(".")
+    return work(task, shared)
+
+trials.work = paused
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_an_interrupt_amid_the_first_batch_keeps_the_best_of_what_is_finished(folder, run):
+    """Of three runs, where eight are tried at once: the third is finished, since an interrupt waits for its end."""
+    command = ["plan", "data.csv", "--inputs", "a,b", "--label", "y", "--jobs", "1", "--trials", "30", "-o", "cut"]
+    process = interrupts.start("-c", SCRIPT, *command, "--json", stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    interrupts.signalled(process, signal.SIGINT, ".")
+    out, err = process.communicate(timeout=interrupts.PATIENCE)
+    assert process.returncode == 0 and b"interrupted after 3 trials; the best so far is kept" in err, err
+    found = json.loads(out)
+    assert found["interrupted"] and found["trials"] == 3 == (folder / "cut" / "results.jsonl").read_text().count("\n")
+    assert load_spec("cut/planned.toml").learning.rule == found["winner"]["rule"]
+    assert found["winner"]["rule"] in {row["rule"] for row in found["table"]}
+
+
+def test_an_interrupt_after_the_search_says_how_to_go_on(folder, run, monkeypatch):
+    def interrupted(search, say):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plan, "verified", interrupted)
+    code, out, err = run("plan", "data.csv", "--inputs", "a,b", "--label", "y", *QUICK[:-1], "2")
+    assert code == 130 and "2 finished runs are kept in pykernel-plan/results.jsonl; run the same command" in err
 
 
 def test_an_interrupt_before_the_first_trial_is_one_sentence(folder, run, monkeypatch):

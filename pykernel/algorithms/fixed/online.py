@@ -112,6 +112,10 @@ class FixedOnlineConfig(Config):
     label_most: Index  # largest |y| that is accepted
     one: Index  # what a function is taught for its class
     classes: Index  # number of classes
+    shortens: (
+        bool  # whether the self-test takes fewer samples than fill and change the budget: that would take too long
+    )
+    rehearsed: Index  # number of samples in that self-test
     rehearsal_label: Index  # the self-test's labels are within +- half of this
 
 
@@ -748,6 +752,9 @@ def rehearse(
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
     for t in range(2 * len(s.v) + 32):
+        if c.shortens:
+            if t >= c.rehearsed:
+                break
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
             x[j] = floor_shift((seed - 32768) * p.most[j if p.each else 0], 16) + p.center[j if p.each else 0]

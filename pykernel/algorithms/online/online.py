@@ -715,6 +715,9 @@ def rehearse(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, 
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
     for t in range(2 * len(s.v) + 32):
+        if c.shortens:
+            if t >= c.rehearsed:
+                break
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
             x[j] = c.rehearsal_input * (real(seed) / real(65536) - real(0.5))

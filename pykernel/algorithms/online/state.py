@@ -243,6 +243,10 @@ class OnlineConfig(Config):
     step_limit: Real  # largest |alpha| of a new sample
     drift_limit: Real  # a refresh is due if the drift is above this
     classes: Index  # number of classes
+    shortens: (
+        bool  # whether the self-test takes fewer samples than fill and change the budget: that would take too long
+    )
+    rehearsed: Index  # number of samples in that self-test
     rehearsal_input: Real  # the self-test's inputs are within +- half of this
     rehearsal_label: Real  # the self-test's labels are within +- half of this
 

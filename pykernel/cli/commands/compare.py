@@ -38,7 +38,7 @@ def compare(options: CompareOptions) -> None:
             tasks = [task_of(each, seed, arena.rows_of(each)) for each in arena.found for seed in range(arena.seeds)]
             runs = at_work.run(tasks)
         results = [outcome(each, runs[i * arena.seeds :][: arena.seeds]) for i, each in enumerate(arena.found)]
-        with all_or_none():
+        with all_or_none(options.out):
             written = write(options.out, arena, results)
     report = report_of(arena, results) | written
     if options.as_json:

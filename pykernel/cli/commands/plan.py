@@ -64,6 +64,8 @@ def plan(options: PlanOptions) -> None:
         each = (time.monotonic() - began) / max(1, len(course.trials))
         try:
             report |= concluded(course, base, target, options, None if report["interrupted"] else each)
+        except KeyboardInterrupt:
+            raise output.interrupted(search.kept(workers)) from None
         except NothingFits as error:
             if options.as_json:
                 output.print_json(report | {"reason": str(error)})
@@ -298,9 +300,9 @@ def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment:
     """The specs, the picture and all that was found, all or none; the report, with the picture."""
     from pykernel.files import all_or_none, whole_file
 
-    note = draw(report, out / "plan.png")
-    report = report | {"plot": str(out / "plan.png") if note is None else None, "plot_note": note}
-    with all_or_none():
+    with all_or_none(out):
+        note = draw(report, out / "plan.png")
+        report = report | {"plot": str(out / "plan.png") if note is None else None, "plot_note": note}
         for name, spec in specs.items():
             with whole_file(out / f"{name}.toml") as file:
                 file.write(((comment if name == "planned" else "") + spec.to_toml()).encode())

@@ -53,7 +53,7 @@ def sweep(options: SweepOptions) -> None:
     with new_folder(options.out):
         with search.workers(base, recorded, options, options.out, bound) as workers:
             found = run_sweep(base, recorded, workers, groups, refused, by, options.rounds, place)
-        with all_or_none():
+        with all_or_none(options.out):
             written = write(options.out, base, found)
     report = report_of(base, recorded, found) | written
     report |= {"bound": bound, "reused": workers.reused, "results": str(workers.results.path)}

@@ -60,7 +60,7 @@ def run_demo(
     project; all of them, or nothing.  ``progress`` is told how much is done, from 0 to 1, and what is next.  Raises
     UserError if the budget is impossible, the folder cannot be written or no compiler is found.
     """
-    with new_folder(Path(out)), all_or_none():
+    with new_folder(Path(out)):
         return _run_demo(Path(out), bikeshare_spec(n_max=n_max), progress)
 
 
@@ -70,24 +70,24 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
 
     progress(0.0, "reading a year of bike rentals")
     x, y, names = bikeshare()
-    write_inputs(out, spec, x, y, names)
     progress(0.02, "learning it, hour by hour (the first time, Numba compiles)")
     model = HostModel(spec)
     predictions, statuses = model.prequential(x, y)
     progress(0.5, "linear models, to compare with")
     others = baselines(x, y)
-    progress(0.6, "drawing the errors")
-    plot, plot_note = _plot(out / "errors.png", predictions, others, y, spec)
-    progress(0.7, "generating C")
-    made = generate(spec, out / spec.name)
     report = check(
         spec,
         stream=(x, y),
         compilers=compilers,
-        progress=lambda part, what: progress(0.75 + 0.15 * part, f"the same year through the C: {what}"),
+        progress=lambda part, what: progress(0.65 + 0.25 * part, f"the same year through the C: {what}"),
     )
     progress(0.9, f"some weeks on an emulated {TARGET}")
     targets, target_note = _emulate(spec, x[:TARGET_ROWS], y[:TARGET_ROWS])
+    progress(0.95, "writing the project and the errors")
+    with all_or_none(out):
+        write_inputs(out, spec, x, y, names)
+        plot, plot_note = _plot(out / "errors.png", predictions, others, y, spec)
+        made = generate(spec, out / spec.name)
     progress(1.0, "done")
 
     accuracy = [

@@ -33,7 +33,7 @@ from pykernel.spec.families.fixed import (
     unit_of,
 )
 from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, PROJECTIONS, RULES, TECHNIQUES, TIES
-from pykernel.spec.family import Family, Refuse
+from pykernel.spec.family import Family, Refuse, affordable, filling
 from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
 
@@ -276,6 +276,8 @@ class FixedOnlineModels:
             near = math.sqrt(radius / gamma) if function == "gaussian" else radius / gamma
         near *= unit
         near = near * 2.0 ** max(0, 16 - octave) if function == "laplacian" else near**2
+        fills = 2 * reduction.n_max + 32
+        rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * self.size_bound(spec))
         ages = metric is Metric.AGE or reduction.tie != "smaller" or reduction.truncate_age is not None
         return {
             **made.parameters(),
@@ -304,6 +306,8 @@ class FixedOnlineModels:
             "label_most": math.floor(spec.label_max_abs * one),
             "one": math.floor(one) if spec.label_kind == "class" else 0,
             "classes": len(spec.label.classes or ()),
+            "shortens": rehearsed < fills,
+            "rehearsed": rehearsed,
             "rehearsal_label": math.floor(spec.label_max_abs * one),
         }
 

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
+from pykernel.algorithms.linear import LINEAR, REHEARSED, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import STATE_LIMIT, Family, Refuse
+from pykernel.spec.family import STATE_LIMIT, Family, Refuse, affordable
 from pykernel.spec.sections import KernelSection, Learning, Of, StandardisedInput
 
 RULES = {
@@ -235,6 +235,7 @@ class LinearModels:
             frequencies = frequencies / (2 * math.pi * spec.length_scale)
         weight_limit, start = self._weight_limit(spec), math.sqrt(learning.prior_variance)
         trace_limit = WINDUP * features * learning.prior_variance
+        rehearsed = affordable(REHEARSED, lambda m: m * self.size_bound(spec))
         most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
         return stages.parameters(spec, most) | {
             "gain": gain,
@@ -255,6 +256,8 @@ class LinearModels:
             "label_max_abs": limit,
             "weight_limit": weight_limit,
             "classes": len(spec.label.classes or ()),
+            "shortens": rehearsed < REHEARSED,
+            "rehearsed": rehearsed,
             "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), 2 * spec.input.max_abs),
             "rehearsal_label": min(1.0, limit),
         }

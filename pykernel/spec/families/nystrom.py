@@ -20,7 +20,7 @@ from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Family, Refuse
+from pykernel.spec.family import Family, Refuse, affordable
 from pykernel.spec.sections import (
     AnyInput,
     KernelSection,
@@ -257,10 +257,26 @@ class _NystromModels:
             "least_value": spec.label.low if spec.label.low is not None else -most,
             "largest_value": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),
-            "rehearsed": REHEARSED if given else samples + (4 if method is Method.STREAM else 0),
+            "rehearsed": self._rehearsed(spec, method, samples),
             "rehearsal_input": self._rehearsal(spec),
             "rehearsal_label": min(1.0, spec.label_max_abs),
         }
+
+    def _rehearsed(self, spec: Spec, method: Method, samples: int) -> int:
+        """Samples of the self-test: they fill the reservoir, from which a basis is chosen."""
+        if method is Method.GIVEN:
+            return REHEARSED
+        if method is Method.STREAM:
+            return affordable(samples + 4, lambda m: m * self.size_bound(spec))
+        size, basis = spec.capacities["N_MAX"], spec.basis
+
+        def touched(m: int) -> float:
+            """By choosing, and by learning the rows before and after."""
+            vectors, compared = min(size, m), min(basis.candidates, m)
+            points = m if method is Method.SGMA else min(basis.points, m)
+            return vectors * compared * points * (vectors / 2 + spec.dim) + 2 * m * vectors**2
+
+        return affordable(samples, touched)
 
     def _coefficient_limit(self, spec: Spec, ridge: float, value: float) -> float:
         """No least-squares solution is beyond it: |c| <= |y| |z| / ridge, and what a reservoir can add to that."""
@@ -527,7 +543,7 @@ class NystromLearners(_NystromModels):
     def parameters(self, spec: NystromRlsSpec) -> dict[str, Any]:
         made = self._parameters(spec)
         if spec.input.standardise:
-            made["rehearsed"] += spec.input.warmup
+            made["rehearsed"] += spec.input.warmup  # the basis learns nothing of these
         return made | stages.parameters(spec, made["largest_value"])
 
 

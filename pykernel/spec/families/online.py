@@ -14,7 +14,7 @@ from pykernel.algorithms.online.state import Metric, Projection, Rule, Tie
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Family, Refuse
+from pykernel.spec.family import Family, Refuse, affordable, filling
 from pykernel.spec.sections import AnyInput, KernelSection, Learning, Of, Section
 
 DRIFT_LIMIT = 0.01
@@ -512,6 +512,8 @@ class KernelModels:
         # the largest that may be estimated
         noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
         forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
+        fills = 2 * reduction.n_max + 32
+        rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * self.size_bound(spec))
         largest_norm = math.sqrt(_most(spec))
         most = alpha_limit * reduction.n_max * largest_norm
         own = kernel_settings.parameters(spec)
@@ -594,6 +596,8 @@ class KernelModels:
                 else learning.step_limit or 1.0,
                 "drift_limit": DRIFT_LIMIT,
                 "classes": len(spec.label.classes or ()),
+                "shortens": rehearsed < fills,
+                "rehearsed": rehearsed,
                 "rehearsal_input": min(
                     3 * sigma / math.sqrt(spec.dim),
                     2 * (spec.input.max_abs if spec.standardises else float(kernel_settings.reach(spec).min())),

@@ -4,6 +4,9 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xAE35B0E4u)
+#error "flow.h and this file do not belong together: generate the project again"
+#endif
 
 #include <float.h>
 #include <stdbool.h>

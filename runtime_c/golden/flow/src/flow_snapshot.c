@@ -12,6 +12,9 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xAE35B0E4u)
+#error "flow.h and this file do not belong together: generate the project again"
+#endif
 
 #include <float.h>
 #include <stdbool.h>

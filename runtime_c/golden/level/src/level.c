@@ -4,6 +4,9 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xE4AE5E96u)
+#error "level.h and this file do not belong together: generate the project again"
+#endif
 
 #include <float.h>
 #include <stdbool.h>

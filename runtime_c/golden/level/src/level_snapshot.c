@@ -12,6 +12,9 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xE4AE5E96u)
+#error "level.h and this file do not belong together: generate the project again"
+#endif
 
 #include <float.h>
 #include <stdbool.h>

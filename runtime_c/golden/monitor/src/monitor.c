@@ -4,6 +4,9 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x2EC6A958u)
+#error "monitor.h and this file do not belong together: generate the project again"
+#endif
 
 #include <float.h>
 #include <stdbool.h>

@@ -12,6 +12,9 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x2EC6A958u)
+#error "monitor.h and this file do not belong together: generate the project again"
+#endif
 
 #include <float.h>
 #include <stdbool.h>

@@ -4,6 +4,9 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xC304CD61u)
+#error "pressure.h and this file do not belong together: generate the project again"
+#endif
 
 #ifndef PRESSURE_CONST
 #define PRESSURE_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */

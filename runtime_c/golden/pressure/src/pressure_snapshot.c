@@ -12,6 +12,9 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xC304CD61u)
+#error "pressure.h and this file do not belong together: generate the project again"
+#endif
 
 #include <float.h>
 #include <stdbool.h>

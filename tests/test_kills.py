@@ -1,0 +1,374 @@
+"""Runs that are killed before any change of the file system: what is there builds as the old model, as the new, or not at all.
+
+The next run finds the old files or the new, never some of each; succeeds; and leaves nothing else behind.
+"""
+
+import functools
+import os
+import re
+import shutil
+
+import pytest
+
+from pykernel.errors import CheckFailed, UserError
+from pykernel.files import all_or_none, clear, whole_file
+from pykernel.gen.compilers import compile_c, find_compilers
+from pykernel.gen.project import build, generate
+from pykernel.gen.write import write_files
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
+from tests.support import interrupts
+from tests.support.kills import killed_before
+from tests.support.toys import toy_spec
+from tests.test_files import tree
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills children that it forks")
+
+
+def before_each_change(act, begin, folder, times=1):
+    """For each change that act() makes: its number, and the folder as a process leaves it that was killed before."""
+    for at in range(1, 2000):
+        for _ in range(times):
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(begin, folder)
+            came = killed_before(at, act, folder)
+            yield at
+        if not came:
+            return
+    raise AssertionError("no end")
+
+
+def plain(folder):
+    """The files of a folder, without those that are on their way."""
+    return {path: text for path, text in tree(folder).items() if not re.search(r"/?\.[^/]+\.(part|old|set)$", path)}
+
+
+# --------------------------------------------------------------------------------------------------------- files
+
+
+def put(path, text, **options):
+    with whole_file(path, **options) as file:
+        file.write(text.encode())
+
+
+def one(folder):
+    put(folder / "old.csv", "new\n")
+
+
+def two_beside_others(folder):
+    with all_or_none():
+        put(folder / "old.csv", "new\n")
+        put(folder / "new.csv", "new\n")
+
+
+def a_folder(folder):
+    with all_or_none(folder):
+        put(folder / "old.csv", "new\n")
+        put(folder / "a" / "b.csv", "new\n", parents=True)
+        put(folder / "kept" / "older.csv", "newer\n")
+
+
+def a_new_folder(folder):
+    with all_or_none(folder / "new" / "one"):
+        put(folder / "new" / "one" / "a.csv", "new\n")
+        put(folder / "new" / "one" / "b.csv", "new\n")
+
+
+WRITES = (one, two_beside_others, a_folder, a_new_folder)
+
+
+def look(folder):
+    """What any next run does: with the folder, or with one of the files."""
+    for each in (folder, folder / "new" / "one"):
+        if each.is_dir():
+            with all_or_none(each):
+                pass
+    for path in list(plain(folder)):
+        clear(folder / path)
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_the_next_run_finds_all_old_files_or_all_new_ones(write, tmp_path):
+    begin, folder, whole = tmp_path / "begin", tmp_path / "folder", tmp_path / "whole"
+    (begin / "kept").mkdir(parents=True)
+    (begin / "old.csv").write_text("old\n")
+    (begin / "kept" / "older.csv").write_text("older\n")
+    shutil.copytree(begin, whole)
+    write(whole)
+    files = {path: text for path, text in tree(whole).items() if text is not None}
+    found = []
+    for i, _ in enumerate(before_each_change(lambda: write(folder), begin, folder, times=2)):
+        if i % 2:
+            write(folder)
+            assert tree(folder) == tree(whole)
+            continue
+        look(folder)
+        state = {path: text for path, text in plain(folder).items() if text is not None}
+        assert state in (files, {path: text for path, text in tree(begin).items() if text is not None})
+        found.append(state == files)
+    assert found == sorted(found) and {False, True} == set(found)
+
+
+def test_what_somebody_changed_after_the_kill_stays(tmp_path):
+    """In place, under another name, or by a run of one file."""
+    begin, folder = tmp_path / "begin", tmp_path / "folder"
+    begin.mkdir()
+    for name in ("a.csv", "b.csv"):
+        (begin / name).write_text("old\n")
+
+    def write():
+        with all_or_none(folder):
+            put(folder / "a.csv", "new\n")
+            put(folder / "b.csv", "new\n")
+
+    kept = 0
+    for at in before_each_change(write, begin, folder):
+        if (folder / "a.csv").read_text() == "new\n":
+            if at % 2:
+                with (folder / "a.csv").open("a") as file:
+                    file.write("mine\n")
+                mine = "new\nmine\n"
+            else:
+                (folder / "mine").write_text("mine\n")
+                os.replace(folder / "mine", folder / "a.csv")
+                mine = "mine\n"
+            look(folder)
+            kept += 1
+            assert (folder / "a.csv").read_text() == mine
+            assert sorted(tree(folder)) == ["a.csv", "b.csv"]
+    assert kept >= 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '-[["../x.csv", "0123456789abcdef", null]]',
+        '-[["/x.csv", "0123456789abcdef", null]]',
+        '-[["link/x.csv", "0123456789abcdef", null]]',
+        '-[["x.csv", "../../abcdefabcde", null]]',
+        '-[["x.csv", "0123456789abcdef", 7], 5]',
+        '+[["../x.csv", "0123456789abcdef", null]]',
+        "-" + "[" * 100_000,
+        '-{"a": 1}',
+        "-[[]]",
+        '-[["x\\u0000", "0123456789abcdef", null]]',
+        "\x00\xff",
+        "",
+    ],
+)
+def test_a_forged_list_changes_nothing_elsewhere(text, tmp_path):
+    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere"
+    for each in (folder, elsewhere):
+        each.mkdir()
+    for each in (tmp_path, elsewhere):
+        (each / "x.csv").write_text("kept\n")
+        (each / ".x.csv.0123456789abcdef.old").write_text("forged\n")
+    (folder / "link").symlink_to(elsewhere)
+    (folder / ".pykernel.set").write_text(text)
+    before = tree(elsewhere), (tmp_path / "x.csv").read_text()
+    with all_or_none(folder):
+        put(folder / "y.csv", "new\n")
+    assert (tree(elsewhere), (tmp_path / "x.csv").read_text()) == before
+    assert sorted(tree(folder)) == ["link", "y.csv"]
+
+
+@pytest.mark.parametrize("what", ["a link", "a pipe", "a folder", "a file of somebody else"])
+def test_where_no_list_can_be_files_are_written_each_for_itself(what, tmp_path, monkeypatch):
+    path = tmp_path / ".pykernel.set"
+    if what == "a link":
+        path.symlink_to(tmp_path / "target")
+    elif what == "a pipe":
+        os.mkfifo(path)
+    elif what == "a folder":
+        path.mkdir()
+    else:
+        path.write_text("theirs")
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with all_or_none(tmp_path):
+        put(tmp_path / "a.csv", "new\n")
+        put(tmp_path / "b.csv", "new\n")
+    assert sorted(tree(tmp_path)) == [".pykernel.set", "a.csv", "b.csv"]
+
+
+# ------------------------------------------------------------------------------------------------------ two runs
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from pykernel.files import all_or_none, whole_file
+from tests.support.interrupts import pause
+
+folder, text, when = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+link = os.link
+
+def paused(*arguments):  # in the middle: the first file is in its place
+    link(*arguments)
+    os.link = link
+    pause(sys.argv[4])
+
+with all_or_none(folder):
+    for name in ("a.csv", "b.csv"):
+        with whole_file(folder / name) as file:
+            file.write(text.encode())
+    if when == "writing":
+        pause(sys.argv[4])
+    elif when == "placing":
+        os.link = paused
+"""
+
+
+@pytest.mark.parametrize("when", ["writing", "placing"])
+def test_of_two_runs_into_one_folder_one_waits(when, tmp_path):
+    """And a run of one of the files takes nothing back of one that lives."""
+    folder, told = tmp_path / "folder", tmp_path / "told"
+    folder.mkdir()
+    (folder / "b.csv").write_text("old")
+    (tmp_path / "told").touch()
+    first = interrupts.start("-c", WRITER, folder, "first", when, tmp_path)
+    interrupts.wait_until((tmp_path / "there").exists, first)
+    with told.open("w") as file:
+        second = interrupts.start("-c", WRITER, folder, "second", "", tmp_path, stderr=file)
+    interrupts.wait_until(lambda: "waiting for another run, which writes to" in told.read_text(), second)
+    before = tree(folder)
+    clear(folder / "a.csv")
+    clear(folder / "b.csv")
+    assert tree(folder) == before
+    (tmp_path / "go").touch()
+    assert first.wait(interrupts.PATIENCE) == 0 and second.wait(interrupts.PATIENCE) == 0
+    assert tree(folder) == {"a.csv": b"second", "b.csv": b"second"}
+
+
+# ------------------------------------------------------------------------------------------------------ projects
+
+
+def stamps(folder):
+    """Of each C file that a model's code is in: the stamp that it has or demands."""
+    found = {}
+    for path in folder.rglob("*.[ch]"):
+        text = path.read_text()
+        for match in re.finditer(r"_STAMP (?:!= )?(0x[0-9A-F]{8}u)", text):
+            found[str(path.relative_to(folder))] = match[1]
+    return found
+
+
+@functools.cache
+def models():
+    """Three models of one name: one with learned values, one of whole numbers, and one with a check's firmware."""
+    learned = toy_spec("real")
+    model = HostModel(learned)
+    model.prequential([[0.1, 0.2]] * 5 if learned.dim == 2 else [[0.1] * learned.dim] * 5, [0.5] * 5)
+    whole = {"name": "toy", "precision": "int16", "input": {"dim": 2, "max_abs": 1.0}, "kernel": {"sigma": 1.0}}
+    whole |= {"learning": {"rule": "klms"}, "reduction": {"n_max": 4}, "label": {"max_abs": 1.0}}
+    return (
+        build(learned, model.memory).files,
+        build(make_spec(whole)).files,
+        build(toy_spec("class"), with_check=True).files,
+    )
+
+
+def reduced(files, exhaustive):
+    """What the compiler sees, and what vouches for it; or all."""
+    return {p: t for p, t in files.items() if exhaustive or p.startswith("src/") or p in ("manifest.json", "README.md")}
+
+
+def test_a_project_is_the_old_one_the_new_one_or_does_not_build(tmp_path, exhaustive):
+    old, new, third = (reduced(files, exhaustive) for files in models())
+    begin, folder, wholes = tmp_path / "begin", tmp_path / "folder", {}
+    for name, files in (("new", new), ("third", third)):
+        write_files(tmp_path / name, old)
+        (tmp_path / name / "notes.txt").write_text("mine")
+        write_files(tmp_path / name, files)
+        wholes[name] = tree(tmp_path / name)
+    write_files(begin, old)
+    (begin / "notes.txt").write_text("mine")
+    mixed = 0
+    for at in before_each_change(lambda: write_files(folder, new), begin, folder):
+        now = plain(folder)
+        if len(set(stamps(folder).values())) == 1:
+            code = {path: text for path, text in now.items() if path.startswith("src/") and text is not None}
+            assert code in ({p: t.encode() for p, t in files.items() if p.startswith("src/")} for files in (old, new))
+        else:
+            mixed += 1
+        # whichever spec is generated next
+        name, files = ("new", new) if at % 2 else ("third", third)
+        write_files(folder, files)
+        assert {p: t for p, t in tree(folder).items() if t is not None} == {
+            p: t for p, t in wholes[name].items() if t is not None
+        }
+    assert mixed
+
+
+def test_after_a_kill_what_was_changed_by_hand_is_refused_still(tmp_path):
+    old, new, _ = (reduced(files, False) for files in models())
+    begin, folder = tmp_path / "begin", tmp_path / "folder"
+    write_files(begin, old)
+    for at in before_each_change(lambda: write_files(folder, new), begin, folder):
+        if at % 5 == 0:
+            with (folder / "src" / "toy.c").open("a") as file:
+                file.write("/* mine */\n")
+            with pytest.raises(UserError, match=r"toy\.c: was changed by hand"):
+                write_files(folder, new)
+            assert "/* mine */" in (folder / "src" / "toy.c").read_text()
+
+
+def test_files_that_a_model_no_longer_has_go_unless_they_were_changed(tmp_path):
+    old, new, _ = models()
+    write_files(tmp_path, old)
+    (tmp_path / "src" / "toy_snapshot.c").write_text("mine")
+    (tmp_path / "src" / "mine.c").write_text("mine")
+    without = {p: t for p, t in new.items() if p != "src/toy_snapshot.c"}
+    without["manifest.json"] = re.sub(r'\s*"src/toy_snapshot.c": "\w+",', "", without["manifest.json"])
+    write_files(tmp_path, without)
+    found = set(tree(tmp_path))
+    assert "src/toy_model.c" in old and "src/toy_model.c" not in found
+    assert {"src/toy_snapshot.c", "src/mine.c", "src/toy_counts.h"} <= found
+    # of another model beside it nothing goes
+    generate(toy_spec("real", name="other"), tmp_path, force=True)
+    assert "src/toy_counts.h" in tree(tmp_path)
+
+
+def test_every_file_with_a_models_code_refuses_another_header(tmp_path):
+    """Whatever names the model's struct or sizes, but for examples, which users change."""
+    c = find_compilers()[0]
+    other = build(toy_spec("two classes")).files["src/toy.h"]
+    refused = set()
+    for files in models():
+        for path, text in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        for header, builds in ((files["src/toy.h"], True), (other, False)):
+            (tmp_path / "src" / "toy.h").write_text(header)
+            for path in files:
+                text = files[path]
+                code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+                if not re.search(r'#include ["<]toy\.h[">]', code) or re.match(r"examples/(?!toy_check/)", path):
+                    continue
+                if path.endswith("_counts.h"):
+                    path = "unit.c"
+                    (tmp_path / path).write_text('#include "src/toy_counts.h"\n')
+                elif path.endswith((".ino", "_check.ino")):
+                    continue  # its firmware is check.c
+                try:
+                    compile_c(c, [tmp_path / path], tmp_path / "x.o", (f"-I{tmp_path / 'src'}",), ("-c",))
+                except CheckFailed as error:
+                    assert not builds and "toy.h and this file do not belong together" in str(error)
+                    refused.add(path)
+                else:
+                    assert builds, path
+    assert refused == {"src/toy.c", "src/toy_snapshot.c", "src/toy_model.c", "unit.c", "examples/toy_check/check.c"}
+
+
+def test_a_stamp_is_of_the_code_alone():
+    """The same spec has the same; a comment, as the bounds that a check writes into the header, changes none."""
+    spec = toy_spec("real")
+    row = {"built": "gcc", "target": "cortex-m4f", "samples": "1", "stream": "", "equal": "yes", "state": ""}
+    files = build(spec).files
+    proved = build(spec, checks=[row | {"bounds": "predict 100"}], with_check=True).files
+    assert files == build(spec).files and proved["src/toy.h"] != files["src/toy.h"]
+
+    def stamp(found):
+        (one,) = {match[1] for match in re.finditer(r"_STAMP (?:!= )?(0x\w+u)", "".join(found.values()))}
+        return one
+
+    assert stamp(files) == stamp(proved) != stamp(build(toy_spec("real", precision="float64")).files)
+    assert len({stamp(each) for each in models()}) == 3
