@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from pykernel.algorithms.signal.program import with_signal
-from pykernel.dialect import PRECISIONS, Kernel, Memory, Precision
+from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precision, Real
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.dialect.reserved import C_KEYWORDS
 from pykernel.errors import UserError
@@ -31,6 +31,7 @@ from pykernel.spec.sections import (
     StandardisedInput,
     TargetSection,
     fields_of,
+    limits_of,
     shown_value,
 )
 from pykernel.spec.signal import SignalSection
@@ -45,6 +46,34 @@ RESERVED_FILES = frozenset(
 def is_prefix(name: str) -> bool:
     """Whether the names of C may begin with it."""
     return re.fullmatch(r"[a-z](_?[a-z0-9])*", name) is not None and len(name) <= 31
+
+
+class Refusal(ValueError):
+    """A sentence that says what is wrong in a spec, and what would be right."""
+
+
+class NotComputed(Exception):
+    """Each number of a spec is allowed, and what follows from them together is none: a sentence about that."""
+
+    def __init__(
+        self, sentence: str = "its numbers are so large or small that nothing can be computed from them"
+    ) -> None:
+        super().__init__(sentence)
+
+
+def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
+    """The first number that is not one in a type, and what this type holds; small elements of tables may become 0."""
+    if isinstance(values, tuple) and values:
+        if isinstance(values[0], str):
+            return None
+        values = np.concatenate([np.atleast_1d(np.asarray(row, float)) for row in values])
+    found = np.asarray(values, float)
+    # not ">": NaN must fail
+    if len(outside := found[~((found >= float(held.min)) & (found <= float(held.max)))].ravel()):
+        return float(outside[0]), f"it holds {float(held.max):.2g} at most"
+    if isinstance(held, np.finfo) and found.ndim == 0 and 0 < abs(found) < held.tiny:
+        return float(found), f"it holds nothing below {float(held.tiny):.2g} but 0"
+    return None
 
 
 class Spec(Section):
@@ -79,8 +108,18 @@ class Spec(Section):
     @model_validator(mode="after")
     def _together(self) -> Spec:
         def refuse(where: str, message: str) -> NoReturn:
-            raise ValueError(f"{where} {message}")
+            raise Refusal(f"{where} {message}")
 
+        try:
+            self._judge(refuse)
+        except Refusal:
+            raise
+        except (ArithmeticError, ValueError) as error:
+            self._check_written(refuse)  # one number alone may be to blame
+            raise NotComputed from error
+        return self
+
+    def _judge(self, refuse: Refuse) -> None:
         if self.input.columns is None and self.input.dim is None:
             refuse("[input]", 'says nothing of the inputs; give columns = ["…"] or dim = …')
         if self.input.columns is not None and self.input.dim not in (None, len(self.input.columns)):
@@ -114,37 +153,58 @@ class Spec(Section):
                 where,
                 f"makes a model of {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}",
             )
-        self._check_parameters(refuse)
-        return self
+        self._check_written(refuse)
+        self._check_parameters()
 
-    def _check_parameters(self, refuse: Refuse) -> None:
-        """Every number that kernels take must be one in the precision: finite, and not lost near zero."""
-        if self.real.is_integer:
-            return  # each family scales its own, and refuses what cannot be
-        limits = np.finfo(self.real.dtype)
-        for name, value in self.config_values.items():
-            if isinstance(value, (bool, int)):
-                continue
-            sizes = np.abs(np.asarray(value, float))
-            largest = float(sizes.max(initial=0.0))
-            # not ">": NaN must fail
-            if not largest <= float(limits.max):
-                rest = f"it holds {float(limits.max):.2g} at most"
-            elif sizes.ndim == 0 and 0 < largest < float(limits.tiny):
-                rest = f"it holds nothing below {float(limits.tiny):.2g} but 0"
+    @property
+    def _held(self) -> np.finfo:
+        """What the numbers in a spec are held by: models of whole numbers are given readings and labels as float."""
+        return np.finfo(np.float32 if self.real.is_integer else self.real.dtype)
+
+    def _check_written(self, refuse: Refuse) -> None:
+        """Every number that is written must be one in the precision: finite, not lost near zero, and not rounded to a limit."""
+        rounded = self._held.dtype.type
+        for section in type(self).model_fields:
+            given = getattr(self, section)
+            for key, field in type(given).model_fields.items() if isinstance(given, Section) else ():
+                value = getattr(given, key)
+                if not isinstance(value, (float, tuple)):
+                    continue
+                if (wrong := _beyond(value, self._held)) is not None:
+                    number, rest = wrong
+                    verb = "holds" if isinstance(value, tuple) else "is"
+                    refuse(
+                        f"[{section}] {key}",
+                        f"{verb} {number:g}; choose a number that {self._held.dtype} can hold: {rest}",
+                    )
+                for end in limits_of(field):
+                    if value != end and rounded(value) == rounded(end):
+                        refuse(
+                            f"[{section}] {key}",
+                            f"is {value!r}, which {self._held.dtype} does not tell from {end:g}; choose another number",
+                        )
+
+    def _check_parameters(self) -> None:
+        """Every number that kernels take must be one that they hold: reals, and whole numbers within their bits."""
+        program, values = self._around(self.family.programs[self.label_kind]), self.config_values
+        for name, kind in program.parameters.items():
+            value = values[name]
+            scalar = kind.scalar if isinstance(kind, Array) else kind
+            if scalar is Real:
+                wrong = _beyond(value, self._held)
+            elif scalar in INTEGERS:
+                wrong = _beyond(value, np.iinfo(scalar.dtype(self.real)))  # type: ignore[union-attr]
             else:
-                continue
-            sections = ((key, getattr(self, key)) for key in type(self).model_fields)
-            written = next((f"[{key}] {name}" for key, given in sections if getattr(given, name, None) == value), None)
-            if written is not None:
-                refuse(written, f"is {value:g}; choose a number that {self.precision} can hold: {rest}")
-            raise ValueError(
-                f"its numbers lead to the parameter {name} = {largest:g}, which {self.precision} cannot hold: {rest}; choose limits, "
-                "scales and weights nearer to 1, or precision float64"
-            )
+                continue  # a choice
+            if wrong is not None:
+                number, rest = wrong
+                raise NotComputed(
+                    f"its numbers lead to the parameter {name} = {number:g}, which {self.precision} cannot hold: {rest}"
+                )
+        program.settings(self.real, values, self.capacities)  # tables have the shapes of their extents
 
     def _check_label(self, refuse: Refuse) -> None:
-        label, narrow = self.label, self.precision == "float32"
+        label, narrow = self.label, self.precision != "float64"
         given = [name for name in ("column", "columns", "outputs") if getattr(label, name) is not None]
         if label.columns is not None and label.column is not None:
             refuse("[label]", "has both column and columns; give the one or the other")
@@ -235,7 +295,10 @@ class Spec(Section):
 
     @property
     def program(self) -> Program:
-        program = self._inner_program
+        return self._around(self._inner_program)
+
+    def _around(self, program: Program) -> Program:
+        """The program within the signal stage, if there is one."""
         return program if self.signal is None else with_signal(program, self.forecasts)
 
     @property
@@ -385,7 +448,8 @@ class Spec(Section):
         own = self.family.parameters(self)
         if self.signal is None:
             return own
-        return own | self.signal_values(any(entry.kind == "label" for entry in self.program.entries))
+        program = self._around(self.family.programs[self.label_kind])
+        return own | self.signal_values(any(entry.kind == "label" for entry in program.entries))
 
     def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Keys of [input] that follow from the signal; given: those that the user wrote."""

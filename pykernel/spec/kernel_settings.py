@@ -58,7 +58,7 @@ UNIT = ("gaussian", "laplacian", *MATERN, "rational-quadratic")
 
 def largest(precision: str) -> float:
     """What no intermediate result may exceed, some decades below overflow."""
-    return 1e35 if precision == "float32" else 1e300
+    return 1e300 if precision == "float64" else 1e35
 
 
 def why_ignored(spec: Spec, key: str) -> str | None:
@@ -85,7 +85,7 @@ def validate(spec: Spec, refuse: Refuse) -> None:
 
 def range_of(spec: Spec) -> tuple[float, float]:
     """Between which numbers settings may be."""
-    return (1e-18, 1e18) if spec.precision == "float32" else (1e-150, 1e150)
+    return (1e-150, 1e150) if spec.precision == "float64" else (1e-18, 1e18)
 
 
 def validate_function(spec: Spec, refuse: Refuse) -> None:

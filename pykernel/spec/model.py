@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
@@ -18,7 +20,7 @@ from pykernel.files import read_plain
 from pykernel.spec import kernel_settings
 from pykernel.spec import signal as signals
 from pykernel.spec import signal_whole as signals_whole
-from pykernel.spec.base import Spec
+from pykernel.spec.base import NotComputed, Spec
 from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
 from pykernel.spec.defaults import completed
@@ -151,21 +153,86 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
 
 def _validated(content: Mapping[str, Any], where: str, written: bool = False) -> Spec:
     """written: whether somebody wrote all of it; the dump of a spec says also what follows from its [signal]."""
+    try:
+        return _judged(content, written)
+    except _Refused as error:
+        sentence = str(error)
+    except NotComputed as error:
+        sentence = (
+            _to_blame(content, written)
+            or f"{error}; choose limits, scales and weights nearer to 1, or precision float64"
+        )
+    raise UserError(f"{where}: {sentence}")
+
+
+def _judged(content: Any, written: bool) -> Spec:
+    """The spec.  Raises _Refused or NotComputed, each with a sentence."""
     kind: type[Spec] | None = None
     rule = ""
     named = content
     try:
-        content = _with_features(content, written)
-        content = completed(content) if isinstance(content, Mapping) else content
-        rule, family = _family(content)
-        kind = family.spec
-        return kind.model_validate(_own(content, kind, rule))
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            content = named = _with_features(content, written)
+            content = completed(content) if isinstance(content, Mapping) else content
+            rule, family = _family(content)
+            kind = family.spec
+            return kind.model_validate(_own(content, kind, rule))
     except ValidationError as error:
         sentence = _sentence(error, kind or Spec)
     except _Refused as error:
         sentence = str(error)
+    except ArithmeticError as error:
+        raise NotComputed from error
     taken = f" (no rule is named, and {rule} is taken)" if content is not named and rule and rule in sentence else ""
-    raise UserError(f"{where}: {sentence}{taken}")
+    raise _Refused(f"{sentence}{taken}")
+
+
+def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
+    """Which number is to blame where each is allowed, and nothing can be computed from them together; None if none is alone.
+
+    That is the one farthest from 1 of those in whose place others are accepted: the nearest of these is told.
+    """
+    keys = [(s, key, value) for s, own in content.items() if isinstance(own, Mapping) for key, value in own.items()]
+    numbers = [(s, key, value, max(_octaves(value), key=abs, default=0.0)) for s, key, value in keys]
+
+    def accepted(section: str, key: str, value: Any, octaves: float) -> bool:
+        try:
+            _judged({**content, section: {**content[section], key: _nearer(value, octaves)}}, written)
+        except (_Refused, NotComputed):
+            return False
+        return True
+
+    for section, key, value, bad in sorted(numbers, key=lambda number: -abs(number[3])):
+        good = 0.0
+        if not accepted(section, key, value, math.copysign(good, bad)):
+            continue
+        far = 2.0**bad
+        while abs(bad - good) > 0.01:
+            middle = 0.5 * (good + bad)
+            good, bad = (middle, bad) if accepted(section, key, value, middle) else (good, middle)
+        said, most = "holds" if isinstance(value, (list, tuple)) else "is", "at most" if bad > 0 else "at least"
+        return (
+            f"[{section}] {key} {said} {far:g}, from which {content.get('precision', 'float32')} cannot compute the model; beside "
+            f"the other numbers it must be {most} {2.0**good:.3g}"
+        )
+    return None
+
+
+def _octaves(value: Any) -> list[float]:
+    """How far from 1 a key's numbers are."""
+    if isinstance(value, (list, tuple)):
+        return [octaves for each in value for octaves in _octaves(each)]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return []
+    return [math.log2(abs(value)) if value else -1074.0]
+
+
+def _nearer(value: Any, octaves: float) -> Any:
+    """The same with numbers that are at most so far from 1, on that side of 1."""
+    if isinstance(value, (list, tuple)):
+        return [_nearer(each, octaves) for each in value]
+    beyond = any(own > octaves if math.copysign(1, octaves) > 0 else own < octaves for own in _octaves(value))
+    return type(value)(math.copysign(2.0**octaves, value)) if beyond else value
 
 
 def _with_features(content: Any, written: bool) -> Any:

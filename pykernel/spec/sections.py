@@ -48,6 +48,12 @@ def section_of(field: FieldInfo) -> type[Section] | None:
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
 
 
+def limits_of(field: FieldInfo) -> list[float]:
+    """Between which numbers a key's must be."""
+    ends = (getattr(mark, key, None) for mark in field.metadata for key in ("gt", "ge", "lt", "le"))
+    return [end for end in ends if end is not None]
+
+
 def fields_of(spec: type[Section], rule: str) -> tuple[tuple[str, str | None, FieldInfo], ...]:
     """What a rule's spec may say: (section, None) for each section or key outside of one, (section, key) within."""
     return _fields_of(spec, rule)

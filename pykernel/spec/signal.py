@@ -72,7 +72,7 @@ class SignalSection(Section):
         le=WINDOW_LIMIT,
         description="how many raw samples the features describe; without it, the model sees the raw samples themselves",
     )
-    rate: float | None = Field(None, gt=0, le=1e9, description="raw samples a second, for bands and frequencies")
+    rate: float | None = Field(None, ge=1e-9, le=1e9, description="raw samples a second, for bands and frequencies")
     hop: int | None = Field(
         None,
         ge=1,
@@ -117,8 +117,8 @@ class SignalSection(Section):
     @classmethod
     def _positive(cls, given: Any) -> Any:
         for value in given if isinstance(given, (list, tuple)) else [given]:
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and not 0 < value <= 1e15:
-                raise ValueError(f"holds {value!r}; it must be above 0, and at most 1e15")
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and not 1e-15 <= value <= 1e15:
+                raise ValueError(f"holds {shown_value(value)}; it must be from 1e-15 to 1e15")
         return given
 
     @field_validator("features", mode="before")
@@ -230,7 +230,7 @@ class SignalSection(Section):
         """The frequencies f of a band, low <= f < high: the first, and the one behind the last; zero is none of them."""
         assert self.rate is not None and self.window is not None
         width = self.rate / self.window
-        first, after = (math.ceil(edge / width - 1e-9) for edge in (low, high))
+        first, after = (math.ceil(min(edge, self.rate) / width - 1e-9) for edge in (low, high))
         return max(1, first), min(self.window // 2 + 1, after)
 
     @property

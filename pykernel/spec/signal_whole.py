@@ -178,6 +178,8 @@ def parameters(
     periods = list(dict.fromkeys(signal.periods)) or [1]
     label = signal.label_measure(label_column)
     ratio = float(measure_units(signal)[label]) * label_one
+    if ratio > 65535 and label_column in signal.channels:
+        raise ArithmeticError("a count of the channel is more than 2^16 of the label's")
     places = min(31, math.floor(math.log2(65535 / ratio))) if ratio > 0 else 0
     kept = capacities(signal, False)["RAW_KEPT"]
     levels = kept.bit_length() - 2

@@ -449,7 +449,7 @@ def test_a_memory_that_was_overwritten_is_refused() -> None:
 
 REFUSED = {
     "[input] max_abs is missing; whole numbers need the range of each input": {"input": {"dim": 2}},
-    "[input] max_abs holds 0; a number above zero": {"input": {"dim": 2, "max_abs": 0}},
+    "[input] max_abs holds 0; a number from 1e-20 to 1e20": {"input": {"dim": 2, "max_abs": 0}},
     "[input] max_abs holds 3 numbers; it must hold 2": {"input": {"dim": 2, "max_abs": [1.0, 2.0, 3.0]}},
     "[input] resolution is 1e-06 for x[0], which then has up to 1,000,000 counts; it must be at least 3.05e-05": {
         "input": {"dim": 2, "max_abs": 1.0, "resolution": 1e-6}

@@ -19,7 +19,7 @@ from pykernel.spec import kernel_settings, signal_whole
 from pykernel.spec.base import Spec
 from pykernel.spec.families.frozen import DECISIONS, Expansion, FrozenModels
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.sections import KernelSection, Learning, Numbers, ScaledInput
+from pykernel.spec.sections import KernelSection, Learning, Numbers, ScaledInput, shown_value
 
 COUNTS = 32767
 """Largest magnitude of a count; -32768 stands for what is no number."""
@@ -63,8 +63,10 @@ class WholeInput(ScaledInput):
     @classmethod
     def _positive(cls, given: Any) -> Any:
         for value in given if isinstance(given, (list, tuple)) else [given]:
-            if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
-                raise ValueError(f"holds {value!r}; a number above zero must be given for each input, or one for all")
+            if value is not None and not (isinstance(value, (int, float)) and 1e-20 <= value <= 1e20):
+                raise ValueError(
+                    f"holds {shown_value(value)}; a number from 1e-20 to 1e20 must be given for each input, or one for all"
+                )
         return given
 
 
@@ -136,7 +138,8 @@ def conversion(spec: Spec, unit: float) -> Conversion:
     shift = np.clip(np.floor(np.log2(COUNTS / np.abs(each))), 0, 30)
     lost = (counts - center / resolution) * each
     whole = [counts, reach, np.rint(each * 2**shift), np.rint((0.5 + lost) * 2**shift), shift]
-    return Conversion(*(values.astype(np.int64) for values in whole))
+    # what is beyond 2^40 fits no model: nothing that is asked of it overflows
+    return Conversion(*(np.clip(values, -(2.0**40), 2.0**40).astype(np.int64) for values in whole))
 
 
 def counted(bound: float | None, one: float, otherwise: int) -> int:
@@ -148,6 +151,12 @@ def learning_rate(eta: float) -> tuple[int, int]:
     """A rate in units of 2^-16, times the largest power of two with which it is at most 1; and that power."""
     doublings = math.floor(math.log2(1 / eta))
     return min(65535, round(eta * 2**doublings * 65536)), doublings
+
+
+def complain_of_rate(where: str, eta: float, refuse: Refuse) -> None:
+    """Refuse learning rates of which nothing is left."""
+    if eta < 1 / 65536:
+        refuse(where, f"is {eta:g}; it must be at least {1 / 65536:.2g}, for int16 has 65536 steps of it")
 
 
 def complain_of_ranges(spec: Any, refuse: Refuse) -> None:
@@ -391,7 +400,7 @@ class FixedFrozenModels(FrozenModels):
             made = conversion(spec, unit)
             whole, reach = np.rint(unit * vectors).astype(np.int64), made.reach
             # any input that the memory may hold times any vector
-            product = reach.max() * np.abs(whole).sum(1).max() + abs(kernel_parameters(spec, octave)["coef0"])
+            product = float(reach.max()) * np.abs(whole).sum(1).max() + abs(kernel_parameters(spec, octave)["coef0"])
             if (
                 reach.max() <= COUNTS
                 and (function == "polynomial" or farthest(function, octave, reach + np.abs(whole)) < 2**32)

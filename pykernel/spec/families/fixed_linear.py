@@ -16,6 +16,7 @@ from pykernel.spec.families.fixed import (
     WholeSpec,
     complain_of_counts,
     complain_of_ranges,
+    complain_of_rate,
     conversion,
     counted,
     learning_rate,
@@ -85,6 +86,7 @@ class FixedLinearModels:
         validate_scaling(spec, refuse)
         complain_of_counts(spec, refuse)
         complain_of_label_range(spec, refuse)
+        complain_of_rate("[learning] eta", spec.learning.eta, refuse)
         if spec.unit < 16:
             refuse(
                 "[input] scale",

@@ -23,6 +23,7 @@ from pykernel.spec.families.fixed import (
     complain_of_counts,
     complain_of_kernel,
     complain_of_ranges,
+    complain_of_rate,
     conversion,
     counted,
     faded,
@@ -156,7 +157,7 @@ def _scaled(spec: FixedOnlineSpec) -> tuple[Conversion, int] | None:
         made = conversion(spec, unit_of(spec, octave))
         reach = int(made.reach.max())
         # a distance is a number with a sign in the state
-        fits = farthest(function, octave, np.full((1, spec.dim), 2 * reach)) <= LARGEST
+        fits = farthest(function, octave, np.full((1, spec.dim), 2.0 * reach)) <= LARGEST
         if reach <= COUNTS and fits and abs(made.factor).max() <= COUNTS:
             return made, octave
     return None
@@ -209,6 +210,13 @@ class FixedOnlineModels:
                 f"lets inputs be too far apart for 16 bits, where the kernel's width is {spec.length_scale:.3g}; it must be lower, "
                 "or the kernel wider",
             )
+        if spec.conversion.reach.max() < 1:
+            width = "sigma" if spec.kernel.sigma is not None else "gamma"
+            refuse(
+                f"[kernel] {width}",
+                f"is {getattr(spec.kernel, width):g}, with which all inputs within max_abs are alike in int16; the kernel must be "
+                "narrower, or max_abs larger",
+            )
 
     def _complain_of_labels(self, spec: Any, refuse: Refuse) -> None:
         complain_of_label_range(spec, refuse)
@@ -220,7 +228,16 @@ class FixedOnlineModels:
                 refuse("[linear]", "is for labels that are numbers; leave it out")
 
     def _complain_of_learning(self, spec: Any, refuse: Refuse) -> None:
-        learning, reduction = spec.learning, spec.reduction
+        learning, reduction, least = spec.learning, spec.reduction, 2.0 ** -(spec.label_shift + 1)
+        complain_of_rate("[learning] eta", learning.eta, refuse)
+        if spec.linear is not None:
+            complain_of_rate("[linear] eta", spec.linear.eta, refuse)
+        if learning.step_limit is not None and learning.step_limit < least:
+            refuse(
+                "[learning] step_limit",
+                f"is {learning.step_limit:g}, of which int16 has nothing left beside labels up to {spec.label_max_abs:g}; it must "
+                f"be at least {least:.2g}",
+            )
         if learning.rho > 0 and _keep(spec) in (0, 65536):
             refuse(
                 "[learning] rho",
@@ -298,9 +315,9 @@ class FixedOnlineModels:
             "eta": min(max(round(learning.eta * 65536), 1), 65535),
             "keep": min(_keep(spec), 65535),
             "alpha_most": most,
-            "step_limit": max(1, min(round((learning.step_limit or 1) * one), most)),
-            "ald_distance": min(round(near), LARGEST - 1),
-            "truncate_below": max(1, min(round((reduction.truncate_below or 1) * one), most)),
+            "step_limit": max(1, round(min((learning.step_limit or 1) * one, most))),
+            "ald_distance": round(min(near, LARGEST - 1)),
+            "truncate_below": max(1, round(min((reduction.truncate_below or 1) * one, most))),
             "truncate_age": reduction.truncate_age or 0,
             "removals": reduction.removals,
             "label_most": math.floor(spec.label_max_abs * one),
@@ -328,7 +345,7 @@ def projection_of(spec: Any) -> str:
 
 
 def _keep(spec: Any) -> int:
-    return min(max(round((1 - spec.learning.eta * spec.learning.rho) * 65536), 0), 65536)
+    return round(max(1 - spec.learning.eta * spec.learning.rho, 0.0) * 65536)
 
 
 def _stages(spec: Any, reach: int, squares: float) -> dict[str, Any]:
@@ -352,7 +369,7 @@ def _stages(spec: Any, reach: int, squares: float) -> dict[str, Any]:
         "slope_most": min(2**30 - 1, 2**29 * 2**16 // (spec.dim * reach)),
         "slope_eta": rate,
         "slope_shift": 16 - doublings,
-        "slope_unit": min(round(squares), 2**31 - 1),
+        "slope_unit": round(min(squares, 2**31 - 1)),
         "slope_step": 2**30 // reach,
         "gain_shift": max(0, bits - GAIN_SIZE.bit_length()),
         "rest_most": min(most * 2**REST, 2**29),

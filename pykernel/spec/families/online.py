@@ -373,6 +373,11 @@ class KernelModels:
                     "[learning] rho",
                     f"is {learning.rho}; eta rho must be below 1, or one presentation erases the model",
                 )
+            if learning.rho > 0 and spec.real.real(1 - learning.eta * learning.rho) == 1:
+                refuse(
+                    "[learning] rho",
+                    f"is {learning.rho:g}, with which 1 - eta rho is 1 in {spec.precision}; it must be larger, or 0",
+                )
             if learning.eta * limit < 2.0**-100:
                 refuse(
                     "[learning] eta",
