@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import Array, Bool, Config, Extent, Kernel, Precision, Real, Struct, Word
+from pykernel.gen.effects import effects
 from pykernel.gen.ir import (
     Assign,
     Binary,
@@ -55,6 +56,7 @@ class Source:
     texts: Mapping[str, str]
     needs: Mapping[str, tuple[Part, ...]]
     kinds: Mapping[str, tuple[Any, ...]]  # of the result, then of the values
+    writes: Mapping[str, tuple[bool, ...]]  # to which of the values
     constants: Mapping[str, Any]
     intrinsics: Mapping[str, Kernel]
 
@@ -70,7 +72,9 @@ def print_python(
     printer = _Printer(functions, structs, configs, precision, capacities)
     texts = {name: printer.function(f) for name, f in functions.items()}
     kinds = {name: (f.returns, *(kind for _, kind in f.params)) for name, f in functions.items()}
-    return Source(texts, printer.needs, kinds, printer.constants, printer.intrinsics)
+    written = {name: effect.params for name, effect in effects(functions).items()}
+    writes = {name: tuple(param in written[name] for param, _ in f.params) for name, f in functions.items()}
+    return Source(texts, printer.needs, kinds, writes, printer.constants, printer.intrinsics)
 
 
 def python_name(kernel: str) -> str:

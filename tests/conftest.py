@@ -10,8 +10,8 @@ from typing import Any
 import hypothesis
 import pytest
 
-# Numba takes ten seconds for each kind of model: it is asked for where it is what is tested
-os.environ["PYKERNEL_ENGINE"] = "llvm"
+# Numba takes seconds for each kind of model: it is asked for where it is what is tested
+os.environ.setdefault("PYKERNEL_ENGINE", "llvm")
 
 # a busy machine is slow to draw examples, too
 SLOW = [hypothesis.HealthCheck.too_slow]

@@ -5,14 +5,13 @@ Nothing of what prints or compiles C, or LLVM IR, takes part, but the folding of
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import linecache
 import platform
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,14 +75,12 @@ class _Code:
         self.source, self.folder, self.precision = source, folder, precision
         self.space: dict[str, Any] = {"__name__": __name__, **source.constants}
         for name, kernel in source.intrinsics.items():
-            assert kernel.intrinsic is not None
-            self.space[f"i_{name}"] = kernel.intrinsic(precision, True)
+            self.space[f"i_{name}"] = _intrinsic(kernel, precision)
         self.found: dict[Any, tuple[Any, tuple[Part, ...]]] = {}
 
     def inner(self, kernels: Sequence[Kernel]) -> None:
         """Compile what the functions of some kernels call, and themselves, to be inlined into what calls them."""
-        import numba
-
+        from pykernel.engine.numba_inner import inner_function
         from pykernel.engine.numba_structs import numba_type
 
         names = list(self.source.texts)
@@ -91,14 +88,15 @@ class _Code:
             called = python_name(each)
             if called not in self.space:
                 function = self._python(called, self.source.texts[each])
-                result, *values = (numba_type(kind, self.precision) for kind in self.source.kinds[each])
+                result, *kinds = self.source.kinds[each]
+                # an array that is only read may be a configuration's
+                values = [
+                    numba_type(kind, self.precision, readonly=not written)
+                    for kind, written in zip(kinds, self.source.writes[each], strict=True)
+                ]
                 parts = [numba_type(part, self.precision) for part in self.source.needs[each]]
-                inner = numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(
-                    function
-                )
-                with _unoptimised():
-                    inner.compile(result(*parts, *values))
-                self.space[called] = inner
+                returned = numba_type(result, self.precision)
+                self.space[called] = inner_function(function, returned, [*parts, *values], **OPTIONS)
 
     def entry(self, kernel: Kernel) -> tuple[Any, tuple[Part, ...]]:
         if kernel not in self.found:
@@ -156,18 +154,11 @@ class _Code:
         return self.space[name]
 
 
-@contextlib.contextmanager
-def _unoptimised() -> Iterator[None]:
-    """For what is optimised where it is inlined: twice takes twice as long."""
-    from numba.core import config
-    from numba.core.compiler_lock import global_compiler_lock
-
-    with global_compiler_lock:
-        kept, config.OPT = config.OPT, 0
-        try:
-            yield
-        finally:
-            config.OPT = kept
+@functools.cache
+def _intrinsic(kernel: Kernel, precision: Precision) -> Any:
+    """Numba's, compiled once for all models."""
+    assert kernel.intrinsic is not None
+    return kernel.intrinsic(precision, True)
 
 
 @functools.lru_cache(maxsize=64)

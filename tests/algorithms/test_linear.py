@@ -274,7 +274,7 @@ def hostile(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.nda
 @BOTH
 @EACH
 @pytest.mark.parametrize("kind", KINDS)
-def test_plain_python_and_numba_agree_and_refusals_change_nothing(rule, precision, kind):
+def test_plain_python_and_llvm_agree_and_refusals_change_nothing(rule, precision, kind):
     learning = {} if rule == "nlms" else {"forgetting": 0.9}
     spec = spec_of(rule, precision, 2, learning, label=KINDS[kind], input={"standardise": kind == "reals"})
     jitted, plain = HostModel(spec), HostModel(spec, engine="python")
@@ -331,7 +331,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.in_turn(32)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {json.dumps(case[1])}")
 @BOTH
-def test_numba_and_c_agree_to_the_byte(case, precision, exhaustive):
+def test_host_and_c_agree_to_the_byte(case, precision, exhaustive):
     """One compiler for each case in turn, all of them with --exhaustive."""
     rule, sections = case
     found = compilers(exhaustive)

@@ -323,7 +323,7 @@ def same_bytes(kernel: str, rule: str, technique: str, precision: str, samples: 
 
 @pytest.mark.in_turn(6)
 @pytest.mark.parametrize(("kernel", "rule", "technique"), COVERING)
-def test_numba_and_c_agree_to_the_byte(kernel: str, rule: str, technique: str) -> None:
+def test_host_and_c_agree_to_the_byte(kernel: str, rule: str, technique: str) -> None:
     precision = "float64" if COVERING.index((kernel, rule, technique)) % 4 == 3 else "float32"
     same_bytes(kernel, rule, technique, precision, 4_000)
 

@@ -16,7 +16,7 @@ from tests.support.toys import LABELS, ToyStatus, toy_spec
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.in_turn
 def test_streams_are_one_row_at_a_time_and_plain_python(kind, precision):
-    """One loop over all rows, one call for each, and Python without Numba: the same bytes, answers and statuses."""
+    """One loop over all rows, one call for each, and plain Python: the same bytes, answers and statuses."""
     spec = toy_spec(kind, precision)
     x, y = mixed_stream(spec, 300)
     whole, single, plain = HostModel(spec), HostModel(spec), HostModel(spec, engine="python")

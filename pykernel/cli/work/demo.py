@@ -70,7 +70,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
 
     progress(0.0, "reading a year of bike rentals")
     x, y, names = bikeshare()
-    progress(0.02, "learning it, hour by hour (the first time, Numba compiles)")
+    progress(0.02, "learning it, hour by hour")
     model = HostModel(spec)
     predictions, statuses = model.prequential(x, y)
     progress(0.5, "linear models, to compare with")

@@ -1,0 +1,130 @@
+"""What Numba computes is what the C computes, byte for byte over the whole memory: the project's central promise.
+
+Other tests run the host's models in LLVM, which is quicker; here the reference of ``pykernel check`` itself runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.extending import is_jitted
+
+from pykernel.engine.jitted import Jitted
+from pykernel.gen.binding import CModel
+from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.spec.model import FAMILIES, WHOLE_FAMILIES, Spec, make_spec, rules
+from tests.algorithms.test_fixed import ONLINE as WHOLE_ONLINE
+from tests.algorithms.test_fixed import frozen, online
+from tests.support.compilers import QUICK
+from tests.support.machines import MACHINES, SIGNALS, machine
+from tests.support.random_calls import first_difference, random_calls, trace
+from tests.support.random_specs import random_spec
+
+
+def rule_of(name: str, precision: str, **sections: Any) -> Spec:
+    """A spec that says as little as it can."""
+    return make_spec(
+        {"name": "flow", "precision": precision, "learning": {"rule": name}, "input": {"dim": 2}} | sections
+    )
+
+
+def learned(precision: str, rule: str = "klms", **sections: Any) -> Spec:
+    reduction = {"technique": "nt", "n_max": 4}
+    return rule_of(rule, precision, kernel={"sigma": 1.0}, reduction=reduction, **sections)
+
+
+def following(precision: str) -> Spec:
+    sections = {"reduction": {"n_max": 5, "force": True}, "subspace": {"budget": "drop"}}
+    inputs, kernel = {"dim": 2, "max_abs": 10.0}, {"function": "linear"}
+    learning = {"rule": "okfeb", "features": 2}
+    return rule_of("okfeb", precision, **sections, kernel=kernel, input=inputs, learning=learning)
+
+
+def behind_a_signal(precision: str) -> Spec:
+    """The least program with a signal: the newest sample and a difference, and what a firmware says of them."""
+    signal = {"channels": ["a"], "max_abs": 30.0, "lags": [0], "differences": [1]}
+    labels = {"column": "y", "max_abs": 10.0}
+    return make_spec(
+        {"name": "flow", "precision": precision, "learning": {"rule": "nlms"}, "signal": signal, "label": labels}
+    )
+
+
+SMALLEST: dict[str, Callable[[], Spec]] = {
+    "frozen": lambda: machine("two"),
+    "linear": lambda: rule_of("nlms", "float32"),
+    "learned on a basis": lambda: machine("given", "float64"),
+    "trained on the device": lambda: machine("krr"),
+    "trained for classes": lambda: machine("kfd"),
+    "frozen on a basis": lambda: machine("map-classes", "float64"),
+    "online": lambda: learned("float32"),
+    "subspace": lambda: following("float32"),
+    "int16, frozen": lambda: frozen(2),
+    "int16, online": lambda: learned("int16", label={"max_abs": 4.0}, input={"dim": 2, "max_abs": 4.0}),
+    "int16, linear": lambda: rule_of("nlms", "int16", label={"max_abs": 4.0}, input={"dim": 2, "max_abs": 4.0}),
+    "signal": lambda: behind_a_signal("float32"),
+}
+
+
+def in_numba(spec: Spec, samples: int) -> Reference:
+    """Compare with the C what Numba computes of the stream of ``pykernel check``; and that it was Numba, in each function."""
+    reference = Reference(build(spec), None, *mixed_stream(spec, samples), engine="numba")
+    verdict = reference.verdict(CModel(reference.project, QUICK[0], ("-O0",)))
+    assert verdict["equal"], verdict["first_difference"]
+    executor, program = reference.model.executor, spec.program
+    assert isinstance(executor, Jitted)
+    ran = executor.code.found
+    assert all(is_jitted(function) and len(function.nopython_signatures) == 1 for function, _ in ran.values())
+    kernels = {kernel.name for each in ran for kernel in (each if isinstance(each, tuple) else [each])}
+    asked = [*reference.between, *reference.others, *reference.visits, *reference.questions, *reference.readings]
+    assert kernels == {program.asks, *([program.learner] if program.learns else []), *asked}
+    return reference
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_the_smallest_programs(name: str) -> None:
+    statuses = in_numba(SMALLEST[name](), 200).report([]).statuses
+    assert len(statuses) > 1 and sum(statuses.values()) == 200
+
+
+def test_they_are_of_every_family_and_precision() -> None:
+    specs = [make() for make in SMALLEST.values()]
+    assert len(specs) == 12 and {spec.precision for spec in specs} == {"float32", "float64", "int16"}
+    for families, whole in ((FAMILIES, False), (WHOLE_FAMILIES, True)):
+        for family in families:
+            assert any(spec.learning.rule in family.rules and spec.program.whole == whole for spec in specs), (
+                family.rules
+            )
+    assert any(spec.signal is not None for spec in specs)
+
+
+EVERY: dict[str, Callable[[], Spec]] = {
+    **{
+        f"{name}, {precision}": lambda name=name, precision=precision: machine(name, precision)  # type: ignore[misc]
+        for name in [*MACHINES, *SIGNALS]
+        for precision in ("float32", "float64")
+    },
+    **{f"int16, frozen {seed}": lambda seed=seed: frozen(seed) for seed in range(24)},  # type: ignore[misc]
+    **{f"int16, online {i}": lambda case=case: online(**case) for i, case in enumerate(WHOLE_ONLINE)},  # type: ignore[misc]
+    **{
+        f"{rule}, random {seed}": lambda rule=rule, seed=seed: random_spec(np.random.default_rng([seed, 5]), rule)  # type: ignore[misc]
+        for rule in rules()
+        for seed in range(6)
+    },
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", EVERY)
+def test_every_program(name: str) -> None:
+    """And whatever is called, in any order, samples at every limit; the whole memory is looked at after each call."""
+    spec = EVERY[name]()
+    project = in_numba(spec, 3000).project
+    calls = random_calls(spec, np.random.default_rng(1), 300)
+    numba, c = HostModel(spec, project.drop, engine="numba"), CModel(project, QUICK[0], ("-O2",))
+    found = trace(numba, calls), trace(c, calls)
+    assert first_difference(calls, *found) is None, first_difference(calls, *found)
