@@ -250,7 +250,7 @@ class Reference:
     """
 
     PARTS = 4
-    AGAIN = 1000  # rows at the end of each part that the second pass takes
+    AGAIN = 100  # rows at the end of each part that the second pass takes; of large parts a quarter
     ASKED = 16  # rows of each part, spread over it, on which questions are asked
     VISITED = 64  # rows of each part that are visited
 
@@ -270,7 +270,7 @@ class Reference:
         self._more = [*self.between, *self.others, *self.visits]
         self.passes = [self._parts()]
         if self._more:
-            self.passes.append([slice(max(part.start, part.stop - self.AGAIN), part.stop) for part in self._parts()])
+            self.passes.append([self._end_of(part) for part in self._parts()])
         self.results: list[list[dict[str, np.ndarray]]] = []
         for second, parts in enumerate(self.passes):
             self.model = self.fresh_host()
@@ -337,6 +337,10 @@ class Reference:
         parts = self.passes[1]
         return [*self.others, *self.between] if self.others and part == parts[(len(parts) - 1) // 2] else []
 
+    def _end_of(self, part: slice) -> slice:
+        rows = part.stop - part.start
+        return slice(part.stop - min(rows, max(self.AGAIN, rows // 4)), part.stop)
+
     def compare(self, c: Compiler, level: str, extra: Sequence[str] = (), **how: Any) -> dict[str, Any]:
         """One build's row; ``how`` goes to CModel."""
         row: dict[str, Any] = {"compiler": c.name, "version": c.version, "flags": level, "samples": len(self.x)}
@@ -360,6 +364,7 @@ class Reference:
         equal = (
             device.memory.bytes == self.model.memory.bytes
             and all(same_numbers(a[k], b[k]) for a, b in pairs for k in a)
+            and int(device.call("hash")) == state_hash(self.spec, self.model.memory)
             and row["selftest"] == "passed"
         )
         hashed = f"{int(results[0][-1][HASHED][0]):08x}"
