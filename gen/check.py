@@ -21,6 +21,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 
 Progress = Callable[[float, str], None]
+HASHED = "state's hash"
 
 
 @dataclass(frozen=True)
@@ -217,12 +218,17 @@ class Device(Protocol):
 class Reference:
     """The host's results on a stream: what every build of the C is compared with.
 
-    The stream goes through in parts.  In each, every row is asked (predicted, mostly) and learned; then come the program's actions
-    ``between``, its visits of some of the part's rows, its questions on some (on all, if nothing is learned), and its
-    readings.  Half-way, all other actions follow, and those ``between`` once more.
+    The stream goes through in parts.  In each, every row is asked (predicted, mostly) and learned; then come the program's
+    questions on some of the part's rows (on all, if nothing is learned), and its readings.  ``hash`` is ``state_hash`` after
+    the last row was learned, when nothing else has changed the model.
+
+    A program with actions or visits gets a second pass, from the beginning, over the end of each part.  There the actions
+    ``between`` and visits of some rows come before the questions; half-way, all other actions follow, and those ``between``
+    once more.
     """
 
     PARTS = 4
+    AGAIN = 100  # rows at the end of each part that the second pass takes; of large parts a quarter
     ASKED = 16  # rows of each part, spread over it, on which questions are asked
     VISITED = 64  # rows of each part that are visited
 
@@ -239,14 +245,19 @@ class Reference:
         self.visits = [name for name in program.visits if name in names]
         self.readings = [name for name in program.readings if name in names]
         self.questions = [name for name in program.questions if name != program.asks and name in names]
-        self.model = self.fresh_host()
-        self.results = [self._advance(self.model, part) for part in self._parts()]
-        self.hash = state_hash(self.spec, self.model.memory)
+        self._more = [*self.between, *self.others, *self.visits]
+        self.passes = [self._parts()]
+        if self._more:
+            self.passes.append([self._end_of(part) for part in self._parts()])
+        self.results: list[list[dict[str, np.ndarray]]] = []
+        for second, parts in enumerate(self.passes):
+            self.model = self.fresh_host()
+            self.results.append([self._advance(self.model, part, bool(second)) for part in parts])
+        self.hash = int(self.results[0][-1][HASHED][0])
 
     def report(self, rows: list[dict[str, Any]]) -> Report:
         """The rows of all builds, with what they have in common."""
-        called = [*self.between, *self.others, *self.visits, *self.readings]
-        calls = {name: self._counts(f"{name}'s status") for name in called}
+        calls = {name: self._counts(f"{name}'s status") for name in (*self._more, *self.readings)}
         hashes = {
             "state_hash": f"{self.hash:08x}",
             "stream_hash": f"{zlib.crc32(self.x.tobytes() + self.y.tobytes()):08x}",
@@ -256,7 +267,8 @@ class Reference:
 
     def _counts(self, key: str) -> dict[str, int]:
         """How often each status was returned."""
-        found = np.concatenate([part[key] for part in self.results if key in part] or [np.zeros(0, np.int32)])
+        told = next(filter(None, ([part[key] for part in parts if key in part] for parts in self.results)), None)
+        found = np.concatenate(told or [np.zeros(0, np.int32)])
         names = {int(m): m.name.lower() for m in self.spec.program.status}
         return {names[int(s)]: int(count) for s, count in zip(*np.unique(found, return_counts=True), strict=True)}
 
@@ -272,13 +284,17 @@ class Reference:
         edges = np.linspace(0, len(self.x), self.PARTS + 1).astype(int)
         return [slice(a, b) for a, b in itertools.pairwise(edges) if b > a]
 
-    def _advance(self, model: HostModel | Device, part: slice) -> dict[str, np.ndarray]:
-        """One part of the stream; what the functions wrote and returned."""
+    def _advance(self, model: HostModel | Device, part: slice, second: bool) -> dict[str, np.ndarray]:
+        """One part of the stream, in the first or the second pass; what the functions wrote and returned."""
         answers, statuses = model.prequential(self.x[part], self.y[part])
         found = {self.spec.program.asks: answers, "update": statuses}
         found["memory"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
-        called = {action: [model.call(action)] for action in self.between}
-        for visit in self.visits:
+        if part.stop == len(self.x) and not second:
+            on_host = isinstance(model, HostModel)
+            hashed = state_hash(self.spec, model.memory) if on_host else int(model.call("hash"))
+            found[HASHED] = np.array([hashed], np.uint32)
+        called = {action: [model.call(action)] for action in self.between if second}
+        for visit in self.visits if second else ():
             rows = _some(part, self.VISITED)
             found[f"{visit}'s status"] = model.visit(visit, self.x[rows], self.y[rows])
         for question in self.questions:
@@ -286,7 +302,7 @@ class Reference:
         for reading in self.readings:
             found[reading], status = model.read(reading)
             found[f"{reading}'s status"] = np.array([status], np.int32)
-        for action in self._half_way(part):
+        for action in self._half_way(part) if second else ():
             called.setdefault(action, []).append(model.call(action))
         found["memory at the end"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
         return found | {f"{action}'s status": np.array(s, np.int32) for action, s in called.items()}
@@ -295,9 +311,13 @@ class Reference:
         return _some(part, self.ASKED) if self.spec.program.learns else part
 
     def _half_way(self, part: slice) -> list[str]:
-        """Actions that follow a part besides."""
-        parts = self._parts()
+        """Actions that follow a part of the second pass besides."""
+        parts = self.passes[1]
         return [*self.others, *self.between] if self.others and part == parts[(len(parts) - 1) // 2] else []
+
+    def _end_of(self, part: slice) -> slice:
+        rows = part.stop - part.start
+        return slice(part.stop - min(rows, max(self.AGAIN, rows // 4)), part.stop)
 
     def compare(self, c: Compiler, level: str, extra: Sequence[str] = (), **how: Any) -> dict[str, Any]:
         """One build's row; ``how`` goes to CModel."""
@@ -314,26 +334,36 @@ class Reference:
     def verdict(self, device: Device) -> dict[str, Any]:
         """Run the stream on a device of any kind: whether it ends with the host's bytes, and if not, what differs."""
         row = {"selftest": "broken build" if device.call("selftest") == BROKEN_BUILD else "passed"}
-        device.call("init")
-        results = [self._advance(device, part) for part in self._parts()]
+        results: list[list[dict[str, np.ndarray]]] = []
+        for second, parts in enumerate(self.passes):
+            device.call("init")
+            results.append([self._advance(device, part, bool(second)) for part in parts])
+        pairs = zip(itertools.chain(*self.results), itertools.chain(*results), strict=True)
         equal = (
             device.memory.bytes == self.model.memory.bytes
-            and all(same_numbers(a[k], b[k]) for a, b in zip(self.results, results, strict=True) for k in a)
-            and int(device.call("hash")) == self.hash
+            and all(same_numbers(a[k], b[k]) for a, b in pairs for k in a)
+            and int(device.call("hash")) == state_hash(self.spec, self.model.memory)
             and row["selftest"] == "passed"
         )
-        hashed = f"{int(device.call('hash')):08x}"
+        hashed = f"{int(results[0][-1][HASHED][0]):08x}"
         difference = None if equal else self.first_difference(device)
         return row | {"equal": equal, "state_hash": hashed, "first_difference": difference}
 
     def first_difference(self, device: Device) -> str:
         """The first call after which the runtimes differ, and where."""
+        for second, parts in enumerate(self.passes):
+            if (found := self._difference_in(parts, bool(second), device)) is not None:
+                return f"{found}; in the second pass, with {', '.join(self._more)} between" if second else found
+        return "the self-test or the hash only"
+
+    def _difference_in(self, parts: Sequence[slice], second: bool, device: Device) -> str | None:
+        """What differs first in a pass."""
         host, learns, asks = self.fresh_host(), self.spec.program.learns, self.spec.program.asks
         answer = "prediction" if asks == "predict" else asks
         device.call("init")
         if (field_name := differing_field(host, device)) is not None:
             return f"before the first {'update' if learns else answer}, in {field_name}"
-        for part in self._parts():
+        for part in parts:
             for t in range(part.start, part.stop):
                 row = slice(t, t + 1)
                 (p, s), (q, u) = (
@@ -345,18 +375,18 @@ class Reference:
                     return found
                 if not same_numbers(p, q):
                     return f"{answer} {t}: {shown(p[0])} on the host, {shown(q[0])} in C"
-            if (found := self._difference_between(host, device, part)) is not None:
+            if (found := self._difference_between(host, device, part, second)) is not None:
                 return found
-        return "the self-test only"
+        return None
 
-    def _difference_between(self, host: HostModel, device: Device, part: slice) -> str | None:
+    def _difference_between(self, host: HostModel, device: Device, part: slice, second: bool) -> str | None:
         """What differs first in what follows a part's rows."""
         after = f" after update {part.stop - 1}" if self.spec.program.learns else ""
-        for action in self.between:
+        for action in self.between if second else ():
             a, b = host.call(action), device.call(action)
             if (found := _difference(f"{action}{after}", [a], [b], host, device)) is not None:
                 return found
-        for visit in self.visits:
+        for visit in self.visits if second else ():
             for t in range(part.stop)[_some(part, self.VISITED)]:
                 row = slice(t, t + 1)
                 s, u = host.visit(visit, self.x[row], self.y[row]), device.visit(visit, self.x[row], self.y[row])
@@ -378,7 +408,7 @@ class Reference:
                 return f"{reading}{after}: {shown(v)} on the host, {shown(w)} in C"
             if (found := _difference(f"{reading}{after}", [a], [b], host, device)) is not None:
                 return found
-        for i, action in enumerate(half := self._half_way(part)):
+        for i, action in enumerate(half := self._half_way(part) if second else []):
             a, b = host.call(action), device.call(action)
             before = "".join(f" after {earlier}" for earlier in half[:i][::-1])
             if (found := _difference(f"{action}{before}{after}", [a], [b], host, device)) is not None:

@@ -304,7 +304,7 @@ def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
 
 
 def state_hash(spec: Spec, memory: Memory) -> int:
-    """What NAME_hash returns."""
+    """What NAME_hash returns.  A "state's hash" beside samples is the one after them, each asked and then learned."""
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 
 

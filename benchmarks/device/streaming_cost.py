@@ -71,7 +71,7 @@ def measured(method: str, n: int, x: np.ndarray, y: np.ndarray, target: str, cha
     costs = {name: np.array(taken) for name, taken in model.costs.items() if taken}
     updates, statuses = costs.get("update", np.zeros(0)), np.zeros(0)
     if spec.program.learns:
-        statuses = np.concatenate([part["update"] for part in reference.results])
+        statuses = np.concatenate([part["update"] for part in reference.results[0]])
     swapped = statuses == 2
     # a candidate that lost costs nearly what one that won does; the others are far below
     tried = (statuses == 0) & (updates > (updates[swapped].min() / 2 if swapped.any() else np.inf))

@@ -217,6 +217,7 @@ def print_check(rows: Sequence[Mapping[str, Any]]) -> None:
         hashed = str(row.get("state_hash", ""))
         table.add_row(f"{row['compiler']} {row['flags']}", f"{row['samples']:,}", equal, *sizes, hashed)
     show_table("is the C's memory equal to the simulation's, byte for byte?", table)
+    print("state's hash: what NAME_hash returns after these samples, each predicted and then learned\n")
 
 
 def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -138,7 +138,7 @@ def test_every_kind_of_label(kind, precision):
     reference = Reference(build(spec), None, *mixed_stream(spec, 400))
     assert reference.questions == (["novelty"] if spec.label.classes is None else ["novelty", "classify"])
     # on rows that are refused, too
-    statuses = np.concatenate([part["novelty's status"] for part in reference.results])
+    statuses = np.concatenate([part["novelty's status"] for part in reference.results[0]])
     assert len(statuses) == reference.PARTS * reference.ASKED and (statuses == 0).sum() > 40
 
 

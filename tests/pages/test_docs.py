@@ -17,10 +17,14 @@ import pytest
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.algorithms.online.state import Status
 from pykernel.bases.select import METHODS
+from pykernel.cli import inputs
 from pykernel.cli.app import main
+from pykernel.cli.work.demo import write_inputs
+from pykernel.gen.check import Reference, as_taken
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.model import specialised
-from pykernel.gen.project import build
+from pykernel.gen.project import build, state_hash
+from pykernel.host.bikeshare import bikeshare, bikeshare_spec
 from pykernel.host.model import HostModel
 from pykernel.spec.families import nystrom, subspace
 from pykernel.spec.families.linear import WINDUP
@@ -93,6 +97,21 @@ def test_the_demos_output_is_the_demos(tmp_path):
         name, error, size = row["predictor"], f"{row['mae']:.1f}", f"{row['state_bytes']:,} B"
         assert re.search(rf"^ *{re.escape(name)} +{re.escape(error)} +{re.escape(size)}$", README, re.MULTILINE), name
     assert result["check"][0]["state_hash"] in README
+
+
+def test_one_model_has_one_hash(tmp_path):
+    """That of the year of bike rentals: of the README, the site, the simulation, ``check --data`` and the C."""
+    spec, (x, y, names) = bikeshare_spec(), bikeshare()
+    write_inputs(tmp_path, spec, x, y, names)
+    project, stream = build(spec), as_taken(spec, *inputs.read_rows(spec, str(tmp_path / "features.csv")))
+    host = HostModel(spec, project.drop, "llvm", raw=True)
+    host.prequential(*stream)
+    hashed = f"{state_hash(spec, host.memory):08x}"
+    answers = json.loads((ROOT / "website" / "answers.json").read_text(encoding="utf-8"))
+    (said,) = [block for block in blocks("text") if "hours of bike rentals" in block]
+    shown = re.findall(r" ([0-9a-f]{8})$", said, re.MULTILINE)
+    row = Reference(project, None, *stream, engine="llvm").compare(find_compilers()[0], "-O2")
+    assert row["equal"] and {*shown, *answers.values(), row["state_hash"]} == {hashed} and shown
 
 
 def test_ci_runs_the_readmes_test_command():
