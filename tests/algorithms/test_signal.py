@@ -1,12 +1,10 @@
 """The signal stage against definitions: features of windows, lags, phases; and the model inside it against itself alone."""
 
 import json
-import re
 
 import numpy as np
 import pytest
 from scipy import signal as scipy_signal
-from scipy import stats
 
 from pykernel.algorithms.signal.program import FEATURES
 from pykernel.algorithms.signal.state import SignalStatus
@@ -24,8 +22,8 @@ from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.signal import KINDS as ALL_KINDS
 from pykernel.spec.signal import SPECTRAL, plan_of
 from pykernel.spec.signal_whole import MEASURED
-from tests.support import DOCS
 from tests.support.random_calls import broken_promise, first_difference, random_calls, trace
+from tests.support.signal_errors import EXTENDED, RATE, SHAPES, Long, Truth, promises
 
 
 def named(content):
@@ -33,9 +31,10 @@ def named(content):
 
 
 CHANNELS = ("a", "b", "c")
+PROMISED = promises()
+needs_extended = pytest.mark.skipif(not EXTENDED, reason="NumPy's longdouble is no wider than float64 here")
 KINDS = [kind for kind in ALL_KINDS if kind not in SPECTRAL]
 BANDS = [[0.0, 2.0], [1.0, 10.0], [10.0, 50.0]]
-RATE = 100.0
 RULES = {"nlms": {}, "rls": {"forgetting": 0.99}, "krls-t": {}}
 
 
@@ -47,64 +46,6 @@ def spec_of(signal, rule="nlms", label="y", **sections):
 
 
 # ------------------------------------------------------------------------------------------------------ definitions
-
-
-def measured(kind, x):
-    """A feature by its definition, in float64: of windows (..., samples); correlation: of pairs of them (..., 2, samples)."""
-    x = np.asarray(x, float)
-    t = np.arange(x.shape[-1]) - (x.shape[-1] - 1) / 2
-    # what is away from the first sample is exact, and NumPy's own rounding far from zero does not count
-    rest, rms = x - x[..., :1], np.sqrt((x * x).mean(-1))
-    away, std = rest - rest.mean(-1, keepdims=True), rest.std(-1)
-    return {
-        "mean": lambda: x.mean(-1),
-        "rms": lambda: rms,
-        "std": lambda: std,
-        "min": lambda: x.min(-1),
-        "max": lambda: x.max(-1),
-        "range": lambda: np.ptp(x, axis=-1),
-        "crest": lambda: np.abs(x).max(-1) / np.where(rms > 0, rms, 1),
-        "skewness": lambda: stats.skew(rest, axis=-1),
-        "kurtosis": lambda: stats.kurtosis(rest, axis=-1),
-        "crossings": lambda: np.diff(x < 0, axis=-1).mean(-1),
-        "change": lambda: np.abs(np.diff(x, axis=-1)).mean(-1),
-        "slope": lambda: away @ t / (t @ t),
-        "correlation": lambda: away.prod(-2).mean(-1) / std.prod(-1),
-    }[kind]()
-
-
-def promises():
-    """The table of docs/signals.md: feature -> the largest error, in parts of what, and what each |mean| / std adds."""
-    page, found = (DOCS / "signals.md").read_text(encoding="utf-8"), {}
-    for names, most, of, more in re.findall(
-        r"^\| (`.+`) \| ([\d.e-]+) \| (.+?) \| ([\d.e-]*) ?\|$", page, re.MULTILINE
-    ):
-        found |= {name: (float(most), of, float(more or 0)) for name in re.findall(r"`(\w+)`", names)}
-    return found
-
-
-PROMISED = promises()
-SHAPES = ("skewness", "kurtosis", "correlation", "centroid", "dominant", "flatness")
-"""What is 0 where a window is constant."""
-
-
-def allowed(kind, true, x, hop, precision):
-    """The errors that docs/signals.md allows in windows (windows, samples), or pairs of them (windows, 2, samples)."""
-    most, of, more = PROMISED[kind]
-    peak, std = np.abs(x).max(-1), x.std(-1)
-    part = {
-        "1": 1.0,
-        "largest power": 1.0,
-        "peak": peak,
-        "peak / n": peak / x.shape[-1],
-        "crest": true,
-        "1 + \\|skewness\\|": 1 + np.abs(true),
-        "3 + kurtosis": 3 + true,
-        "rate / 2": RATE / 2,
-    }[of]
-    offset = np.abs(x.mean(-1)) / np.where(std > 0, std, np.inf)
-    error = (most + more * (offset.max(-1) if kind == "correlation" else offset)) * part
-    return error * (1 if hop <= 32 else 16) * (1 if precision == "float32" else 2.0**-29)
 
 
 def windows_of(x, window, ends):
@@ -120,6 +61,7 @@ def waves(samples, precision, offset=0.0, seed=0):
     return x.astype(precision)
 
 
+@needs_extended
 @pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize(("window", "hop"), [(16, 16), (32, 8), (24, 2), (64, 32), (256, 256)])
@@ -136,19 +78,17 @@ def test_features_are_what_their_definitions_say(window, hop, precision):
         assert found.rows.tolist() == ends.tolist()
         parts = windows_of(x, window, ends)
         for row, values in zip(plan.measures, found.features.T, strict=True):
-            part = parts[:, list(plan.pairs[row.of]) if row.kind == "correlation" else row.of]
+            one, other = plan.pairs[row.of] if row.kind == "correlation" else (row.of, row.of)
+            part = Truth(parts[:, one], parts[:, other])
             if row.kind in SHAPES:
-                moves = (np.ptp(part, axis=-1) > 0).reshape(len(part), -1).all(-1)
+                moves = (np.ptp(part.x, axis=-1) > 0) & (np.ptp(part.other, axis=-1) > 0)
                 assert not values[~moves].any(), row.name
-                part, values = part[moves], values[moves]
-            true = measured(row.kind, part)
-            assert (np.abs(values - true) <= allowed(row.kind, true, part, hop, precision)).all(), (
-                row.name,
-                offset,
-                unit,
-            )
+                part, values = Truth(part.x[moves], part.other[moves]), values[moves]
+            most = part.allowed(PROMISED, row.kind, hop, precision)
+            assert (part.error(row.kind, values.astype(Long)) <= most).all(), (row.name, offset, unit)
 
 
+@needs_extended
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize(("window", "hop"), [(8, 4), (128, 16), (256, 256)])
 def test_spectra_are_those_of_scipy(window, hop, precision):
@@ -163,33 +103,22 @@ def test_spectra_are_those_of_scipy(window, hop, precision):
     x = x.astype(precision)
     found, logged = SignalStage(spec).steps(x), SignalStage(logs).steps(x)
     parts = windows_of(x, window, found.rows)
-    at, density = scipy_signal.periodogram(parts, RATE, "hann", detrend="constant", scaling="density")
-    at, powers = at[1:], density[..., 1:] * RATE / window
+    _, density = scipy_signal.periodogram(parts, RATE, "hann", detrend="constant", scaling="density")
+    powers = density[..., 1:] * RATE / window
     for row, values, other in zip(plan_of(spec.signal).measures, found.features.T, logged.features.T, strict=True):
-        part, power = parts[:, row.of], powers[:, row.of]
-        moves = np.ptp(part, axis=-1) > 0
+        part = Truth(parts[:, row.of])
+        np.testing.assert_allclose(part.powers().astype(float), powers[:, row.of], rtol=1e-9, atol=1e-25)
         if row.kind == "band":
-            low, high = bands[row.steps]
-            true = power[:, (at >= low) & (at < high)].sum(-1)
-            assert (np.abs(values - np.sqrt(true)) <= allowed("bands", true, part, hop, precision)).all(), row.name
-            true = np.log2(1 + true / (16.0 / 2**20) ** 2)
-            assert (np.abs(other - true) <= allowed("log", true, part, hop, precision)).all(), row.name
+            band = bands[row.steps]
+            most = part.allowed(PROMISED, "bands", hop, precision)
+            assert (part.error("band", values.astype(Long), band) <= most).all(), row.name
+            true = np.log2(1 + part.value("band", band) ** 2 / (16.0 / 2**20) ** 2)
+            assert (np.abs(other - true) <= part.allowed(PROMISED, "log", hop, precision, 16.0)).all(), row.name
             continue
+        moves = part.std > 0
         assert not values[~moves].any()
-        part, power, values = part[moves], power[moves], values[moves]
-        mean = power.mean(-1, keepdims=True)
-        if row.kind == "dominant":
-            # how much less power it has than the largest one
-            true = (
-                values
-                + 1
-                - power[np.arange(len(values)), np.rint(values * window / RATE).astype(int) - 1] / power.max(-1)
-            )
-        elif row.kind == "centroid":
-            true = power @ at / power.sum(-1)
-        else:
-            true = np.exp(np.log(np.maximum(power / mean, 2.0**-40)).mean(-1))
-        assert (np.abs(values - true) <= allowed(row.kind, true, part, hop, precision)).all(), row.name
+        most = part.allowed(PROMISED, row.kind, hop, precision)
+        assert (part.error(row.kind, values.astype(Long))[moves] <= most[moves]).all(), row.name
 
 
 def test_a_constant_window_has_no_shape():

@@ -11,8 +11,9 @@ from pykernel.algorithms.elementary import exp2_negative, log2_one_plus
 from pykernel.algorithms.signal.state import CHANNELS, Signal, SignalConfig, SignalWork
 from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
 
-MANY_TIMES = Constant(2.0**40)
-"""A power this many times below the mean counts as so small: of a line in silence, flatness is a number, too."""
+MANY_TIMES = Constant(2.0**20)
+"""A power this many times below the mean counts as so small.  What counts must be far above the rounding error of a power of
+nothing: the geometric mean takes each power's relative error."""
 SILENCE = Constant(2.0**-120)
 """A mean power that counts as none."""
 
@@ -185,7 +186,8 @@ def dominant_of(w: SignalWork, k: SignalConfig) -> Real:
 
 @kernel
 def flatness_of(w: SignalWork, k: SignalConfig) -> Real:
-    """The geometric mean of the powers in parts of their mean: 1 for noise, 0 for a tone, and 0 in silence.  O(W)."""
+    """The geometric mean of the powers in parts of their mean, each at least 2^-20: near 1 for noise, near 0 for a tone, 0 in
+    silence.  O(W)."""
     mean = real(0)
     for f in range(1, len(w.re)):
         mean += w.re[f]
@@ -195,11 +197,11 @@ def flatness_of(w: SignalWork, k: SignalConfig) -> Real:
     share = real(1) / mean
     total = real(0)
     for f in range(1, len(w.re), 2):
-        # two at a time: below 2^110
+        # two at a time: below 2^71
         one = w.re[f] * share * MANY_TIMES
         other = w.re[f + 1] * share * MANY_TIMES
         times = (one if one > real(1) else real(1)) * (other if other > real(1) else real(1))
         total += log2_one_plus(times - real(1))
     # log2 of the geometric mean, which is at most 0 but for rounding
-    level = total * k.power_share - real(40)
+    level = total * k.power_share - real(20)  # log2 of MANY_TIMES
     return exp2_negative(level) if level < real(0) else real(1)
