@@ -28,7 +28,7 @@ extern "C" {
 #define FLOW_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1320u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x6ADF3DDEu /* another spec or another algorithm gives another number */
-#define FLOW_STAMP 0xAE35B0E4u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0xF5ED7BCCu /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -47,7 +47,7 @@ enum {
     FLOW_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
     FLOW_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
     FLOW_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
-    FLOW_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    FLOW_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     FLOW_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     FLOW_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */

@@ -25,7 +25,7 @@ extern "C" {
 #define LEVEL_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 416u /* size of a snapshot, which is a saved model */
 #define LEVEL_CONFIG_HASH 0x386959BAu /* another spec or another algorithm gives another number */
-#define LEVEL_STAMP 0xE4AE5E96u /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0x2836873Au /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -44,7 +44,7 @@ enum {
     LEVEL_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
     LEVEL_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
     LEVEL_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
-    LEVEL_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    LEVEL_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     LEVEL_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     LEVEL_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */

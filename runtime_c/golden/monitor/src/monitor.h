@@ -29,7 +29,7 @@ extern "C" {
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define MONITOR_SNAPSHOT_BYTES 3740u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0x29A8FA82u /* another spec or another algorithm gives another number */
-#define MONITOR_STAMP 0x2EC6A958u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0xFACBD8DBu /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -45,7 +45,7 @@ enum {
     MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     MONITOR_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     MONITOR_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
-    MONITOR_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    MONITOR_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     MONITOR_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
@@ -133,7 +133,7 @@ int32_t monitor_restart(monitor_t *s);
 uint32_t monitor_hash(const monitor_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test learns MONITOR_REHEARSED made-up samples in the given memory.  Then it resets the model.
+ * The test learns 44 made-up samples in the given memory.  Then it resets the model.
  * Call this function before monitor_init, because it overwrites the memory.
  * Returns MONITOR_DONE or MONITOR_BROKEN_BUILD. */
 int32_t monitor_selftest(monitor_t *s);

@@ -26,7 +26,7 @@ extern "C" {
 #define PRESSURE_CONST_BYTES 104u /* flash for tables and learned values; the code is not counted */
 #define PRESSURE_SNAPSHOT_BYTES 128u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x50ED4B3Au /* another spec or another algorithm gives another number */
-#define PRESSURE_STAMP 0xC304CD61u /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x593DBE6Bu /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -46,7 +46,7 @@ enum {
     PRESSURE_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
     PRESSURE_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
     PRESSURE_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
-    PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
