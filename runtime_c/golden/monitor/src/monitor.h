@@ -44,7 +44,7 @@ enum {
     MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     MONITOR_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     MONITOR_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
-    MONITOR_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    MONITOR_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     MONITOR_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */

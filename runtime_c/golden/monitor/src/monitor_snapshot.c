@@ -17,14 +17,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The hash, the self-test and snapshots take the memory's bytes as they lie. */
+#if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+#error "the state's bytes are defined for little-endian targets"
+#endif
 /* The results must be equal bit for bit on every processor.  This needs IEEE-754 arithmetic: each operation is rounded
  * once, and the operations are done in the written order. */
 #if defined(__FAST_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST) \
     || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))
 #error "compile this file without -ffast-math, -Ofast or /fp:fast: they change the results"
-#endif
-#if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
-#error "the state's bytes are defined for little-endian targets"
 #endif
 #if (FLT_EVAL_METHOD != 0) && (FLT_EVAL_METHOD != 16) /* for example, an x87 FPU */
 #error "this target computes with more digits than the type has; on x86 compile with -msse2 -mfpmath=sse"

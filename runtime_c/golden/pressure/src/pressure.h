@@ -45,7 +45,7 @@ enum {
     PRESSURE_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
     PRESSURE_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
     PRESSURE_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
-    PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
