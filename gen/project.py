@@ -656,6 +656,10 @@ def _arithmetic(printer: Printer) -> str:
     kind, precision = printer.real, printer.precision
     limits = "FLT" if kind == "float" else "DBL"
     values = {"PK_REAL": kind, "PK_MAX": f"{limits}_MAX", "PK_EPSILON": f"{limits}_EPSILON"}
+    values |= {
+        "PK_BITS": f"uint{8 * precision.dtype.itemsize}_t",
+        "PK_SIGN_BIT": f"0x80{'00' * (precision.dtype.itemsize - 1)}u",
+    }
     return primitive(
         "arithmetic.h", printer.prefix, values | {"PK_ZERO": number(0, precision), "PK_ONE": number(1, precision)}
     )

@@ -5,14 +5,21 @@ static bool pk_arithmetic(void)
     volatile PK_REAL one = PK_ONE; /* volatile: the compiler must not know the value */
     volatile PK_REAL more = PK_ONE + PK_EPSILON;
     const PK_REAL square = PK_ONE + PK_EPSILON + PK_EPSILON; /* more * more, rounded */
+    volatile PK_REAL most = PK_MAX;
     const PK_REAL zero = one - one;
-    const PK_REAL nan = zero / zero;
+    const PK_REAL infinite = most * (one + one);
+    const PK_REAL nan = infinite - infinite;
     const PK_REAL factor = more;
+    volatile PK_REAL negative; /* -0.0 */
+    union { PK_REAL value; PK_BITS bits; } both;
     PK_REAL a[8];
     PK_REAL b[8];
     PK_REAL sums[16];
-    bool sound = !(nan <= one) && (nan != nan) && !((one / zero) <= PK_MAX) && ((one / (-zero + PK_ZERO)) > zero);
-    sound = sound && (((factor * factor) - square) == zero);
+    bool sound = !(nan <= one) && (nan != nan) && !(infinite <= PK_MAX);
+    both.bits = PK_SIGN_BIT;
+    negative = both.value;
+    both.value = negative + PK_ZERO;
+    sound = sound && (both.bits == 0u) && (((factor * factor) - square) == zero);
     PK_LOOP(9005)
     for (int32_t i = 0; i < 8; i++) {
         PK_TURN(9005)

@@ -18,6 +18,7 @@ from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
+from tests.support.harness import SANITIZERS
 from tests.support.specs import named
 from tests.support.toys import LABELS, toy_spec
 
@@ -324,8 +325,7 @@ def test_no_undefined_behaviour_and_no_byte_out_of_place(technique, precision, t
             printf("%08lx", (unsigned long)flow_hash(&m));
             return 0;
         }}""")
-    flags = ["-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
-    words = ["gcc", "-std=c99", *flags, *(str(tmp_path / n) for n in ("main.c", "replay.c", "flow.c"))]
+    words = ["gcc", "-std=c99", *SANITIZERS, *(str(tmp_path / n) for n in ("main.c", "replay.c", "flow.c"))]
     subprocess.run([*words, "-o", tmp_path / "run"], check=True)
     run = subprocess.run([tmp_path / "run"], capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == 0, run.stderr[-2000:]

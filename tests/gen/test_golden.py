@@ -4,6 +4,8 @@ After a deliberate change: pytest tests/gen/test_golden.py --update-golden, then
 """
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import ROOT
+from tests.support.harness import SANITIZERS
 
 GOLDEN = ROOT / "runtime_c" / "golden"
 
@@ -42,6 +45,20 @@ def test_generated_code_is_the_golden_one(name, pytestconfig):
     assert sorted(found) == sorted(files)
     for path, text in files.items():
         assert found[path] == text, f"{name}/{path} differs; see this file's first lines"
+
+
+@pytest.mark.parametrize("name", ["flow", "level", "monitor", "pressure"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_the_examples_run_under_sanitizers(compiler, name, tmp_path):
+    """The self-test and the first program: no undefined behaviour, and no division by zero, which stops some builds."""
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    src = GOLDEN / name / "src"
+    sources = [str(path) for path in (*src.glob("*.c"), GOLDEN / name / "examples" / "main.c")]
+    program = tmp_path / "run"
+    subprocess.run([compiler, "-std=c99", *SANITIZERS, f"-I{src}", *sources, "-o", program], check=True)
+    run = subprocess.run([program], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
 
 
 @pytest.mark.parametrize("golden", ["flow", "level", "monitor", "pressure"])

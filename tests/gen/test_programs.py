@@ -27,6 +27,7 @@ from pykernel.host.snapshot import load, save, snapshot_bytes
 from pykernel.spec.model import load_spec, make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.compilers import QUICK, compilers
+from tests.support.harness import SANITIZERS
 from tests.support.program_toys import (
     LABELS,
     MadeStatus,
@@ -449,8 +450,7 @@ def test_no_undefined_behaviour(precision, tmp_path):
                 {name}_init(&m); {name}_replay(&m, 3000, x, y, p, s); {more}
                 return 0;
             }}""")
-        flags = ["-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
-        words = ["gcc", "-std=c99", *flags, *(folder / n for n in ("main.c", "replay.c", f"{name}.c"))]
+        words = ["gcc", "-std=c99", *SANITIZERS, *(folder / n for n in ("main.c", "replay.c", f"{name}.c"))]
         subprocess.run([*words, "-o", folder / "run"], check=True)
         run = subprocess.run([folder / "run"], capture_output=True, text=True, cwd=folder)
         assert run.returncode == 0, run.stderr[-2000:]

@@ -37,15 +37,16 @@ def check_condition(folder: Path, condition: str, name: str) -> None:
     """On both ways of an ``if``, and in a choice: the expression's least and largest number, or that nobody gets there."""
     shown = "index(u)" if name == "u" else name
     for truth in (True, False):
-        found = condition_holds(condition, name, truth)
-        inside = min(found, default=0)  # the other way adds nothing to what this one returns
-        ways = (shown if found else "-9", str(inside)) if truth else (str(inside), shown if found else "-9")
-        for body in (
-            f"if not ({condition}):\n    return {ways[1]}\nreturn {ways[0]}",
-            f"return {ways[0]} if {condition} else {ways[1]}",
-        ):
-            expected = (min(found), max(found)) if found else (0, 0)
-            assert Case(folder, BEGIN + body).prove() == expected, body
+        found = condition_holds(condition, name, truth) or {0}
+        reached = bool(condition_holds(condition, name, truth))
+        # the other way returns an end of what is right: the other end shows
+        for end, form in zip((min(found), max(found)), FORMS[:: 1 if truth else -1], strict=True):
+            here = shown if reached else "-9"
+            body = form.format(condition, *((here, end) if truth else (end, here)))
+            assert Case(folder, BEGIN + body).prove() == (min(found), max(found)), body
+
+
+FORMS = ("if not ({0}):\n    return {2}\nreturn {1}", "return {1} if {0} else {2}")
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -105,10 +106,10 @@ def test_comparisons_at_the_ends_of_int32(op: str, tmp_path: Path) -> None:
         for truth in (True, False):
             found = [y for y in values if bool(eval(f"y {op} {number}", {}, {"y": y})) is truth]
             text = f"y {op} {number}" if truth else f"not (y {op} {number})"
-            inside = min(found, default=0)
-            other = f"-{INDEX_MAX} - 1" if inside == least else str(inside)  # no literal is below
-            expected = (min(found), max(found)) if found else (0, 0)
-            assert Case(tmp_path, f"if {text}:\n    return y\nreturn {other}").prove() == expected, text
+            for end in (min(found, default=0), max(found, default=0)):
+                other = f"-{INDEX_MAX} - 1" if end == least else str(end)  # no literal is below
+                expected = (min(found), max(found)) if found else (0, 0)
+                assert Case(tmp_path, f"if {text}:\n    return y\nreturn {other}").prove() == expected, text
 
 
 # ------------------------------------------------------------------------------------------------------------ loops
@@ -136,9 +137,9 @@ def test_loops(step: int, tmp_path: Path) -> None:
         text = f"range({start}, {stop}, {step})" if step != 1 else f"range({start}, {stop})"
         every = [list(eval(text, {}, names)) for names in all_numbers("")]
         turned = [i for turns in every for i in turns]
-        inside = turned[0] if turned else 0
-        body = f"{BEGIN}last = {inside}\nfor i in {text}:\n    last = i\nreturn last"
-        assert Case(tmp_path, body).prove() == (min(turned, default=0), max(turned, default=0)), body
+        for end in (min(turned, default=0), max(turned, default=0)):
+            body = f"{BEGIN}last = {end}\nfor i in {text}:\n    last = i\nreturn last"
+            assert Case(tmp_path, body).prove() == (min(turned, default=0), max(turned, default=0)), body
         body = f"{BEGIN}turns = 0\nfor i in {text}:\n    turns += 1\nreturn turns"
         found = Case(tmp_path, body).prove()
         counts = {len(turns) for turns in every}

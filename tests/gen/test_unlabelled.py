@@ -24,6 +24,7 @@ from pykernel.host.snapshot import load, save, snapshot_bytes
 from pykernel.spec.model import load_spec
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.compilers import compilers
+from tests.support.harness import SANITIZERS
 from tests.support.program_toys import (
     Gauge,
     GaugeConfig,
@@ -236,8 +237,7 @@ def test_no_undefined_behaviour(tmp_path):
             gauge_alarm(&m, state); gauge_restart(&m);
             return 0;
         }""")
-    flags = ["-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
-    words = ["gcc", "-std=c99", *flags, *(tmp_path / n for n in ("main.c", "replay.c", "gauge.c"))]
+    words = ["gcc", "-std=c99", *SANITIZERS, *(tmp_path / n for n in ("main.c", "replay.c", "gauge.c"))]
     subprocess.run([*words, "-o", tmp_path / "run"], check=True)
     run = subprocess.run([tmp_path / "run"], capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == 0, run.stderr[-2000:]

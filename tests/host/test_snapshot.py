@@ -28,6 +28,7 @@ from pykernel.host.snapshot import HEADER
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
 from tests.support.compilers import EACH as EACH_COMPILER
+from tests.support.harness import SANITIZERS
 from tests.support.machines import MACHINES
 from tests.support.specs import named
 from tests.support.toys import LABELS, toy_spec
@@ -770,9 +771,6 @@ def build_driver(spec, tmp_path, main, words):
     return tmp_path / "run"
 
 
-SANITISE = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
-
-
 @pytest.mark.in_turn(4)
 @needs_gcc
 @pytest.mark.parametrize(
@@ -799,7 +797,7 @@ def test_hostile_states_break_nothing_under_sanitizers(technique, precision, sta
             free(m); free(state); free(buffer);
             return 0;
         }""",
-        ["gcc", *SANITISE],
+        ["gcc", *SANITIZERS],
     )
     size = build(spec).figures["state_bytes"]
     states = [bytes(memory.bytes)[:size] for _, memory in hostile_states(spec)]

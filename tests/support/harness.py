@@ -15,7 +15,13 @@ from pykernel.gen.project import SNAPSHOT_STATUSES, Project
 from pykernel.spec.model import Spec
 
 FUZZ = Path(__file__).parent / "fuzz" / "fuzz.c"
-SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+SANITIZERS = (
+    "-g",
+    "-O1",
+    "-fsanitize=address,undefined,float-cast-overflow,float-divide-by-zero",
+    "-fno-sanitize-recover=all",
+)
+"""What stops a program at undefined behaviour, and at a division by zero, for which undefined alone does not look."""
 PER_VECTOR = (N_MAX, L_MAX)
 
 

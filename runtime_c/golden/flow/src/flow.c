@@ -241,14 +241,21 @@ static bool flow_arithmetic(void)
     volatile float one = 1.0f; /* volatile: the compiler must not know the value */
     volatile float more = 1.0f + FLT_EPSILON;
     const float square = 1.0f + FLT_EPSILON + FLT_EPSILON; /* more * more, rounded */
+    volatile float most = FLT_MAX;
     const float zero = one - one;
-    const float nan = zero / zero;
+    const float infinite = most * (one + one);
+    const float nan = infinite - infinite;
     const float factor = more;
+    volatile float negative; /* -0.0 */
+    union { float value; uint32_t bits; } both;
     float a[8];
     float b[8];
     float sums[16];
-    bool sound = !(nan <= one) && (nan != nan) && !((one / zero) <= FLT_MAX) && ((one / (-zero + 0.0f)) > zero);
-    sound = sound && (((factor * factor) - square) == zero);
+    bool sound = !(nan <= one) && (nan != nan) && !(infinite <= FLT_MAX);
+    both.bits = 0x80000000u;
+    negative = both.value;
+    both.value = negative + 0.0f;
+    sound = sound && (both.bits == 0u) && (((factor * factor) - square) == zero);
     FLOW_LOOP(9005)
     for (int32_t i = 0; i < 8; i++) {
         FLOW_TURN(9005)

@@ -156,14 +156,21 @@ static bool pressure_arithmetic(void)
     volatile double one = 1.0; /* volatile: the compiler must not know the value */
     volatile double more = 1.0 + DBL_EPSILON;
     const double square = 1.0 + DBL_EPSILON + DBL_EPSILON; /* more * more, rounded */
+    volatile double most = DBL_MAX;
     const double zero = one - one;
-    const double nan = zero / zero;
+    const double infinite = most * (one + one);
+    const double nan = infinite - infinite;
     const double factor = more;
+    volatile double negative; /* -0.0 */
+    union { double value; uint64_t bits; } both;
     double a[8];
     double b[8];
     double sums[16];
-    bool sound = !(nan <= one) && (nan != nan) && !((one / zero) <= DBL_MAX) && ((one / (-zero + 0.0)) > zero);
-    sound = sound && (((factor * factor) - square) == zero);
+    bool sound = !(nan <= one) && (nan != nan) && !(infinite <= DBL_MAX);
+    both.bits = 0x8000000000000000u;
+    negative = both.value;
+    both.value = negative + 0.0;
+    sound = sound && (both.bits == 0u) && (((factor * factor) - square) == zero);
     PRESSURE_LOOP(9005)
     for (int32_t i = 0; i < 8; i++) {
         PRESSURE_TURN(9005)
