@@ -227,7 +227,6 @@ class _Watch:
 def limits_of(options: PlanOptions) -> tuple[Limits, dict[str, Any]]:
     """The limits, and the [target] that the spec gets: what was given."""
     from pykernel.cli.work.search import counting_target
-    from pykernel.spec.sections import CPUS
     from pykernel.tuning.plan import make_limits, parse_amount
 
     given = {
@@ -242,7 +241,7 @@ def limits_of(options: PlanOptions) -> tuple[Limits, dict[str, Any]]:
     if wanted is not None and place is None:
         raise UserError("--target none cannot be planned for; see pykernel targets")
     limits = make_limits(place, **given)
-    named = {"name": place} if place is not None and place in CPUS else {}
+    named = {"name": place} if place is not None else {}
     return limits, named | {key: value for key, value in given.items() if value is not None}
 
 
