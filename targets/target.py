@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import tomllib
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pykernel.errors import UserError, did_you_mean
+from pykernel.spec.sections import target_files
 
 Toolchain = Literal["zig", "gcc"]
 Emulator = Literal["unicorn", "qemu", "simavr", "wasmtime"]
@@ -117,8 +117,7 @@ def make_target(name: str, content: dict[str, Any]) -> Target:
 @functools.cache
 def all_targets() -> dict[str, Target]:
     """The targets, by name."""
-    files = [f for f in importlib.resources.files("pykernel.targets").iterdir() if f.name.endswith(".toml")]
-    read = [make_target(f.name.removesuffix(".toml"), tomllib.loads(f.read_text(encoding="utf-8"))) for f in files]
+    read = [make_target(name, tomllib.loads(f.read_text(encoding="utf-8"))) for name, f in target_files().items()]
     # those that need no more than wheels come first
     return {target.name: target for target in sorted(read, key=lambda t: (t.unicorn is None, t.name))}
 

@@ -69,6 +69,18 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
+def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
+    """Who is how many times better, and both errors, of what ``host.scores.verdict`` found; shown: how an error is printed."""
+    won, ratio = found["winner"], found["ratio"]
+    errors = [shown(found["error"]), shown(found["model"])]
+    if won is None:
+        return f"{found['simple']} is as good: {errors[0]} against {errors[1]}"
+    often = "" if ratio is None else f"{ratio:,.0f} times " if ratio >= 10 else f"{ratio:.{1 + (ratio < 1.1)}f} times "
+    if won == "model":
+        return f"the model is {often}better than {found['simple']}: {errors[1]} against {errors[0]}"
+    return f"{won} is {often}better: {errors[0]} against {errors[1]}"
+
+
 def rate(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
 

@@ -304,7 +304,8 @@ class _Adviser:
         if best is not None and best[0] <= WORTH * self.now:
             error, (told, self.content, self.lagged) = best
             added = ", together with the above" if self.told else ""
-            self._tell(test, value, why, f"{told}: {self._shown(error)} in place of {self._shown(self.now)}{added}")
+            change = f"{told}: {self._shown(error)} in place of {self._shown(self.now)}{added}{self._beside()}"
+            self._tell(test, value, why, change)
             self.now = error
         elif always:
             tried = f"; tried without success: {'; '.join(told for told, *_ in changes)}" if changes else ""
@@ -312,6 +313,12 @@ class _Adviser:
 
     def _tell(self, test: str, value: float, why: str, change: str) -> None:
         self.told.append({"test": test, "value": float(value), "why": why, "change": change})
+
+    def _beside(self) -> str:
+        """The best simple predictor and its error: a model that became better may still be worse."""
+        known = {name: error for name, error in self.errors.items() if name != "model" and error is not None}
+        name = min(known, key=lambda each: known[each], default=None)
+        return "" if name is None else f" ({name}: {self._shown(known[name])})"
 
     def _shown(self, error: float) -> str:
         return f"{100 * error:.3g} %" if self.kind == "error_rate" else f"{error:.4g}"

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 MOMENTS = 2**14
 """Most moments of a stream at which sums are kept."""
+ALIKE = 1.02
+"""Errors that differ by no larger factor are as good."""
+
+
+def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str, Any] | None:
+    """The model beside the best simple predictor, as plain values; None if there is none, or no error.
+
+    winner: "model", the predictor's name, or None if their errors are alike.  simple, error: the predictor and its error.
+    ratio: how many times the larger error is the smaller one; None if that is 0.
+    """
+    known = {name: error for name, error in simple.items() if error is not None and math.isfinite(error)}
+    if model is None or not math.isfinite(model) or not known:
+        return None
+    best = min(known, key=lambda name: known[name])
+    less, more = sorted((model, known[best]))
+    alike = more <= ALIKE * less
+    return {
+        "winner": None if alike else "model" if model == less else best,
+        "simple": best,
+        "error": known[best],
+        "model": model,
+        "ratio": more / less if less > 0 else None,
+    }
 
 
 class Sums:

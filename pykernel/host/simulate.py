@@ -17,7 +17,7 @@ import numpy as np
 from pykernel.errors import UserError, nearest
 from pykernel.host.advice import FEW, Signs, Trial, advice
 from pykernel.host.model import HostModel
-from pykernel.host.scores import MOMENTS, Errors
+from pykernel.host.scores import MOMENTS, Errors, verdict
 from pykernel.host.simple import Distances, SeenAlarms, Simple, latest, simple_bytes
 from pykernel.spec.model import Spec
 
@@ -694,14 +694,10 @@ class Simulation(_Run):
             found = {key: found[key] for key in ("first_row", "scored")} | {"error_rate": found["mae"]}
         return found
 
-    def _no_better_than(self) -> str | None:
+    def _verdict(self) -> dict[str, Any] | None:
         found = self.summary(self.errors, self.rows // 2)
         errors = dict(found["error_rate" if self.classes else "rmse"])
-        own = errors.pop("model")
-        if found["scored"] < FEW or not errors:
-            return None
-        best = min(errors, key=lambda name: errors[name])
-        return best if own >= 0.98 * errors[best] else None
+        return None if found["scored"] < FEW else verdict(errors.pop("model"), errors)
 
     def _reads_leave_one_out(self) -> bool:
         program = self.spec.program
@@ -726,8 +722,7 @@ class Simulation(_Run):
         all, second_half: see ``summary``; over several labels, means, and ``labels`` has each one's.  confusion: how
         many rows of each class (a row of the table) were taken for each (a column).  statuses: of updates, or of the
         predictions of a model that does not learn.  advice: see ``advice``; trial: how a change is tried.
-        no_better_than: the simple predictor with the smallest error over the second half, if the model's is no smaller by
-        more than 2 %; None if it is, or if too few rows were scored.  trainings, leave_one_out: of a model that is trained.  alarms: see
+        verdict: see ``verdict``, of the second half; None if too few rows were scored.  trainings, leave_one_out: of a model that is trained.  alarms: see
         ``Alarms``, of a model that raises some.
         """
         parts = {"all": 0, "second_half": self.rows // 2}
@@ -760,7 +755,7 @@ class Simulation(_Run):
             ),
             **({"classes": list(self.classes), "confusion": self.confusion.tolist()} if self.classes else {}),
             "advice": advice(self, trial),
-            "no_better_than": self._no_better_than(),
+            "verdict": self._verdict(),
             "warning": self.warning,
         }
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pykernel.spec.sections import CPUS, DIM_LIMIT
+from pykernel.spec.sections import CPUS, DIM_LIMIT, fpu_of
 
 STAGED_CLIP = 3.0
 """Standardised inputs are limited to so many standard deviations."""
@@ -126,7 +126,7 @@ def fits(content: Mapping[str, Any]) -> bool:
     n, d = _budget(content), _dim(_section(content, "input"))
     wide = _is(content.get("precision"), "float64")
     ram, instructions, name = (target.get(key) for key in ("ram", "instructions", "name"))
-    fpu = CPUS.get(name, "single") if isinstance(name, str) else "single"
+    fpu = fpu_of(name) if isinstance(name, str) and name in CPUS else "single"
     soft = fpu == "none" or (wide and fpu == "single")
     return not (
         (isinstance(ram, int) and ram_bytes(n, d, outputs, 8 if wide else 4, classes) > ram)

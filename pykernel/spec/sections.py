@@ -7,15 +7,20 @@ that not every rule of the family has is marked with ``Of``.
 from __future__ import annotations
 
 import functools
+import importlib.resources
 import re
+import tomllib
 import unicodedata
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from pykernel.spec.custom_kernel import plain_name, plain_path
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 DIM_LIMIT = 1024
 OUTPUTS_LIMIT = 64
@@ -243,25 +248,24 @@ class Learning(Section):
     )
 
 
-CPU = Literal[
-    "avr",
-    "cortex-m0plus",
-    "cortex-m3",
-    "cortex-m33f",
-    "cortex-m4f",
-    "cortex-m55",
-    "cortex-m7f",
-    "rv32imac",
-    "rv32imafc",
-    "rv32imc",
-    "wasm32",
-]
-CPUS: dict[str, Literal["none", "single", "double"]] = {
-    **dict.fromkeys(("avr", "cortex-m0plus", "cortex-m3", "rv32imac", "rv32imc"), "none"),
-    **dict.fromkeys(("cortex-m33f", "cortex-m4f", "rv32imafc"), "single"),
-    **dict.fromkeys(("cortex-m55", "cortex-m7f", "wasm32"), "double"),
-}
-"""Those of targets/, and what each computes without software."""
+def target_files() -> dict[str, Traversable]:
+    """The TOML file of each target, by the target's name.  They are data of a higher room, whose modules read the rest of them."""
+    files = importlib.resources.files("pykernel.targets").iterdir()
+    return {name.removesuffix(".toml"): file for file in files if (name := file.name).endswith(".toml")}
+
+
+CPUS: tuple[str, ...] = tuple(sorted(target_files()))
+"""Those of targets/."""
+if TYPE_CHECKING:
+    CPU = str
+else:
+    CPU = Literal[CPUS]
+
+
+@functools.cache
+def fpu_of(cpu: str) -> str:
+    """What a CPU computes without software: none, single or double."""
+    return str(tomllib.loads(target_files()[cpu].read_text(encoding="utf-8"))["fpu"])
 
 
 class TargetSection(Section):

@@ -19,7 +19,7 @@ from pykernel.errors import CheckFailed, UserError
 from pykernel.parallel import Workers
 from pykernel.spec.defaults import completed, width
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec
-from pykernel.spec.sections import CPUS
+from pykernel.spec.sections import fpu_of
 from pykernel.tuning.columns import (
     Show,
     few_values,
@@ -327,7 +327,7 @@ def arms(
         if recipe["learning"]["rule"] in every:
             found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
     found += combine(_staged(base), known, every, techniques)[0]
-    if target is not None and CPUS[target] == "none" and table.stage is None:  # [signal] has no whole numbers
+    if target is not None and fpu_of(target) == "none" and table.stage is None:  # [signal] has no whole numbers
         found = whole_combinations(base, known, every) + found
     first: dict[str, Combination] = {}
     for made in found:

@@ -13,17 +13,23 @@ import pytest
 
 from benchmarks.host import advice_figures
 from benchmarks.host.first_streams import stream
+from pykernel.cli import output
 from pykernel.host.advice import Signs
+from pykernel.host.scores import verdict
 from pykernel.host.simulate import Batch, Simulation, with_last_label
 from pykernel.spec.model import make_spec
+from tests.support import DOCS
 
 
 @pytest.mark.parametrize("test", advice_figures.CASES)
 def test_each_cause_is_named_and_what_is_advised_cuts_the_error_by_a_fifth(test: str) -> None:
     advice, before, _, _, _ = advice_figures.advised(test)
     assert [each["test"] for each in advice] == [test]
-    after, now = re.search(r": (\S+) in place of (\S+)$", advice[0]["change"]).groups()
+    after, now = re.search(r": (\S+) in place of (\S+) \(.+: \S+\)$", advice[0]["change"]).groups()
     assert now == f"{before:.4g}" and float(after) < 0.8 * before
+    if test == "labels far from 0":
+        page = (DOCS / "why-is-my-model-bad.md").read_text(encoding="utf-8")
+        assert f"advice   {test}: {advice[0]['why']}\n         {advice[0]['change']}\n" in page
 
 
 @pytest.mark.parametrize("name", ["sinc", "friedman 1", "bikes", "plant"])
@@ -73,6 +79,59 @@ def test_the_command_tells_it_with_numbers_and_without_them_for_what_is_read_onc
     once, *_ = json.loads(out)["advice"]
     assert code == 0 and once["test"] == advice["test"] and once["value"] == advice["value"]
     assert advice["change"].startswith(once["change"]) and " in place of " not in once["change"]
+
+
+def test_a_verdict_names_the_winner_with_the_ratio_of_the_errors() -> None:
+    simple = {"last label": 0.31, "running mean": 2.0, "linear model": None}
+    for model, winner, said in (
+        (0.56, "last label", "last label is 1.8 times better: 0.31 against 0.56"),
+        (0.31, None, "last label is as good: 0.31 against 0.31"),
+        (0.315, None, "last label is as good: 0.31 against 0.315"),
+        (0.306, None, "last label is as good: 0.31 against 0.306"),
+        (0.32, "last label", "last label is 1.03 times better: 0.31 against 0.32"),
+        (0.1, "model", "the model is 3.1 times better than last label: 0.1 against 0.31"),
+        (46.5, "last label", "last label is 150 times better: 0.31 against 46.5"),
+        (0.0, "model", "the model is better than last label: 0 against 0.31"),
+    ):
+        found = verdict(model, simple)
+        assert found["winner"] == winner and output.verdict(found) == said
+        assert (found["simple"], found["error"], found["model"]) == ("last label", 0.31, model)
+        assert found["ratio"] == (max(0.31, model) / min(0.31, model) if model else None)
+    assert (
+        output.verdict(verdict(0.5, {"last label": 0.0}), output.rate) == "last label is better: 0.0 % against 50.0 %"
+    )
+    assert output.verdict(verdict(0.0, {"last label": 0.0})) == "last label is as good: 0 against 0"
+    for model, others in ((None, simple), (float("nan"), simple), (1.0, {}), (1.0, {"last label": None})):
+        assert verdict(model, others) is None
+
+
+@pytest.mark.parametrize("walk", [True, False])
+def test_simulate_and_its_advice_tell_the_simple_predictors_error(run, tmp_path, walk: bool) -> None:
+    """Of a random walk the last label is the best forecast, also of a model that advice has improved; of a sinc it is not."""
+    x, y = (WALK_X, WALK_Y) if walk else stream("sinc")
+    names = [f"x{i}" for i in range(x.shape[1])]
+    table = np.column_stack([x, y])
+    np.savetxt(tmp_path / "data.csv", table, delimiter=",", header=",".join([*names, "y"]), comments="", fmt="%.9g")
+    spec = make_spec({"name": "m", "input": {"columns": names}, "label": {"column": "y"}})
+    (tmp_path / "spec.toml").write_text(spec.to_toml())
+    words = ("simulate", str(tmp_path / "spec.toml"), str(tmp_path / "data.csv"))
+    report = json.loads(run(*words, "--json")[1])
+    errors = report["second_half"]["rmse"]
+    model, found = errors.pop("model"), report["verdict"]
+    best = min(errors, key=errors.get)
+    assert (found["simple"], found["error"], found["model"]) == (best, errors[best], model)
+    assert found["winner"] == ("last label" if walk else "model")
+    assert found["ratio"] == (model / errors[best] if walk else errors[best] / model)
+    said = run(*words)[1]
+    assert f"verdict  {output.verdict(found)}, over the second half" in said
+    assert found["ratio"] > 1.05 and "is as good" not in said and bool(report["advice"]) == walk
+    for each in report["advice"]:
+        beside = (
+            f"({best}: {errors[best]:.4g})"
+            if " in place of " in each["change"]
+            else f"the {best} errs {errors[best]:.4g}"
+        )
+        assert beside in each["change"] + each["why"]
 
 
 @pytest.mark.parametrize("delay", [0, 3])

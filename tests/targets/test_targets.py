@@ -26,6 +26,7 @@ from pykernel.targets.target import Region, all_targets, find_target, make_targe
 from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu, UnicornModel
 from pykernel.targets.worst import worst_call
 from tests.gen.test_check import CHOICES, PRESETS
+from tests.support import ROOT
 from tests.support.specs import named
 from tests.support.targets import EACH_TARGET, EIGHT, OFTEN, rarely
 from tests.support.toys import LABELS, toy_spec
@@ -379,6 +380,40 @@ def test_a_stack_that_meets_the_model_would_be_seen(m4f):
 
 
 # -------------------------------------------------------------------------------------------- data and command
+
+
+def test_one_file_adds_a_target(tmp_path):
+    """In a copy of what is installed: a spec may name the CPU, limits are known, the model runs there."""
+    package = tmp_path / "pykernel"
+    shutil.copytree(ROOT / "targets", package / "targets")
+    for path in [*(ROOT / "pykernel").iterdir(), ROOT / "gen", ROOT / "runtime_c"]:
+        (package / path.name).symlink_to(path)
+    ours = (ROOT / "targets" / "cortex-m3.toml").read_text()
+    assert ours.count("bytes = 65_536") == 1 and ours.count("STM32F103C8") == 1
+    file = package / "targets" / "our-board.toml"
+    file.write_text(ours.replace("bytes = 65_536", "bytes = 9_000").replace("STM32F103C8", "OURS"))
+    (tmp_path / "known.py").write_text(
+        """
+from pykernel.spec.defaults import fits
+from pykernel.spec.model import make_spec
+from pykernel.spec.schema import spec_schema
+from pykernel.targets.check import check_targets
+from pykernel.targets.target import all_targets
+from pykernel.tuning.plan import make_limits
+
+target = {"name": "our-board", "flash": 8000}
+content = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}}
+spec = make_spec(content | {"target": target})
+assert "our-board" in all_targets() and "our-board" in str(spec_schema())
+assert not fits({"target": target | {"instructions": 500_000}})  # it has no FPU
+assert make_limits("our-board", None, None, None).flash == 9_000
+(row,) = check_targets(spec, ["our-board"], samples=50, tries=0).rows
+print(row["target"], row["equal"])
+"""
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    result = subprocess.run([sys.executable, "known.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert result.stdout.split() == ["our-board", "True"], result.stdout + result.stderr
 
 
 def test_targets_are_complete():

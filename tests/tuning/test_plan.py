@@ -64,10 +64,37 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     text = (folder / "pykernel-plan" / "planned.toml").read_text()
     code, out, err = run(*words, "-o", "again")
     assert code == 0 and (folder / "again" / "planned.toml").read_text() == text
+    verdict = found["verdict"]
+    assert verdict["winner"] == "model" and verdict["model"] == told["error"] and verdict["ratio"] > 1.25
+    assert f"verdict   the model is {verdict['ratio']:.1f} times better than {verdict['simple']}: " in out
     assert "next:" in out and "RMSE of the best" in out and "--trials 10 --seed 0 gives the same spec" in out
 
 
 @pytest.mark.exhaustive  # bounds of every candidate on a CPU without an FPU
+def test_a_simple_predictor_that_wins_is_told_with_the_ratio(folder, run):
+    """Of a random walk the last label is the best forecast, by far."""
+    rng = np.random.default_rng(1)
+    y = np.cumsum(rng.normal(size=400)) + 50
+    rows = "".join(f"{a:.5g},{v:.6g}\n" for a, v in zip(rng.normal(size=400), y, strict=True))
+    (folder / "walk.csv").write_text("a,y\n" + rows)
+    words = ["plan", "walk.csv", "--label", "y", "--rule", "nlms,rls", "--jobs", "1", "--trials", "4"]
+    report = json.loads(run(*words, "--json")[1])
+    found, simple = report["verdict"], report["simple"]["last label"]["error"]
+    winner = report["winner"]["learning"]["error"]
+    assert found == {
+        "winner": "last label",
+        "simple": "last label",
+        "error": simple,
+        "model": winner,
+        "ratio": winner / simple,
+    }
+    code, out, _ = run(*words, "-o", "again")
+    told = (
+        f"verdict   last label is {winner / simple:.1f} times better: {simple:.4g} against {winner:.4g}; add a column"
+    )
+    assert code == 0 and winner / simple > 1.1 and told in out
+
+
 def test_limits_are_kept_on_the_target(folder, run):
     pytest.importorskip("unicorn")
     limits = ["--ram", "700", "--flash", "16k", "--instructions", "60k", "--target", "cortex-m0plus"]

@@ -229,7 +229,6 @@ class _Watch:
 def limits_of(options: PlanOptions) -> tuple[Limits, dict[str, Any]]:
     """The limits, and the [target] that the spec gets: what was given."""
     from pykernel.cli.work.search import counting_target
-    from pykernel.spec.sections import CPUS
     from pykernel.tuning.plan import make_limits, parse_amount
 
     given = {
@@ -244,7 +243,7 @@ def limits_of(options: PlanOptions) -> tuple[Limits, dict[str, Any]]:
     if wanted is not None and place is None:
         raise UserError("--target none cannot be planned for; see pykernel targets")
     limits = make_limits(place, **given)
-    named = {"name": place} if place is not None and place in CPUS else {}
+    named = {"name": place} if place is not None else {}
     return limits, named | {key: value for key, value in given.items() if value is not None}
 
 
@@ -255,6 +254,7 @@ def shown(told: Mapping[str, Any] | None) -> str:
 
 
 def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[str, Any]:
+    from pykernel.host.scores import verdict
     from pykernel.tuning.plan import model_name
 
     def row(trial: Trial) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[s
     best = {arm.name: arm.best for arm in course.arms if arm.best is not None}
     kinds = {arm.name: arm.kind for arm in course.arms}
     ranked = sorted(best.values(), key=lambda trial: trial.score)
-    found = {
+    return {
         "measure": measure(course),
         "rows": len(course.table.x),
         **course.table.raw_rows,
@@ -282,12 +282,8 @@ def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[s
         "small": row(small) if (small := course.smaller(winner)) is not None else None,
         "points": [[trial.bytes, trial.score, kinds[trial.arm.name], model_name(trial)] for trial in course.ranking()],
         "simple": dict(others),
-        "no_better_than": None,
+        "verdict": verdict(winner.score, {name: row["error"] for name, row in others.items()}),
     }
-    least = min(others, key=lambda name: others[name]["error"], default=None)
-    if least is not None and winner.score >= 0.98 * others[least]["error"]:
-        found["no_better_than"] = least
-    return found
 
 
 def measure(course: Search) -> str:
@@ -364,11 +360,13 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
     if (small := report["small"]) is not None:
         told = small["learning"] or small["frozen"]
         print(f"smaller   {small['model']}, {shown(told)}, {output.byte_count(small['bytes'])}")
-    if report["no_better_than"] is not None:
-        remedy = "take that, or record other inputs"
-        if report["no_better_than"] == "last label":
-            remedy = "add a column with the latest known label to the table, and plan again"
-        print(f"verdict   {report['no_better_than']} is as good: {remedy}")
+    if (found := report["verdict"]) is not None:
+        remedy = ""
+        if found["winner"] != "model":
+            remedy = "; take the simple one, or record other inputs"
+            if found["simple"] == "last label":
+                remedy = "; add a column with the latest known label to the table, and plan again"
+        print(f"verdict   {output.verdict(found)}{remedy}")
     print_uses(report)
     if report["signal"] is not None:
         print_signal(report["signal"], kind, {name: report[f"{name}_spec"] for name in ("leaner", "better")})

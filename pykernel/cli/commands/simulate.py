@@ -260,9 +260,9 @@ def print_end(report: Mapping[str, Any]) -> None:
         print(
             f"         (errors over the second half, {f'parts of the {output.unit_of(report)}s' if report.get('classes') else 'root mean squares'})"
         )
-    name = report.get("no_better_than")
-    if name is not None and "a simple predictor is better" not in [each["test"] for each in report["advice"]]:
-        print(f"verdict  no better than the {name}, over the second half")
+    if (found := report.get("verdict")) is not None:
+        shown = output.rate if report.get("classes") else output.number
+        print(f"verdict  {output.verdict(found, shown)}, over the second half")
     if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
         scored = f"{report['second_half']['scored']:,} {output.unit_of(report)}s"
         print(f"verdict  {scored} of the second half were scored: too few to judge")
