@@ -82,7 +82,10 @@ SNAPSHOT_STATUSES = {
     "SNAPSHOT_FOREIGN": (-102, "the snapshot is of another model, or of another version of this model"),
     "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written completely"),
     "SNAPSHOT_INVALID": (-104, "a number in the model is one that learning cannot give"),
-    "STORAGE_FAILED": (-105, "a callback returned an error, or other bytes were read back than were written"),
+    "STORAGE_FAILED": (
+        -105,
+        "a callback returned an error, readings of the same bytes differed, or other bytes were read back than were written",
+    ),
 }
 
 

@@ -25,6 +25,8 @@
 #define {{ macro }}_SNAPSHOT_HEADER {{ snapshot.header }}u /* bytes before the model */
 #define {{ macro }}_SNAPSHOT_END {{ snapshot.header + state_bytes }}u /* bytes before the CRC */
 #define {{ macro }}_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
+#define {{ macro }}_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
+#define {{ macro }}_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define {{ macro }}_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 {%- for p in snapshot.parameters if not (classes and p.name == "CLASSES") %}
 #define {{ macro }}_{{ p.name }} {{ p.value }}{% if p.doc %} /* {{ p.doc }} */{% endif %}
@@ -55,6 +57,7 @@ typedef struct {
     int32_t slot;
     uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
     bool failed; /* whether a part could not be read */
+    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
 } {{ name }}_stored_t;
 
@@ -68,12 +71,19 @@ static uint32_t {{ name }}_chunk(uint32_t offset)
     return (left < {{ macro }}_SNAPSHOT_CHUNK) ? left : {{ macro }}_SNAPSHOT_CHUNK;
 }
 
+/* A number of 4 bytes. */
+static uint32_t {{ name }}_number(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t {{ name }}_stored_word({{ name }}_stored_t *stored, uint32_t place)
 {
     const uint32_t at = {{ macro }}_SNAPSHOT_HEADER + place;
     const uint32_t chunk = at / {{ macro }}_SNAPSHOT_CHUNK;
     const uint8_t *bytes = &stored->bytes[at % {{ macro }}_SNAPSHOT_CHUNK];
+    uint32_t word;
     if (place >= {{ macro }}_STATE_BYTES) {
         return 0u;
     }
@@ -84,7 +94,9 @@ static uint32_t {{ name }}_stored_word({{ name }}_stored_t *stored, uint32_t pla
             stored->failed = true;
         }
     }
-    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+    word = {{ name }}_number(bytes);
+    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    return word;
 }
 {%- if "real" in snapshot.reads %}
 
@@ -134,8 +146,9 @@ static uint32_t {{ name }}_stored_row(uint32_t place, int32_t i, int32_t width)
 {% for code in snapshot.functions %}
 {{ code }}
 {% endfor %}
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED. */
-static int32_t {{ name }}_stored_sound({{ name }}_read_fn read, void *context, int32_t slot)
+/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
+ * seen: a checksum, to which the numbers that were read are added. */
+static int32_t {{ name }}_stored_sound({{ name }}_read_fn read, void *context, int32_t slot, uint32_t *seen)
 {
     {{ name }}_stored_t stored;
     bool sound = true;
@@ -144,10 +157,12 @@ static int32_t {{ name }}_stored_sound({{ name }}_read_fn read, void *context, i
     stored.slot = slot;
     stored.chunk = {{ macro }}_SNAPSHOT_BYTES;
     stored.failed = false;
+    stored.seen = *seen;
 {%- for slot, what, at in snapshot.padding %}
     sound = sound && ({{ name }}_stored_{{ what }}(&stored, {{ macro }}_PLACE({{ slot }}), {{ at }}) == 0);
 {%- endfor %}
     sound = sound && {{ snapshot.valid }}(&stored);
+    *seen = stored.seen;
     if (stored.failed) {
         return {{ macro }}_STORAGE_FAILED;
     }
@@ -190,12 +205,6 @@ static void {{ name }}_compose(const {{ name }}_t *s, uint32_t sequence, uint32_
     }
 }
 
-/* A number of 4 bytes. */
-static uint32_t {{ name }}_number(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
-}
-
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t {{ name }}_recognise(const uint8_t *bytes)
 {
@@ -208,26 +217,40 @@ static int32_t {{ name }}_recognise(const uint8_t *bytes)
     return ({{ name }}_number(&bytes[16]) == {{ macro }}_STATE_BYTES) ? {{ macro }}_DONE : {{ macro }}_SNAPSHOT_BROKEN;
 }
 
-/* Read a whole slot.  DONE, if the slot holds an undamaged snapshot of this model; sequence is then the snapshot's number.
- * If s is not NULL, the model's bytes are copied to s. */
-static int32_t {{ name }}_scan({{ name }}_t *s, {{ name }}_read_fn read, void *context, int32_t slot, uint32_t *sequence)
+/* What a look at a slot found. */
+typedef struct {
+    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of all bytes that were read */
+} {{ name }}_look_t;
+
+/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
+ * turn: how often this was done; bytes that the callback forgets to write are others each time. */
+static void {{ name }}_scan({{ name }}_t *s, {{ name }}_read_fn read, void *context, int32_t slot, uint32_t turn, {{ name }}_look_t *look)
 {
     uint8_t *state = (uint8_t *)s;
     uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
     uint32_t crc = 0u;
+    look->status = {{ macro }}_STORAGE_FAILED;
+    look->sequence = 0u;
+    look->crc = 0u;
+    look->seen = 0u;
     for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
         const uint32_t count = {{ name }}_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            bytes[i] = (uint8_t)(0xA5u + turn);
+        }
         if (read(context, slot, offset, bytes, count) != 0) {
-            return {{ macro }}_STORAGE_FAILED;
+            look->status = {{ macro }}_STORAGE_FAILED;
+            return;
         }
         if (offset == 0u) {
-            const int32_t status = {{ name }}_recognise(bytes);
-            if (status != {{ macro }}_DONE) {
-                return status;
-            }
-            *sequence = {{ name }}_number(&bytes[12]);
+            look->status = {{ name }}_recognise(bytes);
+            look->sequence = {{ name }}_number(&bytes[12]);
         }
         crc = {{ name }}_snapshot_crc32(crc, bytes, count);
+        look->crc = {{ name }}_number(&bytes[count - 4u]);
         for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
             const uint32_t at = offset + i;
             if ((at >= {{ macro }}_SNAPSHOT_HEADER) && (at < {{ macro }}_SNAPSHOT_END)) {
@@ -235,7 +258,41 @@ static int32_t {{ name }}_scan({{ name }}_t *s, {{ name }}_read_fn read, void *c
             }
         }
     }
-    return (crc == {{ macro }}_CRC_OF_ALL) ? {{ macro }}_DONE : {{ macro }}_SNAPSHOT_BROKEN;
+    look->seen = crc;
+    if ((look->status == {{ macro }}_DONE) && (crc != {{ macro }}_CRC_OF_ALL)) {
+        look->status = {{ macro }}_SNAPSHOT_BROKEN;
+    }
+}
+
+/* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if one
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * judged: look at the model's numbers, too; the slot has just been scanned. */
+static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot, bool judged, {{ name }}_look_t *look)
+{
+    int32_t status = {{ macro }}_DONE;
+    uint32_t seen = 0u;
+    uint32_t alike = 0u;
+    for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (alike < {{ macro }}_ALIKE); turn++) {
+        if (!judged || (turn > 0u)) {
+            {{ name }}_scan(NULL, read, context, slot, turn, look);
+        }
+        if (judged && (look->status == {{ macro }}_DONE)) {
+            look->status = {{ name }}_stored_sound(read, context, slot, &look->seen);
+        }
+        if (look->status == {{ macro }}_DONE) {
+            return;
+        }
+        if (look->status == {{ macro }}_STORAGE_FAILED) {
+            alike = 0u;
+        } else {
+            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
+        }
+        status = look->status;
+        seen = look->seen;
+    }
+    if (alike < {{ macro }}_ALIKE) {
+        look->status = {{ macro }}_STORAGE_FAILED;
+    }
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -266,47 +323,46 @@ static int32_t {{ name }}_read_buffer(void *context, int32_t slot, uint32_t offs
 static int32_t {{ name }}_judge_model(const {{ name }}_t *s)
 {
     const uint8_t *state = (const uint8_t *)s;
-    return {{ name }}_stored_sound({{ name }}_read_model, &state, 0);
+    uint32_t seen = 0u;
+    return {{ name }}_stored_sound({{ name }}_read_model, &state, 0, &seen);
 }
 
-/* Copy the model from a slot that was found good. */
+/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
 static int32_t {{ name }}_adopt({{ name }}_t *s, {{ name }}_read_fn read, void *context, int32_t slot)
 {
-    uint32_t sequence = 0u;
-    {{ name }}_reset(s);
-    /* the storage may give other bytes than a moment ago: so check the copy */
-    int32_t status = {{ name }}_scan(s, read, context, slot, &sequence);
-    if (status == {{ macro }}_DONE) {
-        status = {{ name }}_judge_model(s);
-    }
-    if (status != {{ macro }}_DONE) {
+    {{ name }}_look_t look;
+    for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
         {{ name }}_reset(s);
+        /* the storage may give other bytes than a moment ago: so check the copy */
+        {{ name }}_scan(s, read, context, slot, turn, &look);
+        if ((look.status == {{ macro }}_DONE) && ({{ name }}_judge_model(s) == {{ macro }}_DONE)) {
+            return {{ macro }}_DONE;
+        }
     }
-    return status;
+    {{ name }}_reset(s);
+    return {{ macro }}_STORAGE_FAILED;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot, or -1. */
-static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
+static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, {{ name }}_look_t looks[2])
 {
     int32_t newest = 0;
-    for (int32_t slot = 0; slot < 2; slot++) {
-        sequence[slot] = 0u;
-        status[slot] = {{ name }}_scan(NULL, read, context, slot, &sequence[slot]);
-    }
+    {{ name }}_look(read, context, 0, false, &looks[0]);
+    {{ name }}_look(read, context, 1, false, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((status[1] == {{ macro }}_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+    if ((looks[1].status == {{ macro }}_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
-    for (int32_t turn = 0; turn < 2; turn++) {
-        if (status[newest] == {{ macro }}_DONE) {
-            status[newest] = {{ name }}_stored_sound(read, context, newest);
-            if (status[newest] == {{ macro }}_DONE) {
+    for (uint32_t turn = 0u; turn < 2u; turn++) {
+        if (looks[newest].status == {{ macro }}_DONE) {
+            {{ name }}_look(read, context, newest, true, &looks[newest]);
+            if (looks[newest].status == {{ macro }}_DONE) {
                 return newest;
             }
         }
         newest = 1 - newest;
     }
-    return -1;
+    return newest;
 }
 
 int32_t {{ name }}_save(const {{ name }}_t *s, uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES])
@@ -321,31 +377,29 @@ int32_t {{ name }}_save(const {{ name }}_t *s, uint8_t buffer[{{ macro }}_SNAPSH
 
 int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES])
 {
-    uint32_t sequence = 0u;
-    int32_t status = {{ name }}_scan(NULL, {{ name }}_read_buffer, &buffer, 0, &sequence);
-    if (status == {{ macro }}_DONE) {
-        status = {{ name }}_stored_sound({{ name }}_read_buffer, &buffer, 0);
+    {{ name }}_look_t look;
+    {{ name }}_scan(NULL, {{ name }}_read_buffer, &buffer, 0, 0u, &look);
+    if (look.status == {{ macro }}_DONE) {
+        look.status = {{ name }}_stored_sound({{ name }}_read_buffer, &buffer, 0, &look.seen);
     }
-    return (status == {{ macro }}_DONE) ? {{ name }}_adopt(s, {{ name }}_read_buffer, &buffer, 0) : status;
+    return (look.status == {{ macro }}_DONE) ? {{ name }}_adopt(s, {{ name }}_read_buffer, &buffer, 0) : look.status;
 }
 
 int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ name }}_read_fn read, void *context)
 {
-    int32_t status[2];
-    uint32_t sequences[2];
+    {{ name }}_look_t looks[2];
     uint32_t sequence = 0u;
-    uint32_t found = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
     if ({{ name }}_judge_model(s) != {{ macro }}_DONE) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
-    const int32_t newest = {{ name }}_newest(read, context, status, sequences);
-    if ((status[0] == {{ macro }}_STORAGE_FAILED) || (status[1] == {{ macro }}_STORAGE_FAILED)) {
+    const int32_t newest = {{ name }}_newest(read, context, looks);
+    if ((looks[0].status == {{ macro }}_STORAGE_FAILED) || (looks[1].status == {{ macro }}_STORAGE_FAILED)) {
         return {{ macro }}_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
     }
-    if (newest >= 0) {
-        sequence = sequences[newest] + 1u;
+    if (looks[newest].status == {{ macro }}_DONE) {
+        sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
     }
     for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
@@ -356,29 +410,31 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
             return {{ macro }}_STORAGE_FAILED;
         }
     }
-    const int32_t written = {{ name }}_scan(NULL, read, context, slot, &found);
-    return ((written == {{ macro }}_DONE) && (found == sequence)) ? {{ macro }}_DONE : {{ macro }}_STORAGE_FAILED;
+    for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
+        {{ name }}_scan(NULL, read, context, slot, turn, &looks[slot]);
+        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+        if ((looks[slot].status == {{ macro }}_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
+            return {{ macro }}_DONE;
+        }
+    }
+    return {{ macro }}_STORAGE_FAILED;
 }
 
 int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *context)
 {
-    int32_t status[2];
-    uint32_t sequences[2];
-    const int32_t newest = {{ name }}_newest(read, context, status, sequences);
-    if (newest >= 0) {
-        const int32_t other = 1 - newest;
-        status[newest] = {{ name }}_adopt(s, read, context, newest);
-        if ((status[newest] == {{ macro }}_DONE) || (status[other] != {{ macro }}_DONE)) {
-            return status[newest];
+    {{ name }}_look_t looks[2];
+    int32_t slot = {{ name }}_newest(read, context, looks);
+    for (uint32_t turn = 0u; turn < 2u; turn++) {
+        if (looks[slot].status == {{ macro }}_DONE) {
+            looks[slot].status = {{ name }}_adopt(s, read, context, slot);
+            if (looks[slot].status == {{ macro }}_DONE) {
+                return {{ macro }}_DONE;
+            }
         }
-        /* this slot was good a moment ago and is not any more: try the other slot */
-        status[other] = {{ name }}_stored_sound(read, context, other);
-        if (status[other] == {{ macro }}_DONE) {
-            return {{ name }}_adopt(s, read, context, other);
-        }
+        slot = 1 - slot;
     }
     /* of two reasons, the lower number is the more specific one */
-    return (status[0] < status[1]) ? status[0] : status[1];
+    return (looks[0].status < looks[1].status) ? looks[0].status : looks[1].status;
 }
 
 void {{ name }}_wipe({{ name }}_t *s)

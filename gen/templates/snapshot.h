@@ -20,15 +20,18 @@ int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSH
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
  * stays there.  If power is lost meanwhile, {{ name }}_restore therefore finds the old snapshot or the new one.
  * Returns {{ macro }}_DONE; {{ macro }}_SNAPSHOT_INVALID when the model is damaged, with nothing written;
- * or {{ macro }}_STORAGE_FAILED, and the old snapshot is still there.
- * Takes the time to read five whole slots, at most, and to write one. */
+ * or {{ macro }}_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
+ * Takes the time to read four whole slots and to write one.  A slot that is not good is read three times, and at most
+ * six times if readings differ. */
 int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ name }}_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns {{ macro }}_DONE.  If no slot has a good snapshot, returns the reason: {{ macro }}_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or {{ macro }}_STORAGE_FAILED.  The model is then unchanged, with one exception:
- * if a slot was good when it was checked and bad when it was copied, the model is reset.
- * Takes the time to read five whole slots, at most. */
+ * _BROKEN, _INVALID or {{ macro }}_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
+ * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
+ * and bad when it was copied, the model is reset.
+ * Takes the time to read four whole slots.  A slot that is not good is read three times, and at most six times if
+ * readings differ. */
 int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -417,7 +417,7 @@ static void any_calls(input_t *in, uint32_t count)
         if (status < 0 && memcmp(&s, &before, M_STATE_BYTES) != 0) {
             /* refused and changed: only a restore may, and it leaves nothing of what it has read */
             m_reset(&blank);
-            PROMISE(status == M_SNAPSHOT_INVALID || status == M_STORAGE_FAILED);
+            PROMISE(status == M_STORAGE_FAILED);
             PROMISE(memcmp(&s, &blank, sizeof s) == 0);
             forged = false;
         }

@@ -52,7 +52,9 @@ enum {
     FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     FLOW_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     FLOW_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    FLOW_STORAGE_FAILED = -105 /* a callback returned an error, or other bytes were read back than were written */
+    /* a callback returned an error, readings of the same bytes differed, or other bytes were read back than were
+     * written */
+    FLOW_STORAGE_FAILED = -105
 };
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
@@ -150,15 +152,18 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
  * stays there.  If power is lost meanwhile, flow_restore therefore finds the old snapshot or the new one.
  * Returns FLOW_DONE; FLOW_SNAPSHOT_INVALID when the model is damaged, with nothing written;
- * or FLOW_STORAGE_FAILED, and the old snapshot is still there.
- * Takes the time to read five whole slots, at most, and to write one. */
+ * or FLOW_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
+ * Takes the time to read four whole slots and to write one.  A slot that is not good is read three times, and at most
+ * six times if readings differ. */
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns FLOW_DONE.  If no slot has a good snapshot, returns the reason: FLOW_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  The model is then unchanged, with one exception:
- * if a slot was good when it was checked and bad when it was copied, the model is reset.
- * Takes the time to read five whole slots, at most. */
+ * _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
+ * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
+ * and bad when it was copied, the model is reset.
+ * Takes the time to read four whole slots.  A slot that is not good is read three times, and at most six times if
+ * readings differ. */
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -58,6 +58,8 @@
 #define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define FLOW_SNAPSHOT_END 1316u /* bytes before the CRC */
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
+#define FLOW_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
+#define FLOW_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
 #define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
@@ -93,6 +95,7 @@ typedef struct {
     int32_t slot;
     uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
     bool failed; /* whether a part could not be read */
+    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
 } flow_stored_t;
 
@@ -106,12 +109,19 @@ static uint32_t flow_chunk(uint32_t offset)
     return (left < FLOW_SNAPSHOT_CHUNK) ? left : FLOW_SNAPSHOT_CHUNK;
 }
 
+/* A number of 4 bytes. */
+static uint32_t flow_number(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t flow_stored_word(flow_stored_t *stored, uint32_t place)
 {
     const uint32_t at = FLOW_SNAPSHOT_HEADER + place;
     const uint32_t chunk = at / FLOW_SNAPSHOT_CHUNK;
     const uint8_t *bytes = &stored->bytes[at % FLOW_SNAPSHOT_CHUNK];
+    uint32_t word;
     if (place >= FLOW_STATE_BYTES) {
         return 0u;
     }
@@ -122,7 +132,9 @@ static uint32_t flow_stored_word(flow_stored_t *stored, uint32_t place)
             stored->failed = true;
         }
     }
-    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+    word = flow_number(bytes);
+    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    return word;
 }
 
 /* Element i of an array of floating-point numbers that begins at place. */
@@ -265,8 +277,9 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
     return true;
 }
 
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED. */
-static int32_t flow_stored_sound(flow_read_fn read, void *context, int32_t slot)
+/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
+ * seen: a checksum, to which the numbers that were read are added. */
+static int32_t flow_stored_sound(flow_read_fn read, void *context, int32_t slot, uint32_t *seen)
 {
     flow_stored_t stored;
     bool sound = true;
@@ -275,7 +288,9 @@ static int32_t flow_stored_sound(flow_read_fn read, void *context, int32_t slot)
     stored.slot = slot;
     stored.chunk = FLOW_SNAPSHOT_BYTES;
     stored.failed = false;
+    stored.seen = *seen;
     sound = sound && flow_snapshot_valid(&stored);
+    *seen = stored.seen;
     if (stored.failed) {
         return FLOW_STORAGE_FAILED;
     }
@@ -319,12 +334,6 @@ static void flow_compose(const flow_t *s, uint32_t sequence, uint32_t *crc, uint
     }
 }
 
-/* A number of 4 bytes. */
-static uint32_t flow_number(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
-}
-
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t flow_recognise(const uint8_t *bytes)
 {
@@ -337,27 +346,40 @@ static int32_t flow_recognise(const uint8_t *bytes)
     return (flow_number(&bytes[16]) == FLOW_STATE_BYTES) ? FLOW_DONE : FLOW_SNAPSHOT_BROKEN;
 }
 
-/* Read a whole slot.  DONE, if the slot holds an undamaged snapshot of this model; sequence is then the snapshot's
- * number.
- * If s is not NULL, the model's bytes are copied to s. */
-static int32_t flow_scan(flow_t *s, flow_read_fn read, void *context, int32_t slot, uint32_t *sequence)
+/* What a look at a slot found. */
+typedef struct {
+    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of all bytes that were read */
+} flow_look_t;
+
+/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
+ * turn: how often this was done; bytes that the callback forgets to write are others each time. */
+static void flow_scan(flow_t *s, flow_read_fn read, void *context, int32_t slot, uint32_t turn, flow_look_t *look)
 {
     uint8_t *state = (uint8_t *)s;
     uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
     uint32_t crc = 0u;
+    look->status = FLOW_STORAGE_FAILED;
+    look->sequence = 0u;
+    look->crc = 0u;
+    look->seen = 0u;
     for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
         const uint32_t count = flow_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            bytes[i] = (uint8_t)(0xA5u + turn);
+        }
         if (read(context, slot, offset, bytes, count) != 0) {
-            return FLOW_STORAGE_FAILED;
+            look->status = FLOW_STORAGE_FAILED;
+            return;
         }
         if (offset == 0u) {
-            const int32_t status = flow_recognise(bytes);
-            if (status != FLOW_DONE) {
-                return status;
-            }
-            *sequence = flow_number(&bytes[12]);
+            look->status = flow_recognise(bytes);
+            look->sequence = flow_number(&bytes[12]);
         }
         crc = flow_snapshot_crc32(crc, bytes, count);
+        look->crc = flow_number(&bytes[count - 4u]);
         for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
             const uint32_t at = offset + i;
             if ((at >= FLOW_SNAPSHOT_HEADER) && (at < FLOW_SNAPSHOT_END)) {
@@ -365,7 +387,42 @@ static int32_t flow_scan(flow_t *s, flow_read_fn read, void *context, int32_t sl
             }
         }
     }
-    return (crc == FLOW_CRC_OF_ALL) ? FLOW_DONE : FLOW_SNAPSHOT_BROKEN;
+    look->seen = crc;
+    if ((look->status == FLOW_DONE) && (crc != FLOW_CRC_OF_ALL)) {
+        look->status = FLOW_SNAPSHOT_BROKEN;
+    }
+}
+
+/* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
+ * one
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * judged: look at the model's numbers, too; the slot has just been scanned. */
+static void flow_look(flow_read_fn read, void *context, int32_t slot, bool judged, flow_look_t *look)
+{
+    int32_t status = FLOW_DONE;
+    uint32_t seen = 0u;
+    uint32_t alike = 0u;
+    for (uint32_t turn = 0u; (turn < FLOW_LOOKS) && (alike < FLOW_ALIKE); turn++) {
+        if (!judged || (turn > 0u)) {
+            flow_scan(NULL, read, context, slot, turn, look);
+        }
+        if (judged && (look->status == FLOW_DONE)) {
+            look->status = flow_stored_sound(read, context, slot, &look->seen);
+        }
+        if (look->status == FLOW_DONE) {
+            return;
+        }
+        if (look->status == FLOW_STORAGE_FAILED) {
+            alike = 0u;
+        } else {
+            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
+        }
+        status = look->status;
+        seen = look->seen;
+    }
+    if (alike < FLOW_ALIKE) {
+        look->status = FLOW_STORAGE_FAILED;
+    }
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -396,47 +453,46 @@ static int32_t flow_read_buffer(void *context, int32_t slot, uint32_t offset, ui
 static int32_t flow_judge_model(const flow_t *s)
 {
     const uint8_t *state = (const uint8_t *)s;
-    return flow_stored_sound(flow_read_model, &state, 0);
+    uint32_t seen = 0u;
+    return flow_stored_sound(flow_read_model, &state, 0, &seen);
 }
 
-/* Copy the model from a slot that was found good. */
+/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
 static int32_t flow_adopt(flow_t *s, flow_read_fn read, void *context, int32_t slot)
 {
-    uint32_t sequence = 0u;
-    flow_reset(s);
-    /* the storage may give other bytes than a moment ago: so check the copy */
-    int32_t status = flow_scan(s, read, context, slot, &sequence);
-    if (status == FLOW_DONE) {
-        status = flow_judge_model(s);
-    }
-    if (status != FLOW_DONE) {
+    flow_look_t look;
+    for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
         flow_reset(s);
+        /* the storage may give other bytes than a moment ago: so check the copy */
+        flow_scan(s, read, context, slot, turn, &look);
+        if ((look.status == FLOW_DONE) && (flow_judge_model(s) == FLOW_DONE)) {
+            return FLOW_DONE;
+        }
     }
-    return status;
+    flow_reset(s);
+    return FLOW_STORAGE_FAILED;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot, or -1. */
-static int32_t flow_newest(flow_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
+static int32_t flow_newest(flow_read_fn read, void *context, flow_look_t looks[2])
 {
     int32_t newest = 0;
-    for (int32_t slot = 0; slot < 2; slot++) {
-        sequence[slot] = 0u;
-        status[slot] = flow_scan(NULL, read, context, slot, &sequence[slot]);
-    }
+    flow_look(read, context, 0, false, &looks[0]);
+    flow_look(read, context, 1, false, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((status[1] == FLOW_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+    if ((looks[1].status == FLOW_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
-    for (int32_t turn = 0; turn < 2; turn++) {
-        if (status[newest] == FLOW_DONE) {
-            status[newest] = flow_stored_sound(read, context, newest);
-            if (status[newest] == FLOW_DONE) {
+    for (uint32_t turn = 0u; turn < 2u; turn++) {
+        if (looks[newest].status == FLOW_DONE) {
+            flow_look(read, context, newest, true, &looks[newest]);
+            if (looks[newest].status == FLOW_DONE) {
                 return newest;
             }
         }
         newest = 1 - newest;
     }
-    return -1;
+    return newest;
 }
 
 int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES])
@@ -451,31 +507,29 @@ int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 
 int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 {
-    uint32_t sequence = 0u;
-    int32_t status = flow_scan(NULL, flow_read_buffer, &buffer, 0, &sequence);
-    if (status == FLOW_DONE) {
-        status = flow_stored_sound(flow_read_buffer, &buffer, 0);
+    flow_look_t look;
+    flow_scan(NULL, flow_read_buffer, &buffer, 0, 0u, &look);
+    if (look.status == FLOW_DONE) {
+        look.status = flow_stored_sound(flow_read_buffer, &buffer, 0, &look.seen);
     }
-    return (status == FLOW_DONE) ? flow_adopt(s, flow_read_buffer, &buffer, 0) : status;
+    return (look.status == FLOW_DONE) ? flow_adopt(s, flow_read_buffer, &buffer, 0) : look.status;
 }
 
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context)
 {
-    int32_t status[2];
-    uint32_t sequences[2];
+    flow_look_t looks[2];
     uint32_t sequence = 0u;
-    uint32_t found = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
     if (flow_judge_model(s) != FLOW_DONE) {
         return FLOW_SNAPSHOT_INVALID;
     }
-    const int32_t newest = flow_newest(read, context, status, sequences);
-    if ((status[0] == FLOW_STORAGE_FAILED) || (status[1] == FLOW_STORAGE_FAILED)) {
+    const int32_t newest = flow_newest(read, context, looks);
+    if ((looks[0].status == FLOW_STORAGE_FAILED) || (looks[1].status == FLOW_STORAGE_FAILED)) {
         return FLOW_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
     }
-    if (newest >= 0) {
-        sequence = sequences[newest] + 1u;
+    if (looks[newest].status == FLOW_DONE) {
+        sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
     }
     for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
@@ -486,29 +540,31 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
             return FLOW_STORAGE_FAILED;
         }
     }
-    const int32_t written = flow_scan(NULL, read, context, slot, &found);
-    return ((written == FLOW_DONE) && (found == sequence)) ? FLOW_DONE : FLOW_STORAGE_FAILED;
+    for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
+        flow_scan(NULL, read, context, slot, turn, &looks[slot]);
+        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+        if ((looks[slot].status == FLOW_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
+            return FLOW_DONE;
+        }
+    }
+    return FLOW_STORAGE_FAILED;
 }
 
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context)
 {
-    int32_t status[2];
-    uint32_t sequences[2];
-    const int32_t newest = flow_newest(read, context, status, sequences);
-    if (newest >= 0) {
-        const int32_t other = 1 - newest;
-        status[newest] = flow_adopt(s, read, context, newest);
-        if ((status[newest] == FLOW_DONE) || (status[other] != FLOW_DONE)) {
-            return status[newest];
+    flow_look_t looks[2];
+    int32_t slot = flow_newest(read, context, looks);
+    for (uint32_t turn = 0u; turn < 2u; turn++) {
+        if (looks[slot].status == FLOW_DONE) {
+            looks[slot].status = flow_adopt(s, read, context, slot);
+            if (looks[slot].status == FLOW_DONE) {
+                return FLOW_DONE;
+            }
         }
-        /* this slot was good a moment ago and is not any more: try the other slot */
-        status[other] = flow_stored_sound(read, context, other);
-        if (status[other] == FLOW_DONE) {
-            return flow_adopt(s, read, context, other);
-        }
+        slot = 1 - slot;
     }
     /* of two reasons, the lower number is the more specific one */
-    return (status[0] < status[1]) ? status[0] : status[1];
+    return (looks[0].status < looks[1].status) ? looks[0].status : looks[1].status;
 }
 
 void flow_wipe(flow_t *s)

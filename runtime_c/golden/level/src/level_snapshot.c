@@ -58,6 +58,8 @@
 #define LEVEL_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define LEVEL_SNAPSHOT_END 412u /* bytes before the CRC */
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
+#define LEVEL_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
+#define LEVEL_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
 #define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is accepted */
@@ -93,6 +95,7 @@ typedef struct {
     int32_t slot;
     uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
     bool failed; /* whether a part could not be read */
+    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
 } level_stored_t;
 
@@ -106,12 +109,19 @@ static uint32_t level_chunk(uint32_t offset)
     return (left < LEVEL_SNAPSHOT_CHUNK) ? left : LEVEL_SNAPSHOT_CHUNK;
 }
 
+/* A number of 4 bytes. */
+static uint32_t level_number(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t level_stored_word(level_stored_t *stored, uint32_t place)
 {
     const uint32_t at = LEVEL_SNAPSHOT_HEADER + place;
     const uint32_t chunk = at / LEVEL_SNAPSHOT_CHUNK;
     const uint8_t *bytes = &stored->bytes[at % LEVEL_SNAPSHOT_CHUNK];
+    uint32_t word;
     if (place >= LEVEL_STATE_BYTES) {
         return 0u;
     }
@@ -122,7 +132,9 @@ static uint32_t level_stored_word(level_stored_t *stored, uint32_t place)
             stored->failed = true;
         }
     }
-    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+    word = level_number(bytes);
+    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    return word;
 }
 
 /* Element i of an array of floating-point numbers that begins at place. */
@@ -226,8 +238,9 @@ static bool level_snapshot_valid(level_stored_t *stored)
     return true;
 }
 
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED. */
-static int32_t level_stored_sound(level_read_fn read, void *context, int32_t slot)
+/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
+ * seen: a checksum, to which the numbers that were read are added. */
+static int32_t level_stored_sound(level_read_fn read, void *context, int32_t slot, uint32_t *seen)
 {
     level_stored_t stored;
     bool sound = true;
@@ -236,7 +249,9 @@ static int32_t level_stored_sound(level_read_fn read, void *context, int32_t slo
     stored.slot = slot;
     stored.chunk = LEVEL_SNAPSHOT_BYTES;
     stored.failed = false;
+    stored.seen = *seen;
     sound = sound && level_snapshot_valid(&stored);
+    *seen = stored.seen;
     if (stored.failed) {
         return LEVEL_STORAGE_FAILED;
     }
@@ -280,12 +295,6 @@ static void level_compose(const level_t *s, uint32_t sequence, uint32_t *crc, ui
     }
 }
 
-/* A number of 4 bytes. */
-static uint32_t level_number(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
-}
-
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t level_recognise(const uint8_t *bytes)
 {
@@ -298,27 +307,40 @@ static int32_t level_recognise(const uint8_t *bytes)
     return (level_number(&bytes[16]) == LEVEL_STATE_BYTES) ? LEVEL_DONE : LEVEL_SNAPSHOT_BROKEN;
 }
 
-/* Read a whole slot.  DONE, if the slot holds an undamaged snapshot of this model; sequence is then the snapshot's
- * number.
- * If s is not NULL, the model's bytes are copied to s. */
-static int32_t level_scan(level_t *s, level_read_fn read, void *context, int32_t slot, uint32_t *sequence)
+/* What a look at a slot found. */
+typedef struct {
+    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of all bytes that were read */
+} level_look_t;
+
+/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
+ * turn: how often this was done; bytes that the callback forgets to write are others each time. */
+static void level_scan(level_t *s, level_read_fn read, void *context, int32_t slot, uint32_t turn, level_look_t *look)
 {
     uint8_t *state = (uint8_t *)s;
     uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
     uint32_t crc = 0u;
+    look->status = LEVEL_STORAGE_FAILED;
+    look->sequence = 0u;
+    look->crc = 0u;
+    look->seen = 0u;
     for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
         const uint32_t count = level_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            bytes[i] = (uint8_t)(0xA5u + turn);
+        }
         if (read(context, slot, offset, bytes, count) != 0) {
-            return LEVEL_STORAGE_FAILED;
+            look->status = LEVEL_STORAGE_FAILED;
+            return;
         }
         if (offset == 0u) {
-            const int32_t status = level_recognise(bytes);
-            if (status != LEVEL_DONE) {
-                return status;
-            }
-            *sequence = level_number(&bytes[12]);
+            look->status = level_recognise(bytes);
+            look->sequence = level_number(&bytes[12]);
         }
         crc = level_snapshot_crc32(crc, bytes, count);
+        look->crc = level_number(&bytes[count - 4u]);
         for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
             const uint32_t at = offset + i;
             if ((at >= LEVEL_SNAPSHOT_HEADER) && (at < LEVEL_SNAPSHOT_END)) {
@@ -326,7 +348,42 @@ static int32_t level_scan(level_t *s, level_read_fn read, void *context, int32_t
             }
         }
     }
-    return (crc == LEVEL_CRC_OF_ALL) ? LEVEL_DONE : LEVEL_SNAPSHOT_BROKEN;
+    look->seen = crc;
+    if ((look->status == LEVEL_DONE) && (crc != LEVEL_CRC_OF_ALL)) {
+        look->status = LEVEL_SNAPSHOT_BROKEN;
+    }
+}
+
+/* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
+ * one
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * judged: look at the model's numbers, too; the slot has just been scanned. */
+static void level_look(level_read_fn read, void *context, int32_t slot, bool judged, level_look_t *look)
+{
+    int32_t status = LEVEL_DONE;
+    uint32_t seen = 0u;
+    uint32_t alike = 0u;
+    for (uint32_t turn = 0u; (turn < LEVEL_LOOKS) && (alike < LEVEL_ALIKE); turn++) {
+        if (!judged || (turn > 0u)) {
+            level_scan(NULL, read, context, slot, turn, look);
+        }
+        if (judged && (look->status == LEVEL_DONE)) {
+            look->status = level_stored_sound(read, context, slot, &look->seen);
+        }
+        if (look->status == LEVEL_DONE) {
+            return;
+        }
+        if (look->status == LEVEL_STORAGE_FAILED) {
+            alike = 0u;
+        } else {
+            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
+        }
+        status = look->status;
+        seen = look->seen;
+    }
+    if (alike < LEVEL_ALIKE) {
+        look->status = LEVEL_STORAGE_FAILED;
+    }
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -357,47 +414,46 @@ static int32_t level_read_buffer(void *context, int32_t slot, uint32_t offset, u
 static int32_t level_judge_model(const level_t *s)
 {
     const uint8_t *state = (const uint8_t *)s;
-    return level_stored_sound(level_read_model, &state, 0);
+    uint32_t seen = 0u;
+    return level_stored_sound(level_read_model, &state, 0, &seen);
 }
 
-/* Copy the model from a slot that was found good. */
+/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
 static int32_t level_adopt(level_t *s, level_read_fn read, void *context, int32_t slot)
 {
-    uint32_t sequence = 0u;
-    level_reset(s);
-    /* the storage may give other bytes than a moment ago: so check the copy */
-    int32_t status = level_scan(s, read, context, slot, &sequence);
-    if (status == LEVEL_DONE) {
-        status = level_judge_model(s);
-    }
-    if (status != LEVEL_DONE) {
+    level_look_t look;
+    for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
         level_reset(s);
+        /* the storage may give other bytes than a moment ago: so check the copy */
+        level_scan(s, read, context, slot, turn, &look);
+        if ((look.status == LEVEL_DONE) && (level_judge_model(s) == LEVEL_DONE)) {
+            return LEVEL_DONE;
+        }
     }
-    return status;
+    level_reset(s);
+    return LEVEL_STORAGE_FAILED;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot, or -1. */
-static int32_t level_newest(level_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
+static int32_t level_newest(level_read_fn read, void *context, level_look_t looks[2])
 {
     int32_t newest = 0;
-    for (int32_t slot = 0; slot < 2; slot++) {
-        sequence[slot] = 0u;
-        status[slot] = level_scan(NULL, read, context, slot, &sequence[slot]);
-    }
+    level_look(read, context, 0, false, &looks[0]);
+    level_look(read, context, 1, false, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((status[1] == LEVEL_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+    if ((looks[1].status == LEVEL_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
-    for (int32_t turn = 0; turn < 2; turn++) {
-        if (status[newest] == LEVEL_DONE) {
-            status[newest] = level_stored_sound(read, context, newest);
-            if (status[newest] == LEVEL_DONE) {
+    for (uint32_t turn = 0u; turn < 2u; turn++) {
+        if (looks[newest].status == LEVEL_DONE) {
+            level_look(read, context, newest, true, &looks[newest]);
+            if (looks[newest].status == LEVEL_DONE) {
                 return newest;
             }
         }
         newest = 1 - newest;
     }
-    return -1;
+    return newest;
 }
 
 int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
@@ -412,31 +468,29 @@ int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 
 int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 {
-    uint32_t sequence = 0u;
-    int32_t status = level_scan(NULL, level_read_buffer, &buffer, 0, &sequence);
-    if (status == LEVEL_DONE) {
-        status = level_stored_sound(level_read_buffer, &buffer, 0);
+    level_look_t look;
+    level_scan(NULL, level_read_buffer, &buffer, 0, 0u, &look);
+    if (look.status == LEVEL_DONE) {
+        look.status = level_stored_sound(level_read_buffer, &buffer, 0, &look.seen);
     }
-    return (status == LEVEL_DONE) ? level_adopt(s, level_read_buffer, &buffer, 0) : status;
+    return (look.status == LEVEL_DONE) ? level_adopt(s, level_read_buffer, &buffer, 0) : look.status;
 }
 
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context)
 {
-    int32_t status[2];
-    uint32_t sequences[2];
+    level_look_t looks[2];
     uint32_t sequence = 0u;
-    uint32_t found = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
     if (level_judge_model(s) != LEVEL_DONE) {
         return LEVEL_SNAPSHOT_INVALID;
     }
-    const int32_t newest = level_newest(read, context, status, sequences);
-    if ((status[0] == LEVEL_STORAGE_FAILED) || (status[1] == LEVEL_STORAGE_FAILED)) {
+    const int32_t newest = level_newest(read, context, looks);
+    if ((looks[0].status == LEVEL_STORAGE_FAILED) || (looks[1].status == LEVEL_STORAGE_FAILED)) {
         return LEVEL_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
     }
-    if (newest >= 0) {
-        sequence = sequences[newest] + 1u;
+    if (looks[newest].status == LEVEL_DONE) {
+        sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
     }
     for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
@@ -447,29 +501,31 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
             return LEVEL_STORAGE_FAILED;
         }
     }
-    const int32_t written = level_scan(NULL, read, context, slot, &found);
-    return ((written == LEVEL_DONE) && (found == sequence)) ? LEVEL_DONE : LEVEL_STORAGE_FAILED;
+    for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
+        level_scan(NULL, read, context, slot, turn, &looks[slot]);
+        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+        if ((looks[slot].status == LEVEL_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
+            return LEVEL_DONE;
+        }
+    }
+    return LEVEL_STORAGE_FAILED;
 }
 
 int32_t level_restore(level_t *s, level_read_fn read, void *context)
 {
-    int32_t status[2];
-    uint32_t sequences[2];
-    const int32_t newest = level_newest(read, context, status, sequences);
-    if (newest >= 0) {
-        const int32_t other = 1 - newest;
-        status[newest] = level_adopt(s, read, context, newest);
-        if ((status[newest] == LEVEL_DONE) || (status[other] != LEVEL_DONE)) {
-            return status[newest];
+    level_look_t looks[2];
+    int32_t slot = level_newest(read, context, looks);
+    for (uint32_t turn = 0u; turn < 2u; turn++) {
+        if (looks[slot].status == LEVEL_DONE) {
+            looks[slot].status = level_adopt(s, read, context, slot);
+            if (looks[slot].status == LEVEL_DONE) {
+                return LEVEL_DONE;
+            }
         }
-        /* this slot was good a moment ago and is not any more: try the other slot */
-        status[other] = level_stored_sound(read, context, other);
-        if (status[other] == LEVEL_DONE) {
-            return level_adopt(s, read, context, other);
-        }
+        slot = 1 - slot;
     }
     /* of two reasons, the lower number is the more specific one */
-    return (status[0] < status[1]) ? status[0] : status[1];
+    return (looks[0].status < looks[1].status) ? looks[0].status : looks[1].status;
 }
 
 void level_wipe(level_t *s)

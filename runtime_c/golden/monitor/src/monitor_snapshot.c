@@ -58,6 +58,8 @@
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define MONITOR_SNAPSHOT_END 3736u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
+#define MONITOR_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
+#define MONITOR_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
 #define MONITOR_INVERSE_LIMIT 1e+12f /* limit above every element of P */
@@ -95,6 +97,7 @@ typedef struct {
     int32_t slot;
     uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
     bool failed; /* whether a part could not be read */
+    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
 } monitor_stored_t;
 
@@ -108,12 +111,19 @@ static uint32_t monitor_chunk(uint32_t offset)
     return (left < MONITOR_SNAPSHOT_CHUNK) ? left : MONITOR_SNAPSHOT_CHUNK;
 }
 
+/* A number of 4 bytes. */
+static uint32_t monitor_number(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t monitor_stored_word(monitor_stored_t *stored, uint32_t place)
 {
     const uint32_t at = MONITOR_SNAPSHOT_HEADER + place;
     const uint32_t chunk = at / MONITOR_SNAPSHOT_CHUNK;
     const uint8_t *bytes = &stored->bytes[at % MONITOR_SNAPSHOT_CHUNK];
+    uint32_t word;
     if (place >= MONITOR_STATE_BYTES) {
         return 0u;
     }
@@ -124,7 +134,9 @@ static uint32_t monitor_stored_word(monitor_stored_t *stored, uint32_t place)
             stored->failed = true;
         }
     }
-    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+    word = monitor_number(bytes);
+    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    return word;
 }
 
 /* Element i of an array of floating-point numbers that begins at place. */
@@ -358,8 +370,9 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
     return true;
 }
 
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED. */
-static int32_t monitor_stored_sound(monitor_read_fn read, void *context, int32_t slot)
+/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
+ * seen: a checksum, to which the numbers that were read are added. */
+static int32_t monitor_stored_sound(monitor_read_fn read, void *context, int32_t slot, uint32_t *seen)
 {
     monitor_stored_t stored;
     bool sound = true;
@@ -368,7 +381,9 @@ static int32_t monitor_stored_sound(monitor_read_fn read, void *context, int32_t
     stored.slot = slot;
     stored.chunk = MONITOR_SNAPSHOT_BYTES;
     stored.failed = false;
+    stored.seen = *seen;
     sound = sound && monitor_snapshot_valid(&stored);
+    *seen = stored.seen;
     if (stored.failed) {
         return MONITOR_STORAGE_FAILED;
     }
@@ -412,12 +427,6 @@ static void monitor_compose(const monitor_t *s, uint32_t sequence, uint32_t *crc
     }
 }
 
-/* A number of 4 bytes. */
-static uint32_t monitor_number(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
-}
-
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t monitor_recognise(const uint8_t *bytes)
 {
@@ -430,27 +439,41 @@ static int32_t monitor_recognise(const uint8_t *bytes)
     return (monitor_number(&bytes[16]) == MONITOR_STATE_BYTES) ? MONITOR_DONE : MONITOR_SNAPSHOT_BROKEN;
 }
 
-/* Read a whole slot.  DONE, if the slot holds an undamaged snapshot of this model; sequence is then the snapshot's
- * number.
- * If s is not NULL, the model's bytes are copied to s. */
-static int32_t monitor_scan(monitor_t *s, monitor_read_fn read, void *context, int32_t slot, uint32_t *sequence)
+/* What a look at a slot found. */
+typedef struct {
+    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of all bytes that were read */
+} monitor_look_t;
+
+/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
+ * turn: how often this was done; bytes that the callback forgets to write are others each time. */
+static void monitor_scan(monitor_t *s, monitor_read_fn read, void *context, int32_t slot, uint32_t turn,
+        monitor_look_t *look)
 {
     uint8_t *state = (uint8_t *)s;
     uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
     uint32_t crc = 0u;
+    look->status = MONITOR_STORAGE_FAILED;
+    look->sequence = 0u;
+    look->crc = 0u;
+    look->seen = 0u;
     for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += MONITOR_SNAPSHOT_CHUNK) {
         const uint32_t count = monitor_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            bytes[i] = (uint8_t)(0xA5u + turn);
+        }
         if (read(context, slot, offset, bytes, count) != 0) {
-            return MONITOR_STORAGE_FAILED;
+            look->status = MONITOR_STORAGE_FAILED;
+            return;
         }
         if (offset == 0u) {
-            const int32_t status = monitor_recognise(bytes);
-            if (status != MONITOR_DONE) {
-                return status;
-            }
-            *sequence = monitor_number(&bytes[12]);
+            look->status = monitor_recognise(bytes);
+            look->sequence = monitor_number(&bytes[12]);
         }
         crc = monitor_snapshot_crc32(crc, bytes, count);
+        look->crc = monitor_number(&bytes[count - 4u]);
         for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
             const uint32_t at = offset + i;
             if ((at >= MONITOR_SNAPSHOT_HEADER) && (at < MONITOR_SNAPSHOT_END)) {
@@ -458,7 +481,42 @@ static int32_t monitor_scan(monitor_t *s, monitor_read_fn read, void *context, i
             }
         }
     }
-    return (crc == MONITOR_CRC_OF_ALL) ? MONITOR_DONE : MONITOR_SNAPSHOT_BROKEN;
+    look->seen = crc;
+    if ((look->status == MONITOR_DONE) && (crc != MONITOR_CRC_OF_ALL)) {
+        look->status = MONITOR_SNAPSHOT_BROKEN;
+    }
+}
+
+/* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
+ * one
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * judged: look at the model's numbers, too; the slot has just been scanned. */
+static void monitor_look(monitor_read_fn read, void *context, int32_t slot, bool judged, monitor_look_t *look)
+{
+    int32_t status = MONITOR_DONE;
+    uint32_t seen = 0u;
+    uint32_t alike = 0u;
+    for (uint32_t turn = 0u; (turn < MONITOR_LOOKS) && (alike < MONITOR_ALIKE); turn++) {
+        if (!judged || (turn > 0u)) {
+            monitor_scan(NULL, read, context, slot, turn, look);
+        }
+        if (judged && (look->status == MONITOR_DONE)) {
+            look->status = monitor_stored_sound(read, context, slot, &look->seen);
+        }
+        if (look->status == MONITOR_DONE) {
+            return;
+        }
+        if (look->status == MONITOR_STORAGE_FAILED) {
+            alike = 0u;
+        } else {
+            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
+        }
+        status = look->status;
+        seen = look->seen;
+    }
+    if (alike < MONITOR_ALIKE) {
+        look->status = MONITOR_STORAGE_FAILED;
+    }
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -489,47 +547,46 @@ static int32_t monitor_read_buffer(void *context, int32_t slot, uint32_t offset,
 static int32_t monitor_judge_model(const monitor_t *s)
 {
     const uint8_t *state = (const uint8_t *)s;
-    return monitor_stored_sound(monitor_read_model, &state, 0);
+    uint32_t seen = 0u;
+    return monitor_stored_sound(monitor_read_model, &state, 0, &seen);
 }
 
-/* Copy the model from a slot that was found good. */
+/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
 static int32_t monitor_adopt(monitor_t *s, monitor_read_fn read, void *context, int32_t slot)
 {
-    uint32_t sequence = 0u;
-    monitor_reset(s);
-    /* the storage may give other bytes than a moment ago: so check the copy */
-    int32_t status = monitor_scan(s, read, context, slot, &sequence);
-    if (status == MONITOR_DONE) {
-        status = monitor_judge_model(s);
-    }
-    if (status != MONITOR_DONE) {
+    monitor_look_t look;
+    for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
         monitor_reset(s);
+        /* the storage may give other bytes than a moment ago: so check the copy */
+        monitor_scan(s, read, context, slot, turn, &look);
+        if ((look.status == MONITOR_DONE) && (monitor_judge_model(s) == MONITOR_DONE)) {
+            return MONITOR_DONE;
+        }
     }
-    return status;
+    monitor_reset(s);
+    return MONITOR_STORAGE_FAILED;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot, or -1. */
-static int32_t monitor_newest(monitor_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
+static int32_t monitor_newest(monitor_read_fn read, void *context, monitor_look_t looks[2])
 {
     int32_t newest = 0;
-    for (int32_t slot = 0; slot < 2; slot++) {
-        sequence[slot] = 0u;
-        status[slot] = monitor_scan(NULL, read, context, slot, &sequence[slot]);
-    }
+    monitor_look(read, context, 0, false, &looks[0]);
+    monitor_look(read, context, 1, false, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((status[1] == MONITOR_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+    if ((looks[1].status == MONITOR_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
-    for (int32_t turn = 0; turn < 2; turn++) {
-        if (status[newest] == MONITOR_DONE) {
-            status[newest] = monitor_stored_sound(read, context, newest);
-            if (status[newest] == MONITOR_DONE) {
+    for (uint32_t turn = 0u; turn < 2u; turn++) {
+        if (looks[newest].status == MONITOR_DONE) {
+            monitor_look(read, context, newest, true, &looks[newest]);
+            if (looks[newest].status == MONITOR_DONE) {
                 return newest;
             }
         }
         newest = 1 - newest;
     }
-    return -1;
+    return newest;
 }
 
 int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
@@ -544,31 +601,29 @@ int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 
 int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 {
-    uint32_t sequence = 0u;
-    int32_t status = monitor_scan(NULL, monitor_read_buffer, &buffer, 0, &sequence);
-    if (status == MONITOR_DONE) {
-        status = monitor_stored_sound(monitor_read_buffer, &buffer, 0);
+    monitor_look_t look;
+    monitor_scan(NULL, monitor_read_buffer, &buffer, 0, 0u, &look);
+    if (look.status == MONITOR_DONE) {
+        look.status = monitor_stored_sound(monitor_read_buffer, &buffer, 0, &look.seen);
     }
-    return (status == MONITOR_DONE) ? monitor_adopt(s, monitor_read_buffer, &buffer, 0) : status;
+    return (look.status == MONITOR_DONE) ? monitor_adopt(s, monitor_read_buffer, &buffer, 0) : look.status;
 }
 
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context)
 {
-    int32_t status[2];
-    uint32_t sequences[2];
+    monitor_look_t looks[2];
     uint32_t sequence = 0u;
-    uint32_t found = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
     if (monitor_judge_model(s) != MONITOR_DONE) {
         return MONITOR_SNAPSHOT_INVALID;
     }
-    const int32_t newest = monitor_newest(read, context, status, sequences);
-    if ((status[0] == MONITOR_STORAGE_FAILED) || (status[1] == MONITOR_STORAGE_FAILED)) {
+    const int32_t newest = monitor_newest(read, context, looks);
+    if ((looks[0].status == MONITOR_STORAGE_FAILED) || (looks[1].status == MONITOR_STORAGE_FAILED)) {
         return MONITOR_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
     }
-    if (newest >= 0) {
-        sequence = sequences[newest] + 1u;
+    if (looks[newest].status == MONITOR_DONE) {
+        sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
     }
     for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += MONITOR_SNAPSHOT_CHUNK) {
@@ -579,29 +634,31 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
             return MONITOR_STORAGE_FAILED;
         }
     }
-    const int32_t written = monitor_scan(NULL, read, context, slot, &found);
-    return ((written == MONITOR_DONE) && (found == sequence)) ? MONITOR_DONE : MONITOR_STORAGE_FAILED;
+    for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
+        monitor_scan(NULL, read, context, slot, turn, &looks[slot]);
+        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+        if ((looks[slot].status == MONITOR_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
+            return MONITOR_DONE;
+        }
+    }
+    return MONITOR_STORAGE_FAILED;
 }
 
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context)
 {
-    int32_t status[2];
-    uint32_t sequences[2];
-    const int32_t newest = monitor_newest(read, context, status, sequences);
-    if (newest >= 0) {
-        const int32_t other = 1 - newest;
-        status[newest] = monitor_adopt(s, read, context, newest);
-        if ((status[newest] == MONITOR_DONE) || (status[other] != MONITOR_DONE)) {
-            return status[newest];
+    monitor_look_t looks[2];
+    int32_t slot = monitor_newest(read, context, looks);
+    for (uint32_t turn = 0u; turn < 2u; turn++) {
+        if (looks[slot].status == MONITOR_DONE) {
+            looks[slot].status = monitor_adopt(s, read, context, slot);
+            if (looks[slot].status == MONITOR_DONE) {
+                return MONITOR_DONE;
+            }
         }
-        /* this slot was good a moment ago and is not any more: try the other slot */
-        status[other] = monitor_stored_sound(read, context, other);
-        if (status[other] == MONITOR_DONE) {
-            return monitor_adopt(s, read, context, other);
-        }
+        slot = 1 - slot;
     }
     /* of two reasons, the lower number is the more specific one */
-    return (status[0] < status[1]) ? status[0] : status[1];
+    return (looks[0].status < looks[1].status) ? looks[0].status : looks[1].status;
 }
 
 void monitor_wipe(monitor_t *s)

@@ -51,7 +51,9 @@ enum {
     PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     PRESSURE_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    PRESSURE_STORAGE_FAILED = -105 /* a callback returned an error, or other bytes were read back than were written */
+    /* a callback returned an error, readings of the same bytes differed, or other bytes were read back than were
+     * written */
+    PRESSURE_STORAGE_FAILED = -105
 };
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
@@ -129,15 +131,18 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
  * stays there.  If power is lost meanwhile, pressure_restore therefore finds the old snapshot or the new one.
  * Returns PRESSURE_DONE; PRESSURE_SNAPSHOT_INVALID when the model is damaged, with nothing written;
- * or PRESSURE_STORAGE_FAILED, and the old snapshot is still there.
- * Takes the time to read five whole slots, at most, and to write one. */
+ * or PRESSURE_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
+ * Takes the time to read four whole slots and to write one.  A slot that is not good is read three times, and at most
+ * six times if readings differ. */
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns PRESSURE_DONE.  If no slot has a good snapshot, returns the reason: PRESSURE_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  The model is then unchanged, with one exception:
- * if a slot was good when it was checked and bad when it was copied, the model is reset.
- * Takes the time to read five whole slots, at most. */
+ * _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
+ * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
+ * and bad when it was copied, the model is reset.
+ * Takes the time to read four whole slots.  A slot that is not good is read three times, and at most six times if
+ * readings differ. */
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -58,6 +58,8 @@
 #define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define PRESSURE_SNAPSHOT_END 124u /* bytes before the CRC */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
+#define PRESSURE_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
+#define PRESSURE_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
 #define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
@@ -93,6 +95,7 @@ typedef struct {
     int32_t slot;
     uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
     bool failed; /* whether a part could not be read */
+    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
 } pressure_stored_t;
 
@@ -106,12 +109,19 @@ static uint32_t pressure_chunk(uint32_t offset)
     return (left < PRESSURE_SNAPSHOT_CHUNK) ? left : PRESSURE_SNAPSHOT_CHUNK;
 }
 
+/* A number of 4 bytes. */
+static uint32_t pressure_number(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t pressure_stored_word(pressure_stored_t *stored, uint32_t place)
 {
     const uint32_t at = PRESSURE_SNAPSHOT_HEADER + place;
     const uint32_t chunk = at / PRESSURE_SNAPSHOT_CHUNK;
     const uint8_t *bytes = &stored->bytes[at % PRESSURE_SNAPSHOT_CHUNK];
+    uint32_t word;
     if (place >= PRESSURE_STATE_BYTES) {
         return 0u;
     }
@@ -122,7 +132,9 @@ static uint32_t pressure_stored_word(pressure_stored_t *stored, uint32_t place)
             stored->failed = true;
         }
     }
-    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
+    word = pressure_number(bytes);
+    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    return word;
 }
 
 /* Element i of an array of floating-point numbers that begins at place. */
@@ -220,8 +232,9 @@ static bool pressure_snapshot_valid(pressure_stored_t *stored)
     return true;
 }
 
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED. */
-static int32_t pressure_stored_sound(pressure_read_fn read, void *context, int32_t slot)
+/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
+ * seen: a checksum, to which the numbers that were read are added. */
+static int32_t pressure_stored_sound(pressure_read_fn read, void *context, int32_t slot, uint32_t *seen)
 {
     pressure_stored_t stored;
     bool sound = true;
@@ -230,7 +243,9 @@ static int32_t pressure_stored_sound(pressure_read_fn read, void *context, int32
     stored.slot = slot;
     stored.chunk = PRESSURE_SNAPSHOT_BYTES;
     stored.failed = false;
+    stored.seen = *seen;
     sound = sound && pressure_snapshot_valid(&stored);
+    *seen = stored.seen;
     if (stored.failed) {
         return PRESSURE_STORAGE_FAILED;
     }
@@ -274,12 +289,6 @@ static void pressure_compose(const pressure_t *s, uint32_t sequence, uint32_t *c
     }
 }
 
-/* A number of 4 bytes. */
-static uint32_t pressure_number(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
-}
-
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t pressure_recognise(const uint8_t *bytes)
 {
@@ -293,27 +302,41 @@ static int32_t pressure_recognise(const uint8_t *bytes)
     return (pressure_number(&bytes[16]) == PRESSURE_STATE_BYTES) ? PRESSURE_DONE : PRESSURE_SNAPSHOT_BROKEN;
 }
 
-/* Read a whole slot.  DONE, if the slot holds an undamaged snapshot of this model; sequence is then the snapshot's
- * number.
- * If s is not NULL, the model's bytes are copied to s. */
-static int32_t pressure_scan(pressure_t *s, pressure_read_fn read, void *context, int32_t slot, uint32_t *sequence)
+/* What a look at a slot found. */
+typedef struct {
+    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of all bytes that were read */
+} pressure_look_t;
+
+/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
+ * turn: how often this was done; bytes that the callback forgets to write are others each time. */
+static void pressure_scan(pressure_t *s, pressure_read_fn read, void *context, int32_t slot, uint32_t turn,
+        pressure_look_t *look)
 {
     uint8_t *state = (uint8_t *)s;
     uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
     uint32_t crc = 0u;
+    look->status = PRESSURE_STORAGE_FAILED;
+    look->sequence = 0u;
+    look->crc = 0u;
+    look->seen = 0u;
     for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
         const uint32_t count = pressure_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            bytes[i] = (uint8_t)(0xA5u + turn);
+        }
         if (read(context, slot, offset, bytes, count) != 0) {
-            return PRESSURE_STORAGE_FAILED;
+            look->status = PRESSURE_STORAGE_FAILED;
+            return;
         }
         if (offset == 0u) {
-            const int32_t status = pressure_recognise(bytes);
-            if (status != PRESSURE_DONE) {
-                return status;
-            }
-            *sequence = pressure_number(&bytes[12]);
+            look->status = pressure_recognise(bytes);
+            look->sequence = pressure_number(&bytes[12]);
         }
         crc = pressure_snapshot_crc32(crc, bytes, count);
+        look->crc = pressure_number(&bytes[count - 4u]);
         for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
             const uint32_t at = offset + i;
             if ((at >= PRESSURE_SNAPSHOT_HEADER) && (at < PRESSURE_SNAPSHOT_END)) {
@@ -321,7 +344,42 @@ static int32_t pressure_scan(pressure_t *s, pressure_read_fn read, void *context
             }
         }
     }
-    return (crc == PRESSURE_CRC_OF_ALL) ? PRESSURE_DONE : PRESSURE_SNAPSHOT_BROKEN;
+    look->seen = crc;
+    if ((look->status == PRESSURE_DONE) && (crc != PRESSURE_CRC_OF_ALL)) {
+        look->status = PRESSURE_SNAPSHOT_BROKEN;
+    }
+}
+
+/* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
+ * one
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * judged: look at the model's numbers, too; the slot has just been scanned. */
+static void pressure_look(pressure_read_fn read, void *context, int32_t slot, bool judged, pressure_look_t *look)
+{
+    int32_t status = PRESSURE_DONE;
+    uint32_t seen = 0u;
+    uint32_t alike = 0u;
+    for (uint32_t turn = 0u; (turn < PRESSURE_LOOKS) && (alike < PRESSURE_ALIKE); turn++) {
+        if (!judged || (turn > 0u)) {
+            pressure_scan(NULL, read, context, slot, turn, look);
+        }
+        if (judged && (look->status == PRESSURE_DONE)) {
+            look->status = pressure_stored_sound(read, context, slot, &look->seen);
+        }
+        if (look->status == PRESSURE_DONE) {
+            return;
+        }
+        if (look->status == PRESSURE_STORAGE_FAILED) {
+            alike = 0u;
+        } else {
+            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
+        }
+        status = look->status;
+        seen = look->seen;
+    }
+    if (alike < PRESSURE_ALIKE) {
+        look->status = PRESSURE_STORAGE_FAILED;
+    }
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -352,47 +410,46 @@ static int32_t pressure_read_buffer(void *context, int32_t slot, uint32_t offset
 static int32_t pressure_judge_model(const pressure_t *s)
 {
     const uint8_t *state = (const uint8_t *)s;
-    return pressure_stored_sound(pressure_read_model, &state, 0);
+    uint32_t seen = 0u;
+    return pressure_stored_sound(pressure_read_model, &state, 0, &seen);
 }
 
-/* Copy the model from a slot that was found good. */
+/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
 static int32_t pressure_adopt(pressure_t *s, pressure_read_fn read, void *context, int32_t slot)
 {
-    uint32_t sequence = 0u;
-    pressure_reset(s);
-    /* the storage may give other bytes than a moment ago: so check the copy */
-    int32_t status = pressure_scan(s, read, context, slot, &sequence);
-    if (status == PRESSURE_DONE) {
-        status = pressure_judge_model(s);
-    }
-    if (status != PRESSURE_DONE) {
+    pressure_look_t look;
+    for (uint32_t turn = 0u; turn < PRESSURE_LOOKS; turn++) {
         pressure_reset(s);
+        /* the storage may give other bytes than a moment ago: so check the copy */
+        pressure_scan(s, read, context, slot, turn, &look);
+        if ((look.status == PRESSURE_DONE) && (pressure_judge_model(s) == PRESSURE_DONE)) {
+            return PRESSURE_DONE;
+        }
     }
-    return status;
+    pressure_reset(s);
+    return PRESSURE_STORAGE_FAILED;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot, or -1. */
-static int32_t pressure_newest(pressure_read_fn read, void *context, int32_t status[2], uint32_t sequence[2])
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
+static int32_t pressure_newest(pressure_read_fn read, void *context, pressure_look_t looks[2])
 {
     int32_t newest = 0;
-    for (int32_t slot = 0; slot < 2; slot++) {
-        sequence[slot] = 0u;
-        status[slot] = pressure_scan(NULL, read, context, slot, &sequence[slot]);
-    }
+    pressure_look(read, context, 0, false, &looks[0]);
+    pressure_look(read, context, 1, false, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((status[1] == PRESSURE_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+    if ((looks[1].status == PRESSURE_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
-    for (int32_t turn = 0; turn < 2; turn++) {
-        if (status[newest] == PRESSURE_DONE) {
-            status[newest] = pressure_stored_sound(read, context, newest);
-            if (status[newest] == PRESSURE_DONE) {
+    for (uint32_t turn = 0u; turn < 2u; turn++) {
+        if (looks[newest].status == PRESSURE_DONE) {
+            pressure_look(read, context, newest, true, &looks[newest]);
+            if (looks[newest].status == PRESSURE_DONE) {
                 return newest;
             }
         }
         newest = 1 - newest;
     }
-    return -1;
+    return newest;
 }
 
 int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTES])
@@ -407,31 +464,29 @@ int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 
 int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTES])
 {
-    uint32_t sequence = 0u;
-    int32_t status = pressure_scan(NULL, pressure_read_buffer, &buffer, 0, &sequence);
-    if (status == PRESSURE_DONE) {
-        status = pressure_stored_sound(pressure_read_buffer, &buffer, 0);
+    pressure_look_t look;
+    pressure_scan(NULL, pressure_read_buffer, &buffer, 0, 0u, &look);
+    if (look.status == PRESSURE_DONE) {
+        look.status = pressure_stored_sound(pressure_read_buffer, &buffer, 0, &look.seen);
     }
-    return (status == PRESSURE_DONE) ? pressure_adopt(s, pressure_read_buffer, &buffer, 0) : status;
+    return (look.status == PRESSURE_DONE) ? pressure_adopt(s, pressure_read_buffer, &buffer, 0) : look.status;
 }
 
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context)
 {
-    int32_t status[2];
-    uint32_t sequences[2];
+    pressure_look_t looks[2];
     uint32_t sequence = 0u;
-    uint32_t found = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
     if (pressure_judge_model(s) != PRESSURE_DONE) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
-    const int32_t newest = pressure_newest(read, context, status, sequences);
-    if ((status[0] == PRESSURE_STORAGE_FAILED) || (status[1] == PRESSURE_STORAGE_FAILED)) {
+    const int32_t newest = pressure_newest(read, context, looks);
+    if ((looks[0].status == PRESSURE_STORAGE_FAILED) || (looks[1].status == PRESSURE_STORAGE_FAILED)) {
         return PRESSURE_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
     }
-    if (newest >= 0) {
-        sequence = sequences[newest] + 1u;
+    if (looks[newest].status == PRESSURE_DONE) {
+        sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
     }
     for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
@@ -442,29 +497,31 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
             return PRESSURE_STORAGE_FAILED;
         }
     }
-    const int32_t written = pressure_scan(NULL, read, context, slot, &found);
-    return ((written == PRESSURE_DONE) && (found == sequence)) ? PRESSURE_DONE : PRESSURE_STORAGE_FAILED;
+    for (uint32_t turn = 0u; turn < PRESSURE_LOOKS; turn++) {
+        pressure_scan(NULL, read, context, slot, turn, &looks[slot]);
+        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+        if ((looks[slot].status == PRESSURE_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
+            return PRESSURE_DONE;
+        }
+    }
+    return PRESSURE_STORAGE_FAILED;
 }
 
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context)
 {
-    int32_t status[2];
-    uint32_t sequences[2];
-    const int32_t newest = pressure_newest(read, context, status, sequences);
-    if (newest >= 0) {
-        const int32_t other = 1 - newest;
-        status[newest] = pressure_adopt(s, read, context, newest);
-        if ((status[newest] == PRESSURE_DONE) || (status[other] != PRESSURE_DONE)) {
-            return status[newest];
+    pressure_look_t looks[2];
+    int32_t slot = pressure_newest(read, context, looks);
+    for (uint32_t turn = 0u; turn < 2u; turn++) {
+        if (looks[slot].status == PRESSURE_DONE) {
+            looks[slot].status = pressure_adopt(s, read, context, slot);
+            if (looks[slot].status == PRESSURE_DONE) {
+                return PRESSURE_DONE;
+            }
         }
-        /* this slot was good a moment ago and is not any more: try the other slot */
-        status[other] = pressure_stored_sound(read, context, other);
-        if (status[other] == PRESSURE_DONE) {
-            return pressure_adopt(s, read, context, other);
-        }
+        slot = 1 - slot;
     }
     /* of two reasons, the lower number is the more specific one */
-    return (status[0] < status[1]) ? status[0] : status[1];
+    return (looks[0].status < looks[1].status) ? looks[0].status : looks[1].status;
 }
 
 void pressure_wipe(pressure_t *s)

@@ -1,0 +1,116 @@
+"""Bad storage: histories of wrong readings, wrong writes and power that fails, for a model of each family.
+
+tests/support/storage/histories.c carries them out; its first comment says what is counted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pykernel.gen.project import build
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
+from pykernel.spec.model import FAMILIES, WHOLE_FAMILIES, Spec, make_spec
+from tests.support.harness import write_sources
+from tests.support.machines import MACHINES, SIGNALS
+
+pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc; would show what is left on bad storage")
+
+HISTORIES = Path(__file__).parents[1] / "support" / "storage" / "histories.c"
+STATES = 30
+"""States that a device of a history can learn, one after the other."""
+WHOLE: dict[str, Any] = {"precision": "int16", "input": {"dim": 3, "max_abs": 4.0}, "label": {"max_abs": 4.0}}
+MODELS: dict[str, dict[str, Any]] = {
+    "fklms": {"learning": {"rule": "klms"}, "kernel": {"sigma": 1.0}, "reduction": {"technique": "fklms", "n_max": 3}},
+    "mklms": {"kernel": {"sigma": 1.0}, "reduction": {"technique": "mklms", "n_max": 6}, "precision": "float64"},
+    "rls": {"learning": {"rule": "rls"}},
+    "krr": {"kernel": {"sigma": 1.0}, "learning": {"rule": "krr", "samples": 4}},
+    "kfd": MACHINES["kfd"],
+    "stream": MACHINES["stream-uncached"],
+    "sgma": MACHINES["sgma"],
+    "subspace": MACHINES["subspace-drop"],
+    "signal": SIGNALS["signal-windows"],
+    "whole": WHOLE | {"learning": {"rule": "klms"}, "kernel": {"sigma": 1.0}, "reduction": {"technique": "fklms", "n_max": 4}},
+    "whole-linear": WHOLE | {"learning": {"rule": "nlms"}},
+}  # fmt: skip
+KINDS = (
+    "a bit flipped",
+    "nothing read",
+    "partly read",
+    "an error",
+    "all ones or zeros",
+    "... for a while",
+    "any of these",
+)
+
+
+def spec_of(model: str) -> Spec:
+    content = MODELS[model]
+    inputs = {} if "signal" in content else {"input": {"dim": 3} | content.get("input", {})}
+    return make_spec(content | {"name": "m"} | inputs)
+
+
+def learned_states(spec: Spec) -> Iterator[bytes]:
+    """Snapshots of states, each once, in the order in which they are learned."""
+    model, rng, seen, labels = (
+        HostModel(spec),
+        np.random.default_rng(0),
+        set[bytes](),
+        spec.program.label_array(spec.capacities),
+    )
+    while len(seen) < STATES:
+        x = rng.normal(size=(20, spec.width))
+        y = rng.integers(0, len(spec.label.classes), 20) if labels.is_class else rng.normal(size=(20, *labels.shape))
+        model.update(x, y)
+        data = snapshot.save(model)
+        if data not in seen:
+            seen.add(data)
+            yield data
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def histories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A function: the counts of some histories of one model."""
+    spec, folder = spec_of(request.param), tmp_path_factory.mktemp("storage")
+    program, pool = folder / "histories", folder / "pool"
+    sources = [*write_sources(build(spec), folder), HISTORIES]
+    flags = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
+    subprocess.run(["gcc", *flags, f"-I{folder}", *sources, "-o", program], check=True)
+    pool.write_bytes(b"".join(learned_states(spec)))
+
+    def run(count: int, kind: str, reads: float, writes: float = 0.0, seed: int = 0) -> dict[str, int]:
+        numbers = (count, seed, KINDS.index(kind), round(reads * 1e6), round(writes * 1e6))
+        done = subprocess.run([program, *map(str, numbers), pool], capture_output=True, text=True)
+        assert done.returncode == 0, (done.returncode, done.stderr)
+        return {name: int(number) for name, number in map(str.split, done.stdout.splitlines())}
+
+    return run
+
+
+def test_every_family_that_saves_has_histories() -> None:
+    saving = [f.rules for f in (*FAMILIES, *WHOLE_FAMILIES) if any(p.persistent for p in f.programs.values())]
+    assert {spec_of(model).family.rules for model in MODELS} == set(saving) and len(saving) == 8
+
+
+@pytest.mark.in_turn(len(KINDS))
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_stored_is_there_after_wrong_readings_and_power_failures(
+    histories: Any, kind: str, exhaustive: bool
+) -> None:
+    """After each step of each history an honest reader finds the last state whose store succeeded, or a later one."""
+    # a reading of ones or zeros can be what a wrong write should have written
+    alike = kind in KINDS[4:]
+    for reads, writes in ((0.0, 0.0), (0.002, 0.0), (0.0 if alike else 0.002, 0.02), (0.005 if alike else 0.02, 0.0)):
+        found = histories(3000 if exhaustive else 25, kind, reads, writes)
+        assert (found["nothing"], found["older"], found["garbage"]) == (0, 0, 0), (reads, writes, found)
+        if (reads, writes) == (0.0, 0.0):  # power fails, and nothing else
+            assert (found["fallback"], found["refused"], found["empty"]) == (0, 0, 0) and found["stores"] > 100, found
+        if (reads, writes) == (0.002, 0.0):  # one wrong reading hides no snapshot, and no store fails for it
+            assert found["refused"] <= 0.02 * found["stores"] and found["fallback"] <= 0.005 * found["restores"], found
