@@ -298,7 +298,8 @@ def conclude(
         for o in range(len(y)):
             if r[o] >= k[o] + most[o] or r[o] <= k[o] - most[o]:
                 outlying = True
-                y[o] = lead(a, f, x, o) + r[o]
+                # the answer may be beyond what a label can be
+                y[o] = clipped(lead(a, f, x, o) + r[o], -f.label_limit, f.label_limit)
         a.label_shock[0] = shaken(a.label_shock[0], outlying)
     if f.judges:
         if a.judged[0] < f.gain_horizon:

@@ -15,6 +15,7 @@ from pykernel.dialect import PRECISIONS
 from pykernel.errors import UserError
 from pykernel.spec.model import Spec, make_spec, rules, whole_rules
 from pykernel.spec.sections import fields_of
+from pykernel.spec.signal import FeatureName, SignalSection, plan_of
 
 Content = dict[str, Any]
 
@@ -30,7 +31,7 @@ WINDOWS: Content = {
     "rate": 100.0,
     "window": 16,
     "hop": 4,
-    "features": ["mean", "rms", "std", "range"],
+    "features": ["mean", "rms", "std", "min", "max", "range", "crossings", "change"],
     "bands": [[10.0, 30.0]],
     "lags": [0, 1],
     "differences": [1],
@@ -48,6 +49,7 @@ STAGES: dict[str, dict[str, Content]] = {
         "novelty": {"false_alarm_rate": 0.05, "warmup": 20},
     },
     "windows": {"signal": WINDOWS},
+    "spectra": {"signal": WINDOWS | {"features": list(get_args(FeatureName)), "log": True}},
     "forecast": {"signal": RAW, "label": {"column": "a"}},
 }
 """What is around a rule: of each section the keys that the rule has."""
@@ -155,8 +157,6 @@ def _found(rule: str, precision: str, stage: str, kind: str) -> Content | None:
 
 
 def _signal_dim(content: Content) -> int:
-    from pykernel.spec.signal import SignalSection, plan_of
-
     return len(plan_of(SignalSection.model_validate(content["signal"])).features)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pykernel.algorithms.extents import L_MAX, N_MAX
-from pykernel.dialect import Index, Real
+from pykernel.dialect import Array, Index, Int16, Real
 from pykernel.dialect.program import taken_by
 from pykernel.gen.project import SNAPSHOT_STATUSES, Project
 from pykernel.spec.model import Spec
@@ -37,7 +37,7 @@ def build_fuzzer(
 ) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """The program, and what its compiler said.  The model's name is m."""
     sources = write_sources(project, folder)
-    real = "float" if project.spec.precision == "float32" else "double"
+    real = "double" if project.spec.precision == "float64" else "float"
     (folder / "model_real.h").write_text(f"#define REAL {real}\n", encoding="utf-8")
     (folder / "model_calls.h").write_text(model_calls(project), encoding="utf-8")
     program = folder / "fuzz"
@@ -58,7 +58,8 @@ def model_calls(project: Project) -> str:
             row = count // slot.shape[0] if per_vector else 0
             vectors = slot.shape[0] if per_vector else vectors
             real = "true" if slot.array.scalar is Real else "false"
-            fields.append(f'{{"{slot.name}", {slot.offset}u, {count}u, {row}u, {real}}}')
+            width = slot.array.scalar.dtype(spec.real).itemsize
+            fields.append(f'{{"{slot.name}", {slot.offset}u, {count}u, {row}u, {width}u, {real}}}')
     statuses = [*map(int, spec.program.status), *(value for value, _ in SNAPSHOT_STATUSES.values())]
     counted = vectors and any(slot.name == "n" and slot.struct in persistent for slot in layout.slots)
     calls = _calls(spec)
@@ -90,7 +91,11 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
     for entry in program.entries_for(spec.config):
         kinds = taken_by(entry.kernel)
         lines = []
-        if kinds and kinds[0] == program.sample:
+        if program.whole and kinds and kinds[0] == program.sample:
+            center, most = _counts(spec)
+            size = f"M_{program.sample_size}"
+            lines += [f"int16_t x[{size}];", f"fill_counts(in, x, {size}, {center}, {most});"]
+        elif kinds and kinds[0] == program.sample:
             limit = spec.input.max_abs if spec.signal is None else spec.signal.most
             scale = min(spec.length_scale if spec.signal is None else limit, limit / 3)
             size = f"M_{program.sample_size}"
@@ -103,6 +108,10 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
             if array.scalar is Index:
                 lines += ["int32_t answer[1] = {7};"]
                 check = f"check_position({said}, answer[0], {len(spec.label.classes or ())});"
+            elif program.whole:
+                kind, width = ("int16_t", 2) if array.scalar is Int16 else ("int32_t", 4)
+                lines += [f"{kind} answer[{count}];", "memset(answer, 7, sizeof answer);"]
+                check = f"check_whole({said}, answer, {count}u, {width}u);"
             else:
                 lines += [f"REAL answer[{count}];", f"for (int i = 0; i < {count}; i++) {{ answer[i] = (REAL)7; }}"]
                 check = f"check_answer({said}, answer, {count}u);"
@@ -113,6 +122,7 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
         arguments = ["s", *(["x"] if lines else [])]
         if kinds[1:] or (kinds and "x" not in arguments):
             kind, limit = kinds[-1], _number(spec.label_max_abs)
+            most = spec.config.label_most if program.whole and kinds[-1] is not Index else 0
             scale = _number(min(1.0, spec.label_max_abs / 4))
             if kind is Index and "x" in arguments:
                 classes = len(spec.label.classes or ())
@@ -121,6 +131,10 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
                 ]
             elif kind is Index:
                 lines += ["const int32_t y = (byte(in) < 230) ? 0 : (int32_t)any_number(in);"]
+            elif program.whole and isinstance(kind, Array):
+                lines += ["int32_t y[M_OUTPUTS];", f"fill_labels(in, y, M_OUTPUTS, {most});"]
+            elif program.whole:
+                lines += [f"const int32_t y = hostile_count(in, {most});"]
             elif kind is Real:
                 lines += [f"const REAL y = hostile(in, {scale}, {limit});"]
             else:
@@ -130,6 +144,14 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
         made.append((entry.name, True, lines))
     made.sort(key=lambda each: each[0] != program.learner)
     return [(name, changes, "\n".join(f"        {line}" for line in lines)) for name, changes, lines in made]
+
+
+def _counts(spec: Spec) -> tuple[int, int]:
+    """About where a sample's counts are, and how far from there they may be."""
+    if spec.signal is not None:
+        return 0, int(spec.config.sample_most.max())
+    made = spec.conversion
+    return int(made.center[0]), int(made.most.max())
 
 
 def _number(value: float) -> str:

@@ -17,6 +17,7 @@ from pykernel.dialect import (
     Int,
     Int16,
     Struct,
+    as_signed,
     between,
     floor_shift,
     kernel,
@@ -71,9 +72,10 @@ class FixedLineConfig(Config):
 def evaluate(s: FixedLine, w: FixedLineWork, c: FixedLineConfig) -> None:
     """f(x), in w.f.  O(D)."""
     for o in range(len(w.f)):
-        total = part_of(s.constant[o], c.unit)
+        # limits, for memory may have been overwritten
+        total = part_of(clip(s.constant[o], -c.slope_most, c.slope_most), c.unit)
         for j in range(len(w.x)):
-            total += times(s.slope[o, j], w.x[j])
+            total += times(clip(s.slope[o, j], -c.slope_most, c.slope_most), w.x[j])
         w.f[o] = clip(total, -VALUE_MOST, VALUE_MOST)
 
 
@@ -94,8 +96,10 @@ def learn(s: FixedLine, w: FixedLineWork, c: FixedLineConfig) -> Index:
         step = floor_shift(part_of(error, c.eta), clip(power, 0, 31))
         step = clip(step, -c.slope_step, c.slope_step)
         for j in range(len(w.x)):
-            s.slope[o, j] = clip(s.slope[o, j] + step * w.x[j], -c.slope_most, c.slope_most)
-        s.constant[o] = clip(s.constant[o] + step * c.unit, -c.slope_most, c.slope_most)
+            moved = as_signed(word(s.slope[o, j]) + word(step * w.x[j]))
+            s.slope[o, j] = clip(moved, -c.slope_most, c.slope_most)
+        moved = as_signed(word(s.constant[o]) + word(step * c.unit))
+        s.constant[o] = clip(moved, -c.slope_most, c.slope_most)
     return LinearStatus.DONE
 
 

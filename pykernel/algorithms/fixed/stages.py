@@ -14,6 +14,7 @@ from pykernel.dialect import (
     Int,
     Int16,
     Struct,
+    as_signed,
     between,
     floor_shift,
     kernel,
@@ -33,7 +34,7 @@ GAIN_MOST = GAIN_SIZE * GAIN_SIZE
 
 
 class FixedStages(Struct):
-    """What the stages have learned."""
+    """What the stages have learned.  Numbers are limited where they are read, too: memory may have been overwritten."""
 
     mean: between(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
     slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # the linear part, in units of 2^-16
@@ -67,18 +68,24 @@ class FixedStageConfig(Config):
 
 
 @kernel
-def line(a: FixedStages, x: Int16[DIM], o: Index) -> Int:
+def line(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], o: Index) -> Int:
     """The linear part at x.  O(D)."""
     total = 0
     for j in range(len(x)):
-        total += times(a.slope[o, j], x[j])
+        total += times(clip(a.slope[o, j], -f.slope_most, f.slope_most), x[j])
     return total
+
+
+@kernel
+def label_mean(a: FixedStages, f: FixedStageConfig, o: Index) -> Int:
+    """The label's running mean, times mean_factor."""
+    return clip(a.mean[o], -f.mean_most, f.mean_most)
 
 
 @kernel
 def without_mean(a: FixedStages, f: FixedStageConfig, y: Int, o: Index) -> Int:
     """The label less its running mean."""
-    return y - floor_shift(a.mean[o], f.mean_shift)
+    return y - floor_shift(label_mean(a, f, o), f.mean_shift)
 
 
 @kernel
@@ -88,7 +95,7 @@ def remainder(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], y: Int, o: Ind
     if f.centers:
         rest = without_mean(a, f, y, o)
     if f.leads:
-        rest = rest - line(a, x, o)
+        rest = rest - line(a, f, x, o)
     if f.centers or f.leads:
         rest = clip(rest, -f.rest_most, f.rest_most)
     return rest
@@ -100,11 +107,11 @@ def finished(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], value: Int, o: 
     y = value
     if f.gains:
         if a.count[0] >= GAIN_FIRST:
-            y = part_of(value, a.gain[o])
+            y = part_of(value, clip(a.gain[o], 0, ONE))
     if f.centers:
-        y = y + floor_shift(a.mean[o], f.mean_shift)
+        y = y + floor_shift(label_mean(a, f, o), f.mean_shift)
     if f.leads:
-        y = y + line(a, x, o)
+        y = y + line(a, f, x, o)
     if f.clamps:
         y = clip(y, f.low, f.high)
     return y
@@ -113,7 +120,8 @@ def finished(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], value: Int, o: 
 @kernel
 def follow_mean(a: FixedStages, f: FixedStageConfig, y: Int, o: Index) -> None:
     """Move the label's running mean: by 1/1, 1/2, 1/2, 1/4 ... of the difference, down to 2^-mean_pace."""
-    moved = a.mean[o] + floor_shift(y * f.mean_factor - a.mean[o], a.pace[0])
+    mean = label_mean(a, f, o)
+    moved = mean + floor_shift(y * f.mean_factor - mean, clip(a.pace[0], 0, 16))
     a.mean[o] = clip(moved, -f.mean_most, f.mean_most)
 
 
@@ -124,7 +132,8 @@ def follow_line(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], rest: Int, o
     step = floor_shift(part_of(rest, f.slope_eta), clip(power, 0, 31))
     step = clip(step, -f.slope_step, f.slope_step)
     for j in range(len(x)):
-        a.slope[o, j] = clip(a.slope[o, j] + step * x[j], -f.slope_most, f.slope_most)
+        moved = as_signed(word(a.slope[o, j]) + word(step * x[j]))
+        a.slope[o, j] = clip(moved, -f.slope_most, f.slope_most)
 
 
 @kernel
@@ -132,8 +141,10 @@ def follow_gain(a: FixedStages, f: FixedStageConfig, rest: Int, value: Int, o: I
     """Move the means from which the gain is computed, and compute it."""
     left = clip(floor_shift(rest, f.gain_shift), -GAIN_SIZE, GAIN_SIZE)
     said = clip(floor_shift(value, f.gain_shift), -GAIN_SIZE, GAIN_SIZE)
-    agreement = a.agreement[o] + floor_shift(left * said - a.agreement[o], GAIN_PACE)
-    square = a.square[o] + floor_shift(said * said - a.square[o], GAIN_PACE)
+    agreement = clip(a.agreement[o], -GAIN_MOST, GAIN_MOST)
+    agreement += floor_shift(left * said - agreement, GAIN_PACE)
+    square = clip(a.square[o], 0, GAIN_MOST)
+    square += floor_shift(said * said - square, GAIN_PACE)
     a.agreement[o] = clip(agreement, -GAIN_MOST, GAIN_MOST)
     a.square[o] = clip(square, 0, GAIN_MOST)
     # both by the same power of two, so that their quotient can be computed
@@ -162,6 +173,7 @@ def conclude(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], y: Int, rest: I
         if a.count[0] < COUNTED:
             a.count[0] += 1
         if f.centers:
-            if a.pace[0] < f.mean_pace:
-                if floor_shift(a.count[0], a.pace[0] + 1) > 0:
-                    a.pace[0] += 1
+            pace = clip(a.pace[0], 0, 16)
+            if pace < f.mean_pace:
+                if floor_shift(a.count[0], pace + 1) > 0:
+                    a.pace[0] = pace + 1

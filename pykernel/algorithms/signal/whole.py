@@ -31,6 +31,7 @@ from pykernel.dialect import (
     Index,
     Int,
     Int16,
+    as_signed,
     floor_shift,
     index,
     kernel,
@@ -92,7 +93,9 @@ def add_sample(g: WholeSignal, w: WholeSignalWork, k: WholeSignalConfig) -> None
     """A sample of a block.  O(channels)."""
     b = g.block[0]
     for j in range(len(w.lifted)):
-        g.total[b, j] = clip(g.total[b, j] + w.lifted[j], -k.block_most, k.block_most)
+        # modulo 2^32: memory may have been overwritten
+        total = as_signed(word(g.total[b, j]) + word(w.lifted[j]))
+        g.total[b, j] = clip(total, -k.block_most, k.block_most)
         if k.has_squares:
             square = word(w.lifted[j] * w.lifted[j])
             g.square_high[b, j] += square >> 16
@@ -106,7 +109,8 @@ def add_sample(g: WholeSignal, w: WholeSignalWork, k: WholeSignalConfig) -> None
             if k.has_change:
                 g.changes[b, j] += word(size(w.lifted[j] - g.last[j]))
             if k.has_crossings:
-                g.crossed[b, j] = clip(g.crossed[b, j] + crosses(g.last[j], w.lifted[j]), 0, k.hop_last)
+                crossed = as_signed(word(g.crossed[b, j]) + word(crosses(g.last[j], w.lifted[j])))
+                g.crossed[b, j] = clip(crossed, 0, k.hop_last)
 
 
 @kernel
@@ -119,10 +123,10 @@ def rounded(a: Int, n: Int) -> Int:
 @kernel
 def total_of(g: WholeSignal, j: Index) -> Int:
     """The sum of the window's samples.  O(blocks)."""
-    total = 0
+    total = word(0)
     for b in range(len(g.total)):
-        total += g.total[b, j]
-    return total
+        total += word(g.total[b, j])
+    return clip(as_signed(total), -SUM_MOST, SUM_MOST)
 
 
 @kernel
@@ -193,13 +197,13 @@ def change_of(g: WholeSignal, k: WholeSignalConfig, j: Index) -> Int:
 @kernel
 def crossings_of(g: WholeSignal, k: WholeSignalConfig, j: Index) -> Int:
     """How often neighbours in the window have different signs, in parts of all, in units of 2^-15.  O(blocks)."""
-    total = 0
+    total = word(0)
     oldest = block_after(g, g.block[0])
     for b in range(len(g.total)):
-        total += g.crossed[b, j]
+        total += word(g.crossed[b, j])
         if b != oldest:
-            total += g.crossed_border[b, j]
-    return clip(rounded(clip(total, 0, k.window - 1) * 32768, k.window - 1), 0, FULL)
+            total += word(g.crossed_border[b, j])
+    return clip(rounded(clip(as_signed(total), 0, k.window - 1) * 32768, k.window - 1), 0, FULL)
 
 
 # -------------------------------------------------------------------------------------------------------- bands

@@ -17,10 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A field of the persistent state: where, how many numbers, how many of them for each vector (0: not one's), reals or not. */
+/* A field of the persistent state: where, how many numbers, how many of them for each vector (0: not one's), the bytes of
+ * a number, reals or not. */
 typedef struct {
     const char *name;
-    size_t offset, count, row;
+    size_t offset, count, row, width;
     bool real;
 } field_t;
 
@@ -142,6 +143,37 @@ static void fill(input_t *in, REAL *values, size_t count, REAL scale, REAL limit
     }
 }
 
+/* A whole number for a sample: mostly within the limit, often at it or one beyond, now and then anything at all. */
+static int32_t hostile_count(input_t *in, int32_t limit)
+{
+    const uint8_t how = byte(in);
+    const int32_t most = (limit < 1) ? 1 : limit;
+    if (how < 100) {
+        return (most / 16) * ((int32_t)(byte(in) % 9) - 4);
+    }
+    if (how < 200) {
+        return (int32_t)((double)part(in) * (double)most);
+    }
+    if (how < 240) {
+        return (int32_t)((uint32_t)((how & 1) ? most : -most) + (((how & 6) == 0) ? below(in, 3) - 1u : 0u));
+    }
+    return (int32_t)any_number(in);
+}
+
+static void fill_counts(input_t *in, int16_t *values, size_t count, int32_t center, int32_t limit)
+{
+    for (size_t i = 0; i < count; i++) {
+        values[i] = (int16_t)(uint16_t)((uint32_t)hostile_count(in, limit) + (uint32_t)center);
+    }
+}
+
+static void fill_labels(input_t *in, int32_t *values, size_t count, int32_t limit)
+{
+    for (size_t i = 0; i < count; i++) {
+        values[i] = hostile_count(in, limit);
+    }
+}
+
 static bool finite_real(REAL value)
 {
     return (value - value) == (REAL)0;
@@ -152,6 +184,15 @@ static void check_answer(int32_t status, const REAL *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         PROMISE((status >= 0) ? finite_real(values[i]) : (values[i] == (REAL)7));
+    }
+}
+
+/* The same of whole numbers. */
+static void check_whole(int32_t status, const void *values, size_t count, size_t width)
+{
+    const unsigned char *bytes = values;
+    for (size_t i = 0; i < count * width; i++) {
+        PROMISE(status >= 0 || bytes[i] == 7);
     }
 }
 
@@ -281,9 +322,17 @@ static REAL forged_real(input_t *in, REAL value)
 
 static int32_t forged_count(input_t *in, int32_t value)
 {
-    switch (byte(in) % 4) {
+    switch (byte(in) % 8) {
+    case 3:
+        return (int32_t)(0u - (uint32_t)value);
+    case 4:
+        return (int32_t)((uint32_t)value << below(in, 16));
+    case 5:
+        return (int32_t)((1u << below(in, 32)) - below(in, 2));
+    case 6:
+        return (int32_t)((double)value * (1.0 + (double)part(in)) * 0.5);
     case 0:
-        return value + (int32_t)below(in, 5) - 2;
+        return (int32_t)((uint32_t)value + below(in, 5) - 2u);
     case 1:
         return (int32_t)below(in, 64);
     case 2:
@@ -294,6 +343,19 @@ static int32_t forged_count(input_t *in, int32_t value)
         return any;
     }
     }
+}
+
+/* A whole number of so many bytes. */
+static int32_t whole_at(const uint8_t *bytes, size_t width)
+{
+    int32_t wide = 0;
+    int16_t narrow = 0;
+    if (width == 4u) {
+        memcpy(&wide, bytes, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, bytes, width);
+    return (int32_t)narrow;
 }
 
 /* Change a few numbers of the state in a snapshot, in one or in all places of a field. */
@@ -318,10 +380,12 @@ static void forge(input_t *in, uint8_t *snapshot)
                 last = forged_real(in, value);
                 memcpy(bytes + i * sizeof value, &last, sizeof last);
             } else {
-                int32_t value;
-                memcpy(&value, bytes + i * sizeof value, sizeof value);
+                int32_t value = whole_at(bytes + i * f->width, f->width);
+                if (all && value == 0) {
+                    continue;
+                }
                 value = forged_count(in, value);
-                memcpy(bytes + i * sizeof value, &value, sizeof value);
+                memcpy(bytes + i * f->width, &value, f->width); /* the lowest bytes, which come first */
                 last = (REAL)value;
             }
         }
