@@ -1,6 +1,6 @@
-"""Are the tests worth their time?  Fifty faults, put in one at a time: which of them does the suite notice?
+"""Are the tests worth their time?  Faults, put in one at a time: which of them does the suite notice?
 
-    python -m tests.seeded_faults [--jobs 2] [--only N …] [--tests PATH …] [-k WORDS] [--list]
+    python -m tests.seeded_faults [--jobs 2] [--room NAME] [--only N …] [--tests PATH …] [-k WORDS] [--list]
 
 Each fault is put into a copy of the tree, where the suite runs until its first failure (some minutes; hours for all).  First
 the copy runs without a fault, and must pass.  Results are kept in build/faults/results.jsonl: the same command goes on
