@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 # Numba takes seconds for each kind of model: it is asked for where it is what is tested
 os.environ.setdefault("PYKERNEL_ENGINE", "llvm")
@@ -18,7 +20,11 @@ SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
     "default", max_examples=7, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
 )
-hypothesis.settings.register_profile("exhaustive", max_examples=600, deadline=None, print_blob=True)
+# fresh examples each time; what fails is kept, and tried first the next time
+FOUND = DirectoryBasedExampleDatabase(Path(__file__).parent.parent / "build" / "found")
+hypothesis.settings.register_profile(
+    "exhaustive", max_examples=600, deadline=None, derandomize=False, database=FOUND, print_blob=True
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

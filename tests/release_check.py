@@ -1,14 +1,18 @@
 """A release as its users get it: wheel and sdist, built of what git lists, looked into, installed outside of the tree, tried there.
 
     python -m tests.release_check [--python python3.12 ...] [--constraints constraints/oldest.txt] [--dist dist]
+    python -m tests.release_check --pin
 
 For each Python the wheel runs the demo in a fresh environment without extras, then a part of the suite. What pip builds of the
 sdist must be the wheel's files, byte for byte, and run the demo, too.  Needs a C compiler and the package index.
+
+What builds both is in constraints/build.txt, with versions and digests; --pin writes the newest ones there.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -31,6 +35,8 @@ WITHOUT = {"__pycache__", "golden"}
 """Folders within the packages that are not installed."""
 LARGEST = 5 * 2**20
 """Most bytes of a wheel or an sdist: more means that something got in."""
+TOOLS = ROOT / "constraints" / "build.txt"
+PINNED = "# What builds a release: python -m tests.release_check --pin"
 SUITE = (
     "test_public_api.py",
     "dialect/test_semantics.py",
@@ -101,11 +107,23 @@ def build(place: Path, dist: Path) -> tuple[Path, Path]:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, source / name)
     python = environment(tools, sys.executable)
-    call(python, "-m", "pip", "install", "-q", "build", cwd=place)
-    call(python, "-m", "build", "-o", place / "dist", source, cwd=place)
+    call(python, "-m", "pip", "install", "-q", "--require-hashes", "--only-binary", ":all:", "-r", TOOLS, cwd=place)
+    # without isolation: with it, pip would fetch whatever is newest
+    call(python, "-m", "build", "--no-isolation", "-o", place / "dist", source, cwd=place)
     (wheel,), (sdist,) = (place / "dist").glob("*.whl"), (place / "dist").glob("*.tar.gz")
     dist.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copy(wheel, dist)), Path(shutil.copy(sdist, dist))
+
+
+def pin() -> str:
+    """What builds a release, as pip would take it now, with versions and digests: the lines of constraints/build.txt."""
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
+    report = call(*command, "-qq", "--report", "-", "build", *PROJECT["build-system"]["requires"], cwd=ROOT)
+    found = {}
+    for each in json.loads(report[report.index("{") :])["install"]:
+        name, version = each["metadata"]["name"], each["metadata"]["version"]
+        found[name] = f"{name}=={version} --hash=sha256:{each['download_info']['archive_info']['hashes']['sha256']}"
+    return "\n".join([PINNED, *(found[name] for name in sorted(found)), ""])
 
 
 def environment(place: Path, python: str) -> Path:
@@ -171,7 +189,11 @@ def main() -> None:
     parser.add_argument("--python", nargs="+", default=[sys.executable], help="interpreters [this one]")
     parser.add_argument("--constraints", type=Path, help="pip's constraints for what is installed beside")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="folder for the two files [dist]")
+    parser.add_argument("--pin", action="store_true", help="write constraints/build.txt anew, and nothing else")
     given = parser.parse_args()
+    if given.pin:
+        TOOLS.write_text(pin(), encoding="utf-8")
+        return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         wheel, sdist = build(place, given.dist)

@@ -415,7 +415,7 @@ def at_once():
         raise AssertionError("it waits")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(60)
+    signal.alarm(interrupts.PATIENCE)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

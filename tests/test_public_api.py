@@ -16,6 +16,7 @@ from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.errors import MissingExtra, UserError, install_hint
 from pykernel.gen import compilers
 from pykernel.gen.project import build
+from tests.support.interrupts import PATIENCE
 
 
 def run(code):
@@ -24,7 +25,7 @@ def run(code):
         check=False,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
 

@@ -1,6 +1,9 @@
 """What a release says of itself: one version, dependencies and licences as they are, workflows whose commands exist."""
 
+import os
 import re
+import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -9,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from pykernel.errors import EXTRAS
 from pykernel.spec.renamed import RENAMED
-from tests.release_check import PROJECT, VERSION
+from tests.release_check import PINNED, PROJECT, TOOLS, VERSION
 from tests.support import DOCS, ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -85,4 +88,56 @@ def test_what_a_workflow_runs_exists(path):
                     pytest.skip("the site comes with mkdocs.yml")
                 assert target in made, target
             for file in re.findall(r"^\.\S+", step.get("run", "")):
-                assert (ROOT / file).is_file(), file
+                assert (ROOT / file).is_file() and os.access(ROOT / file, os.X_OK), file
+
+
+def jobs_of(name):
+    return yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))["jobs"]
+
+
+def commands(job):
+    return [step.get("run", "") for step in job["steps"]]
+
+
+def test_proofs_on_targets_are_not_skipped_where_it_counts():
+    """Pull requests and nights have the toolchains, from one list; nobody else lists any."""
+    for job, suite in ((jobs_of("tests")["newest"], ".ci/run"), (jobs_of("nightly")["exhaustive"], "make nightly")):
+        assert commands(job).index(".ci/toolchains") < commands(job).index(suite)
+    assert not [path for path in WORKFLOWS if "apt-get" in path.read_text(encoding="utf-8")]
+    listed = (ROOT / ".ci" / "toolchains").read_text(encoding="utf-8")
+    assert {"gcc-arm-none-eabi", "gcc-riscv64-unknown-elf", "gcc-avr", "simavr", "qemu-system-arm"} <= set(
+        listed.split()
+    )
+
+
+def test_a_release_needs_the_tests_and_a_night_of_the_same_tree():
+    jobs = jobs_of("release")
+    assert set(jobs["publish"]["needs"]) == {"tests", "nightly", "build"} == set(jobs) - {"publish"}
+    (asked,) = commands(jobs["nightly"])
+    # --status success of the very commit, and a failure where there is none
+    assert '--workflow nightly.yml --commit "$GITHUB_SHA" --status success' in asked
+    assert not any("continue-on-error" in job or "if" in job for job in jobs.values())
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
+@pytest.mark.parametrize(("runs", "code"), [("0", 1), ("1", 0), ("", 2)])
+def test_without_a_green_night_there_is_no_release(runs, code, tmp_path):
+    """The job's own script, with a gh that says how many runs there are; nothing, if GitHub does not answer."""
+    (asked,) = commands(jobs_of("release")["nightly"])
+    gh = tmp_path / "gh"
+    gh.write_text(f"#!/bin/sh\nprintf '%s' '{runs}'\n", encoding="utf-8")
+    gh.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_SHA": "0" * 40}
+    done = subprocess.run(["bash", "-e", "-c", asked], env=environment, capture_output=True)
+    assert done.returncode == code, done
+
+
+def test_what_builds_a_release_is_pinned_by_digest():
+    lines = TOOLS.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == PINNED
+    found = [re.fullmatch(r"([\w.-]+)==([\w.]+) --hash=sha256:[0-9a-f]{64}", line) for line in lines[1:]]
+    assert all(found)
+    versions = {canonicalize_name(match[1]): match[2] for match in found}
+    assert "build" in versions
+    for need in map(Requirement, PROJECT["build-system"]["requires"]):
+        assert need.specifier.contains(versions[canonicalize_name(need.name)])

@@ -10,6 +10,8 @@ from pathlib import Path
 import grimp
 import pytest
 
+from tests.support.interrupts import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 FOLDERS = SETTINGS["setuptools"]["package-dir"]
@@ -77,7 +79,7 @@ def test_no_imports_in_a_circle(graph):
 def lint(tree):
     return subprocess.run(
         [sys.executable, "-c", LINT, "--no-cache", "--config", str(ROOT / "pyproject.toml")],
-        cwd=tree, env=os.environ | {"PYTHONPATH": ""}, check=False, capture_output=True, text=True, timeout=120,
+        cwd=tree, env=os.environ | {"PYTHONPATH": ""}, check=False, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
 
 

@@ -2,12 +2,16 @@
 
 import os
 import re
+import shutil
+import stat
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
+from pykernel import sealed
 from pykernel.algorithms import vectors
 from pykernel.algorithms.signal.program import with_signal
 from pykernel.dialect import Kernel, reachable
@@ -170,6 +174,67 @@ def test_nobody_else_can_look_into_the_cache_or_write_to_it(toy, tmp_path):
     toy(RUN + "import toy; run(toy.compute, 'llvm'), run(toy.compute, 'numba')")
     folders = [folder for kind in ("engine", "numba") for folder in (tmp_path / "cache" / "pykernel" / kind).iterdir()]
     assert len(folders) == 2 and all(path.stat().st_mode & 0o777 == 0o700 for path in folders)
+
+
+@pytest.fixture
+def sealed_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(sealed, "_told", False)
+    path = tmp_path / "kind" / "digest" / "one.code"
+    path.parent.mkdir(parents=True)
+    sealed.write_sealed(path, b"machine code")
+    return path
+
+
+def test_what_was_written_is_read_and_stays(sealed_file, capsys):
+    assert sealed.read_sealed(sealed_file) == b"machine code" and sealed_file.exists()
+    assert sealed.read_sealed(sealed_file.with_name("none.code")) is None and capsys.readouterr().err == ""
+
+
+def test_code_of_another_user_is_not_loaded(sealed_file, monkeypatch, capsys):
+    """With every byte as this program writes it: whoever can place a file there can seal it."""
+    mine = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
+    assert sealed.read_sealed(sealed_file) is None
+    assert not sealed_file.exists() and capsys.readouterr().err.count("warning: ") == 1
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda content: content + b"\0",
+        lambda content: content[:-1],
+        lambda content: content[32:],
+        lambda content: content[:40] + bytes([content[40] ^ 1]) + content[41:],
+        lambda content: b"",
+    ],
+    ids=["longer", "shorter", "no seal", "a bit", "empty"],
+)
+def test_what_is_not_as_it_was_written_is_removed(harm, sealed_file, capsys):
+    sealed_file.write_bytes(harm(sealed_file.read_bytes()))
+    assert sealed.read_sealed(sealed_file) is None and not sealed_file.exists()
+    assert capsys.readouterr().err.count("warning: ") == 1
+
+
+def test_code_of_another_function_or_of_other_sources_is_not_loaded(sealed_file):
+    """Each byte is as it was written, in another place."""
+    for place in (sealed_file.with_name("two.code"), sealed_file.parents[1] / "other" / sealed_file.name):
+        place.parent.mkdir(exist_ok=True)
+        shutil.copy(sealed_file, place)
+        assert sealed.read_sealed(place) is None and not place.exists()
+    folder = sealed_file.with_name("folder.code")
+    folder.mkdir()
+    assert sealed.read_sealed(folder) is None and not folder.exists()
+
+
+def test_folders_that_nobody_used_for_a_month_go_when_a_new_one_comes(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    old, young = sealed.cache_folder("kind", "old"), sealed.cache_folder("kind", "young")
+    for folder, days in ((old, 31), (young, 29)):
+        then = time.time() - days * 86400
+        os.utime(folder / ".used", (then, then))
+    assert sealed.cache_folder("kind", "young") == young and old.exists()  # which marks it as used
+    assert sealed.cache_folder("kind", "new").is_dir() and young.exists() and not old.exists()
+    assert stat.S_IMODE(young.stat().st_mode) == 0o700
 
 
 def test_a_full_disk_or_no_cache_at_all_only_costs_time(toy, tmp_path):

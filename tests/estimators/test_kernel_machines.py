@@ -49,6 +49,7 @@ from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabil
 from pykernel.training.closed_form import Targets
 from pykernel.training.selection import select
 from tests.support import ROOT, custom_kernels
+from tests.support.interrupts import PATIENCE
 from tests.support.retraining import Task, left_out, trained
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
@@ -1056,7 +1057,7 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
         "except MissingExtra as error:\n"
         "    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=PATIENCE)
     sentence = f"pykernel.estimators needs scikit-learn and SciPy; install with: {install_hint('sklearn')}\n"
     assert done.stdout == sentence, done.stderr
 

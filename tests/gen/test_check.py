@@ -3,7 +3,7 @@
 import re
 import shutil
 import subprocess
-import time
+import threading
 
 import numpy as np
 import pytest
@@ -375,11 +375,34 @@ def test_bad_numbers_are_refused():
         check(spec_of(), samples=0)
 
 
-def test_nothing_is_silent_for_long(capfd):
-    with told_late(0.2) as say:
+def test_nothing_is_silent_for_long(capfd, monkeypatch):
+    """What is next is told when the pause is over, unless something else is next before."""
+    timers = []
+
+    class Timer:  # a clock that stands still until the test lets it go on
+        def __init__(self, pause, call, args, kwargs):
+            self.pause, self.call, self.on = pause, lambda: call(*args, **kwargs), False
+            timers.append(self)
+
+        def start(self):
+            self.on = True
+
+        def cancel(self):
+            self.on = False
+
+    def go_on():
+        for timer in timers:
+            if timer.on:
+                timer.on = timer.call() is not None
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+    with told_late(2.0) as say:
         for i in range(50):
             say(i / 50, f"step {i}")
-        time.sleep(1)
+        assert capfd.readouterr().err == ""
+        go_on()
+        assert capfd.readouterr().err == "pykernel: step 49\n"
         say(1.0, "done")
-    time.sleep(0.5)
-    assert capfd.readouterr().err == "pykernel: step 49\n"
+    go_on()
+    assert capfd.readouterr().err == "" and len(timers) == 51
+    assert {timer.pause for timer in timers} == {2.0} and all(timer.daemon for timer in timers)

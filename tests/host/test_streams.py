@@ -25,6 +25,7 @@ from pykernel.host.simulate import (
     samples_of,
 )
 from pykernel.spec.model import make_spec
+from tests.support.machines import machine
 from tests.support.specs import named
 from tests.support.toys import TOYS, toy_spec
 
@@ -536,6 +537,27 @@ def test_simulate_refuses_what_is_no_class_and_labels_without_names(folder, caps
     )
     code, out, err = command(capsys, "nameless.toml", "data.csv")
     assert code == 2 and 'nameless.toml: [label] names no columns; add columns = ["…", "…"]' in err
+
+
+def test_an_alarm_is_at_the_row_that_raised_it_whenever_its_label_comes():
+    """A delay changes when a row is learnt, and nothing of what is learnt: the same alarms, at the same rows."""
+    rng, rows, delay = np.random.default_rng(0), 400, 7
+    x = rng.normal(size=(rows, 3))
+    x[200:206] += 8.0
+    y = np.sin(x[:, 0])
+    found = {}
+    for late, size in ((0, rows), (delay, rows + delay), (delay, 90)):
+        simulation = Simulation(machine("subspace-nonparametric"), late)
+        # the last labels come with rows that have none
+        end = rows + late
+        whole = np.concatenate([x, np.zeros((late, 3))]), np.concatenate([y, np.full(late, np.nan)])
+        for start in range(0, end, size):
+            for _ in simulation.run(*(values[start : start + size] for values in whole)):
+                pass
+        found[late, size] = simulation.report()["alarms"]["listed"]
+    (first,) = [alarm for alarm in found[0, rows] if alarm["first_row"] <= 200 <= alarm["last_row"]]
+    assert first["level"] > 0.9 and len(found[0, rows]) > 20
+    assert all(listed == found[0, rows] for listed in found.values())
 
 
 def test_a_forecast_never_sees_the_future():

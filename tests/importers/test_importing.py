@@ -457,6 +457,17 @@ def test_nothing_overflows_within_the_limit(kernel, precision):
                 from_sklearn(estimator, "m", max_abs=1.2 * most)
 
 
+@pytest.mark.parametrize("model", [SVR(), SVR(kernel="linear"), Ridge()], ids=["gaussian", "linear", "ridge"])
+@pytest.mark.parametrize("steps", [(StandardScaler(),), (PCA(),), (StandardScaler(), PCA())], ids=str)
+def test_the_derived_limit_is_of_inputs_as_they_come(model, steps):
+    """Far from zero, behind whatever moves them there: a million times the largest, not the largest after the steps."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3)) * [1.0, 2.0, 0.5] + [1000, -3000, 0]
+    fitted_here = make_pipeline(*map(clone, steps), clone(model)).fit(x, x[:, 0] - 1000)
+    limit = from_sklearn(fitted_here, "m").input.max_abs
+    assert 0.9 < limit / (machine.REACH * np.abs(x).max()) < 1.1
+
+
 def test_pykernels_own_machines_go_through_pipelines():
     machines = pytest.importorskip("pykernel.estimators.batch")
     x, held, y = data()

@@ -17,6 +17,7 @@ from pykernel.gen.project import Project, build
 from pykernel.spec.model import Spec
 from pykernel.targets.build import Image, model_image
 from pykernel.targets.target import Region, find_target
+from tests.support.interrupts import PATIENCE
 
 CMSDK = """
 #define UART(at) (*(volatile uint32_t *)({base}u + (at)))
@@ -149,7 +150,7 @@ def at_a_socket(image: Image, target_name: str) -> Iterator[str]:
     words = [*qemu_words(image, target_name), "-serial", f"tcp:127.0.0.1:{port},server=on,wait=off,nodelay=on"]
     process = subprocess.Popen(words)
     try:
-        for _ in range(100):
+        for _ in range(20 * PATIENCE):
             try:
                 socket.create_connection(("127.0.0.1", port)).close()
                 break

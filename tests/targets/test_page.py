@@ -21,6 +21,7 @@ from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import page
+from tests.support.interrupts import PATIENCE
 from tests.targets.test_boards import SPECS
 
 COLUMNS = {
@@ -139,7 +140,10 @@ def in_browser(url: str, folder: Path, *more: str) -> str:
     """The document after its scripts have run."""
     words = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'browser'}"]
     done = subprocess.run(
-        [*words, *more, "--virtual-time-budget=30000", "--dump-dom", url], capture_output=True, text=True, timeout=120
+        [*words, *more, "--virtual-time-budget=30000", "--dump-dom", url],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     return done.stdout
 

@@ -19,7 +19,20 @@ from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.tuning import plan, trials
 from pykernel.tuning.combinations import Combination
-from pykernel.tuning.plan import Arm, Limits, Search, Trial, arms, infer, make_limits, nearest_miss, parse_amount
+from pykernel.tuning.plan import (
+    HEADROOM,
+    Arm,
+    Limits,
+    Search,
+    Trial,
+    arms,
+    fits,
+    infer,
+    make_limits,
+    nearest_miss,
+    parse_amount,
+    taken,
+)
 from pykernel.tuning.trials import Table, detected, faulty, judge
 from tests.support import interrupts
 
@@ -68,6 +81,57 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     assert verdict["winner"] == "model" and verdict["model"] == told["error"] and verdict["ratio"] > 1.25
     assert f"verdict   the model is {verdict['ratio']:.1f} times better than {verdict['simple']}: " in out
     assert "next:" in out and "RMSE of the best" in out and "--trials 10 --seed 0 gives the same spec" in out
+
+
+def test_a_small_plan_for_a_target(folder, run):
+    """One model, measured and compared there; its stack is part of the RAM."""
+    pytest.importorskip("unicorn")
+    pytest.importorskip("ziglang")
+    words = ["plan", "data.csv", "--inputs", "a,b", "--label", "y", "--rule", "rls", "--jobs", "1", "--trials", "1"]
+    code, out, err = run(*words, "--target", "cortex-m4f", "--ram", "2k", "--json")
+    assert code == 0, err
+    found, row = json.loads(out), json.loads(out)["verified"]
+    assert row["equal"] and row["target"] == "cortex-m4f" and row["samples"] == 260 and row["stack_bytes"] > 0
+    assert found["uses"]["ram"] * 2048 == row["ram_bytes"] + row["stack_bytes"]
+    assert found["uses"]["flash"] * 512 * 1024 == row["flash_bytes"]
+    assert load_spec("pykernel-plan/planned.toml").target.model_dump(exclude_none=True) == {
+        "name": "cortex-m4f", "ram": 2048
+    }  # fmt: skip
+
+
+def costs_of(**changes):
+    calls = {"update": {"max": 900, "worst": 960, "bound": None}, "predict": {"max": 200, "worst": None, "bound": None}}
+    return {"ram_bytes": 600, "stack_bytes": 200, "flash_bytes": 9000} | calls | changes
+
+
+def test_what_a_model_takes_is_all_of_it():
+    """Struct and stack, of each call the largest that is known, and no cycles unless each call has its own."""
+    assert taken(costs_of(), Limits())[0] == {"ram": 800, "flash": 9000, "instructions": 960}
+    bounded = {"max": 900, "worst": 960, "bound": 1400}
+    assert taken(costs_of(update=bounded), Limits())[0]["instructions"] == 1400
+    assert taken(costs_of(predict={"max": 1000, "worst": None, "bound": None}), Limits())[0]["instructions"] == 1000
+    cycles = {"cycles": 5000, "estimated": False}
+    both = {"update": cycles, "predict": cycles | {"cycles": 7000}}
+    assert taken(costs_of(bounds=both), Limits())[0]["cycles"] == 7000
+    assert "cycles" not in taken(costs_of(bounds=both | {"predict": cycles | {"estimated": True}}), Limits())[0]
+    assert "cycles" not in taken(costs_of(bounds={"update": cycles}), Limits())[0]
+    assert taken(costs_of(refused="too large"), Limits()) == ({}, {})
+
+
+def test_a_limit_is_met_or_missed_by_one():
+    for limit, met in ((800, True), (799, False)):
+        assert fits(taken(costs_of(), Limits("t", ram=limit))[1]) == met
+    for limit, met in ((9000, True), (8999, False)):
+        assert fits(taken(costs_of(), Limits("t", flash=limit))[1]) == met
+    # without a bound, 4 % are kept for what a longer search finds
+    for limit, met in ((1000, True), (999, False)):
+        assert fits(taken(costs_of(), Limits("t", instructions=limit), HEADROOM)[1]) == met
+    proved = {name: {"max": 900, "worst": 960, "bound": 960} for name in ("update", "predict")}
+    for limit, met in ((960, True), (959, False)):
+        assert fits(taken(costs_of(**proved), Limits("t", instructions=limit), HEADROOM)[1]) == met
+    exact = {name: {"cycles": 5000, "estimated": False} for name in ("update", "predict")}
+    for limit, met in ((5000, True), (4999, False)):
+        assert fits(taken(costs_of(bounds=exact), Limits("t", cycles=limit))[1]) == met
 
 
 @pytest.mark.exhaustive  # bounds of every candidate on a CPU without an FPU
