@@ -88,8 +88,10 @@ def peers_table() -> str:
         number = [f"{int(row[key]):,}" if row[key] else "does not fit" for key in ("flash", "ram", "predict")]
         return [row["data"], row["code"], row["model"], row["learns"], row["error"] or "-", *number]
 
-    heads = ["data", "code", "model", "learns on the device", "error", "flash", "RAM", "instructions to predict"]
-    return markdown(heads, map(shown, load(DATA / "peers.csv")))
+    rows = load(DATA / "peers.csv")
+    (compiler,) = {row["compiler"] for row in rows}
+    sizes = [f"flash, {compiler}", "RAM", "instructions to predict"]
+    return markdown(["data", "code", "model", "learns on the device", "error", *sizes], map(shown, rows))
 
 
 def signals_table() -> str:

@@ -80,6 +80,11 @@ def publish(tables: Mapping[str, str], page: Path = PAGE) -> None:
     write(page, text)
 
 
+def gcc_version(told: str) -> str:
+    """12.2.1 of "arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205"."""
+    return re.sub(r"\(.*?\)", "", told).split()[1]
+
+
 # ---------------------------------------------------------------------------------------------------- long tables
 
 BLOCK = re.compile(r"(?<=<!-- )((?!end)[^>]*?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)

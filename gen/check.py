@@ -228,7 +228,7 @@ class Reference:
     """
 
     PARTS = 4
-    AGAIN = 100  # rows at the end of each part that the second pass takes; of large parts a quarter
+    AGAIN = 250  # rows at the end of each part that the second pass takes; of large parts a quarter
     ASKED = 16  # rows of each part, spread over it, on which questions are asked
     VISITED = 64  # rows of each part that are visited
 

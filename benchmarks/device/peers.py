@@ -1,12 +1,13 @@
 """What other generators make of three public data sets, and what ours does, on an emulated Cortex-M4F.
 
-    pip install emlearn m2cgen micromlgen
+    pip install emlearn==0.23.2 m2cgen==0.10.0 micromlgen==1.1.28
     python -m benchmarks.device.peers
 
 Breast cancer (569 x 30, two classes) and digits (1,797 x 64, ten classes) of scikit-learn, and the year of bike rentals
 that is shipped (8,645 x 8, numbers).  Each model is trained on the first 70 % (classes: of a fixed shuffle) and judged on
 at most 300 of the others, by what its C answers on the emulator: the error rate, or the root mean square error.  Of ours,
-the model that learns takes each of the other rows once its answer is known.
+the model that learns takes each of the other rows once its answer is known.  One compiler builds all code, GCC -O2; what is
+not ours with its defaults, contraction of products and sums among them.
 
 flash          all that is linked, the C library's functions included
 RAM            static data, the model's struct and the stack that was used
@@ -32,18 +33,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks.device.imported_instructions import ANSWER, BUILDS, DEFAULTS, TARGET
-from benchmarks.tables import DATA, ROOT, Rows, markdown, publish, save
+from benchmarks.tables import DATA, ROOT, Rows, gcc_version, markdown, publish, save
 from pykernel.errors import UserError
+from pykernel.gen.compilers import Compiler
 from pykernel.host.bikeshare import bikeshare
 from pykernel.host.model import HostModel
 from pykernel.importers.importing import from_sklearn
 from pykernel.spec.defaults import width
 from pykernel.spec.model import Spec, make_spec
-from pykernel.targets.build import Image
+from pykernel.targets.build import Image, toolchain
 from pykernel.targets.check import check_targets
 from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu
 from pykernel.tuning.trials import Table, content_of
 
+CHAIN, LEVEL = BUILDS[0]
 JUDGED, VECTORS, TREES, HIDDEN = 300, 64, 10, 16
 HELD = 0.3
 
@@ -98,14 +101,20 @@ def sets() -> list[Set]:
 def measured(data: Set, spec: Spec, answers: np.ndarray, name: str, learns: bool) -> dict[str, Any]:
     """On the target, compared byte for byte there."""
     rows = data.judged[:100] if not spec.program.learns else np.arange(data.split - 100, data.split)
-    how = {"chain": "zig", "emulator": "unicorn", "tries": 0}
+    how: dict[str, Any] = {"chain": CHAIN, "emulator": "unicorn", "level": LEVEL, "tries": 0}
     row = check_targets(spec, [TARGET.name], stream=(data.x[rows], data.y[rows]), **how).rows[0]
     assert row["equal"]
     ask = row["classify"] if data.classes else row["predict"]
     costs = {"flash": row["flash_bytes"], "ram": row["ram_bytes"] + row["stack_bytes"], "predict": round(ask["mean"])}
     update = f"{round(row['update']['mean'])}" if learns else ""
     told = {"data": data.name, "code": "pykernel", "model": name, "learns": "yes" if learns else "no"}
+    told["compiler"] = named(toolchain(TARGET, CHAIN))
     return told | {"error": f"{data.error(answers):.4g}"} | costs | {"update": update}
+
+
+def named(compiler: Compiler) -> str:
+    """For a table."""
+    return f"{CHAIN} {gcc_version(compiler.version)} {LEVEL}"
 
 
 def ours(data: Set) -> Iterator[dict[str, Any]]:
@@ -189,9 +198,9 @@ def run(
 ) -> Any:
     """A row of C that has ``void score(const T *x, R *y)``; kind: of the answer."""
     # not -ftree-loop-distribute-patterns: it makes the runtime's memset call itself
-    (chain, level), given = BUILDS[0], ("-Wno-error", "-w", *DEFAULTS[:2], *flags)
-    image = Image(TARGET, chain, {"score.c": source}, level, given, libraries=("-lm", "-lc"))
-    told = {"data": data.name, "code": code, "model": model, "learns": "no"}
+    given = ("-Wno-error", "-w", *DEFAULTS[:2], "-ffp-contract=fast", *flags)
+    image = Image(TARGET, CHAIN, {"score.c": source}, LEVEL, given, libraries=("-lm", "-lc"))
+    told = {"data": data.name, "code": code, "model": model, "learns": "no", "compiler": named(image.compiler)}
     if image.flash_bytes > TARGET.part.flash.bytes:
         return told | {"error": "", "flash": image.flash_bytes, "ram": "", "predict": "", "update": ""}
     machine = EmulatedCpu(image)
@@ -275,7 +284,10 @@ def micromlgen(data: Set) -> Iterator[dict[str, Any]]:
 # --------------------------------------------------------------------------------------------------------------- report
 
 
-HEADS = ("data", "code", "model", "error", "flash", "RAM", "predict", "update")
+def heads(rows: Rows) -> list[str]:
+    """Of the table; with the compiler, which is the same for all."""
+    (compiler,) = {row["compiler"] for row in rows}
+    return ["data", "code", "model", "error", f"flash, {compiler}", "RAM", "predict", "update"]
 
 
 def line(row: Any) -> list[str]:
@@ -312,8 +324,8 @@ def main() -> None:
             except UserError as reason:
                 print(f"({data.name}, {maker.__name__}: {reason})", flush=True)
     rows = save(DATA / "peers.csv", found)
-    publish({"peers": markdown(HEADS, list(map(line, rows)))}, ROOT / "docs" / "benchmarks.md")
-    publish({"peers": markdown(HEADS, short(rows))}, ROOT / "README.md")
+    publish({"peers": markdown(heads(rows), list(map(line, rows)))}, ROOT / "docs" / "benchmarks.md")
+    publish({"peers": markdown(heads(rows), short(rows))}, ROOT / "README.md")
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def tour(tmp_path, monkeypatch):
 def test_the_tours_commands_run(tour, capsys):
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("pykernel ")]
     words = [command.split()[1] for command in commands]
-    assert words == "plan check generate demo simulate check generate fit import basis".split()
+    assert words == "demo plan check generate simulate check generate fit import basis".split()
     for command in commands:
         words = command.split("#")[0].split()[1:]
         if words[0] == "demo":  # takes long: test_the_demos_output_is_the_demos
@@ -114,9 +114,65 @@ def test_one_model_has_one_hash(tmp_path):
     assert row["equal"] and {*shown, *answers.values(), row["state_hash"]} == {hashed} and shown
 
 
-def test_ci_runs_the_readmes_test_command():
-    (command,) = [line for block in blocks("sh") for line in block.splitlines() if "pytest" in line]
-    assert command in (ROOT / ".ci" / "run").read_text().splitlines()
+PASTES = dict(re.findall(r"^<!-- paste: (\w+) -->\n\n```sh\n(.*?)^```$", README, re.DOTALL | re.MULTILINE))
+
+
+def test_ci_pastes_the_readmes_blocks():
+    """``.ci/run`` sets up and tests by what it finds in the README: these blocks, as they stand there."""
+    text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (function,) = re.findall(r"^paste\(\) \{.*?^\}$", text, re.DOTALL | re.MULTILINE)
+    assert re.findall(r"^paste (\w+)$", text, re.MULTILINE) == list(PASTES) == ["first", "tests"]
+    assert blocks("sh")[0] == PASTES["first"] and "pip install" not in text.replace(function, "")
+    for name, block in PASTES.items():
+        said = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", f"bash() {{ printf %s \"${{!#}}\"; }}\n{function}\npaste {name}"],
+            *[], cwd=ROOT, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert said.stdout.strip() == block.strip()
+    unknown = subprocess.run(["bash", "-euo", "pipefail", "-c", f"{function}\npaste nothing"], cwd=ROOT)
+    assert unknown.returncode != 0
+
+
+@pytest.mark.exhaustive
+def test_a_newcomer_pastes(tmp_path):
+    """Both blocks, one after the other in one shell, beside a fresh clone in an empty home; of the tests one file runs."""
+    subprocess.run(["git", "clone", "-q", "--no-hardlinks", ROOT, tmp_path / "pykernel"], check=True)
+    kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or "proxy" in name.lower()}
+    few = {"PYTEST_ADDOPTS": "tests/test_errors.py"}
+    base = {"HOME": str(tmp_path), "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
+    script = "".join(f"{block}\necho 'pasted: {name}'\n" for name, block in PASTES.items())
+    done = subprocess.run(
+        ["bash", "-e"], input=script, cwd=tmp_path, env=base | kept | few, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    demo, tests = done.stdout.split("pasted: first\n")
+    assert "hours of bike rentals" in demo and "project   pykernel-demo/bikeshare" in demo and " NO " not in demo
+    assert "passed" in tests or "100%" in tests
+    hashes = re.findall(r" ([0-9a-f]{8})\s*$", demo, re.MULTILINE)
+    assert hashes and set(hashes) <= set(re.findall(r" ([0-9a-f]{8})$", README, re.MULTILINE))
+
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "website/front.md")),
+    *(path for folder in ("docs", "examples", "pykernel/data") for path in sorted((ROOT / folder).rglob("*.md"))),
+    *sorted((ROOT / "pykernel" / "cli").rglob("*.py")),
+]
+
+
+def test_one_line_installs():
+    """It stands in the README, on the site's first page, and at the head of each tutorial."""
+    (line,) = [line for line in PASTES["first"].splitlines() if "pip install" in line]
+    for name in ("README.md", "ten-minutes.md", "from-spec-to-firmware.md", "tutorial-monitor.md"):
+        head = (ROOT / "docs" / name).read_text(encoding="utf-8").partition("\n## ")[0]
+        assert line in head, name
+
+
+def test_no_page_installs_from_an_index_that_has_no_pykernel():
+    """Neither by the package's name, nor a copy of the tree over the editable one."""
+    for page in PAGES:
+        for command in re.findall(r"pip install [^`\n#]*", page.read_text(encoding="utf-8")):
+            assert not re.search(r"(?<![\w/])pykernel(-mcu)?(?=[\['\"=]|\s*$)", command), (page, command)
+            assert "'.[" not in command or "-e '.[" in command, (page, command)
 
 
 # ------------------------------------------------------------------------------------------------ docs/online.md

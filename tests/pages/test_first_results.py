@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import tomllib
 
 import numpy as np
 
+from benchmarks.device import default_cost, peers
 from benchmarks.host import advice_figures, first_alarms, first_faults, first_results
 from benchmarks.provenance import ROOT
-from benchmarks.tables import load
+from benchmarks.tables import load, markdown
 from pykernel.spec.model import make_spec
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -20,14 +20,12 @@ WHY = (ROOT / "docs" / "why-is-my-model-bad.md").read_text(encoding="utf-8")
 
 
 def test_costs_in_the_readme_are_the_measured_ones() -> None:
-    with (ROOT / "docs" / "data" / "default-cost.csv").open() as file:
-        rows = {(row["model"], row["target"]): row for row in csv.DictReader(file)}
-    shown = re.findall(r"^\| ([\w ,-]+) \| (cortex-\w+) \| ([\d,]+) B \| ([\d,]+) B \| (.+) \|$", README, re.MULTILINE)
-    assert len(shown) == 9
-    for model, target, ram, flash, calls in shown:
-        row = rows[model, target]
-        names = ("ram_bytes", "flash_bytes", "predict_mean", "update_mean", "update_max")
-        assert [ram, flash, *calls.split(" | ")] == [f"{int(row[name]):,}" for name in names]
+    """And so are those beside other generators: one compiler, with its version, built all code of a table."""
+    assert default_cost.table(load(default_cost.DATA / "default-cost.csv")) in README
+    rows = load(peers.DATA / "peers.csv")
+    assert {row["compiler"].split()[0] for row in rows} == {"gcc"} and markdown(
+        peers.heads(rows), peers.short(rows)
+    ) in README
 
 
 def test_ratios_on_the_page_are_the_measured_ones() -> None:

@@ -24,7 +24,7 @@ def targets(options: TargetsOptions) -> None:
 
     Columns: part is the microcontroller whose RAM and flash a model must fit. Built by names the
     toolchains, run by the emulators. Brackets mean: not found on this machine. To install zig, unicorn and wasmtime, run
-    pip install '.[emulate]' in pykernel's folder. Your system's package manager installs the others.
+    pip install -e '.[emulate]' in a clone of pykernel. Your system's package manager installs the others.
 
     Exit codes: 0 done.
     """
