@@ -203,6 +203,9 @@ def most_turns(
     for name in roots:
         turned = prover.public(functions[name]).turned
         in_all[name] = {loop: int(turns) for loop, turns in turned.items() if turns < UNKNOWN}
+    # a loop that no call comes to, or that never turns, may still be in the machine code
+    for loop in (n for f in functions.values() for n in walk(f.body) if isinstance(n, For)):
+        prover.within.setdefault((id(loop), id(loop)), 0)
     return Turns({loops: turns for loops, turns in prover.within.items() if turns < UNKNOWN}, in_all)
 
 

@@ -478,6 +478,9 @@ def turns_of(tmp_path: Path, body: str) -> tuple[int, dict[int, int]]:
     functions = specialise(checked_functions((case.kernel,)), ["run"], {}, INT16, ()).functions
     turns = most_turns(functions, ["run"], case.config, CAPACITIES, INT16)
     loops = [n for n in walk(functions["run"].body) if isinstance(n, For)]
+    assert {(id(n), id(n)) for n in loops} <= turns.within.keys(), (
+        "of each loop somebody knows, if only that it never turns"
+    )
     first = case.text[: case.text.index("def run")].count("\n") + 1
     namespace: dict[str, Any] = {}
     exec("def run():\n" + "".join(f"    {line}\n" for line in body.splitlines()), namespace)
@@ -507,6 +510,16 @@ def test_loops_turn_at_most_as_often_as_the_intervals_say(seed: int, tmp_path: P
     assert counted <= innermost, f"{body}\n{turns}"
     low, high = Case(tmp_path, body).prove()
     assert low <= counted <= high, body
+
+
+def test_loops_that_never_turn_are_known(tmp_path: Path) -> None:
+    """Their machine code may be there: a bound of it needs the limit, which is 0."""
+    body = "t = 0\nfor i in range(1):\n    for j in range(i):\n        for k in range(3):\n            t += 1\n"
+    case = Case(tmp_path, body + "if s.n[0] > 4:\n    for m in range(9):\n        t += 1\nreturn t")
+    functions = specialise(checked_functions((case.kernel,)), ["run"], {}, INT16, ()).functions
+    turns = most_turns(functions, ["run"], case.config, CAPACITIES, INT16)
+    loops = {n.variable: id(n) for n in walk(functions["run"].body) if isinstance(n, For)}
+    assert {name: turns.within[loop, loop] for name, loop in loops.items()} == {"i": 1, "j": 0, "k": 0, "m": 0}
 
 
 def test_calls_in_positions_of_real_elements_are_counted(tmp_path: Path) -> None:

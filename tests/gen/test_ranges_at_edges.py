@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pykernel.dialect import INDEX_MAX
+from pykernel.gen import ranges
 from pykernel.gen.ir import DialectError
 from tests.gen.test_ranges import Case
 
@@ -129,8 +130,8 @@ ENDS = [
 
 
 @pytest.mark.parametrize("step", [1, -1, 2, -2, 3])
-def test_loops(step: int, tmp_path: Path) -> None:
-    """Between which numbers the variable is, how many turns there are; with a break, too."""
+def test_loops(step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between which numbers the variable is, how many turns there are; with a break, too; bounded by their number, too."""
     for start, stop in ENDS:
         if step < 0:
             start, stop = stop, start
@@ -147,6 +148,10 @@ def test_loops(step: int, tmp_path: Path) -> None:
         if (abs(step) == 1 or len(begins) == 1) and not ("k" in start and "k" in stop):
             assert found == (min(counts), max(counts)), body
         else:  # from which number it steps is not known, nor that both ends move together
+            assert found[0] <= min(counts) and found[1] >= max(counts), body
+        with monkeypatch.context() as few:
+            few.setattr(ranges, "LANES", 3)
+            found = Case(tmp_path, body).prove()
             assert found[0] <= min(counts) and found[1] >= max(counts), body
         body = f"{BEGIN}turns = 0\nfor i in {text}:\n    if i == 2:\n        break\n    turns += 1\nreturn turns"
         counts = {turns.index(2) if 2 in turns else len(turns) for turns in every}

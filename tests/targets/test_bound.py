@@ -111,6 +111,16 @@ def test_no_call_of_any_spec_takes_more_than_its_bound(part, target):
             assert bound.instructions is None or instructions <= bound.instructions, (seed, name)
 
 
+@pytest.mark.parametrize("target", ["rv32imac", pytest.param("cortex-m0plus", marks=pytest.mark.exhaustive)])
+def test_a_loop_that_never_turns_has_a_limit(target):
+    """A subspace of one dimension: loops over the elements beside a diagonal are there, and never turn."""
+    need_gcc(target)
+    kernel = {"input": {"dim": 3, "max_abs": 10.0}, "kernel": {"sigma": 1.0}, "reduction": {"n_max": 8}}
+    project = build(make_spec({"name": "m", "learning": {"rule": "okfeb", "features": 1}} | kernel))
+    found = call_bounds(project, model_image(project, find_target(target), "gcc", level="-Os"))
+    assert {name: bound.refused for name, bound in found.items()} == dict.fromkeys(found, "")
+
+
 MODELS = {
     "float32": {},
     "int16": {"precision": "int16", "input": {"dim": 4, "max_abs": 4.0}, "label": {"max_abs": 4.0}},
