@@ -200,7 +200,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 default=None
         How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
         deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
-        kernel, and the noise is estimated. A rule that is named is the published algorithm: "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
+        kernel, and the noise is estimated. A rule that is named learns as its paper says: "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
         vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
         predicts its variance. "fb-krls": least squares on the stored samples. "sw-krls": the same on the latest
         ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until the budget is full, and never
@@ -556,7 +556,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
 default=None
         How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
         deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
-        kernel, and the noise is estimated. A rule that is named is the published algorithm: "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
+        kernel, and the noise is estimated. A rule that is named learns as its paper says: "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
         vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
         predicts its variance. "fb-krls": least squares on the stored samples. "sw-krls": the same on the latest
         ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until the budget is full, and never

@@ -44,7 +44,7 @@ class Signs:
         self.sums = Sums(5)
         self.rows = 0
         self.first: np.ndarray | None = None
-        self.moments = np.zeros((2, spec.dim + spec.outputs))
+        self.moments = np.zeros((2, spec.dim + (0 if spec.label.classes else spec.outputs)))
         self._waiting = np.zeros((delay + 1, spec.outputs))
         self._taken = delay
         # row, r r, e e, and of the output with the most unusual label: label, answer
@@ -62,9 +62,12 @@ class Signs:
         with np.errstate(over="ignore"):
             self.sums.add(np.column_stack([(a * b).sum(axis=1) for a, b in pairs]))
         self._waiting = past[len(own) :]
-        table = np.column_stack([x.astype(np.float64), truth])
+        self.take_columns(np.column_stack([x.astype(np.float64), truth]), np.isfinite(errors).all(axis=1))
+
+    def take_columns(self, table: np.ndarray, answered: np.ndarray) -> None:
+        """Inputs and labels of the next rows (of classes inputs alone), (rows, columns); which the model answered, (rows,)."""
         # what the model refused says nothing of what it learns
-        table = table[np.isfinite(table).all(axis=1) & np.isfinite(errors).all(axis=1)]
+        table = table[np.isfinite(table).all(axis=1) & answered]
         if self.first is None and len(table):
             self.first = table[0].copy()
         if len(table):
@@ -84,7 +87,7 @@ class Signs:
         self._taken += len(r)
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of each input, then of each label."""
+        """Mean and standard deviation of each input, then of each label that is a number."""
         mean, square = self.moments / max(1, self.rows)
         first = np.zeros(len(mean)) if self.first is None else self.first
         return mean + first, np.sqrt(np.maximum(square - mean * mean, 0))
@@ -123,6 +126,7 @@ class _Adviser:
         if self.scored < FEW or not self.spec.program.learns or self.simulation.trains:
             return []
         self._refused()
+        self._digits()
         if not self.simulation.classes:
             self._units()
             self._outlying()
@@ -139,6 +143,44 @@ class _Adviser:
             why = f"{count:,} samples were refused because a multiplier would have left its range: learning diverges"
             self._propose("refused multipliers", count, why, [*self._smaller_steps(), *self._recipes()])
 
+    def _digits(self) -> None:
+        """What rounding costs, by the same model in float64: tried where an input is far from 0, or where a simple predictor
+        is better.  Rules that multiply inputs lose most, and no status tells."""
+        if self.trial is None or self.spec.precision != "float32":
+            return
+        mean, deviation = self.simulation.signs.columns()
+        d = self.spec.dim
+        away = _largest(mean[:d], deviation[:d])
+        simple = [error for name, error in self.errors.items() if name != "model" and error is not None]
+        if not (away > FAR_INPUTS or (simple and self.now > WORSE * min(simple))):
+            return
+        wide: Change = ('precision = "float64"', self._with("")[1] | {"precision": "float64"}, self.lagged)
+        try:
+            exact = self.trial(make_spec(wide[1], custom=self.spec.custom), self.lagged)
+        except UserError:  # what float64 has not
+            return
+        if exact is None or exact > WORTH * self.now:
+            return
+        far = f", and an input's mean is {away:.3g} of its standard deviations from 0" if away > FAR_INPUTS else ""
+        why = f"in float64 the same model errs {self._shown(exact)}, in float32 {self._shown(self.now)}{far}"
+        value, told = self.now / max(exact, 1e-300), len(self.told)
+        # to standardise keeps the digits at half the memory
+        self._propose("too few digits", value, why, self._standardised())
+        if len(self.told) == told:
+            self._propose("too few digits", value, why, [wide])
+
+    def _standardised(self) -> list[Change]:
+        """The inputs in running standard deviations, where they can be and are not."""
+        if self.spec.standardises or self.spec.scaling != (None, None) or not self.spec.has("input", "standardise"):
+            return []
+        changed: dict[str, Content] = {"input": {"standardise": True}}
+        told = "[input] standardise = true"
+        if self.spec.kernel is not None and self.spec.kernel.function == "gaussian":
+            sigma = width(self.spec.dim)
+            changed["kernel"] = {"sigma": sigma, "gamma": None}
+            told += f", [kernel] sigma = {sigma:g}"
+        return [self._with(told, **changed)]
+
     def _units(self) -> None:
         mean, deviation = self.simulation.signs.columns()
         d = self.spec.dim
@@ -146,7 +188,7 @@ class _Adviser:
         if away > FAR_LABELS and not getattr(self.spec.label, "center", True):
             why = f"the labels' mean is {away:.3g} standard deviations from 0, where a kernel model begins"
             self._propose("labels far from 0", away, why, [self._with("[label] center = true", label={"center": True})])
-        if self.spec.standardises or self.spec.scaling != (None, None) or not self.spec.has("input", "standardise"):
+        if not (changes := self._standardised()):
             return
         moving = deviation[:d] > 0
         unlike = float(np.divide(deviation[:d][moving].max(), deviation[:d][moving].min())) if moving.any() else 1.0
@@ -154,13 +196,7 @@ class _Adviser:
         if unlike > UNLIKE or away > FAR_INPUTS:
             why = f"standard deviations of the inputs differ {unlike:.3g} times" if unlike > UNLIKE else (
                 f"an input's mean is {away:.3g} of its standard deviations from 0")  # fmt: skip
-            changed: dict[str, Content] = {"input": {"standardise": True}}
-            told = "[input] standardise = true"
-            if self.spec.kernel is not None and self.spec.kernel.function == "gaussian":
-                sigma = width(d)
-                changed["kernel"] = {"sigma": sigma, "gamma": None}
-                told += f", [kernel] sigma = {sigma:g}"
-            self._propose("inputs of unlike size", max(unlike, away), why, [self._with(told, **changed)])
+            self._propose("inputs of unlike size", max(unlike, away), why, changes)
 
     def _outlying(self) -> None:
         _, (_, _, _, e2, r2) = self.simulation.signs.sums.since(self.half)

@@ -659,6 +659,7 @@ class Simulation(_Run):
             scored = self._valid(truth) & (asked >= 0) & self._after_first(_table(known) >= 0)[:, 0]
             self.errors.add(np.where(scored[:, None], guesses != truth[:, None], np.nan))
             np.add.at(self.confusion, (truth[scored], asked[scored]), 1)
+            self.signs.take_columns(x[waiting:].astype(np.float64), scored)
             return
         # (rows, labels)
         model, known, truth = (_table(a).astype(np.float64) for a in (asked, released, truth))

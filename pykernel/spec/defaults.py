@@ -1,6 +1,6 @@
 """What a spec gets that names no rule.  benchmarks/host/first_results.py measures it on many raw streams.
 
-A rule that is named is the published algorithm and nothing else.  Without a name there is a model that learns well from raw
+A rule that is named learns as its paper says, and nothing is added.  Without a name there is a model that learns well from raw
 data: inputs in running standard deviations, a kernel as wide as a sample is long, and for numbers the stages of
 ``algorithms/stages.py``.  What the spec gives stays as it is given.
 """

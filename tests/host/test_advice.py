@@ -134,6 +134,62 @@ def test_simulate_and_its_advice_tell_the_simple_predictors_error(run, tmp_path,
         assert beside in each["change"] + each["why"]
 
 
+DRAWN = np.random.default_rng(0).normal(size=(2000, 4))
+PRODUCTS = np.sin(DRAWN[:, 0]) + 0.5 * DRAWN[:, 1] * DRAWN[:, 2] + 0.1 * DRAWN[:, 3]
+
+
+def told_of(x: np.ndarray, y: np.ndarray, content: dict) -> dict:
+    """The findings, with changes tried on the same rows."""
+    spec = make_spec({"name": "m", "input": {"dim": 3}, "label": {"outputs": 1}} | content)
+
+    def trial(changed, lagged):
+        batches = [Batch(x, y, 0)]
+        simulation = Simulation(changed)
+        for batch in with_last_label(batches, 0) if lagged else batches:
+            for _ in simulation.run(batch.x, batch.y):
+                pass
+        found = simulation.summary(simulation.errors, len(x) // 2)
+        return found["error_rate" if simulation.classes else "rmse"]["model"]
+
+    simulation, _ = advice_figures.run(x, y, spec)
+    return {each["test"]: each for each in simulation.report(trial)["advice"]}
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(1013.0, 0.3), (1e5, 1.0)])
+def test_digits_that_float32_has_not_are_told_with_what_helps(mean: float, deviation: float) -> None:
+    """A quadratic model of inputs far from 0: every status is DONE, and the error is larger than in float64."""
+    x = mean + deviation * DRAWN[:, :3]
+    found = told_of(x, PRODUCTS, {"learning": {"rule": "quadratic-rls"}})["too few digits"]
+    assert found["value"] > 1.3 and "in float64 the same model errs" in found["why"]
+    assert "an input's mean is" in found["why"] and found["change"].startswith("[input] standardise = true: ")
+    after, before = re.search(r": (\S+) in place of (\S+) ", found["change"]).groups()
+    assert float(after) < 0.6 * float(before)
+    # standardised, the model has digits enough
+    standardised = {"input": {"dim": 3, "standardise": True}, "learning": {"rule": "quadratic-rls"}}
+    assert "too few digits" not in told_of(x, PRODUCTS, standardised)
+
+
+@pytest.mark.parametrize("rule", ["nlms", "rls", "rff-rls", "klms", "krls-t", "fb-krls", "ald-krls", "nystrom-rls"])
+def test_rules_that_keep_their_digits_are_not_blamed(rule: str) -> None:
+    x = 1013 + 0.3 * DRAWN[:, :3]
+    kernel = {} if rule in ("nlms", "rls") else {"kernel": {"function": "gaussian", "sigma": 0.6}}
+    assert "too few digits" not in told_of(x, PRODUCTS, {"learning": {"rule": rule}} | kernel)
+
+
+def test_where_nothing_else_helps_float64_is_told() -> None:
+    """Also of classes, which a rule of products tells apart; and of a model that is standardised already."""
+    x, y = 1013 + 0.3 * DRAWN[:, :3], (DRAWN[:, 1] * DRAWN[:, 2] > 0).astype(np.int32)
+    classes = {"label": {"column": "y", "classes": ["a", "b"]}, "learning": {"rule": "quadratic-rls"}}
+    found = told_of(x, y, classes)["too few digits"]
+    assert " %, in float32 " in found["why"] and "[input] standardise = true: " in found["change"]
+
+    standardised = {"input": {"dim": 3, "standardise": True}, "learning": {"rule": "rls"}}
+    spec = make_spec({"name": "m", "label": {"outputs": 1}} | standardised)
+    simulation, _ = advice_figures.run(x, DRAWN[:, 1] * DRAWN[:, 2] + 9, spec)
+    (first, *_) = simulation.report(lambda changed, _: 0.01 if changed.precision == "float64" else 99.0)["advice"]
+    assert first["test"] == "too few digits" and first["change"].startswith('precision = "float64": 0.01 in place of ')
+
+
 @pytest.mark.parametrize("delay", [0, 3])
 def test_sums_are_those_of_the_whole_stream_however_it_comes(delay: int) -> None:
     rng = np.random.default_rng(delay)

@@ -19,7 +19,9 @@ from pykernel.algorithms.online.state import Status
 from pykernel.bases.select import METHODS
 from pykernel.cli import inputs
 from pykernel.cli.app import main
+from pykernel.cli.options.fit import MODELS as FIT_MODELS
 from pykernel.cli.work.demo import write_inputs
+from pykernel.errors import UserError
 from pykernel.gen.check import Reference, as_taken
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.model import specialised
@@ -312,6 +314,40 @@ def test_a_deficit_stays_below_the_prior():
 
 
 # ------------------------------------------------------------------------------------------------------------ all
+
+
+def test_the_smallest_spec_is_whole_and_a_rule_needs_what_the_page_says():
+    page = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+    content = tomllib.loads(re.search(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1])
+    assert make_spec(content).learning.rule == "krls-t"
+    assert "You must give `name` and the inputs, so that this is a whole spec" in page
+    for rule in rules():
+        named = content | {"learning": {"rule": rule}}
+        if rule in ("nlms", "rls", "quadratic-rls"):
+            assert make_spec(named).learning.rule == rule
+            continue
+        # what is said to be missing is what the page names: the kernel, vectors, classes
+        missing = {"frozen": "vectors", "nystrom": "vectors", "kfd": "classes"}.get(rule, r"\[kernel\] is missing")
+        with pytest.raises(UserError, match=missing):
+            make_spec(named)
+        if missing.endswith("missing"):
+            assert make_spec(named | {"kernel": {"sigma": 1.0}, "label": {"column": "y"}}).learning.rule == rule
+
+
+@pytest.mark.parametrize("paper", range(5))
+def test_each_paper_says_what_is_not_here(paper):
+    page = (ROOT / "docs" / f"paper-00{paper}.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"^## Not here\n\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
+    assert len(re.findall(r"^- ", section, re.MULTILINE)) >= 3
+
+
+def test_what_pages_say_is_not_here_is_not():
+    assert not {"svm", "svc", "svr", "lp"} & set(FIT_MODELS) and not {"skfa"} & set(METHODS) and "k-means" in METHODS
+    page = (ROOT / "docs" / "online.md").read_text(encoding="utf-8")
+    assert "the default of all rules is `mklms`" in " ".join(page.split())
+    defaults = {"kernel": {"sigma": 1.0}, "name": "m", "input": {"dim": 1}}
+    for rule in ("klms", "qklms", "krls-t", "fb-krls"):
+        assert make_spec(defaults | {"learning": {"rule": rule}}).reduction.technique == "mklms"
 
 
 def test_links_lead_somewhere():
