@@ -33,8 +33,8 @@ def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> 
         for path, text in files.items():
             with whole_file(folder / path, parents=True) as file:
                 file.write(text.encode())
-        for path in _outdated(folder, known, files):
-            without_file(path)
+        for outdated in _outdated(folder, known, files):
+            without_file(outdated)
     return [folder / path for path in files]
 
 

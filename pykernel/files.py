@@ -318,7 +318,7 @@ def _clear(place: Path, begin: str) -> None:
             return [entry.path for entry in entries if ours.fullmatch(entry.name)]
 
     busy = False
-    if left():
+    if left() or os.path.lexists(place / SET):
         for folder in (place.absolute(), *place.absolute().parents):
             with contextlib.suppress(OSError), _opened(folder / SET, os.O_RDWR) as descriptor:
                 found = os.fstat(descriptor)

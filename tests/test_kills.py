@@ -7,16 +7,19 @@ import functools
 import os
 import re
 import shutil
+from unittest.mock import ANY
 
 import pytest
 
+from pykernel.cli.work import demo
 from pykernel.errors import CheckFailed, UserError
 from pykernel.files import all_or_none, clear, whole_file
+from pykernel.gen import check
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import build, generate
 from pykernel.gen.write import write_files
 from pykernel.host.model import HostModel
-from pykernel.spec.model import make_spec
+from pykernel.spec.model import load_spec, make_spec
 from tests.support import interrupts
 from tests.support.kills import killed_before
 from tests.support.toys import toy_spec
@@ -372,3 +375,95 @@ def test_a_stamp_is_of_the_code_alone():
 
     assert stamp(files) == stamp(proved) != stamp(build(toy_spec("real", precision="float64")).files)
     assert len({stamp(each) for each in models()}) == 3
+
+
+# ------------------------------------------------------------------------------------------------------ commands
+
+ROWS = "\n".join(["a,b,y", *(f"{i % 7 / 7},{i % 5 / 5},{(i % 7 + i % 5) / 7}" for i in range(60)), ""])
+SPEC = """
+name = "flow"
+[input]
+columns = ["a", "b"]
+[label]
+column = "y"
+[kernel]
+sigma = 1.0
+[reduction]
+n_max = 4
+"""
+COMMANDS = {
+    "generate": "generate spec.toml -o out/m --with-check",
+    "simulate": "simulate spec.toml data.csv -o out/answers.csv --plot out/plot.png",
+    "fit": "fit data.csv --label y -o out/fit.toml --plot out/plot.png",
+    "basis": "basis data.csv --inputs a,b --sigma 1 -n 2 -o out/spec.toml --save out/basis.npz",
+    "convert": "convert data.csv -o out/data.npy",
+    "import": "import model.skops -o out/spec.toml --inputs a,b",
+    "page": "page spec.toml data.csv -o out/page.html",
+    "sweep": "sweep spec.toml data.csv --rule klms --n-max 2 --technique nt --rounds 1 --jobs 1 --target none -o out",
+    "plan": "plan data.csv --label y --inputs a,b --rule rls --trials 2 --jobs 1 -o out",
+    "compare": "compare --task lorenz --rule klms --rows 60 --seeds 1 --jobs 1 -o out",
+    "check": "check spec.toml --samples 50 --record m",
+    "demo": "demo -o out",
+}
+BASELINES = ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS")
+ALIKE = re.compile(rb'"seconds": [^,}]+|generated="[^"]*"')
+"""What differs between two runs."""
+
+
+def same(found):
+    """Of files with a date in them only the size: archives, pictures."""
+    return {
+        path: None if text is None else len(text) if text[:2] in (b"PK", b"\x89P") else ALIKE.sub(b"", text)
+        for path, text in found.items()
+    }
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_was_killed_does_the_same_when_it_is_given_again(name, tmp_path, monkeypatch, capsys):
+    """Before each change; or it refuses, where it has come to its end, to overwrite what it wrote."""
+    from pykernel.cli.app import main
+
+    begin, folder, whole = tmp_path / "begin", tmp_path / "folder", tmp_path / "whole"
+    (begin / "out").mkdir(parents=True)
+    (begin / "spec.toml").write_text(SPEC)
+    (begin / "data.csv").write_text(ROWS)
+    if name == "import":
+        skops = pytest.importorskip("skops.io")
+        svm = pytest.importorskip("sklearn.svm")
+        skops.dump(svm.SVR().fit([[0, 0], [1, 0], [0, 1]], [0, 1, 2]), begin / "model.skops")
+    if name == "check":
+        spec = load_spec(begin / "spec.toml")
+        generate(spec, begin / "m")
+        report = check.check(spec, samples=50, levels=("-O0",), compilers=[find_compilers()[0].name])
+        monkeypatch.setattr(check, "check", lambda *_, **__: report)
+    if name == "demo":
+        x, y, names = demo.bikeshare()
+        report = type("Report", (), {"ok": True, "rows": []})
+        monkeypatch.setattr(demo, "bikeshare", lambda: (x[:2000], y[:2000], names))
+        monkeypatch.setattr(demo, "baselines", lambda x, y: dict.fromkeys(BASELINES, (y, 0)))
+        monkeypatch.setattr(demo, "check", lambda *_, **__: report)
+        monkeypatch.setattr(demo, "check_targets", lambda *_, **__: report)
+
+    def command(place):
+        monkeypatch.chdir(place)
+        with pytest.raises(SystemExit) as stopped:
+            main(COMMANDS[name].split())
+        return stopped.value.code, capsys.readouterr().err
+
+    shutil.copytree(begin, whole)
+    assert command(whole) == (0, ANY)
+    wanted, refused = same(tree(whole)), 0
+
+    def act():
+        assert command(folder)[0] == 0
+
+    for _ in before_each_change(act, begin, folder):
+        ended = same(plain(folder)) == wanted
+        code, err = command(folder)
+        if code:
+            assert ended and "is there already" in err
+            refused += 1
+        assert same(tree(folder)) == wanted
+        monkeypatch.chdir(tmp_path)
+    assert refused < 12

@@ -309,7 +309,7 @@ def test_an_interrupt_after_the_search_says_how_to_go_on(folder, run, monkeypatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr(plan, "verified", interrupted)
-    code, out, err = run("plan", "data.csv", "--inputs", "a,b", "--label", "y", *QUICK[:-1], "2")
+    code, _, err = run("plan", "data.csv", "--inputs", "a,b", "--label", "y", *QUICK[:-1], "2")
     assert code == 130 and "2 finished runs are kept in pykernel-plan/results.jsonl; run the same command" in err
 
 

@@ -267,7 +267,7 @@ class _NystromModels:
         if method is Method.GIVEN:
             return REHEARSED
         if method is Method.STREAM:
-            return affordable(samples + 4, lambda m: m * self.size_bound(spec))
+            return affordable(samples + 4, lambda m: m * spec.family.size_bound(spec))
         size, basis = spec.capacities["N_MAX"], spec.basis
 
         def touched(m: int) -> float:
