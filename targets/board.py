@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -36,6 +37,14 @@ PIECE = 50
 """Rows in a job: a second or two at the usual speed."""
 PAUSE = 0.5
 """Seconds of silence before the board is asked again; then twice as long, up to 8 s."""
+PER_SAMPLE = 10.0
+"""Seconds that a sample may take, in the mean of a job; an Uno needs hundredths of a second."""
+DELAY = 0.25
+"""Seconds that a frame and its answer may take beside their bytes, such as in a network."""
+TRIES = 20
+"""Frames for each that a job needs: of a board with one damaged byte in a hundred, a few arrive."""
+LONGEST = 99
+"""Most characters of a name that a firmware sends."""
 NOTED = 200  # bytes that are no frame and are kept, to say what they look like
 
 
@@ -105,13 +114,23 @@ class Board:
 
 
 class Link:
-    """The host's end of the line: answers the board's questions.
+    """The host's end of the line: answers the board's questions, for a limited time and so many frames in each job.
 
-    damaged: frames that came damaged, both ways.
+    damaged: frames that came damaged, both ways.  clock: seconds.
     """
 
-    def __init__(self, url: str, line: Line, config_hash: int) -> None:
-        self.url, self.line, self.config_hash = url, line, config_hash
+    def __init__(
+        self,
+        url: str,
+        line: Line,
+        config_hash: int,
+        baud: int = BAUD,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.url, self.line, self.config_hash, self.baud, self.clock = url, line, config_hash, baud, clock
+        self.limit = self.deadline = 0.0  # of this job: seconds, and when they are over
+        self.frames_left = 0
+        self.seen = Counter[str]()  # what the board did in this job
         self.received = bytearray()
         self.noise = bytearray()
         self.last: tuple[bytes, int] | None = None  # the last question
@@ -121,15 +140,31 @@ class Link:
 
     def meet(self) -> Board:
         """The board.  Raises UserError if there is none, or if it has another model."""
+        self._begin(2 * LONGEST, 0)
         numbers = self._hello(b"?")
         name, compiler = numbers[9:11]  # their lengths
-        texts = self._take(name + compiler, b"?").decode("ascii", "replace")
+        if max(name, compiler) > LONGEST:
+            raise UserError(self._other_firmware())
+        texts = "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in self._take(name + compiler, b"?"))
         return Board(texts[:name], texts[name:], int.from_bytes(numbers[5:9], "little"))
 
-    def job(self, data: bytes, expected: int) -> bytes:
-        """What the board writes for a job."""
+    def job(self, data: bytes, expected: int, samples: int = 0) -> bytes:
+        """What the board writes for a job of so many samples."""
+        self._begin(len(data) + expected, samples)
         self._hello(b"J")
         return self._take(expected, b"J", data)
+
+    def _begin(self, count: int, samples: int) -> None:
+        """Limits for a job: time for its bytes, its samples and one long call, and frames."""
+        frames = count // CHUNK + 2 * samples + 4  # the last frame of each part has fewer bytes
+        on_the_line = DELAY + 2 * (CHUNK + 8) * 10 / self.baud
+        self.limit = SILENCE + PER_SAMPLE * samples + TRIES / 4 * frames * on_the_line
+        self.deadline = self.clock() + self.limit
+        self.frames_left = TRIES * (frames + 10)
+        self.seen.clear()
+
+    def _other_firmware(self) -> str:
+        return f"{self.url}: the board's firmware is of another version of pykernel; generate it again and upload it"
 
     def _hello(self, order: bytes) -> bytes:
         """Wait until the board says that it is there, and tell it what to do."""
@@ -137,11 +172,10 @@ class Link:
             kind, data = self._question(SILENCE if self.heard else FIRST_WORD)
             if kind == HELLO:
                 break
+            self.seen["other"] += 1
             self._answer(STOP, b"")  # what another host has begun
         if len(data) != 11 or data[0] != PROTOCOL:
-            raise UserError(
-                f"{self.url}: the board's firmware is of another version of pykernel; generate it again and upload it"
-            )
+            raise UserError(self._other_firmware())
         found = int.from_bytes(data[1:5], "little")
         if found != self.config_hash:
             raise UserError(
@@ -157,13 +191,14 @@ class Link:
         while len(written) < expected:
             kind, asked = self._question(SILENCE)
             if kind == HELLO and not written and not at:
+                self.seen["hello"] += 1
                 self._answer(ANSWER, order)  # it was still busy with what another host had said
                 continue
             if kind == HELLO:
                 raise UserError(
                     f"{self.url}: the board began again in the middle of the check; is its supply stable, and is no watchdog running?"
                 )
-            if kind == READ and len(asked) == 1 and at + asked[0] <= len(data):
+            if kind == READ and len(asked) == 1 and 0 < asked[0] <= min(CHUNK, len(data) - at):
                 self._answer(ANSWER, data[at : at + asked[0]])
                 at += asked[0]
             elif kind == WRITE and 0 < len(asked) <= CHUNK and len(written) + len(asked) <= expected:
@@ -177,30 +212,30 @@ class Link:
 
     def _question(self, patience: float) -> tuple[bytes, bytes]:
         """The board's next question."""
-        end, pause, before = time.monotonic() + patience, PAUSE, self.damaged
-        silent = time.monotonic() + pause
+        now = self.clock()
+        end, pause, before = min(now + patience, self.deadline), PAUSE, self.damaged
+        silent = now + pause
         while True:
             frame = self._frame(silent)
+            if self.clock() >= end or self.frames_left < 0:
+                raise UserError(self._given_up(patience, self.damaged - before))
             if frame is None:
-                if time.monotonic() >= end:
-                    raise UserError(self._silence(patience, self.damaged - before))
                 self._say(AGAIN)
                 pause = min(2 * pause, 8.0)
-                silent = time.monotonic() + pause
+                silent = self.clock() + pause
                 continue
+            self.frames_left -= 1
             found = opened(frame)
             if found is None:
                 self.damaged += 1
+                self.seen["damaged"] += 1
                 self.noise += frame[: NOTED - len(self.noise)]
-                if time.monotonic() >= end:
-                    raise UserError(self._silence(patience, self.damaged - before))
                 self._say(AGAIN)
                 continue
             kind, number, data = found
             self.heard += 1
             if (kind, number) == self.last:
-                if time.monotonic() >= end:
-                    raise UserError(self._silence(patience, self.damaged - before))
+                self.seen["again"] += 1
                 self._say(self.answer)  # it was damaged on its way
                 self.damaged += 1
                 continue
@@ -224,7 +259,7 @@ class Link:
                 frame = bytes(self.received)
                 self.received.clear()
                 return frame
-            if time.monotonic() >= until:
+            if self.clock() >= until:
                 if not self.heard:
                     self.noise += self.received[: NOTED - len(self.noise)]
                 return None
@@ -246,6 +281,25 @@ class Link:
     def _gone(self, error: Exception) -> str:
         return f"{self.url}: the line was cut ({' '.join(str(error).split())}); plug the board in and check again"
 
+    def _given_up(self, patience: float, damaged: int) -> str:
+        """Why the host waits no longer: what the board did most of in this job."""
+        if not self.heard or (self.frames_left >= 0 and self.clock() < self.deadline):
+            return self._silence(patience, damaged)
+        if self.frames_left >= 0:
+            return f"{self.url}: the board had not done its part after {self.limit:.0f} s; does another task take its time?"
+        what, often = (self.seen.most_common(1) or [("nothing", 0)])[0]
+        if often > TRIES:
+            return (
+                f"{self.url}: "
+                + {
+                    "hello": f"the board said {often} times that it is there, and did not begin; does it start again and again?",
+                    "other": f"the board was told {often} times to end another check, and went on; reset it and check again",
+                    "again": f"what is sent to the board arrives damaged: it asked {often} times again; check the wire to its RX",
+                    "damaged": f"what comes from the board arrives damaged, {often} frames; check the wire to its TX, and --baud",
+                }[what]
+            )
+        return f"{self.url}: the board sent more frames than the check has; generate its firmware from this spec again"
+
     def _silence(self, patience: float, damaged: int) -> str:
         firmware = "the firmware of pykernel generate --with-check"
         if self.heard and damaged > 2:
@@ -254,11 +308,11 @@ class Link:
             return (
                 f"{self.url}: the board has said nothing for {patience:.0f} s; was it unplugged, or does a call hang?"
             )
-        if not self.noise:
+        if not self.noise and not damaged:
             return (
                 f"{self.url}: nothing was heard in {patience:.0f} s; is {firmware} on the board, and is this its port?"
             )
-        readable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self.noise) / len(self.noise)
+        readable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self.noise) / max(1, len(self.noise))
         if readable > 0.9:
             said = " ".join(self.noise.decode("ascii", "replace").split())[:40]
             return f"{self.url}: another program runs on the board, it says {said!r}; upload {firmware}"
@@ -276,8 +330,8 @@ class BoardModel(JobModel):
         self._samples_done = 0
         self.call("init")
 
-    def exchange(self, job: bytes, expected: int) -> bytes:
-        return self.link.job(job, expected)
+    def exchange(self, job: bytes, expected: int, samples: int) -> bytes:
+        return self.link.job(job, expected, samples)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """In pieces, to say how far it is.  A job for each piece has no other effect: the board's memory is the host's."""

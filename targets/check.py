@@ -108,7 +108,7 @@ def check_board(
         raise UserError(f"samples is {samples}; at least one is needed")
     say = progress or (lambda fraction, text: None)
     project = build(spec, memory)
-    link = Link(url, open_line(url, baud), int(project.figures["config_hash"], 16))
+    link = Link(url, open_line(url, baud), int(project.figures["config_hash"], 16), baud)
     try:
         say(0.0, f"waiting for the board at {url}")
         model = BoardModel(project, link)

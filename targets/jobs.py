@@ -40,8 +40,8 @@ class JobModel(ABC):
         self.stack_bytes = 0
 
     @abstractmethod
-    def exchange(self, job: bytes, expected: int) -> bytes:
-        """What the other computer writes for a job.  Raises CheckFailed if that is not as many bytes."""
+    def exchange(self, job: bytes, expected: int, samples: int) -> bytes:
+        """What the other computer writes for a job of so many samples.  Raises CheckFailed if that is not as many bytes."""
 
     def call(self, name: str) -> int:
         """Call NAME_<name>(s) on the model."""
@@ -105,7 +105,7 @@ class JobModel(ABC):
         which = RUN if name is None else self.orders.of_name[name]
         order = np.array([which, count], "<u4").tobytes()
         size, last, samples = self.memory.layout.nbytes, self.written.itemsize, count * self.result.itemsize
-        output = self.exchange(bytes(self.memory.bytes) + order + rows, samples + 12 + last + size)
+        output = self.exchange(bytes(self.memory.bytes) + order + rows, samples + 12 + last + size, count)
         self.memory.bytes[:] = output[-size:]
         result, ticks, stack = np.frombuffer(output[samples : samples + 12], "<u4").tolist()
         if name is not None and not count:

@@ -46,7 +46,7 @@ class ProcessModel(JobModel):
         self.image: Image = model_image(project, target, chain, extra=extra, **how)
         self.call("init")
 
-    def exchange(self, job: bytes, expected: int) -> bytes:
+    def exchange(self, job: bytes, expected: int, samples: int) -> bytes:
         folder = self.image.folder
         (folder / "in.bin").write_bytes(job)
         (folder / "out.bin").unlink(missing_ok=True)

@@ -71,7 +71,7 @@ class WasmModel(JobModel):
     def _take(self, at: int, count: int) -> None:
         self.taken += self.exports["memory"].read(self.store, at, at + count)
 
-    def exchange(self, job: bytes, expected: int) -> bytes:
+    def exchange(self, job: bytes, expected: int, samples: int) -> bytes:
         self.given, self.next, self.taken = job, 0, bytearray()
         try:
             self.exports["check_job"](self.store)

@@ -1,4 +1,5 @@
-"""Boards that are none: QEMU's, with the firmware of ``generate --with-check``, at a pseudo terminal or a socket."""
+"""Boards that are none: QEMU's, with the firmware of ``generate --with-check``, at a pseudo terminal or a socket; and
+boards with faults, in a time of their own."""
 
 from __future__ import annotations
 
@@ -9,12 +10,16 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from pykernel.gen.firmware import CHUNK
 from pykernel.gen.project import Project, build
 from pykernel.spec.model import Spec
+from pykernel.targets import board
+from pykernel.targets.board import coded, opened, sealed
 from pykernel.targets.build import Image, model_image
 from pykernel.targets.target import Region, find_target
 from tests.support.interrupts import PATIENCE
@@ -291,3 +296,166 @@ def in_node(package: str, image: Path, folder: Path) -> Pipe:
     script = folder / f"{package}.mjs"
     script.write_text((Path(__file__).parent / f"{package}_board.mjs").read_text())
     return Pipe("node", script, image)
+
+
+# ----------------------------------------------------------------------------------------------------- boards with faults
+
+Talk = Generator[tuple[bytes, bytes], bytes, None]
+
+
+def pieces(data: bytes) -> Iterator[bytes]:
+    return (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
+
+
+class FaultyBoard:
+    """A board that talks as a line of pyserial's would let it, in a time of its own: reading passes it, nobody waits.
+
+    talk: its questions, one after the other; it is sent the answers.  How its frames leave: at most ``rate`` bytes a
+    second, each ``copies`` times, and changed by ``bend``.
+    """
+
+    def __init__(
+        self,
+        talk: Callable[[FaultyBoard], Talk],
+        config_hash: int,
+        data: bytes = b"",
+        expected: int = 0,
+        name: bytes = b"a board",
+        rate: float = 11_520.0,
+        copies: int = 1,
+        bend: Callable[[bytes], bytes] = bytes,
+    ) -> None:
+        self.config_hash, self.data, self.expected, self.name = config_hash, data, expected, name
+        self.rate, self.copies, self.bend, self.timeout = rate, copies, bend, 0.05
+        self.now, self.busy, self.coming, self.heard = 0.0, 0.0, list[tuple[float, int]](), b""
+        self.begun, self.number, self.frame, self.closed = talk, 0, b"", False
+        self.start()
+
+    def clock(self) -> float:
+        return self.now
+
+    def start(self) -> None:
+        self.talk = self.begun(self)
+        self.ask(next(self.talk))
+
+    def ask(self, question: tuple[bytes, bytes]) -> None:
+        self.number = (self.number + 1) % 256
+        self.frame = self.bend(sealed(question[0], self.number, question[1]))
+        self.say(self.frame)
+
+    def say(self, data: bytes) -> None:
+        self.busy = max(self.busy, self.now)
+        for byte in data * self.copies:
+            self.busy += 1 / self.rate
+            self.coming.append((self.busy, byte))
+
+    def wait(self, seconds: float) -> None:
+        """Before the next frame."""
+        self.busy = max(self.busy, self.now) + seconds
+
+    def read(self, size: int = 1) -> bytes:
+        if self.closed:
+            raise OSError("device reports readiness to read but returned no data")
+        if not self.coming or self.coming[0][0] > self.now + self.timeout:
+            self.now += self.timeout
+            return b""
+        self.now = max(self.now, self.coming[0][0])
+        return bytes([self.coming.pop(0)[1]])
+
+    def write(self, data: bytes) -> None:
+        self.now += len(data) / 11_520
+        *frames, self.heard = (self.heard + data).split(b"\0")
+        for frame in frames:
+            found = opened(frame)
+            if found is None:
+                self.say(self.frame)
+            elif found[0] == board.STOP:
+                self.start()
+            elif found[1] == self.number:
+                self.ask(self.talk.send(found[2]))
+
+    def close(self) -> None:
+        pass
+
+    def hello(self, lengths: tuple[int, int] | None = None, config_hash: int | None = None) -> tuple[bytes, bytes]:
+        words = (self.config_hash if config_hash is None else config_hash, 0)
+        numbers = b"".join(word.to_bytes(4, "little") for word in words)
+        return board.HELLO, bytes([board.PROTOCOL]) + numbers + bytes(lengths or (len(self.name), 3))
+
+    def good(self) -> Talk:
+        """What a board without a fault does."""
+        while True:
+            order = yield self.hello()
+            if order == b"J":
+                yield from self.taken()
+            for piece in pieces(self.name + b"gcc" if order == b"?" else bytes(self.expected)):
+                yield board.WRITE, piece
+
+    def taken(self) -> Talk:
+        for piece in pieces(self.data):
+            found = yield board.READ, bytes([len(piece)])
+            assert found == piece
+
+
+def always(kind: bytes, data: bytes, after: int = 0, wait: float = 0.0) -> Callable[[FaultyBoard], Talk]:
+    """The same question for ever, ``after`` so many of a good board's."""
+
+    def talk(self: FaultyBoard) -> Talk:
+        good, answer = self.good(), None
+        for _ in range(after):
+            answer = yield good.send(answer)  # type: ignore[arg-type]
+        while True:
+            self.wait(wait)
+            yield kind, data
+
+    return talk
+
+
+def restarting(after: int) -> Callable[[FaultyBoard], Talk]:
+    """A good board that begins again after so many questions."""
+
+    def talk(self: FaultyBoard) -> Talk:
+        while True:
+            good, answer = self.good(), None
+            for _ in range(after):
+                answer = yield good.send(answer)  # type: ignore[arg-type]
+
+    return talk
+
+
+def closing(self: FaultyBoard) -> Talk:
+    yield self.hello()
+    self.closed = True
+    yield self.hello()
+
+
+def any_fault(seed: int) -> Callable[[FaultyBoard], Talk]:
+    """A good board that does something else now and then: anything of the vocabulary."""
+    import random
+
+    def talk(self: FaultyBoard) -> Talk:
+        rng = random.Random(seed)
+        part = rng.choice([0.002, 0.02, 0.3, 1.0])
+        good, answer = self.good(), None
+        while True:
+            if rng.random() >= part:
+                answer = yield good.send(answer)  # type: ignore[arg-type]
+                continue
+            if rng.random() < 0.3:
+                self.wait(rng.choice([0.1, 1.0, 9.0, 59.0, 70.0]))
+            if rng.random() < 0.2:
+                self.say(rng.choice([b"\0" * 50, b"boot: ok\r\n" * 9, rng.randbytes(300), coded(rng.randbytes(20))]))
+            if rng.random() < 0.1:
+                good, answer = self.good(), None
+            self.copies = rng.choice([1, 1, 1, 2, 3])
+            kind = rng.choice([b"H", b"R", b"W", b"A", b"X", b"Z", b"\0"])
+            data = rng.randbytes(rng.choice([0, 1, 1, 11, CHUNK, CHUNK + 1, 200]))
+            yield rng.choice(
+                [(kind, data), self.hello(), (board.READ, b"\0"), (board.READ, b"\xff"), (board.WRITE, b"x")]
+            )
+
+    return talk
+
+
+def with_wrong_crc(frame: bytes) -> bytes:
+    return coded(b"H\1" + zlib.crc32(frame).to_bytes(4, "little"))

@@ -307,6 +307,92 @@ def test_each_end_is_a_sentence(line: Scripted, sentence: str, monkeypatch: pyte
     assert str(caught.value).startswith("the board: ") and "\n" not in str(caught.value)
 
 
+JOB = bytes(range(200)) * 3
+"""What a board with faults reads; it writes as many bytes."""
+
+
+def faulty(talk: Any = boards.FaultyBoard.good, **more: Any) -> boards.FaultyBoard:
+    return boards.FaultyBoard(talk, OURS, JOB, len(JOB), **more)
+
+
+def checked(line: boards.FaultyBoard, jobs: int = 3) -> board.Board:
+    """Who the board is, after some jobs of ten samples."""
+    link = Link("the board", line, OURS, clock=line.clock)
+    met = link.meet()
+    for _ in range(jobs):
+        assert link.job(JOB, len(JOB), 10) == bytes(len(JOB))
+    return met
+
+
+ONE_HOUR = 3600.0
+FAULTS: dict[str, tuple[boards.FaultyBoard, str]] = {
+    "HELLO for ever": (
+        faulty(lambda self: boards.always(*self.hello())(self)),
+        "said .* that it is there, and did not begin",
+    ),
+    "HELLO for ever, slowly": (
+        faulty(lambda self: boards.always(*self.hello(), wait=9)(self)),
+        "had not done its part",
+    ),
+    "writes where HELLO is due": (faulty(boards.always(b"W", b"x")), "told .* times to end another check"),
+    "reads length 0": (faulty(boards.always(b"R", b"\0", after=3)), "asked for what the check does not have"),
+    "reads too much": (faulty(boards.always(b"R", b"\xff", after=3)), "asked for what the check does not have"),
+    "a byte a minute": (faulty(rate=1 / 60), "nothing was heard|no frame"),
+    "a byte a minute, in frames": (faulty(boards.always(b"W", b"x", after=3, wait=59)), "had not done its part"),
+    "a frame of one byte each second": (faulty(boards.always(b"W", b"x", after=3, wait=1)), "had not done its part"),
+    "absurd sizes": (faulty(lambda self: boards.always(*self.hello((255, 255)))(self)), "another version of pykernel"),
+    "wrong CRC for ever": (faulty(bend=boards.with_wrong_crc), "no frame|arrives? damaged"),
+    "a reset in the middle": (faulty(boards.restarting(9)), "began again in the middle"),
+    "another model": (faulty(lambda self: boards.always(*self.hello(None, OURS ^ 1))(self)), "another model"),
+    "a closed port": (faulty(boards.closing), "the line was cut"),
+    "a boot loader": (
+        faulty(bend=lambda frame: b"boot: waiting for an image\r\n"),
+        "another program runs on the board",
+    ),
+    "zeros for ever": (faulty(bend=lambda frame: bytes(9)), "no frame|damaged"),
+    "any other question": (faulty(boards.always(b"Z", b"", after=3)), "asked for what the check does not have"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_check_ends_with_a_sentence_whatever_the_board_does(fault: str) -> None:
+    line, sentence = FAULTS[fault]
+    with pytest.raises(UserError, match=sentence) as caught:
+        checked(line)
+    assert "\n" not in str(caught.value) and line.now < ONE_HOUR
+
+
+def test_a_board_without_a_fault_and_one_that_says_everything_twice() -> None:
+    assert checked(faulty()).name == "a board"
+    assert checked(faulty(copies=2)).name == "a board"
+    assert checked(faulty(rate=30.0)).name == "a board"  # 300 baud
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_check_ends_with_any_mixture_of_faults(seed: int, exhaustive: bool) -> None:
+    ended = set()
+    for each in range(1000 if exhaustive else 15):
+        line = faulty(boards.any_fault(1000 * seed + each))
+        try:
+            checked(line)
+            ended.add("equal")
+        except AssertionError:
+            ended.add("other bytes")  # which the comparison finds
+        except UserError as error:
+            assert "\n" not in str(error) and str(error).isprintable(), ascii(str(error))
+            ended.add(str(error).split(":")[1][:20])
+        assert line.now < ONE_HOUR
+    assert len(ended) > 3, ended
+
+
+@pytest.mark.parametrize(
+    "name", [b"x[/nope]", b"\x1b[2Jx", b"a\nb\tc", b"\xff\xfe", "‮abc".encode(), b"[red]" * 19, b"|<b>`"]
+)
+def test_a_hostile_name_is_plain_text(name: bytes) -> None:
+    met = checked(faulty(name=name), 1)
+    assert met.name.isascii() and met.name.isprintable() and len(met.name) == len(name)
+
+
 def test_an_empty_port_is_no_check_of_this_pc(tmp_path: Path, run: Any) -> None:
     (tmp_path / "m.toml").write_text(spec_of().to_toml())
     code, _, complaint = run("check", str(tmp_path / "m.toml"), "--board", "")
