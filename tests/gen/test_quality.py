@@ -255,17 +255,17 @@ def test_random_specs_keep_every_promise(seed, tmp_path):
 @pytest.mark.in_turn(4)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize(
-    ("rule", "how", "old", "new"),
+    ("precision", "how", "old", "new"),
     [
-        ("klms", "calls", "if (!m_within(x)) {", "if (false) {"),
-        ("klms", "calls", "s->n = count;", "s->n = count; s->alpha[M_N_MAX - 1][0] += 1.0f;"),
-        ("klms", "forged", "sound = sound && m_snapshot_valid(&stored);", "(void)sound;"),
-        ("klms", "garbage", "!m_intact(s)", "false"),
-        ("nlms", "garbage", "m_clip(s->slope[o][j], -M_SLOPE_MOST, M_SLOPE_MOST)", "s->slope[o][j]"),
+        ("float32", "calls", "if (!m_within(x)) {", "if (false) {"),
+        ("float32", "calls", "s->n = count;", "s->n = count; s->alpha[M_N_MAX - 1][0] += 1.0f;"),
+        ("float32", "forged", "sound = sound && m_snapshot_valid(&stored);", "(void)sound;"),
+        ("float32", "garbage", "!m_intact(s)", "false"),
+        ("int16", "garbage", "m_clip(a->pace, 0, 16)", "a->pace"),
     ],
 )
-def test_the_harness_sees_what_is_broken(rule, how, old, new, tmp_path):
-    project = build(spec_of() if rule == "klms" else make_spec(content_of(rule, "int16", "plain")))
+def test_the_harness_sees_what_is_broken(precision, how, old, new, tmp_path):
+    project = build(spec_of() if precision == "float32" else make_spec(content_of("klms", precision, "staged")))
     texts = [path for path, text in project.files.items() if path.startswith("src/") and old in text]
     assert texts, f"the C does not have {old!r}"
     for path in texts:
