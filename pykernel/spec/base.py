@@ -178,7 +178,7 @@ class Spec(Section):
                         f"{verb} {number:g}; choose a number that {self._held.dtype} can hold: {rest}",
                     )
                 for end in limits_of(field):
-                    if value != end and rounded(value) == rounded(end):
+                    if isinstance(value, float) and value != end and rounded(value) == rounded(end):
                         refuse(
                             f"[{section}] {key}",
                             f"is {value!r}, which {self._held.dtype} does not tell from {end:g}; choose another number",

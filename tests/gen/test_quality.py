@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from pykernel.gen.check import check, mixed_stream
@@ -14,8 +15,11 @@ from pykernel.host.model import HostModel
 from pykernel.spec.families.online import TECHNIQUES
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
+from tests.support.every_model import MODELS as MODELS_OF_ALL_RULES
+from tests.support.every_model import STAGES, content_of, family_of
 from tests.support.harness import SANITIZERS, build_fuzzer, write_sources
 from tests.support.machines import MACHINES, SIGNALS, machine
+from tests.support.random_specs import RULES, random_spec
 from tests.support.specs import named
 
 PRECISIONS = ("float32", "float64")
@@ -192,56 +196,76 @@ FAMILIES = (
     "signal-forecast",
 )
 """One of each family at least, and what is unlike the others."""
+LEARNING = [
+    (rule, precision, stage)
+    for rule, precision, stage in MODELS_OF_ALL_RULES
+    if "signal" in STAGES[stage] or any(each.persistent for each in family_of(rule, precision).programs.values())
+]
+"""Rule, precision and stage of everything that learns on the device."""
 FUZZED = [name if name in FAMILIES else pytest.param(name, marks=pytest.mark.exhaustive) for name in LEARNED]
 
 
-def fuzz(model, precision, full, folder, *words):
-    """Carry out what tests/support/fuzz/fuzz.c can do, under the sanitizers; what it printed."""
+def assert_promises_hold(spec, folder, exhaustive):
+    """Any function in any order; states with changed numbers and a right CRC; memory that is no model: under the sanitizers.
+
+    Nothing that load accepts may ever lead to a number that is none, or to a state that save refuses, and no call may touch
+    other memory or do what C leaves undefined.
+    """
     folder.mkdir(exist_ok=True)
-    project = build(spec_of(model, precision, full))
-    program, made = build_fuzzer(project, folder, "gcc", (*SANITIZERS, "-DALONE"))
+    program, made = build_fuzzer(build(spec), folder, "gcc", (*SANITIZERS, "-DALONE"))
     assert made.returncode == 0, made.stderr
-    run = subprocess.run([program, *words], capture_output=True, text=True)
-    assert run.returncode == 0, f"{model} {precision} {words}: {run.stderr[-3000:]}"
-    return run.stdout
+    said = ""
+    for how, few, many in (("calls", "150", "5000"), ("forged", "1000", "25000"), ("garbage", "600", "5000")):
+        run = subprocess.run([program, how, many if exhaustive else few], capture_output=True, text=True)
+        assert run.returncode == 0, f"{how}: {run.stderr[-3000:]}\n{spec.to_toml()}"
+        said += run.stdout
+    assert int(re.search(r"(\d+) taken", said)[1]) > 0, said
 
 
 @pytest.mark.in_turn(12)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize("model", FUZZED)
 def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exhaustive):
-    """Any function in any order; states with changed numbers and a right CRC; memory that is no model.
-
-    Nothing that load accepts may ever lead to a number that is none, and no call may touch other memory.
-    """
     for i, precision in enumerate(PRECISIONS):
         for full in (False, True) if exhaustive else [i == list(LEARNED).index(model) % 2]:
             if model not in MODELS and full:  # has no more
                 continue
-            calls, forged, noise = ("5000", "25000", "5000") if exhaustive else ("150", "1000", "300")
-            folder = tmp_path / f"{precision}-{full}"
-            fuzz(model, precision, full, folder, "calls", calls)
-            said = fuzz(model, precision, full, folder, "forged", forged)
-            fuzz(model, precision, full, folder, "garbage", noise)
-            forged, taken, unsaved = map(int, re.findall(r"\d+", said))
-            # learning keeps the bounds that load asks for; only a forged factor may grow beyond, slowly, as sqrt(updates)
-            # and with each sample, where each replaces a vector
-            assert taken > 0 and unsaved <= taken // (300 if model == "sw-krls" else 1000), said
+            assert_promises_hold(spec_of(model, precision, full), tmp_path / f"{precision}-{full}", exhaustive)
+
+
+@pytest.mark.in_turn(60)
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize(("rule", "precision", "stage"), LEARNING)
+def test_every_rule_precision_and_stage_keeps_every_promise(rule, precision, stage, tmp_path, exhaustive):
+    # what there is not of a rule, such as spectra in whole numbers, is its windows once more
+    content = content_of(rule, precision, stage) or content_of(rule, precision, "windows")
+    assert_promises_hold(make_spec(content), tmp_path, exhaustive)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("seed", range(60))
+def test_random_specs_keep_every_promise(seed, tmp_path):
+    """Settings at their edges, too."""
+    spec = random_spec(np.random.default_rng([seed, 38]), RULES[seed % len(RULES)])
+    if spec.program.persistent:
+        assert_promises_hold(spec, tmp_path, False)
 
 
 @pytest.mark.in_turn(4)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize(
-    ("how", "old", "new"),
+    ("precision", "how", "old", "new"),
     [
-        ("calls", "if (!m_within(x)) {", "if (false) {"),
-        ("calls", "s->n = count;", "s->n = count; s->alpha[M_N_MAX - 1][0] += 1.0f;"),
-        ("forged", "sound = sound && m_snapshot_valid(&stored);", "(void)sound;"),
-        ("garbage", "!m_intact(s)", "false"),
+        ("float32", "calls", "if (!m_within(x)) {", "if (false) {"),
+        ("float32", "calls", "s->n = count;", "s->n = count; s->alpha[M_N_MAX - 1][0] += 1.0f;"),
+        ("float32", "forged", "sound = sound && m_snapshot_valid(&stored);", "(void)sound;"),
+        ("float32", "garbage", "!m_intact(s)", "false"),
+        ("int16", "garbage", "m_clip(a->pace, 0, 16)", "a->pace"),
     ],
 )
-def test_the_harness_sees_what_is_broken(how, old, new, tmp_path):
-    project = build(spec_of())
+def test_the_harness_sees_what_is_broken(precision, how, old, new, tmp_path):
+    project = build(spec_of() if precision == "float32" else make_spec(content_of("klms", precision, "staged")))
     texts = [path for path, text in project.files.items() if path.startswith("src/") and old in text]
     assert texts, f"the C does not have {old!r}"
     for path in texts:

@@ -111,11 +111,11 @@ def test_invalid_values_get_one_sentence_with_key_and_remedy(key: str, change: d
 
 LINEAR = {"function": "linear"}
 BEYOND: list[tuple[str, str, dict[str, Any]]] = [
-    ("inverse_limit", "at most", {"input": {"dim": 1, "max_abs": 1e-14}, "kernel": LINEAR,
+    ("[input] max_abs", "at least", {"input": {"dim": 1, "max_abs": 1e-14}, "kernel": LINEAR,
       "learning": {"rule": "okfeb", "features": 1}, "reduction": {"n_max": 2}}),
     ("[learning] ridge", "at most", {"learning": {"rule": "krr", "samples": 4, "ridge": 1e60}, "reduction": {}}),
     ("[label] low", "nothing below", {"label": {"low": -1e-60}}),
-    ("ald_distance", "nothing below", {"learning": {"rule": "qklms", "quantisation": 1e-30}}),
+    ("[learning] quantisation", "at least", {"learning": {"rule": "qklms", "quantisation": 1e-30}}),
 ]  # fmt: skip
 
 

@@ -232,14 +232,15 @@ def reduce(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: Nystr
         inverse = real(1) / length
         cosine = b.l[row + k] * inverse
         sine = diagonal * inverse
-        # the row is to be row k, and this its diagonal
-        b.l[row + k] = inverse
+        # the row is to be row k, and this its diagonal; limits, for a restored L may be one of no matrix at all
+        b.l[row + k] = clipped(inverse, real(1) / c.coordinate_limit, c.reciprocal_limit)
         later = row
         for i in range(k + 2, last + 1):
             later = later + i
             old = b.l[later + k]
-            b.l[later + k] = cosine * old + sine * b.l[later + k + 1]
-            b.l[later + k + 1] = cosine * b.l[later + k + 1] - sine * old
+            other = b.l[later + k + 1]
+            b.l[later + k] = clipped(cosine * old + sine * other, -c.turned_limit, c.turned_limit)
+            b.l[later + k + 1] = clipped(cosine * other - sine * old, -c.turned_limit, c.turned_limit)
         rotate_pair(w.z, k, cosine, sine)
         turn_rows(e, c, k, cosine, sine)
         turn_coordinates(g, c, k, cosine, sine)
@@ -570,7 +571,7 @@ def valid_basis(b: DeviceBasis, c: NystromConfig) -> Bool:
                 return False
         if i < n:
             # a reciprocal: of a root above that of the smallest residual
-            if not (b.l[row + i] * c.coordinate_limit >= real(1) and b.l[row + i] <= c.reciprocal_limit):
+            if not (b.l[row + i] >= real(1) / c.coordinate_limit and b.l[row + i] <= c.reciprocal_limit):
                 return False
         elif b.l[row + i] != real(0):
             return False
