@@ -96,12 +96,8 @@ def _thumb(
 
 
 def _registers(operands: str) -> int:
-    """How many a list such as {r4-r7, lr} has."""
-    count = 0
-    for part in operands[operands.index("{") + 1 : operands.index("}")].split(","):
-        numbers = [int(n) for n in re.findall(r"\d+", part)]
-        count += numbers[1] - numbers[0] + 1 if "-" in part else 1
-    return count
+    """How many a list such as {r4, r5, lr} has; capstone writes each register, and no ranges."""
+    return operands[operands.index("{") : operands.index("}")].count(",") + 1
 
 
 def _m0plus(word: str, operands: str) -> int:
