@@ -89,8 +89,7 @@ def check(options: CheckOptions) -> None:
 
     A board needs the firmware of pykernel generate --with-check (docs/boards.md).
 
-    Columns: equal says whether the bytes are equal. Code and constants are bytes of flash. State's hash is what NAME_hash
-    returns after these samples, each predicted and then learned; other calls are compared in a second pass. For a target, flash is the
+    Columns: equal says whether the bytes are equal. Code and constants are bytes of flash. For a target, flash is the
     whole program, RAM is the model, stack is the largest use. The second table counts the instructions of one call; worst
     is the most expensive call that a search found, and no call takes more than bound (docs/bounds.md). Instead: what
     simple predictors would keep.
