@@ -68,6 +68,7 @@ from pykernel.gen.widths import Widths
 from pykernel.gen.write import has_check, project_folder, write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, MAGIC, TRAILER, VERSION
+from pykernel.spec.families.fixed import ROUNDED
 from pykernel.spec.model import Spec
 from pykernel.spec.signal_whole import channels_of
 from pykernel.spec.summary import summary
@@ -481,6 +482,8 @@ def _whole(spec: Any) -> dict[str, Any]:
         made["bound"] = float(spec.family.error_bound(spec).max())
         found = spec.family.measured_error(spec, lambda x: model.predict(x).reshape(len(x), -1))
         made["measured"] = float(found.max())
+        if spec.signal is None:
+            made["rounded_bound"] = float(spec.family.error_bound(spec, ROUNDED).max())
     return made
 
 

@@ -17,7 +17,10 @@
  *   {{ line }}
 {%- endfor %}
 {%- if "bound" in whole %}
- * No prediction is farther than {{ "%.2g" | format(whole.bound) }} from that of real numbers; of 2,000 made-up inputs, none was farther than {{ "%.2g" | format(whole.measured) }}.
+ * No prediction for counts is farther than {{ "%.2g" | format(whole.bound) }} from that of real numbers; of 2,000 made-up inputs, none was farther than {{ "%.2g" | format(whole.measured) }}.
+{%- if "rounded_bound" in whole %}
+ * Where an input was rounded to its count, no prediction is farther than {{ "%.2g" | format(whole.rounded_bound) }} from that for the input itself.
+{%- endif %}
 {%- endif %}
 {%- endif %}
  */

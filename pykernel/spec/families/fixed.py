@@ -23,6 +23,8 @@ from pykernel.spec.sections import KernelSection, Learning, Numbers, ScaledInput
 
 COUNTS = 32767
 """Largest magnitude of a count; -32768 stands for what is no number."""
+ROUNDED = 0.5 + 4 * 2.0**-9
+"""By how many counts ``NAME_counts`` rounds: half of one, and what float32 loses of a number of 15 bits in four steps."""
 LARGEST = 2**31 - 1
 FUNCTIONS = {
     "gaussian": FixedFunction.GAUSSIAN,
@@ -80,14 +82,19 @@ class Conversion:
     rounding: np.ndarray
     shift: np.ndarray
 
-    def error(self, spec: Spec, unit: float) -> np.ndarray:
-        """How far each converted input may be from the real one, in the kernel's unit, (DIM,)."""
+    def error(self, spec: Spec, unit: float, rounded: float = 0.0) -> np.ndarray:
+        """How far each converted input may be from the real one, in the kernel's unit, (DIM,).
+
+        rounded: by how many counts the real input may be beside its count.
+        """
         resolution, (_, scale) = resolutions(spec), spec.scaling
         each = unit * resolution * (np.ones(spec.dim) if scale is None else np.array(scale, float))
         rounding = 2.0**-self.shift
         offset = (self.center * resolution - centers(spec)) * each / resolution
         lost = np.abs(self.rounding * rounding - 0.5 - offset)
-        return np.asarray(0.5 + rounding + lost + self.most * np.abs(self.factor * rounding - each))
+        return np.asarray(
+            0.5 + rounding + lost + self.most * np.abs(self.factor * rounding - each) + rounded * np.abs(each)
+        )
 
     @property
     def alike(self) -> bool:
@@ -492,10 +499,18 @@ class FixedFrozenModels(FrozenModels):
             + np.array(expansion.bias)
         )
 
-    def error_bound(self, spec: Any) -> np.ndarray:
+    def answers(self, spec: Any, x: np.ndarray) -> np.ndarray:
+        """What ``predict`` comes near to: the functions, kept between the label's low and high, (samples, FUNCTIONS)."""
+        low, high = spec.label.low, spec.label.high
+        return np.asarray(
+            np.clip(self.functions(spec, x), -np.inf if low is None else low, np.inf if high is None else high)
+        )
+
+    def error_bound(self, spec: Any, rounded: float = 0.0) -> np.ndarray:
         """How far each function may be from the real one, for every input within its limit, (FUNCTIONS,).
 
-        Inputs are counts: what a sensor rounds is not counted.  docs/whole-numbers.md derives it.
+        rounded: by how many counts an input may be beside its count; ``ROUNDED`` where counts are made of floats.
+        docs/whole-numbers.md derives the bound.
         """
         scales, expansion = spec.scales, spec.expansion
         made, one = scales.conversion, 2.0**scales.label_shift
@@ -503,16 +518,16 @@ class FixedFrozenModels(FrozenModels):
         if spec.kernel.function == "linear":
             unit = 2.0**scales.octave
             real = weights.T @ np.array(expansion.vectors, float) * one / unit
-            lost = np.abs(scales.vectors - real) @ made.reach + np.abs(real) @ made.error(spec, unit)
+            lost = np.abs(scales.vectors - real) @ made.reach + np.abs(real) @ made.error(spec, unit, rounded)
             return np.asarray((lost + 0.5) / one)
         unit, function = unit_of(spec, scales.octave), spec.kernel.function
-        vectors, near = np.array(expansion.vectors, float), made.error(spec, unit)
+        vectors, near = np.array(expansion.vectors, float), made.error(spec, unit, rounded)
         apart = near + np.abs(scales.vectors - vectors * unit)
         counted = (self._spread(spec, np.ones_like(scales.weights)).sum(0) / 2 + 1) / one
         if function == "polynomial":
             power = 2.0 ** (spec.kernel.degree * (scales.octave - 32))
             whole = self._spread(spec, scales.weights * (2.0**16 * power / one) * 2.0**-scales.weight_shift)
-            return np.asarray(counted + self._power_bound(spec, apart, whole, weights))
+            return np.asarray(counted + self._power_bound(spec, near, apart, whole, weights))
         whole = self._spread(spec, scales.weights * (ONE / one) * 2.0**-scales.weight_shift)
         # 1. kernel values, and terms that are rounded to one of the answer's units
         small = value_error(function) + 2.0 ** (scales.weight_shift - 31)
@@ -534,14 +549,15 @@ class FixedFrozenModels(FrozenModels):
         moved = math.sqrt(max(0.0, 2 - 2 * float(_real_values(spec, near[None] / unit, np.zeros((1, spec.dim)))[0, 0])))
         return np.asarray(found + np.minimum(each, change + norm * moved))
 
-    def _power_bound(self, spec: Any, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _power_bound(
+        self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
         """The same of a polynomial kernel, vector by vector, but for terms that are rounded, (FUNCTIONS,)."""
         kernel, scales = spec.kernel, spec.scales
         reach = scales.conversion.reach
         offset = kernel_parameters(spec, scales.octave)["coef0"]
         # how large a'b + offset is in whole numbers, and how far it may be from the real one
         most = np.abs(scales.vectors) @ reach + abs(offset)
-        near = scales.conversion.error(spec, unit_of(spec, scales.octave))
         wrong = np.abs(scales.vectors) @ near + (apart - near) @ (reach + near)
         wrong += abs(offset - kernel.coef0 * 2.0**scales.octave)
         largest = (most / 2.0**scales.octave) ** kernel.degree
@@ -550,7 +566,7 @@ class FixedFrozenModels(FrozenModels):
         return np.asarray((moved + cut * largest) @ np.abs(whole) + (largest + moved) @ np.abs(whole - weights))
 
     def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
-        """The largest difference between ``found``, the functions in whole numbers, and real ones, (FUNCTIONS,).
+        """The largest difference between ``found``, answers in whole numbers, and real ones, (FUNCTIONS,).
 
         rows: of made-up inputs, half of them near vectors.
         """
@@ -563,7 +579,7 @@ class FixedFrozenModels(FrozenModels):
             np.clip(x, centers(spec) - made.most * resolutions(spec), centers(spec) + made.most * resolutions(spec))
         )
         x = x[spec.accepts(x)]
-        return np.asarray(np.abs(found(x) - self.functions(spec, x)).max(0, initial=0.0))
+        return np.asarray(np.abs(found(x) - self.answers(spec, x)).max(0, initial=0.0))
 
     def capacities(self, spec: Any) -> dict[str, int]:
         found = super().capacities(spec)
