@@ -340,8 +340,8 @@ class _Adviser:
         if best is not None and best[0] <= WORTH * self.now:
             error, (told, self.content, self.lagged) = best
             added = ", together with the above" if self.told else ""
-            change = f"{told}: {self._shown(error)} in place of {self._shown(self.now)}{added}{self._beside()}"
-            self._tell(test, value, why, change)
+            told += f": {self._shown(error)} in place of {self._shown(self.now)}{added}{self._beside()}"
+            self._tell(test, value, why, told)
             self.now = error
         elif always:
             tried = f"; tried without success: {'; '.join(told for told, *_ in changes)}" if changes else ""
