@@ -3,6 +3,7 @@
 The next run finds the old files or the new, never some of each; succeeds; and leaves nothing else behind.
 """
 
+import errno
 import functools
 import os
 import re
@@ -110,6 +111,28 @@ def test_the_next_run_finds_all_old_files_or_all_new_ones(write, tmp_path):
         assert state in (files, {path: text for path, text in tree(begin).items() if text is not None})
         found.append(state == files)
     assert found == sorted(found) and {False, True} == set(found)
+
+
+def test_what_could_not_be_put_back_at_once_the_next_run_puts_back(tmp_path, monkeypatch):
+    """The disk fails while files take their places, and while they are taken back."""
+    for name in ("a.csv", "b.csv", "c.csv"):
+        (tmp_path / name).write_text("old\n")
+    before, calls, replace = tree(tmp_path), [], os.replace
+
+    def failing(*paths):
+        calls.append(paths)
+        if len(calls) > 2:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        replace(*paths)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", failing)
+        with pytest.raises(UserError, match="Input/output error"), all_or_none():
+            for name in ("a.csv", "b.csv", "c.csv"):
+                put(tmp_path / name, "new\n")
+    assert tree(tmp_path)["a.csv"] == b"new\n"
+    clear(tmp_path / "c.csv")
+    assert tree(tmp_path) == before
 
 
 def test_what_somebody_changed_after_the_kill_stays(tmp_path):
