@@ -271,7 +271,7 @@ def _part_of(staging: _Staging, path: Path, parents: bool) -> Iterator[IO[bytes]
 def _new_part(path: Path) -> _Part:
     """A new file beside the path, locked."""
     with contextlib.suppress(OSError):  # whether the folder can be read is not the question
-        clear(path)
+        _clear(path.parent, re.escape(_begin(path)))
     while True:
         part = _Part(path, _number(), -1)
         # as an ordinary file: the umask decides
@@ -302,7 +302,7 @@ def _left(path: Path, number: str, kind: str) -> Path:
 
 def clear(path: Path) -> None:
     """Remove what runs that died left of a file: nobody holds their locks.  What they did not finish is put back."""
-    _clear(path.parent, re.escape(_begin(path)))
+    _clear(path.parent, re.escape(_begin(path)), os.path.lexists(path.parent / SET))
 
 
 def clear_folder(folder: Path) -> None:
@@ -310,7 +310,7 @@ def clear_folder(folder: Path) -> None:
     _clear(folder, r"\..+\.")
 
 
-def _clear(place: Path, begin: str) -> None:
+def _clear(place: Path, begin: str, listed: bool = False) -> None:
     ours = re.compile(begin + r"[0-9a-f]{16}\.(part|old)")
 
     def left() -> list[str]:
@@ -318,7 +318,7 @@ def _clear(place: Path, begin: str) -> None:
             return [entry.path for entry in entries if ours.fullmatch(entry.name)]
 
     busy = False
-    if left() or os.path.lexists(place / SET):
+    if listed or left():
         for folder in (place.absolute(), *place.absolute().parents):
             with contextlib.suppress(OSError), _opened(folder / SET, os.O_RDWR) as descriptor:
                 found = os.fstat(descriptor)

@@ -19,7 +19,7 @@ def basis(options: BasisOptions) -> None:
     """Choose a basis from up to millions of rows, and write it as a spec.
 
     A basis is rows whose span in feature space is close to all rows. With --label the spec predicts the label, else
-    coordinates. With --checkpoint, Ctrl-C keeps what is chosen.
+    coordinates.
 
         pykernel basis flow.csv --label flow --n 40 --out flow.toml
 

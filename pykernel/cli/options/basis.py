@@ -129,7 +129,7 @@ class BasisOptions:
     ] = None
     checkpoint: Annotated[
         Path | None,
-        option("--checkpoint", value="FILE", text="Save progress; the same command continues."),
+        option("--checkpoint", value="FILE", text="Keep progress on Ctrl-C; the same call goes on."),
     ] = None
     seed: Annotated[int, option("--seed", value="S", text="Seed of all draws.", rare=True)] = 0
     precision: Precision = "float32"
