@@ -20,6 +20,11 @@ EXTRAS = {
 """Of each extra: what it installs, and about how many megabytes that takes on the disk (sizes of the installed files)."""
 
 
+def visible(text: object) -> str:
+    """Text on one line, without the control characters that a hostile name could hold."""
+    return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in str(text))
+
+
 def install_hint(extra: str) -> str:
     """The command that installs an extra, from where this package was installed, by the pip of this Python; and its size."""
     import importlib.metadata

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from pykernel.errors import UserError
+from pykernel.errors import UserError, visible
 from pykernel.files import open_plain, whole_file
 
 _told = False
@@ -57,7 +57,7 @@ def _discard(path: Path) -> None:
     if not _told:
         _told = True
         print(
-            f"warning: the compile cache in {path.parent.parent} was damaged; what is missing is compiled again",
+            f"warning: the compile cache in {visible(path.parent.parent)} was damaged; what is missing is compiled again",
             file=sys.stderr,
         )
 

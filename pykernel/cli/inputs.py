@@ -86,7 +86,7 @@ def read_spec(spec_file: Path, trust: bool) -> Spec:
     """The spec; whose code, if it has any and is trusted, is executed, and that is said."""
     from pykernel.spec.model import load_spec
 
-    return load_spec(spec_file, trust, lambda path: output.tell(f"executing {output.visible(path)}"))
+    return load_spec(spec_file, trust, lambda path: output.tell(f"executing {path}"))
 
 
 def need_no_signal(spec: Spec, command: str) -> None:

@@ -1,4 +1,8 @@
-"""What commands print: tables, sizes and numbers, progress, JSON, sentences on standard error; and their exit codes."""
+"""What commands print: tables, sizes and numbers, progress, JSON, sentences on standard error; and their exit codes.
+
+All text is taken as foreign: names of columns, files, specs and boards can hold markup and control characters.  So every
+function here takes plain text and makes it visible; only Styled has a style, and nothing else in this room prints.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,18 @@ import contextlib
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from pykernel.errors import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two as shells have them
 
@@ -25,9 +33,20 @@ UNWRITTEN = "; no file was written"
 # ------------------------------------------------------------------------------------------------------------ sentences
 
 
-def visible(text: str) -> str:
-    """Text on one line, without the control characters that a hostile name could hold."""
-    return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in text)
+class Styled(str):
+    """Text of a table's cell with a style of rich's; its characters are plain text as all others are."""
+
+    style: str
+
+    def __new__(cls, text: str, style: str) -> Styled:
+        made = super().__new__(cls, text)
+        made.style = style
+        return made
+
+
+def show(*lines: object) -> None:
+    """Prints each of these on a line of its own, whatever is in them; no argument: an empty line."""
+    print("\n".join(map(visible, lines)), flush=True)
 
 
 def say(kind: str, text: str) -> None:
@@ -40,7 +59,7 @@ def warn(text: str) -> None:
 
 def tell(text: str) -> None:
     """What is about to be done, for whoever waits for it."""
-    print(text, file=sys.stderr)
+    print(visible(text), file=sys.stderr)
 
 
 def interrupted(kept: str = UNWRITTEN) -> typer.Exit:
@@ -83,13 +102,6 @@ def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) ->
 
 def rate(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
-
-
-def cell(name: str) -> str:
-    """A name of the spec's in a table, where rich would take brackets for markup."""
-    from rich.markup import escape
-
-    return escape(visible(name))
 
 
 def skipped(gaps: int) -> str:
@@ -140,17 +152,45 @@ def key_values(values: Mapping[str, float | str]) -> str:
 # -------------------------------------------------------------------------------------- tables, and the ends of reports
 
 
-def new_table(*columns: str) -> Table:
-    from rich import box
-    from rich.table import Table
+@dataclass
+class TextTable:
+    """Cells of text.  words: columns that are aligned to the left; the others have numbers."""
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", overflow="fold")
-    return table
+    columns: tuple[str, ...]
+    words: frozenset[int]
+    rows: list[tuple[tuple[str, ...], str]] = field(default_factory=list)  # cells, style
+
+    @property
+    def row_count(self) -> int:
+        return len(self.rows)
+
+    def add_row(self, *cells: str, style: str = "") -> None:
+        self.rows.append((cells, style))
+
+    def rich(self) -> Table:
+        """Every text becomes rich's Text, which has no markup."""
+        from rich import box
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD)
+        for i, column in enumerate(self.columns):
+            table.add_column(_text(column), justify="left" if i in self.words else "right", overflow="fold")
+        for cells, style in self.rows:
+            table.add_row(*map(_text, cells), style=style)
+        return table
 
 
-def show_table(title: str, table: Table, spare: Sequence[str] = ()) -> None:
+def _text(cell: str) -> Text:
+    from rich.text import Text
+
+    return Text(visible(cell), cell.style if isinstance(cell, Styled) else "")
+
+
+def new_table(*columns: str, words: Iterable[int] = (0,)) -> TextTable:
+    return TextTable(columns, frozenset(words))
+
+
+def show_table(title: str, shown: TextTable, spare: Sequence[str] = ()) -> None:
     """Prints a table in which no word and no number is broken, for a reader may have to type it.
 
     Where the window is too narrow, cells are wrapped between words; then columns are left out, those of ``spare`` in their
@@ -158,25 +198,24 @@ def show_table(title: str, table: Table, spare: Sequence[str] = ()) -> None:
     """
     from rich.console import Console
 
-    console = Console()
+    console, table = Console(), shown.rich()
     # not as the table's own title, which would be broken to the table's width
-    console.print(title, style="bold", highlight=False, markup=False)
-    columns = table.columns
+    console.print(_text(title), style="bold", highlight=False)
     gone: list[str] = []
     while not (fits := _fit(table, console)) and len(gone) < len(spare):
         gone.append(spare[len(gone)])
-        table.columns = [column for column in table.columns if column.header != gone[-1]]
+        table.columns = [column for column in table.columns if str(column.header) != gone[-1]]
     if not fits:
-        for row in zip(*(column.cells for column in columns), strict=True):
+        for cells, _ in shown.rows:
             console.print()
-            for column, value in zip(columns, row, strict=True):
+            for column, value in zip(shown.columns, cells, strict=False):
                 if value:
-                    console.print(f"  {column.header}  {value}", highlight=False, soft_wrap=True)
+                    console.print(_text(f"  {column}  "), _text(value), sep="", highlight=False, soft_wrap=True)
         console.print()
         return
     console.print(table)
     if gone:
-        print(f"left out, for the window is narrow: {', '.join(gone)}\n")
+        show(f"left out, for the window is narrow: {', '.join(gone)}", "")
 
 
 def _fit(table: Table, console: Console) -> bool:
@@ -204,7 +243,7 @@ def _fit(table: Table, console: Console) -> bool:
 
 def print_next(spec: str) -> None:
     """What to do with a spec that was written."""
-    print(f"\nnext:\n  pykernel generate {quoted(spec)} -o out/")
+    show("", "next:", f"  pykernel generate {quoted(spec)} -o out/")
 
 
 def print_sizes(figures: Mapping[str, Any], simple: Mapping[str, int] | None = None) -> None:
@@ -221,10 +260,14 @@ def print_sizes(figures: Mapping[str, Any], simple: Mapping[str, int] | None = N
     show_table(f"{figures['name']} in memory", table)
 
 
+def equality(row: Mapping[str, Any]) -> Styled:
+    return Styled("yes", "green") if row["equal"] else Styled("NO", "bold red")
+
+
 def print_check(rows: Sequence[Mapping[str, Any]]) -> None:
     table = new_table("compiler", "samples", "equal", "code -Os", "constants", "state's hash")
     for row in rows:
-        equal = "[green]yes[/]" if row["equal"] else "[bold red]NO[/]"
+        equal = equality(row)
         sizes = (byte_count(row.get("text_bytes")), byte_count(row.get("rodata_bytes")))
         hashed = str(row.get("state_hash", ""))
         table.add_row(f"{row['compiler']} {row['flags']}", f"{row['samples']:,}", equal, *sizes, hashed)
@@ -239,7 +282,7 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_row(
             row["target"],
             f"{row['toolchain']}, {row['emulator']}",
-            "[green]yes[/]" if row["equal"] else "[bold red]NO[/]",
+            equality(row),
             *(byte_count(row.get(f"{part}_bytes")) for part in ("flash", "ram", "stack", "stack_bound")),
         )
         for call in row.get("calls", ()):
@@ -253,7 +296,7 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
     print_times(rows)
     for row in rows:
         for line in bounds_told(row):
-            print(line)
+            show(line)
 
 
 def print_times(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -279,15 +322,15 @@ def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
             continue
         charge = [f"{load['mah_a_day']:.3g} mAh"] if charged else []
         part = f"{100 * load['share']:.3g} %"
-        slow = f"[bold red]{part}[/]" if load["share"] > 1 else part
+        slow = Styled(part, "bold red") if load["share"] > 1 else part
         table.add_row(load["target"], f"{load['cycles']:,}", load["kind"], duration_of(load), slow, *charge)
     if table.row_count:
         show_table("a sample takes at most", table)
     for load in loads:
         if load["cycles"] is None:
-            print(f"{load['target']}: no cycles are known without a bound; pykernel check --board measures them")
+            show(f"{load['target']}: no cycles are known without a bound; pykernel check --board measures them")
         elif load["share"] > 1:
-            print(
+            show(
                 f"{load['target']}: samples come faster than they are learned; take a smaller n_max, or a faster clock"
             )
 
@@ -321,7 +364,7 @@ def bounds_told(row: Mapping[str, Any]) -> list[str]:
 def print_board(rows: Sequence[Mapping[str, Any]]) -> None:
     (row,) = rows
     table = new_table("board", "compiled by", "equal", "RAM", "stack")
-    equal = "[green]yes[/]" if row["equal"] else "[bold red]NO[/]"
+    equal = equality(row)
     table.add_row(row["board"], row["compiler"], equal, byte_count(row["ram_bytes"]), byte_count(row["stack_bytes"]))
     show_table(f"{row['samples']:,} samples on the board: is the memory equal to the simulation's?", table)
     hertz = row["hertz"]
@@ -380,4 +423,4 @@ def progress(as_json: bool, total: float | None = 1) -> Iterator[Callable[[float
         columns.insert(3, DownloadColumn())
     with Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal) as progress:
         task = progress.add_task("", total=total)
-        yield lambda done, what: progress.update(task, completed=done, description=what)
+        yield lambda done, what: progress.update(task, completed=done, description=visible(what))

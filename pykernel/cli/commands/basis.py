@@ -130,7 +130,7 @@ def stopped_by_sigterm() -> Iterator[None]:
 
 def print_basis(report: Mapping[str, Any]) -> None:
     if report["assumed"]:
-        print(f"assumed: {'; '.join(report['assumed'])}\n")
+        output.show(f"assumed: {'; '.join(report['assumed'])}", "")
     n, limit = report["vectors"], report["limit"]
     how = "left out" if report["exact"] else "left out, estimated"
     table = output.new_table("vectors", how, *(["at best"] if limit else []))
@@ -144,16 +144,18 @@ def print_basis(report: Mapping[str, Any]) -> None:
     if report["errors"]:
         print_error(report)
     if report.get("features"):
-        print(f"features  {report['features']['count']:,}; {part(report['features']['left_out'])} of tr K is left out")
+        output.show(
+            f"features  {report['features']['count']:,}; {part(report['features']['left_out'])} of tr K is left out"
+        )
     if report.get("rule"):
-        print(f"flash     {report['flash_bytes']:,} bytes, rule {report['rule']}")
+        output.show(f"flash     {report['flash_bytes']:,} bytes, rule {report['rule']}")
     if report.get("rounding"):
-        print(
+        output.show(
             f"rounding  {report['rounding']['difference']:.2g} at most on {report['rounding']['rows']:,} rows, from float64"
         )
     for key in ("spec", "basis", "figure"):
         if report[key]:
-            print(f"{key:<9} {report[key]}")
+            output.show(f"{key:<9} {report[key]}")
     if report["spec"]:
         output.print_next(report["spec"])
 
@@ -162,7 +164,7 @@ def print_choice(report: Mapping[str, Any]) -> None:
     """How the vectors were chosen, and what that cost."""
     n = report["vectors"]
     why = f" ({report['reason']})" if report["reason"] else ""
-    print(f"method    {report['method']}{why}")
+    output.show(f"method    {report['method']}{why}")
     ends = {
         "tau": "no more than --tau is left out",
         "spanned": "of every other row less than --precision resolves is left over"
@@ -171,24 +173,24 @@ def print_choice(report: Mapping[str, Any]) -> None:
         "exhausted": "there are no more rows",
     }
     if report["stopped"] in ends:
-        print(f"stopped   at {n:,} vectors: {ends[report['stopped']]}")
+        output.show(f"stopped   at {n:,} vectors: {ends[report['stopped']]}")
     if report["bound"] is not None:
         sure = "of all rows" if report["exact"] else f"with {100 * report['confidence']:g} % confidence"
-        print(f"bound     at most {part(report['bound'])} is left out, {sure}")
-    print(f"cost      {report['kernel_values']:,} kernel values, {report['seconds']:.1f} s")
+        output.show(f"bound     at most {part(report['bound'])} is left out, {sure}")
+    output.show(f"cost      {report['kernel_values']:,} kernel values, {report['seconds']:.1f} s")
     if report["shards"]:
         taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in report["shards"][:8])
         more = ", …" if len(report["shards"]) > 8 else ""
-        print(f"shards    {len(report['shards'])}; vectors taken from each: {taken}{more}")
+        output.show(f"shards    {len(report['shards'])}; vectors taken from each: {taken}{more}")
         if not report["exact"]:
-            print(f"estimate  on {report['measured_rows']:,} random rows")
+            output.show(f"estimate  on {report['measured_rows']:,} random rows")
 
 
 def print_error(report: Mapping[str, Any]) -> None:
     errors = report["errors"]
     shown = output.rate if errors["measure"] == "error_rate" else output.number
     other = "always the most frequent class" if report["classes"] else "always the mean"
-    print(
+    output.show(
         f"error     {shown(errors['leave_one_out'])} by leave-one-out with ridge {report['taken']['ridge']:g} "
         f"({other}: {shown(errors['trivial'])})"
     )

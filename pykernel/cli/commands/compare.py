@@ -59,7 +59,7 @@ def print_compared(report: Mapping[str, Any]) -> None:
             table.add_row(*cells, output.byte_count(row["ram_bytes"]), f"{row['refused']:,}")
         output.show_table(f"{task}: {rows[0]['rows']:,} samples, seeds: {rows[0]['seeds']}", table)
     for left in report["refused"]:
-        print(f"left out  {left['task']}, {left['name']}: {left['reason']}")
+        output.show(f"left out  {left['task']}, {left['name']}: {left['reason']}")
     for name in ("curves", "table_csv", "tex", "bib"):
-        print(f"{name.partition('_')[0]:<9} {report[name]}")
-    print(f"plot      {report['plot'] or report['plot_note']}")
+        output.show(f"{name.partition('_')[0]:<9} {report[name]}")
+    output.show(f"plot      {report['plot'] or report['plot_note']}")

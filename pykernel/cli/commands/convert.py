@@ -58,7 +58,7 @@ def convert(options: ConvertOptions) -> None:
         output.print_json(report | {"precision": options.precision})
         return
     if made.without:
-        print(f"left out  {made.without:,} rows with an empty cell")
-    print(f"columns   {', '.join(f'{j}: {each}' for j, each in enumerate(made.names))}")
+        output.show(f"left out  {made.without:,} rows with an empty cell")
+    output.show(f"columns   {', '.join(f'{j}: {each}' for j, each in enumerate(made.names))}")
     size = made.rows * len(made.names) * kind.itemsize + 128
-    print(f"file      {out}, {made.rows:,} rows of {options.precision}, {size:,} bytes")
+    output.show(f"file      {out}, {made.rows:,} rows of {options.precision}, {size:,} bytes")

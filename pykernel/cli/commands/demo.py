@@ -60,10 +60,10 @@ def print_demo(result: Mapping[str, Any]) -> None:
     if result["targets"]:
         output.print_targets(result["targets"])
     else:
-        print(f"{result['target_note']}\n")
+        output.show(f"{result['target_note']}", "")
     output.print_sizes(result["sizes"])
-    print(f"plot      {result['plot'] or result['plot_note']}")
-    print(f"project   {result['project']}   (copy it into your firmware)")
-    print("\nnext:")
-    print(f"  pykernel simulate {output.quoted(result['spec'])} {output.quoted(result['data'])} --delay 24")
-    print(f"  pykernel generate {output.quoted(result['spec'])} -o out/")
+    output.show(f"plot      {result['plot'] or result['plot_note']}")
+    output.show(f"project   {result['project']}   (copy it into your firmware)")
+    output.show("", "next:")
+    output.show(f"  pykernel simulate {output.quoted(result['spec'])} {output.quoted(result['data'])} --delay 24")
+    output.show(f"  pykernel generate {output.quoted(result['spec'])} -o out/")

@@ -126,16 +126,16 @@ def print_fit(report: Mapping[str, Any]) -> None:
         print_grid(report)
     print_estimates(report)
     how = f", chosen by {report['basis']['method']}" if report["basis"] else ""
-    print(f"vectors   {report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights")
+    output.show(f"vectors   {report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights")
     if report["precision"] == "int16":
         found = report["rounding"]
-        print(
+        output.show(
             f"int16     moves predictions by {found['difference']:.2g} at most on {found['rows']:,} rows, by {found['allowed']:.2g} at "
             "most for any input"
         )
-    print(f"spec      {report['spec']}")
+    output.show(f"spec      {report['spec']}")
     if report["plot"]:
-        print(f"plot      {report['plot']}")
+        output.show(f"plot      {report['plot']}")
     output.print_next(report["spec"])
 
 
@@ -188,4 +188,4 @@ def print_estimates(report: Mapping[str, Any]) -> None:
         )
     output.show_table("what to expect" if report["table"] else trained_on(report), table)
     if report["reason"]:
-        print(f"taken     {report['reason']}")
+        output.show(f"taken     {report['reason']}")

@@ -56,4 +56,4 @@ def generate(options: GenerateOptions) -> None:
         return
     output.print_sizes(made.figures)
     for file in made.files:
-        print(file)
+        output.show(file)

@@ -190,8 +190,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
     function = kernel.pop("function")
     shown = ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())])
     kinds = {"ovo": "one for each pair of classes", "ovo_vote": "one for each pair of classes; votes are predicted"}
-    table = output.new_table("part", "what")
-    table.columns[1].justify = "left"
+    table = output.new_table("part", "what", words=(0, 1))
     for part, what in (
         ("kernel", shown),
         ("inputs", f"{report['inputs']:,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_integer}"),
@@ -201,7 +200,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
             ", ".join([f"{report['functions']:,}", *([kinds[k]] if (k := report["decision"]) in kinds else [])]),
         ),
         ("weights", f"{report['weights']:,}"),
-        ("classes", ", ".join(map(output.cell, report["classes"] or ()))),
+        ("classes", ", ".join(report["classes"] or ())),
         ("probabilities", "yes" if report["probabilities"] else ""),
         ("distances", report["distance"] if function == "gaussian" else ""),
         ("flash", output.byte_count(report["flash_bytes"])),
@@ -214,7 +213,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
         print_comparison(report)
     for note in report["notes"]:
         output.warn(note)
-    print(f"spec   {report['spec']}")
+    output.show(f"spec   {report['spec']}")
     output.print_next(report["spec"])
 
 

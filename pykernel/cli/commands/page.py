@@ -49,4 +49,4 @@ def page(options: PageOptions) -> None:
     if options.as_json:
         output.print_json({"page": str(options.out), "rows": len(x), "bytes": len(text.encode())})
     else:
-        print(f"{options.out}: {len(x):,} rows, {len(text.encode()):,} bytes; open it in a browser")
+        output.show(f"{options.out}: {len(x):,} rows, {len(text.encode()):,} bytes; open it in a browser")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pykernel.cli import output
 from pykernel.cli.options import takes
 from pykernel.cli.options.search import PlanOptions
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import MissingExtra, UserError, visible
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
@@ -183,7 +183,7 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     lines += [f"{winner['model']} {shown(winner['learning'] or winner['frozen'])}"]
     lines[1] += f"; {least} {output.number(others[least]['error'])}" if least is not None else ""
     lines += [f"The same again: --trials {report['trials']} --seed {report['seed']}"]
-    return "".join(f"# {output.visible(line)}\n" for line in lines) + "\n"
+    return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
 
 
 def spec_of_labels(base: Mapping[str, Any]) -> Spec:
@@ -352,26 +352,28 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
     title = f"{output.counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
     output.show_table(f"{title}; {kind} of the best", table)
     told = winner["learning"] or winner["frozen"]
-    print(f"planned   {winner['model']}, {kind} {shown(told)}, {output.byte_count(winner['bytes'])}")
+    output.show(f"planned   {winner['model']}, {kind} {shown(told)}, {output.byte_count(winner['bytes'])}")
     if winner["values"]:
-        print(f"values    {output.key_values(winner['values'])}")
+        output.show(f"values    {output.key_values(winner['values'])}")
     if (learner := report["learner"]) is not None and report["learning_spec"]:
-        print(f"          it does not learn; the best that does: {learner['model']}, {shown(learner['learning'])}")
+        output.show(
+            f"          it does not learn; the best that does: {learner['model']}, {shown(learner['learning'])}"
+        )
     if (small := report["small"]) is not None:
         told = small["learning"] or small["frozen"]
-        print(f"smaller   {small['model']}, {shown(told)}, {output.byte_count(small['bytes'])}")
+        output.show(f"smaller   {small['model']}, {shown(told)}, {output.byte_count(small['bytes'])}")
     if (found := report["verdict"]) is not None:
         remedy = ""
         if found["winner"] != "model":
             remedy = "; take the simple one, or record other inputs"
             if found["simple"] == "last label":
                 remedy = "; add a column with the latest known label to the table, and plan again"
-        print(f"verdict   {output.verdict(found)}{remedy}")
+        output.show(f"verdict   {output.verdict(found)}{remedy}")
     print_uses(report)
     if report["signal"] is not None:
         print_signal(report["signal"], kind, {name: report[f"{name}_spec"] for name in ("leaner", "better")})
     again = f"--trials {report['trials']} --seed {report['seed']}"
-    print(f"again     {again} gives the same spec")
+    output.show(f"again     {again} gives the same spec")
     for key, text in (
         ("spec", "spec"),
         ("learning_spec", ""),
@@ -382,10 +384,12 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
         ("plot_note", "picture"),
     ):
         if report[key]:
-            print(f"{text:8}  {report[key]}")
+            output.show(f"{text:8}  {report[key]}")
     spec = output.quoted(report["spec"])
-    print(f"\nnext:\n  pykernel simulate {spec} {output.quoted(str(options.data))}\n  pykernel check {spec}")
-    print(f"  pykernel generate {spec} -o out/")
+    output.show(
+        "", "next:", f"  pykernel simulate {spec} {output.quoted(str(options.data))}", f"  pykernel check {spec}"
+    )
+    output.show(f"  pykernel generate {spec} -o out/")
 
 
 def print_uses(report: Mapping[str, Any]) -> None:
@@ -409,7 +413,7 @@ def print_uses(report: Mapping[str, Any]) -> None:
         part = f"{100 * report['uses'][key]:.0f} %" if key in report["uses"] else ""
         table.add_row(text, f"{amounts[key]:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
     output.show_table(f"on {limits.target}", table)
-    print(f"verified  {row['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
+    output.show(f"verified  {row['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
 
 
 def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | None]) -> None:
@@ -442,7 +446,7 @@ def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | 
             table.add_row(*cells(row, "window", "hop"), *told, judged, *cells(row, "per_sample"), style=style)
         output.show_table(f"other windows and hops: {kind} of the planned model, for each step{place}", table)
     if found["note"]:
-        print(found["note"])
+        output.show(found["note"])
     for name in ("leaner", "better"):
         if (row := found[name]) is not None:
             what = f"without {', '.join(row['dropped'])}" if name == "leaner" else row["name"]
@@ -451,4 +455,4 @@ def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | 
                 costs = (
                     f", {row['instructions']:,} in place of {planned['instructions']:,} instructions in the worst call"
                 )
-            print(f"{name:8}  {what}: {shown(row)}{costs}; {files[name]}")
+            output.show(f"{name:8}  {what}: {shown(row)}{costs}; {files[name]}")

@@ -194,8 +194,7 @@ def print_errors(report: Mapping[str, Any]) -> None:
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     labels = {"all": report} if "labels" not in report else report["labels"] | {"all": report}
     titles = ["predictor", *kinds.values(), *(f"{kind}, 2nd half" for kind in kinds.values())]
-    table = output.new_table(*(["label"] if len(labels) > 1 else []), *titles)
-    table.columns[len(labels) > 1].justify = "left"
+    table = output.new_table(*(["label"] if len(labels) > 1 else []), *titles, words=(0, len(labels) > 1))
     for label, found in labels.items():
         parts = [found["all"], found["second_half"]]
         for name in next(iter(parts[0][kind] for kind in kinds)):
@@ -205,12 +204,12 @@ def print_errors(report: Mapping[str, Any]) -> None:
                 if classes
                 else [output.number(figure) for figure in figures]
             )
-            first = [output.cell(label) if name == "model" else ""] if len(labels) > 1 else []
+            first = [label if name == "model" else ""] if len(labels) > 1 else []
             table.add_row(*first, name, *shown, style="bold" if name == "model" else "")
     late = f", labels {report['delay']:,} {output.unit_of(report)}s late" if report["delay"] else ""
     output.show_table(f"{report['name']} ({report['rule']}): {output.counted(report)}{late}", table)
     if not any("linear" in name for name in report["simple"]):
-        print(f"more than {LINEAR_MOST} inputs: the linear models are left out\n")
+        output.show(f"more than {LINEAR_MOST} inputs: the linear models are left out", "")
     if classes:
         print_confusion(classes, report["confusion"], output.unit_of(report))
 
@@ -231,15 +230,15 @@ def print_statuses(report: Mapping[str, Any]) -> None:
     output.show_table("what happened to the samples", what)
     if "raw_rows" in report:
         if told := output.gaps(report["raw_rows"], report["rows"]):
-            print(f"gaps     {told}\n")
+            output.show(f"gaps     {told}", "")
     elif report["empty_inputs"]:
-        print(f"skipped  {output.skipped(report['empty_inputs'])}\n")
+        output.show(f"skipped  {output.skipped(report['empty_inputs'])}", "")
 
 
 def print_training(report: Mapping[str, Any]) -> None:
     if report.get("trainings"):
         done = ", ".join(f"{text.replace('_', ' ')} {count:,}" for text, count in report["trainings"].items())
-        print(f"trainings       {done}")
+        output.show(f"trainings       {done}")
     if found := report.get("leave_one_out"):
         rate = (
             f", {output.rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
@@ -248,29 +247,29 @@ def print_training(report: Mapping[str, Any]) -> None:
         why = found["status"].replace("_", " ")
         if found.get("samples") == 0:
             why = "the samples must be read again after the last training; give the data as a file"
-        print(f"leave-one-out   {told} ({why})\n")
+        output.show(f"leave-one-out   {told} ({why})", "")
 
 
 def print_end(report: Mapping[str, Any]) -> None:
     from pykernel.host.advice import FEW
 
     for each in report.get("advice", ()):
-        print(f"advice   {each['test']}: {each['why']}\n         {each['change']}")
+        output.show(f"advice   {each['test']}: {each['why']}", f"         {each['change']}")
     if report.get("advice"):
-        print(
+        output.show(
             f"         (errors over the second half, {f'parts of the {output.unit_of(report)}s' if report.get('classes') else 'root mean squares'})"
         )
     if (found := report.get("verdict")) is not None:
         shown = output.rate if report.get("classes") else output.number
-        print(f"verdict  {output.verdict(found, shown)}, over the second half")
+        output.show(f"verdict  {output.verdict(found, shown)}, over the second half")
     if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
         scored = f"{report['second_half']['scored']:,} {output.unit_of(report)}s"
-        print(f"verdict  {scored} of the second half were scored: too few to judge")
+        output.show(f"verdict  {scored} of the second half were scored: too few to judge")
     if report["warning"]:
         output.warn(report["warning"])
     for key in ("output", "plot"):
         if report[key]:
-            print(f"{key}   {report[key]}")
+            output.show(f"{key}   {report[key]}")
 
 
 def print_monitoring(report: Mapping[str, Any]) -> None:
@@ -309,32 +308,33 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
             often = output.rate(found["count"] / found["judged"])
             rate = found["false_alarm_rate"]
             wanted = f"; false_alarm_rate is {output.rate(rate)}" if rate is not None else ""
-            print(f"an alarm begins at {often} of the {found['judged']:,} samples after the warm-up{wanted}")
+            output.show(f"an alarm begins at {often} of the {found['judged']:,} samples after the warm-up{wanted}")
         for name, simple in found.get("simple", {}).items():
-            print(
+            output.show(
                 f"{name} ({simple['bytes']:,} bytes), with as many {unit}s in alarm, sees {output.rate(simple['seen'])} of these alarms"
             )
         if found.get("simple"):
-            print(f"as many {unit}s drawn at random see {output.rate(found['seen_by_chance'])} of them\n")
+            output.show(f"as many {unit}s drawn at random see {output.rate(found['seen_by_chance'])} of them", "")
     said = "" if found["count"] else "no alarm; "
     if "judged" in found and not found["judged"]:
         said = "no alarm can come before the warm-up is over; "
-    print(
-        f"{said}at the end the level is {output.number(found['level'])}, the threshold {output.number(found['threshold'])}\n"
+    output.show(
+        f"{said}at the end the level is {output.number(found['level'])}, the threshold {output.number(found['threshold'])}",
+        "",
     )
 
 
 def print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], unit: str, most: int = 8) -> None:
     """Which class was taken for which: as a matrix, or if there are many, the most frequent mistakes."""
     if len(classes) <= most:
-        table = output.new_table("label", *map(output.cell, classes))
+        table = output.new_table("label", *classes)
         for name, row in zip(classes, counts, strict=True):
-            table.add_row(output.cell(name), *(f"{count:,}" for count in row))
+            table.add_row(name, *(f"{count:,}" for count in row))
         output.show_table(f"{unit}s of each class, by the predicted class", table)
         return
     size = range(len(classes))
     wrong = sorted((-counts[i][j], i, j) for i in size for j in size if i != j and counts[i][j])
     table = output.new_table("label", "taken for", f"{unit}s")
     for count, i, j in wrong[:most]:
-        table.add_row(output.cell(classes[i]), output.cell(classes[j]), f"{-count:,}")
+        table.add_row(classes[i], classes[j], f"{-count:,}")
     output.show_table("the most frequent mistakes", table)

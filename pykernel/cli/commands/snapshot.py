@@ -110,7 +110,7 @@ def snapshot_diff(options: DiffOptions) -> None:
             table.add_row(row["field"], f"{row['values']:,}", at, shown(row["a"]), shown(row["b"]))
         output.show_table(f"{options.first} (A) and {options.second} (B)", table)
     else:
-        print("equal")
+        output.show("equal")
     if rows:
         raise CheckFailed(f"{options.first} and {options.second} differ, first in {rows[0]['field']}")
 

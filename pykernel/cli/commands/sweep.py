@@ -71,16 +71,17 @@ def print_sweep(report: Mapping[str, Any], found: Sweep, beaten: Mapping[str, Ma
         print_best(report, found, beaten, picks)
     if found.refused:
         print_refused(found)
-    print(found.note)
+    output.show(found.note)
     for name, path in report["specs"].items():
         row = rows[picks[name]]
-        print(
-            f"\n{PICKS[name]}: {output.model_name(row)}, {MEASURES[found.by]} {output.number(row[found.by])}, {output.byte_count(row['ram_bytes'])}"
+        output.show(
+            "",
+            f"{PICKS[name]}: {output.model_name(row)}, {MEASURES[found.by]} {output.number(row[found.by])}, {output.byte_count(row['ram_bytes'])}",
         )
         train = f"; simulate it with --train-every {row['train_every']}" if "train_every" in row else ""
-        print(f"  {output.key_values(row['values'])}{train}\n  {path}")
-    print(f"\ntable     {report['csv']}")
-    print(f"plot      {report['plot'] or report['plot_note']}")
+        output.show(f"  {output.key_values(row['values'])}{train}", f"  {path}")
+    output.show("", f"table     {report['csv']}")
+    output.show(f"plot      {report['plot'] or report['plot_note']}")
     if not rows:
         raise UserError("nothing that was tried worked; the table says why")
 
@@ -113,11 +114,9 @@ def print_refused(found: Sweep) -> None:
     lines = grouped(found.refused)
     heads = ("rule", "techniques", "sizes", "why not (the first)")
     used = [i for i in range(len(heads)) if any(line[i] for line in lines)]
-    table = output.new_table(*(heads[i] for i in used))
-    for column in table.columns[1:]:
-        column.justify = "left"
+    table = output.new_table(*(heads[i] for i in used), words=range(len(used)))
     for line in lines:
-        table.add_row(*(output.cell(line[i]) for i in used))
+        table.add_row(*(line[i] for i in used))
     output.show_table("combinations that cannot be used", table)
 
 
@@ -126,9 +125,7 @@ def table_of(found: Sweep, positions: Sequence[int], picks: Mapping[str, int]) -
 
     measures = [key for key in MEASURES if any(key in row for row in found.rows)]
     head = ["rule", "technique", "size", *(MEASURES[key] for key in measures), "RAM", "update"]
-    table = output.new_table(*head, *(["chosen"] if picks else []))
-    for column in table.columns[1:2] + table.columns[len(head) :]:
-        column.justify = "left"
+    table = output.new_table(*head, *(["chosen"] if picks else []), words=(0, 1, len(head)))
     for i in positions:
         row = found.rows[i]
         count = instructions(row)

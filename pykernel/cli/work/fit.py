@@ -86,7 +86,7 @@ def fit(options: FitOptions, table: LabelledTable) -> Fitted:
     if options.plot and _single(machine):
         raise UserError("--plot draws the error over a grid, but there is one width and one ridge; give several")
     if not options.as_json:
-        print(f"assumed: {'; '.join(table.assumed)}\n", flush=True)
+        output.show(f"assumed: {'; '.join(table.assumed)}", "")
     seconds = job.seconds(machine, vectors)
     if seconds > TELL_SECONDS:
         output.tell(f"this will take about {output.duration(seconds)}: {job.work(machine, vectors)}")
