@@ -21,10 +21,10 @@ extern "C" {
 #define LEVEL_OUTPUTS 1 /* number of values that a prediction writes */
 
 #define LEVEL_STATE_BYTES 392u /* the model: the first bytes of level_t */
-#define LEVEL_RAM_BYTES 896u /* sizeof(level_t): the model, then its working memory */
+#define LEVEL_RAM_BYTES 916u /* sizeof(level_t): the model, then its working memory */
 #define LEVEL_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 416u /* size of a snapshot, which is a saved model */
-#define LEVEL_CONFIG_HASH 0x386959BAu /* another spec or another algorithm gives another number */
+#define LEVEL_CONFIG_HASH 0x1080D015u /* another spec or another algorithm gives another number */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -69,6 +69,9 @@ typedef struct {
     float row[LEVEL_N_MAX]; /* squared distances (Gaussian kernel) or kernel values from one vector to the others */
     float beta[(LEVEL_N_MAX + 1)][LEVEL_OUTPUTS]; /* new multipliers; copied to alpha when the update is certain */
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */
+    float lost[2]; /* entries of neighbour before searches replaced them, for an update that is refused */
+    int32_t searched[2]; /* ... of which vectors */
+    int32_t searches; /* ... and how many there are */
     int32_t nearest; /* position of the nearest expansion vector */
 } level_t;
 
