@@ -32,6 +32,11 @@ MODELS = {
     **{technique: {"reduction": {"technique": technique, "force": True}} for technique in TECHNIQUES},
     "qklms": {"learning": {"rule": "qklms"}, "reduction": {"technique": "fmklms"}},
     "krls-t": {"learning": {"rule": "krls-t", "forgetting": 0.99}},
+    # searches for neighbours, and then refuses
+    "krls-t-fast": {
+        "learning": {"rule": "krls-t"},
+        "reduction": {"technique": "fmklms", "projection": "klms", "force": True},
+    },
     "fb-krls": {"learning": {"rule": "fb-krls"}, "reduction": {"technique": "sup"}},
     "sw-krls": {"learning": {"rule": "sw-krls"}},
     "ald-krls": {"learning": {"rule": "ald-krls"}},

@@ -25,8 +25,7 @@ from pykernel.algorithms.fixed.values import (
     part_of,
     size,
 )
-from pykernel.algorithms.online.reduction import SEARCHES
-from pykernel.algorithms.online.state import AGE_MOST, Metric, Projection, Rule, Status, Tie
+from pykernel.algorithms.online.state import AGE_MOST, SEARCHES, Metric, Projection, Rule, Status, Tie
 from pykernel.dialect import (
     DIM,
     OUTPUTS,

@@ -19,6 +19,7 @@ from pykernel.algorithms.online.reduction import (
     project_klms,
     put_in,
     take_out,
+    unsearch,
 )
 from pykernel.algorithms.online.rules import (
     absorb_as_label,
@@ -343,6 +344,8 @@ def trim(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
 def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
     """Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D)."""
     n = s.n[0]
+    if c.keeps_neighbours:
+        w.searches[0] = 0
     full = n == len(s.v)
     propose(s, w, c, q)
     if not (largest_step(s, w, c) <= c.alpha_limit):
@@ -368,9 +371,11 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]
         if r <= n:
             fits = project(s, w, c, q, r)
             if not fits:
+                unsearch(s, w, c)
                 return Status.REFUSED_MULTIPLIER
     if c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS or c.rule == Rule.KRLS_T or c.rule == Rule.KNLMS:
         if not acceptable(s, w, c, r):
+            unsearch(s, w, c)
             return Status.REFUSED_MULTIPLIER
     commit(s, w, c)
     if c.rule == Rule.KRLS_T:
@@ -399,6 +404,8 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
     Mitchinson et al. 2003, section 3.
     """
     n = s.n[0]
+    if c.keeps_neighbours:
+        w.searches[0] = 0
     w.newest[0] = 0
     w.inverse_kappa[0] = real(0)
     for i in range(n):
@@ -407,6 +414,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
     r = choose(s, w, c, q)
     fits = project(s, w, c, q, r)
     if not fits:
+        unsearch(s, w, c)
         return Status.REFUSED_MULTIPLIER
     present(s, w, c, q, x)
     w.nearest_distance[0] = w.distance[r]
@@ -432,6 +440,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
             w.error[o] = w.error[o] / w.norm[0]
         w.step[o] = settle(limited(c, c.eta * w.error[o]) if q.unit else limited_by_norm(w, c, c.eta * w.error[o]))
         if not (absolute(w.step[o]) <= c.alpha_limit):
+            unsearch(s, w, c)
             return Status.REFUSED_MULTIPLIER
     close = n > 1 and w.nearest_distance[0] <= c.ald_distance
     spanned = False
@@ -451,6 +460,7 @@ def renew(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfi
         shared = give_to_nearest(s, w, c, q)
         fits = shared
     if not fits or not acceptable(s, w, c, r):
+        unsearch(s, w, c)
         return Status.REFUSED_MULTIPLIER
     commit(s, w, c)
     grow_older(s, w, c, q)

@@ -51,6 +51,7 @@ from pykernel.algorithms.online.state import (
     AGE_MOST,
     FAINT,
     FRESH,
+    SEARCHES,
     Expansion,
     Metric,
     OnlineConfig,
@@ -63,9 +64,6 @@ from pykernel.algorithms.online.state import (
     settle,
 )
 from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real
-
-SEARCHES = 2
-"""Largest number of searches for lost neighbours in one choice; few need more (benchmarks/host/searches.py)."""
 
 # --------------------------------------------------------------------------------------------------- candidates
 
@@ -293,9 +291,21 @@ def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) 
             lost = first_bound(s, w, c, count)
         if lost == count:
             break
+        if lost < s.n[0]:
+            w.searched[turn] = lost
+            w.lost[turn] = s.neighbour[lost]
+            w.searches[0] = turn + 1
         find_neighbour(s, c, q, lost)
         if c.metric == Metric.FMKLMS:
             w.score[lost] = weighted_isolation(s, w, c, q, lost)
+
+
+@kernel
+def unsearch(s: Expansion, w: Work, c: OnlineConfig) -> None:
+    """Take back what the searches of an update wrote that is refused: it changes nothing."""
+    if c.keeps_neighbours:
+        for turn in range(w.searches[0]):
+            s.neighbour[w.searched[turn]] = w.lost[turn]
 
 
 @kernel

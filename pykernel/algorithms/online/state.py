@@ -146,6 +146,10 @@ class Expansion(Struct):
     frozen: between(Index, 0, 1)  # 1: learning is switched off
 
 
+SEARCHES = 2
+"""Largest number of searches for lost neighbours in one choice; few need more (benchmarks/host/searches.py)."""
+
+
 class Work(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid.
 
@@ -181,6 +185,9 @@ class Work(Struct):
     s_im: Real  # imaginary part of 1 / the Schur complement of Z
     noise: Real  # variance of a label's noise / variance of the function, where it is estimated
     spread: Real  # posterior / prior variance of the function at the sample; ALD-KRLS: 1 + u'h
+    lost: Real[SEARCHES]  # entries of neighbour before searches replaced them, for an update that is refused
+    searched: between(Index[SEARCHES], 0, N_MAX - 1)  # ... of which vectors
+    searches: between(Index, 0, SEARCHES)  # ... and how many there are
     nearest: Index  # position of the nearest expansion vector
     newest: between(Index, 0, 1)  # 1: the newest sample is a candidate for removal
 

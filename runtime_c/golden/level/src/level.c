@@ -61,7 +61,10 @@ LEVEL_ASSERT(place_of_q, offsetof(level_t, q) == 592u);
 LEVEL_ASSERT(place_of_row, offsetof(level_t, row) == 692u);
 LEVEL_ASSERT(place_of_beta, offsetof(level_t, beta) == 788u);
 LEVEL_ASSERT(place_of_nearest_distance, offsetof(level_t, nearest_distance) == 888u);
-LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 892u);
+LEVEL_ASSERT(place_of_lost, offsetof(level_t, lost) == 892u);
+LEVEL_ASSERT(place_of_searched, offsetof(level_t, searched) == 900u);
+LEVEL_ASSERT(place_of_searches, offsetof(level_t, searches) == 908u);
+LEVEL_ASSERT(place_of_nearest, offsetof(level_t, nearest) == 912u);
 LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 
 /* Parameters.  They follow from level.toml. */
@@ -398,6 +401,11 @@ static void level_resolve_neighbours(level_t *s)
         if (lost == count) {
             break;
         }
+        if (lost < s->n) {
+            s->searched[turn] = lost;
+            s->lost[turn] = s->neighbour[lost];
+            s->searches = turn + 1;
+        }
         level_find_neighbour(s, lost);
     }
 }
@@ -550,15 +558,25 @@ static bool level_project(level_t *s, int32_t r)
     return level_acceptable(s, r);
 }
 
+/* Take back what the searches of an update wrote that is refused: it changes nothing. */
+static void level_unsearch(level_t *s)
+{
+    LEVEL_LOOP(15)
+    for (int32_t turn = 0; turn < s->searches; turn++) {
+        LEVEL_TURN(15)
+        s->neighbour[s->searched[turn]] = s->lost[turn];
+    }
+}
+
 /* Compute -f(x) in w.error, and the distances and kernel values for the update that follows.  O(N D). */
 static void level_present(level_t *s, const float x[LEVEL_DIM])
 {
     int32_t nearest = 0;
     float nearest_distance = LEVEL_FAR;
     float total = 0.0f;
-    LEVEL_LOOP(15)
+    LEVEL_LOOP(16)
     for (int32_t i = 0; i < s->n; i++) {
-        LEVEL_TURN(15)
+        LEVEL_TURN(16)
         const float distance = level_squared_distance(s->v[i], x);
         const float value = level_gaussian(distance);
         s->distance[i] = distance;
@@ -586,9 +604,9 @@ static bool level_give_to_nearest(level_t *s)
     const int32_t i = s->nearest;
     float share = 1.0f;
     share = level_gaussian(s->nearest_distance);
-    LEVEL_LOOP(16)
+    LEVEL_LOOP(17)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(16)
+        LEVEL_TURN(17)
         s->beta[i][o] += share * s->beta[s->n][o];
     }
     return true;
@@ -597,12 +615,12 @@ static bool level_give_to_nearest(level_t *s)
 /* Copy the new multipliers of the stored vectors to the model. */
 static void level_commit(level_t *s)
 {
-    LEVEL_LOOP(17)
+    LEVEL_LOOP(18)
     for (int32_t i = 0; i < s->n; i++) {
-        LEVEL_TURN(17)
-        LEVEL_LOOP(18)
+        LEVEL_TURN(18)
+        LEVEL_LOOP(19)
         for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-            LEVEL_TURN(18)
+            LEVEL_TURN(19)
             s->alpha[i][o] = level_settle(s->beta[i][o]);
         }
     }
@@ -611,9 +629,9 @@ static void level_commit(level_t *s)
 /* Vector r is removed.  Where r was the nearest, the distance becomes a lower bound.  Needs row.  O(N). */
 static void level_lose_neighbour(level_t *s, int32_t r)
 {
-    LEVEL_LOOP(19)
+    LEVEL_LOOP(20)
     for (int32_t i = 0; i < s->n; i++) {
-        LEVEL_TURN(19)
+        LEVEL_TURN(20)
         if ((i != r) && (s->neighbour[i] == s->row[i])) {
             s->neighbour[i] = -s->row[i];
         }
@@ -629,9 +647,9 @@ static void level_take_out(level_t *s, int32_t r)
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void level_place(level_t *s, const float x[LEVEL_DIM], int32_t i)
 {
-    LEVEL_LOOP(20)
+    LEVEL_LOOP(21)
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
-        LEVEL_TURN(20)
+        LEVEL_TURN(21)
         s->v[i][j] = x[j];
     }
 }
@@ -640,9 +658,9 @@ static void level_place(level_t *s, const float x[LEVEL_DIM], int32_t i)
 static void level_introduce_neighbour(level_t *s, int32_t i)
 {
     float nearest = LEVEL_FAR;
-    LEVEL_LOOP(21)
+    LEVEL_LOOP(22)
     for (int32_t j = 0; j < s->n; j++) {
-        LEVEL_TURN(21)
+        LEVEL_TURN(22)
         if (j != i) {
             nearest = level_lesser(s->distance[j], nearest);
             if (s->distance[j] <= level_absolute(s->neighbour[j])) {
@@ -665,9 +683,9 @@ static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r)
         s->k[r] = 0.0f;
     }
     level_place(s, x, r);
-    LEVEL_LOOP(22)
+    LEVEL_LOOP(23)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(22)
+        LEVEL_TURN(23)
         s->alpha[r][o] = level_settle(level_multiplier(s, n, o));
     }
     s->n = count;
@@ -677,18 +695,18 @@ static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r)
 /* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void level_propose_gradient(level_t *s)
 {
-    LEVEL_LOOP(23)
+    LEVEL_LOOP(24)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(23)
+        LEVEL_TURN(24)
         const float step = level_settle(LEVEL_ETA * s->error[o]);
         s->beta[s->n][o] = step;
     }
-    LEVEL_LOOP(24)
+    LEVEL_LOOP(25)
     for (int32_t i = 0; i < s->n; i++) {
-        LEVEL_TURN(24)
-        LEVEL_LOOP(25)
+        LEVEL_TURN(25)
+        LEVEL_LOOP(26)
         for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-            LEVEL_TURN(25)
+            LEVEL_TURN(26)
             s->beta[i][o] = s->alpha[i][o];
         }
     }
@@ -704,9 +722,9 @@ static void level_propose(level_t *s)
 static float level_largest_step(const level_t *s)
 {
     float largest = 0.0f;
-    LEVEL_LOOP(26)
+    LEVEL_LOOP(27)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(26)
+        LEVEL_TURN(27)
         const float a = level_absolute(level_multiplier(s, s->n, o));
         /* NaN counts as the largest */
         if (!(a <= largest)) {
@@ -740,6 +758,7 @@ static int32_t level_absorb(level_t *s, bool close)
 static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
 {
     const int32_t n = s->n;
+    s->searches = 0;
     const bool full = n == LEVEL_N_MAX;
     level_propose(s);
     if (!(level_largest_step(s) <= LEVEL_ALPHA_LIMIT)) {
@@ -753,6 +772,7 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
         if (r <= n) {
             const bool fits = level_project(s, r);
             if (!fits) {
+                level_unsearch(s);
                 return LEVEL_REFUSED_MULTIPLIER;
             }
         }
@@ -776,9 +796,9 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
 static int32_t level_learn(level_t *s, const float x[LEVEL_DIM])
 {
     level_present(s, x);
-    LEVEL_LOOP(27)
+    LEVEL_LOOP(28)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(27)
+        LEVEL_TURN(28)
         const float value = -s->error[o];
         s->error[o] = level_miss(s->y[o], value);
     }
@@ -866,18 +886,18 @@ static inline float level_strained(float part)
 static void level_rehearse(level_t *s, float x[LEVEL_DIM])
 {
     int32_t seed = 1;
-    LEVEL_LOOP(28)
+    LEVEL_LOOP(29)
     for (int32_t t = 0; t < ((2 * LEVEL_N_MAX) + 32); t++) {
-        LEVEL_TURN(28)
-        LEVEL_LOOP(29)
+        LEVEL_TURN(29)
+        LEVEL_LOOP(30)
         for (int32_t j = 0; j < LEVEL_DIM; j++) {
-            LEVEL_TURN(29)
+            LEVEL_TURN(30)
             seed = ((seed * 75) + 74) % 65537;
             x[j] = LEVEL_REHEARSAL_INPUT * (((float)seed / 65536.0f) - 0.5f);
         }
-        LEVEL_LOOP(30)
+        LEVEL_LOOP(31)
         for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-            LEVEL_TURN(30)
+            LEVEL_TURN(31)
             seed = ((seed * 75) + 74) % 65537;
             s->y[o] = LEVEL_REHEARSAL_LABEL * level_strained(((float)seed / 65536.0f) - 0.5f);
         }
@@ -960,6 +980,17 @@ void level_reset(level_t *s)
         }
     }
     s->nearest_distance = 0.0f;
+    LEVEL_LOOP(10026)
+    for (int32_t i = 0; i < 2; i++) {
+        LEVEL_TURN(10026)
+        s->lost[i] = 0.0f;
+    }
+    LEVEL_LOOP(10028)
+    for (int32_t i = 0; i < 2; i++) {
+        LEVEL_TURN(10028)
+        s->searched[i] = 0;
+    }
+    s->searches = 0;
     s->nearest = 0;
 }
 
