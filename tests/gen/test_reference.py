@@ -79,9 +79,10 @@ def in_numba(spec: Spec, samples: int) -> Reference:
     assert isinstance(executor, Jitted)
     ran = executor.code.found
     assert all(is_jitted(function) and len(function.nopython_signatures) == 1 for function, _ in ran.values())
-    kernels = {kernel.name for each in ran for kernel in (each if isinstance(each, tuple) else [each])}
+    entries = {entry.kernel: entry.name for entry in program.entries_for(spec.config)}
+    names = {entries[kernel] for each in ran for kernel in (each if isinstance(each, tuple) else [each])}
     asked = [*reference.between, *reference.others, *reference.visits, *reference.questions, *reference.readings]
-    assert kernels == {program.asks, *([program.learner] if program.learns else []), *asked}
+    assert names == {program.asks, *([program.learner] if program.learns else []), *asked}
     return reference
 
 
@@ -125,6 +126,6 @@ def test_every_program(name: str) -> None:
     spec = EVERY[name]()
     project = in_numba(spec, 3000).project
     calls = random_calls(spec, np.random.default_rng(1), 300)
-    numba, c = HostModel(spec, project.drop, engine="numba"), CModel(project, QUICK[0], ("-O2",))
+    numba, c = HostModel(spec, project.drop, engine="numba", raw=True), CModel(project, QUICK[0], ("-O2",))
     found = trace(numba, calls), trace(c, calls)
     assert first_difference(calls, *found) is None, first_difference(calls, *found)

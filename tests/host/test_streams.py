@@ -18,6 +18,7 @@ from pykernel.host.scores import Errors
 from pykernel.host.simple import LastAndMajority, linear_specs
 from pykernel.host.simulate import (
     BATCH,
+    Alarms,
     Simulation,
     prediction_header,
     prediction_lines,
@@ -558,6 +559,45 @@ def test_an_alarm_is_at_the_row_that_raised_it_whenever_its_label_comes():
     (first,) = [alarm for alarm in found[0, rows] if alarm["first_row"] <= 200 <= alarm["last_row"]]
     assert first["level"] > 0.9 and len(found[0, rows]) > 20
     assert all(listed == found[0, rows] for listed in found.values())
+
+
+@pytest.mark.parametrize(
+    ("told", "listed"),
+    [
+        ("AA.A", [(0, 1), (3, 3)]),
+        ("A.A..A", [(0, 0), (2, 2), (5, 5)]),
+        ("AxxA.", [(0, 3)]),  # refused samples between them do not count
+        ("Ax.xA", [(0, 0), (4, 4)]),
+        ("..xAxA", [(3, 5)]),
+    ],
+)
+def test_alarms_in_a_row_are_one(told, listed):
+    """A: in alarm, x: refused; however they come."""
+    a_spec = machine("subspace-drop")
+    (alarm, *_) = (int(status) for status in a_spec.program.alarms)
+    refused = min(int(status) for status in a_spec.program.status)
+    done = next(int(s) for s in a_spec.program.status if s >= 0 and s not in a_spec.program.alarms)
+    statuses = np.array([{"A": alarm, "x": refused, ".": done}[each] for each in told])
+    levels = np.linspace(0.1, 0.9, len(told))
+    for size in (1, 2, len(told)):
+        alarms = Alarms(a_spec)
+        for i in range(0, len(told), size):
+            part = slice(i, i + size)
+            alarms.take(np.arange(len(told))[part], statuses[part], levels[part])
+        found = alarms.report(np.zeros(2))
+        assert [(each["first_row"], each["last_row"]) for each in found["listed"]] == listed
+        assert (found["count"], found["samples"]) == (len(listed), told.count("A"))
+        assert [each["level"] for each in found["listed"]] == [levels[last] for _, last in listed]
+
+
+@pytest.mark.parametrize(("part", "better"), [(0.97, True), (0.99, False), (1.01, False)])
+def test_better_than_a_simple_predictor_is_by_two_percent(part, better):
+    simulation = Simulation(spec(), 0)
+    errors = np.ones((400, len(simulation.errors.names)))
+    errors[:, 0] = part
+    simulation.errors.add(errors)
+    simulation.rows = len(errors)
+    assert (simulation._no_better_than() is None) == better
 
 
 def test_a_forecast_never_sees_the_future():

@@ -54,7 +54,7 @@ class Samples:
         self.told = spec.program.label is not None and spec.program.learns
         self.seen: list[np.ndarray] = []
         self.width = spec.width
-        self.limit = spec.input.max_abs if spec.signal is None else spec.signal.most
+        self.limit = spec.input_max_abs if spec.signal is None else spec.signal.most
         self.center, self.step = np.zeros(self.width), 0.5
 
     def x(self) -> np.ndarray:
