@@ -25,6 +25,7 @@ extern "C" {
 #define LEVEL_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 416u /* size of a snapshot, which is a saved model */
 #define LEVEL_CONFIG_HASH 0x1080D015u /* another spec or another algorithm gives another number */
+#define LEVEL_STAMP 0x71F838D0u /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -43,12 +44,14 @@ enum {
     LEVEL_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
     LEVEL_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
     LEVEL_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
-    LEVEL_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check the compiler's flags */
+    LEVEL_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     LEVEL_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     LEVEL_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     LEVEL_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    LEVEL_STORAGE_FAILED = -105 /* a callback returned an error, or other bytes were read back than were written */
+    /* a callback returned an error, readings of the same bytes differed, or other bytes were read back than were
+     * written */
+    LEVEL_STORAGE_FAILED = -105
 };
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
@@ -133,15 +136,18 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
  * stays there.  If power is lost meanwhile, level_restore therefore finds the old snapshot or the new one.
  * Returns LEVEL_DONE; LEVEL_SNAPSHOT_INVALID when the model is damaged, with nothing written;
- * or LEVEL_STORAGE_FAILED, and the old snapshot is still there.
- * Takes the time to read five whole slots, at most, and to write one. */
+ * or LEVEL_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
+ * Takes the time to read four whole slots and to write one.  A slot that is not good is read three times, and at most
+ * six times if readings differ. */
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns LEVEL_DONE.  If no slot has a good snapshot, returns the reason: LEVEL_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  The model is then unchanged, with one exception:
- * if a slot was good when it was checked and bad when it was copied, the model is reset.
- * Takes the time to read five whole slots, at most. */
+ * _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
+ * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
+ * and bad when it was copied, the model is reset.
+ * Takes the time to read four whole slots.  A slot that is not good is read three times, and at most six times if
+ * readings differ. */
 int32_t level_restore(level_t *s, level_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.
