@@ -42,6 +42,11 @@ def clip(a: Index, low: Index, high: Index) -> Index:
 
 
 @kernel
+def mark(s: Whole, i: Index) -> None:
+    s.closest[i] = 3
+
+
+@kernel
 def power(d: Word) -> Index:
     k = TABLE[index((d >> 10) & 63)]
     return k - floor_shift(floor_shift(k * index(d & 1023), 10) * 706, 16)

@@ -170,6 +170,19 @@ PROVED = {
     "return m * 715827882": (0, 2147483646),
     "return (m - 3) * 715827882": (-2147483646, 0),
     "return (k - 2) * (m - 1)": (-4, 4),
+    "return k * (m - 3)": (-12, 0),
+    "return (m - 3) * k": (-12, 0),
+    "return (k - 4) * (m - 3)": (0, 12),
+    "return floor_shift(k + 8, m)": (1, 12),
+    "return index((word(k) + 60) >> m)": (7, 64),
+    "flag = not k > 4\nreturn 1 if flag else 0": (1, 1),
+    "flag = not k >= 0\nreturn 1 if flag else 0": (0, 0),
+    "return k - m": (-3, 4),
+    "return k + m": (0, 7),
+    "return index((word(k) + 3) & 8)": (0, 7),
+    "return index((word(k) + 4) & 8)": (0, 8),
+    "return index((word(k) + 3) & 7)": (3, 7),
+    "return index((word(k) + 3) & 3)": (0, 3),
     "return (k if k > 0 else 1) // 2": (0, 2),
     "return (k if k > 0 else 1) % 5": (1, 4),
     "return (k if k > 0 else 1) % 4": (0, 3),
@@ -227,6 +240,23 @@ REFUSED = {
     "s.small[0] = 125 + m\nreturn s.small[0]": "an element of small is from 125 to 128",
     "s.small[0] = m - 129\nreturn s.small[0]": "an element of small is from -129 to -126",
 }
+
+
+FORGOTTEN = (
+    "p = m\nif s.closest[p] < 1:\n    p = 0\n    return s.closest[p]\nreturn 0",
+    "s.closest[0] = 0\ns.closest[m] = 3\nreturn s.closest[0]",
+    "s.closest[0] = 0\nmark(s, m)\nreturn s.closest[0]",
+    "t = 0\ns.closest[0] = 0\nfor i in range(2):\n    t = s.closest[0]\n    s.closest[0] = 3\nreturn t",
+    "t = 0\ns.closest[0] = 0\nfor i in range(2):\n    t = s.closest[0]\n    mark(s, 0)\nreturn t",
+    "s.closest[0] = 0\nfor i in range(k):\n    s.closest[0] = 3\nreturn s.closest[0]",
+    "t = 0\np = 0\ns.closest[p] = 0\nfor i in range(k):\n    t = s.closest[p]\n    p = m\nreturn t",
+)
+
+
+@pytest.mark.parametrize("body", FORGOTTEN)
+def test_what_was_known_of_an_element_is_forgotten(body: str, tmp_path: Path) -> None:
+    """When it, or one that may be the same, is written, or what its position says is another number."""
+    assert Case(tmp_path, BEGIN + body).prove() == (0, 3)
 
 
 @pytest.mark.parametrize("body", PROVED)
