@@ -85,7 +85,7 @@ SNAPSHOT_STATUSES = {
     "SNAPSHOT_INVALID": (-104, "a number in the model is one that learning cannot give"),
     "STORAGE_FAILED": (
         -105,
-        "a callback returned an error, readings of the same bytes differed, or other bytes were read back than were written",
+        "a callback failed, or other bytes were read than were written, or than before",
     ),
 }
 

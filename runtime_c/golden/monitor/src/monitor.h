@@ -50,9 +50,7 @@ enum {
     MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     MONITOR_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     MONITOR_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    /* a callback returned an error, readings of the same bytes differed, or other bytes were read back than were
-     * written */
-    MONITOR_STORAGE_FAILED = -105
+    MONITOR_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */
 };
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */

@@ -51,9 +51,7 @@ enum {
     PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
     PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     PRESSURE_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    /* a callback returned an error, readings of the same bytes differed, or other bytes were read back than were
-     * written */
-    PRESSURE_STORAGE_FAILED = -105
+    PRESSURE_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */
 };
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
