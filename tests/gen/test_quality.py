@@ -238,7 +238,7 @@ def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exha
             assert_promises_hold(spec_of(model, precision, full), tmp_path / f"{precision}-{full}", exhaustive)
 
 
-@pytest.mark.in_turn(60)
+@pytest.mark.in_turn(75)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize(("rule", "precision", "stage"), LEARNING)
 def test_every_rule_precision_and_stage_keeps_every_promise(rule, precision, stage, tmp_path, exhaustive):

@@ -120,7 +120,7 @@ def test_every_rule_has_a_model_in_every_precision() -> None:
 def test_one_number_at_an_edge_is_refused_in_a_sentence_or_computed(precision: str, exhaustive: bool) -> None:
     taken = tried = 0
     models = [model for model in MODELS if model[1] == precision]
-    step = 1 if exhaustive else 29 if precision == "int16" else 211
+    step = 1 if exhaustive else 61 if precision == "int16" else 307
     for mutant in itertools.islice(itertools.chain(*(mutants(*model) for model in models)), 0, None, step):
         try:
             taken += judged(changed(*mutant)) is not None
@@ -134,7 +134,7 @@ def test_two_numbers_at_edges_are_refused_in_a_sentence_or_computed(exhaustive: 
     rng = np.random.default_rng(0)
     known = [(model, list(numbers_of(*model[:2]))) for model in MODELS if content_of(*model) is not None]
     found: list[Spec] = []
-    for _ in range(200_000 if exhaustive else 1500):
+    for _ in range(200_000 if exhaustive else 800):
         model, keys = known[int(rng.integers(len(known)))]
         content = copy.deepcopy(content_of(*model)) or {}
         for at in rng.integers(len(keys), size=2):
@@ -169,7 +169,7 @@ def accepted_edges(seed: int, count: int) -> list[Content]:
 
 @pytest.mark.parametrize("seed", range(1))
 def test_what_is_accepted_at_an_edge_is_the_same_in_c(seed: int) -> None:
-    for content in accepted_edges(seed, 2):
+    for content in accepted_edges(seed, 1):
         runs(content)
 
 
