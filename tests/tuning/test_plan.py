@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -480,6 +481,31 @@ def test_limits_are_the_parts_if_not_given_and_not_above():
         make_limits("cortex-m0plus", 65536, None, None)
 
 
+@pytest.mark.parametrize(
+    ("of_classes", "errors", "bytes", "winner"),
+    [
+        (False, [1.0, 1.009, 1.011], [900, 500, 100], 1),  # within 1 % the smallest counts
+        (False, [1.0, 1.011, 1.2], [900, 500, 100], 0),
+        (False, [1.0, 1.0, 1.009], [500, 500, 500], 0),
+        (True, [0.1, 0.109, 0.2], [900, 500, 100], 1),  # of classes one row of a hundred
+        (True, [0.1, 0.111, 0.2], [900, 500, 100], 0),
+        (True, [0.0, 0.01, 0.02], [900, 500, 100], 1),
+        (False, [np.nan, 2.0, np.inf], [100, 900, 100], 1),
+    ],
+)
+def test_of_models_that_are_as_good_the_smallest_wins(of_classes, errors, bytes, winner):
+    table = SimpleNamespace(of_classes=of_classes, x=np.zeros((300, 1)), split=200)
+    arm = Arm(Combination("klms", "nt", {}, None, ("reduction", "n_max")), (), {})
+    search = Search([arm], table, None, Limits())
+    search.trials = [
+        Trial(arm, 4 + i, {}, {"learning": {"error": error}, "ram_bytes": size})
+        for i, (error, size) in enumerate(zip(errors, bytes, strict=True))
+    ]
+    assert search.winner() is search.trials[winner]
+    search.trials[winner].fits = False
+    assert search.winner() is not search.trials[winner]
+
+
 def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
     limits = Limits("cortex-m0plus", 1000, 1000, 1000)
     arm = Arm(Combination("klms", "nt", {}, None, ("reduction", "n_max")), (), {})
@@ -495,6 +521,8 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
     assert told.endswith("give --ram 1500 and --instructions 1600 or more")
     search.trials = search.trials[2:]
     assert nearest_miss(search).endswith(": no")
+    search.trials = [missed(5, 1500, 900, 1601)]  # to two digits, and never below what it takes
+    assert nearest_miss(search).endswith("give --ram 1500 and --instructions 1700 or more")
 
 
 @pytest.mark.parametrize(
