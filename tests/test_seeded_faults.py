@@ -9,7 +9,6 @@ import pytest
 from tests.seeded_faults import FAULTS, ROOMS
 from tests.support import ROOT
 
-
 dumped = functools.cache(lambda text: ast.dump(ast.parse(text)))
 
 
