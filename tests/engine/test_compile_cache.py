@@ -8,15 +8,19 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 
 import pytest
 
 from pykernel import sealed
 from pykernel.algorithms import vectors
+from pykernel.algorithms.elementary import exp_negative
 from pykernel.algorithms.signal.program import with_signal
-from pykernel.dialect import Kernel, reachable
+from pykernel.dialect import FLOAT32, Kernel, reachable
+from pykernel.engine import jitted, llvm
+from pykernel.engine.engines import choices_of
 from pykernel.engine.sources import MAKERS, files_digest
-from pykernel.spec.model import FAMILIES, WHOLE_FAMILIES
+from pykernel.spec.model import FAMILIES, WHOLE_FAMILIES, make_spec
 from tests.support.interrupts import PATIENCE, ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -232,9 +236,52 @@ def test_folders_that_nobody_used_for_a_month_go_when_a_new_one_comes(tmp_path, 
     for folder, days in ((old, 31), (young, 29)):
         then = time.time() - days * 86400
         os.utime(folder / ".used", (then, then))
-    assert sealed.cache_folder("kind", "young") == young and old.exists()  # which marks it as used
     assert sealed.cache_folder("kind", "new").is_dir() and young.exists() and not old.exists()
+    assert sealed.cache_folder("kind", "young") == young  # which marks it as used
+    assert (young / ".used").stat().st_mtime > time.time() - 86400
     assert stat.S_IMODE(young.stat().st_mode) == 0o700
+
+
+def test_code_is_of_one_set_of_choices(tmp_path):
+    """Two techniques have the same kernels; what is kept of one is not taken for the other."""
+    texts = []
+    for technique in ("nt", "at"):
+        reduction = {"technique": technique, "n_max": 4}
+        spec = make_spec(
+            {
+                "name": "m",
+                "input": {"dim": 2},
+                "learning": {"rule": "klms"},
+                "kernel": {"sigma": 1.0},
+                "reduction": reduction,
+            }
+        )
+        roots = tuple(entry.kernel for entry in spec.program.entries_for(spec.config))
+        for _ in range(2):
+            module = llvm._module(tmp_path, roots, choices_of(spec.config), spec.real)
+            texts.append(module.text)
+            assert module.text == llvm.print_module(roots, choices_of(spec.config), spec.real).text
+    assert texts[0] == texts[1] != texts[2] == texts[3]
+    codes = [llvm._object(tmp_path, text, llvm.QUICK) for text in texts]
+    assert codes[0] == codes[1] != codes[2] == codes[3]
+
+
+def test_numbas_code_is_of_one_source(tmp_path, monkeypatch):
+    """Another text or another constant has another folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    whole, folders = jitted.print_python, []
+    for change in (
+        lambda source: source,
+        lambda source: replace(source, constants={**source.constants, "c_OFFSET_0": 100.0}),
+        lambda source: replace(source, constants={**source.constants, "c_OFFSET_0": 200.0}),
+        lambda source: replace(source, texts={**source.texts, "more": "def f_more(): pass"}),
+    ):
+        monkeypatch.setattr(jitted, "print_python", lambda *given, change=change: change(whole(*given)))
+        jitted._code.cache_clear()
+        for _ in range(2):
+            folders.append(jitted._code((exp_negative,), (), FLOAT32, (), (), ()).folder)
+    jitted._code.cache_clear()
+    assert len(set(folders)) == 4
 
 
 def test_a_full_disk_or_no_cache_at_all_only_costs_time(toy, tmp_path):

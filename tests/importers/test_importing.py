@@ -468,6 +468,33 @@ def test_the_derived_limit_is_of_inputs_as_they_come(model, steps):
     assert 0.9 < limit / (machine.REACH * np.abs(x).max()) < 1.1
 
 
+BEHIND = {
+    "a scaler behind a projection": lambda: (PCA(2), StandardScaler(), Ridge()),
+    "a scaler with a middle behind a projection that has moved": lambda: (StandardScaler(), PCA(2), MinMaxScaler((2, 5)), SVR(kernel="linear")),
+    "a selection behind all that": lambda: (PCA(3), MinMaxScaler((1, 4)), SelectKBest(lambda x, y: (np.arange(3.0), np.arange(3.0)), k=2), Ridge()),
+    "whitened": lambda: (PCA(3, whiten=True), Ridge()),
+    "branches that scale one column in two ways": lambda: (
+        FeatureUnion([("a", StandardScaler()), ("b", MinMaxScaler((3, 4)))]), Ridge(1e-3)
+    ),
+    "branches with weights below and above one": lambda: (
+        FeatureUnion([("a", PCA(2)), ("b", StandardScaler())], transformer_weights={"a": 0.25, "b": 3.0}), Ridge(1e-3)
+    ),
+    "a polynomial of degree one": lambda: (PCA(2), MinMaxScaler((2, 5)), SVR(kernel="poly", degree=1, gamma=0.3, coef0=0.5)),
+    "phases": lambda: (PCA(2), MinMaxScaler((2, 5)), RBFSampler(gamma=0.05, n_components=20, random_state=0), Ridge(1e-3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_what_stands_behind_what(name):
+    """Each way in which one step moves what another has moved already, to ten digits."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(80, 3)) * [1.0, 2.0, 0.5] + [3.0, -2.0, 1.0]
+    y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2]
+    estimator = make_pipeline(*BEHIND[name]()).fit(x, y)
+    found = HostModel(from_sklearn(estimator, "m", precision="float64")).predict(x)
+    np.testing.assert_allclose(found, estimator.predict(x), rtol=1e-10, atol=1e-10)
+
+
 def test_pykernels_own_machines_go_through_pipelines():
     machines = pytest.importorskip("pykernel.estimators.batch")
     x, held, y = data()
