@@ -310,7 +310,6 @@ FAULTS += of_room(
     ("labels come at once", "np.concatenate([nothing, self._waiting_y, y])[: len(y)]", "np.concatenate([nothing, self._waiting_y, y])[-len(y) :]"),
     ("refreshed by batches", "start + self.refresh_every - self.rows % self.refresh_every", "start + self.refresh_every"),
     ("a streak is one longer", "int(np.diff(borders).max()) - 1)", "int(np.diff(borders).max()))"),
-    ("2 % better is worse", "return best if own >= 0.98 * errors[best] else None", "return best if own >= 1.1 * errors[best] else None"),
     ("an alarm goes on over a pause", "if order[i] != self._last + 1:", "if order[i] > self._last + 2:"),
     ("scored before a label is known", "return np.asarray(begun[:-1])", "return np.asarray(begun[1:])"),
 ) + of_room(
@@ -319,6 +318,7 @@ FAULTS += of_room(
     ("the majority with the next one", "return last[:-1], counts[:-1].argmax(axis=1)", "return last[:-1], counts[1:].argmax(axis=1)"),
 ) + of_room(
     *("simulate", "pykernel/host/scores.py"),
+    ("a tenth better is as good", "alike = more <= ALIKE * less", "alike = more <= 1.1 * less"),
     ("no root of the mean square", "each(np.sqrt(part[1 + k :] / n_or_1))", "each(part[1 + k :] / n_or_1)"),
 )  # fmt: skip
 

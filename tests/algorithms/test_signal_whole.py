@@ -15,7 +15,8 @@ from pykernel.host.signal import SignalStage
 from pykernel.spec.model import make_spec
 from pykernel.spec.signal import plan_of
 from pykernel.spec.signal_whole import MEASURED, measure_units
-from tests.algorithms.test_signal import inner_bytes, measured
+from tests.algorithms.test_signal import inner_bytes
+from tests.support.signal_errors import Truth
 
 CHANNELS = ("a", "b", "c")
 KINDS = list(MEASURED[:-1])
@@ -56,7 +57,7 @@ def test_features_are_what_their_definitions_say(window, hop, resolution):
             exact = {"min": 1e-9, "max": 1e-9, "rms": 1.001, "std": 1.001}.get(row.kind, 0.501)
             if row.kind == "crossings":
                 exact = 1.001  # what is always is not quite 1
-            assert abs(value - measured(row.kind, part[:, row.of])) <= exact * unit, (row.name, end)
+            assert abs(value - Truth(part[:, row.of]).value(row.kind)) <= exact * unit, (row.name, end)
 
 
 @pytest.mark.parametrize(("window", "hop"), [(8, 4), (64, 16), (256, 256), (4096, 2048)])

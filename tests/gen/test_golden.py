@@ -18,7 +18,7 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import ROOT
-from tests.support.harness import SANITIZERS
+from tests.support.harness import DIVISIONS, SANITIZERS
 
 GOLDEN = ROOT / "runtime_c" / "golden"
 
@@ -56,7 +56,7 @@ def test_the_examples_run_under_sanitizers(compiler, name, tmp_path):
     src = GOLDEN / name / "src"
     sources = [str(path) for path in (*src.glob("*.c"), GOLDEN / name / "examples" / "main.c")]
     program = tmp_path / "run"
-    subprocess.run([compiler, "-std=c99", *SANITIZERS, f"-I{src}", *sources, "-o", program], check=True)
+    subprocess.run([compiler, "-std=c99", *SANITIZERS, DIVISIONS, f"-I{src}", *sources, "-o", program], check=True)
     run = subprocess.run([program], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-2000:]
 

@@ -590,16 +590,6 @@ def test_alarms_in_a_row_are_one(told, listed):
         assert [each["level"] for each in found["listed"]] == [levels[last] for _, last in listed]
 
 
-@pytest.mark.parametrize(("part", "better"), [(0.97, True), (0.99, False), (1.01, False)])
-def test_better_than_a_simple_predictor_is_by_two_percent(part, better):
-    simulation = Simulation(spec(), 0)
-    errors = np.ones((400, len(simulation.errors.names)))
-    errors[:, 0] = part
-    simulation.errors.add(errors)
-    simulation.rows = len(errors)
-    assert (simulation._no_better_than() is None) == better
-
-
 def test_a_forecast_never_sees_the_future():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(300, 2)), rng.normal(size=300)

@@ -15,13 +15,10 @@ from pykernel.gen.project import SNAPSHOT_STATUSES, Project
 from pykernel.spec.model import Spec
 
 FUZZ = Path(__file__).parent / "fuzz" / "fuzz.c"
-SANITIZERS = (
-    "-g",
-    "-O1",
-    "-fsanitize=address,undefined,float-cast-overflow,float-divide-by-zero",
-    "-fno-sanitize-recover=all",
-)
-"""What stops a program at undefined behaviour, and at a division by zero, for which undefined alone does not look."""
+SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+"""What stops a program at undefined behaviour."""
+DIVISIONS = "-fsanitize=float-divide-by-zero"
+"""What stops it at a division by zero, too: IEEE-754 says what that gives, and forged states lead there."""
 PER_VECTOR = (N_MAX, L_MAX)
 
 
