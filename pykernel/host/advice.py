@@ -238,7 +238,9 @@ class _Adviser:
     def _memory(self) -> None:
         _, (_, _, ee, e2, _) = self.simulation.signs.sums.since(self.half)
         correlation = float(ee / e2) if e2 > 0 else 0.0
-        if correlation > MOST_CORRELATION:
+        # where digits are lost, rounding errors follow each other, too
+        rounding = any(each["test"] == "too few digits" for each in self.told)
+        if correlation > MOST_CORRELATION and not rounding:
             why = f"an error and the latest known one correlate by {correlation:.2f}: the past says something that no input does"
             self._propose("errors that follow each other", correlation, why, self._last_label())
 
@@ -258,9 +260,9 @@ class _Adviser:
         if not apart:
             return
         name = max(apart, key=lambda each: apart[each])
-        why = (
-            f"the {name} errs {self._shown(self.errors[name])}, the model {self._shown(self.now)}, over the second half"
-        )
+        model = "model" if self.now == self.errors["model"] else "model with the changes above"
+        errs = f"the {name} errs {self._shown(self.errors[name])}, the {model} {self._shown(self.now)}"
+        why = f"{errs}, over the second half"
         remedies = [*(self._last_label() if name == "last label" else []), *self._recipes()]
         self._propose("a simple predictor is better", apart[name], why, remedies, always=True)
 
