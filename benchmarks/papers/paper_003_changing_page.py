@@ -221,7 +221,7 @@ def fact_equal(results: Results) -> str:
     likely = sum(part > 0.95 for part in sparsity)
     return claim(
         min(truncation) > 0.95 and likely < len(sparsity) / 2,
-        f"one of them is cheaper than truncation alone with a probability of {min(truncation):.2f} or more in each comparison, "
+        f"the best of these is cheaper than truncation alone with a probability of {min(truncation):.2f} or more in each comparison, "
         f"but cheaper than sparsity control alone with {span(sparsity)}, above 0.95 in {likely} of {len(sparsity)}",
     )
 
