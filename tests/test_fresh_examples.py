@@ -48,6 +48,7 @@ def test_a_night_keeps_what_it_finds_and_tries_it_first(drawn, tmp_path):
     assert fresh[:20] != first[:20]
 
 
+@pytest.mark.exhaustive
 def test_by_default_the_examples_are_the_same(drawn, tmp_path):
     first, _ = drawn()
     again, _ = drawn()

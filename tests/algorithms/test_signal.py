@@ -217,7 +217,7 @@ def test_labels_may_come_with_the_sample_or_later(classes):
     assert inner_bytes(together, spec) == inner_bytes(apart, spec) == inner_bytes(alone, spec)
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 @pytest.mark.parametrize("kind", [*ALL_KINDS, "none"])
 def test_each_feature_can_be_alone(kind, precision):

@@ -99,7 +99,7 @@ def test_every_family_that_saves_has_histories() -> None:
     assert {spec_of(model).family.rules for model in MODELS} == set(saving) and len(saving) == 8
 
 
-@pytest.mark.in_turn(len(KINDS))
+@pytest.mark.in_turn(2 * len(KINDS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_stored_is_there_after_wrong_readings_and_power_failures(
     histories: Any, kind: str, exhaustive: bool
