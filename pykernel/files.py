@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import errno
+import hashlib
 import json
 import os
 import re
@@ -384,11 +385,11 @@ def _recover(folder: Path, descriptor: int) -> None:
         old, part = _left(target, number, "old"), _left(target, number, "part")
         if text[:1] == OPEN:
             now = _seen(target)
+            is_ours = bool(now) and now == ours  # what somebody changed since then stays
             if os.path.lexists(old):
-                # what somebody changed since then stays
-                if now is None or now == ours:
+                if now is None or is_ours:
                     os.replace(old, target)
-            elif now is not None and now == ours:
+            elif is_ours:
                 target.unlink()
         _remove(old)
         _remove(part)
@@ -412,13 +413,17 @@ def _listed(folder: Path, text: bytes) -> list[tuple[Path, str, Any]]:
     return found
 
 
-def _seen(path: Path) -> list[int] | None:
-    """What a file keeps when it gets another name or is copied, and loses when it is written to; None if there is none."""
-    try:
-        found = os.lstat(path)
-    except OSError:
+def _seen(path: Path) -> str | None:
+    """A digest of a file, which it keeps when it gets another name or is copied; "" if it is no plain file, None if it is none."""
+    if not os.path.lexists(path):
         return None
-    return [found.st_size, found.st_mtime_ns]
+    try:
+        if path.is_symlink():
+            return ""
+        with open_plain(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _write(descriptor: int, content: bytes) -> None:
