@@ -24,7 +24,7 @@ from pykernel.spec.model import load_spec, make_spec
 from tests.support import interrupts
 from tests.support.kills import killed_before
 from tests.support.toys import toy_spec
-from tests.test_files import tree
+from tests.test_files import SPEC, tree
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills children that it forks")
 
@@ -406,17 +406,6 @@ def test_a_stamp_is_of_the_code_alone():
 # ------------------------------------------------------------------------------------------------------ commands
 
 ROWS = "\n".join(["a,b,y", *(f"{i % 7 / 7},{i % 5 / 5},{(i % 7 + i % 5) / 7}" for i in range(60)), ""])
-SPEC = """
-name = "flow"
-[input]
-columns = ["a", "b"]
-[label]
-column = "y"
-[kernel]
-sigma = 1.0
-[reduction]
-n_max = 4
-"""
 COMMANDS = {
     "generate": "generate spec.toml -o out/m --with-check",
     "simulate": "simulate spec.toml data.csv -o out/answers.csv --plot out/plot.png",
