@@ -25,7 +25,7 @@
 #define {{ macro }}_SNAPSHOT_HEADER {{ snapshot.header }}u /* bytes before the model */
 #define {{ macro }}_SNAPSHOT_END {{ snapshot.header + state_bytes }}u /* bytes before the CRC */
 #define {{ macro }}_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define {{ macro }}_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
+#define {{ macro }}_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define {{ macro }}_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define {{ macro }}_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 {%- for p in snapshot.parameters if not (classes and p.name == "CLASSES") %}
@@ -388,36 +388,51 @@ int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSH
 int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ name }}_read_fn read, void *context)
 {
     {{ name }}_look_t looks[2];
+    uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
     uint32_t sequence = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
+    bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
     if ({{ name }}_judge_model(s) != {{ macro }}_DONE) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
     const int32_t newest = {{ name }}_newest(read, context, looks);
-    if ((looks[0].status == {{ macro }}_STORAGE_FAILED) || (looks[1].status == {{ macro }}_STORAGE_FAILED)) {
-        return {{ macro }}_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
-    }
     if (looks[newest].status == {{ macro }}_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
+    } else if ((looks[0].status == {{ macro }}_STORAGE_FAILED) && (looks[1].status == {{ macro }}_STORAGE_FAILED)) {
+        return {{ macro }}_STORAGE_FAILED; /* either slot may be the one to keep */
+    } else if (looks[0].status == {{ macro }}_STORAGE_FAILED) {
+        slot = 1;
+        hidden = true;
+    } else {
+        hidden = (looks[1].status == {{ macro }}_STORAGE_FAILED);
     }
     for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
-        uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
         const uint32_t count = {{ name }}_chunk(offset);
         {{ name }}_compose(s, sequence, &crc, offset, bytes, count);
         if (write(context, slot, offset, bytes, count) != 0) {
             return {{ macro }}_STORAGE_FAILED;
         }
     }
-    for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
+    looks[slot].status = {{ macro }}_STORAGE_FAILED;
+    for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (looks[slot].status != {{ macro }}_DONE); turn++) {
         {{ name }}_scan(NULL, read, context, slot, turn, &looks[slot]);
         /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].status == {{ macro }}_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
-            return {{ macro }}_DONE;
+        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
+            looks[slot].status = {{ macro }}_STORAGE_FAILED;
         }
     }
-    return {{ macro }}_STORAGE_FAILED;
+    if (hidden && (looks[slot].status == {{ macro }}_DONE)) {
+        /* its sequence number may be the higher one: nothing of it may be found later */
+        for (uint32_t i = 0u; i < {{ macro }}_SNAPSHOT_CHUNK; i++) {
+            bytes[i] = 0u;
+        }
+        if (write(context, 1 - slot, 0u, bytes, {{ name }}_chunk(0u)) != 0) {
+            return {{ macro }}_STORAGE_FAILED;
+        }
+    }
+    return (looks[slot].status == {{ macro }}_DONE) ? {{ macro }}_DONE : {{ macro }}_STORAGE_FAILED;
 }
 
 int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *context)

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xE19033E7u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x7F05E62Au)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -58,7 +58,7 @@
 #define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define FLOW_SNAPSHOT_END 1316u /* bytes before the CRC */
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define FLOW_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
+#define FLOW_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define FLOW_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
@@ -512,36 +512,51 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context)
 {
     flow_look_t looks[2];
+    uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
     uint32_t sequence = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
+    bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
     if (flow_judge_model(s) != FLOW_DONE) {
         return FLOW_SNAPSHOT_INVALID;
     }
     const int32_t newest = flow_newest(read, context, looks);
-    if ((looks[0].status == FLOW_STORAGE_FAILED) || (looks[1].status == FLOW_STORAGE_FAILED)) {
-        return FLOW_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
-    }
     if (looks[newest].status == FLOW_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
+    } else if ((looks[0].status == FLOW_STORAGE_FAILED) && (looks[1].status == FLOW_STORAGE_FAILED)) {
+        return FLOW_STORAGE_FAILED; /* either slot may be the one to keep */
+    } else if (looks[0].status == FLOW_STORAGE_FAILED) {
+        slot = 1;
+        hidden = true;
+    } else {
+        hidden = (looks[1].status == FLOW_STORAGE_FAILED);
     }
     for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
-        uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
         const uint32_t count = flow_chunk(offset);
         flow_compose(s, sequence, &crc, offset, bytes, count);
         if (write(context, slot, offset, bytes, count) != 0) {
             return FLOW_STORAGE_FAILED;
         }
     }
-    for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
+    looks[slot].status = FLOW_STORAGE_FAILED;
+    for (uint32_t turn = 0u; (turn < FLOW_LOOKS) && (looks[slot].status != FLOW_DONE); turn++) {
         flow_scan(NULL, read, context, slot, turn, &looks[slot]);
         /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].status == FLOW_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
-            return FLOW_DONE;
+        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
+            looks[slot].status = FLOW_STORAGE_FAILED;
         }
     }
-    return FLOW_STORAGE_FAILED;
+    if (hidden && (looks[slot].status == FLOW_DONE)) {
+        /* its sequence number may be the higher one: nothing of it may be found later */
+        for (uint32_t i = 0u; i < FLOW_SNAPSHOT_CHUNK; i++) {
+            bytes[i] = 0u;
+        }
+        if (write(context, 1 - slot, 0u, bytes, flow_chunk(0u)) != 0) {
+            return FLOW_STORAGE_FAILED;
+        }
+    }
+    return (looks[slot].status == FLOW_DONE) ? FLOW_DONE : FLOW_STORAGE_FAILED;
 }
 
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context)

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x71F838D0u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xB10A5F94u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -58,7 +58,7 @@
 #define LEVEL_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define LEVEL_SNAPSHOT_END 412u /* bytes before the CRC */
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define LEVEL_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
+#define LEVEL_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define LEVEL_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
@@ -479,36 +479,51 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context)
 {
     level_look_t looks[2];
+    uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
     uint32_t sequence = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
+    bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
     if (level_judge_model(s) != LEVEL_DONE) {
         return LEVEL_SNAPSHOT_INVALID;
     }
     const int32_t newest = level_newest(read, context, looks);
-    if ((looks[0].status == LEVEL_STORAGE_FAILED) || (looks[1].status == LEVEL_STORAGE_FAILED)) {
-        return LEVEL_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
-    }
     if (looks[newest].status == LEVEL_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
+    } else if ((looks[0].status == LEVEL_STORAGE_FAILED) && (looks[1].status == LEVEL_STORAGE_FAILED)) {
+        return LEVEL_STORAGE_FAILED; /* either slot may be the one to keep */
+    } else if (looks[0].status == LEVEL_STORAGE_FAILED) {
+        slot = 1;
+        hidden = true;
+    } else {
+        hidden = (looks[1].status == LEVEL_STORAGE_FAILED);
     }
     for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
-        uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
         const uint32_t count = level_chunk(offset);
         level_compose(s, sequence, &crc, offset, bytes, count);
         if (write(context, slot, offset, bytes, count) != 0) {
             return LEVEL_STORAGE_FAILED;
         }
     }
-    for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
+    looks[slot].status = LEVEL_STORAGE_FAILED;
+    for (uint32_t turn = 0u; (turn < LEVEL_LOOKS) && (looks[slot].status != LEVEL_DONE); turn++) {
         level_scan(NULL, read, context, slot, turn, &looks[slot]);
         /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].status == LEVEL_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
-            return LEVEL_DONE;
+        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
+            looks[slot].status = LEVEL_STORAGE_FAILED;
         }
     }
-    return LEVEL_STORAGE_FAILED;
+    if (hidden && (looks[slot].status == LEVEL_DONE)) {
+        /* its sequence number may be the higher one: nothing of it may be found later */
+        for (uint32_t i = 0u; i < LEVEL_SNAPSHOT_CHUNK; i++) {
+            bytes[i] = 0u;
+        }
+        if (write(context, 1 - slot, 0u, bytes, level_chunk(0u)) != 0) {
+            return LEVEL_STORAGE_FAILED;
+        }
+    }
+    return (looks[slot].status == LEVEL_DONE) ? LEVEL_DONE : LEVEL_STORAGE_FAILED;
 }
 
 int32_t level_restore(level_t *s, level_read_fn read, void *context)

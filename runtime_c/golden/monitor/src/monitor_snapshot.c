@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x47D71D4Cu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xC3E66E2Au)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -58,7 +58,7 @@
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define MONITOR_SNAPSHOT_END 3736u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define MONITOR_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
+#define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define MONITOR_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
@@ -612,36 +612,51 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context)
 {
     monitor_look_t looks[2];
+    uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
     uint32_t sequence = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
+    bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
     if (monitor_judge_model(s) != MONITOR_DONE) {
         return MONITOR_SNAPSHOT_INVALID;
     }
     const int32_t newest = monitor_newest(read, context, looks);
-    if ((looks[0].status == MONITOR_STORAGE_FAILED) || (looks[1].status == MONITOR_STORAGE_FAILED)) {
-        return MONITOR_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
-    }
     if (looks[newest].status == MONITOR_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
+    } else if ((looks[0].status == MONITOR_STORAGE_FAILED) && (looks[1].status == MONITOR_STORAGE_FAILED)) {
+        return MONITOR_STORAGE_FAILED; /* either slot may be the one to keep */
+    } else if (looks[0].status == MONITOR_STORAGE_FAILED) {
+        slot = 1;
+        hidden = true;
+    } else {
+        hidden = (looks[1].status == MONITOR_STORAGE_FAILED);
     }
     for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += MONITOR_SNAPSHOT_CHUNK) {
-        uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
         const uint32_t count = monitor_chunk(offset);
         monitor_compose(s, sequence, &crc, offset, bytes, count);
         if (write(context, slot, offset, bytes, count) != 0) {
             return MONITOR_STORAGE_FAILED;
         }
     }
-    for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
+    looks[slot].status = MONITOR_STORAGE_FAILED;
+    for (uint32_t turn = 0u; (turn < MONITOR_LOOKS) && (looks[slot].status != MONITOR_DONE); turn++) {
         monitor_scan(NULL, read, context, slot, turn, &looks[slot]);
         /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].status == MONITOR_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
-            return MONITOR_DONE;
+        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
+            looks[slot].status = MONITOR_STORAGE_FAILED;
         }
     }
-    return MONITOR_STORAGE_FAILED;
+    if (hidden && (looks[slot].status == MONITOR_DONE)) {
+        /* its sequence number may be the higher one: nothing of it may be found later */
+        for (uint32_t i = 0u; i < MONITOR_SNAPSHOT_CHUNK; i++) {
+            bytes[i] = 0u;
+        }
+        if (write(context, 1 - slot, 0u, bytes, monitor_chunk(0u)) != 0) {
+            return MONITOR_STORAGE_FAILED;
+        }
+    }
+    return (looks[slot].status == MONITOR_DONE) ? MONITOR_DONE : MONITOR_STORAGE_FAILED;
 }
 
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context)
