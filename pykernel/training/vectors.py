@@ -1,0 +1,387 @@
+"""Kernel machines whose vectors, widths and weights are trained together, by the gradient of one loss.
+
+    f(x) = sum_i a_i exp(-1/2 sum_j (e_j (x_j - v_ij))^2) + b,   a column of a and an element of b for each output
+
+Few trained vectors do what many chosen rows do.  The model is the reduced set of C. J. C. Burges (1996) and the sparse
+kernel machine of M. Wu, B. Schoelkopf & G. Bakir (2006), trained as J. Moody & C. Darken (1989) begin (k-means, then
+least squares) and as E. Snelson & Z. Ghahramani (2006) end: L-BFGS over all numbers.  e_j is the reciprocal width of
+input j, or one number for all inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import minimize  # type: ignore[import-untyped]
+from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
+
+Loss = Literal["squared", "absolute", "classes"]
+Widths = Literal["one", "inputs"]
+
+PULL = 1e-2
+"""How strongly the logarithms of the widths are drawn to where they began."""
+CORRECTIONS = 20
+"""Of L-BFGS: how many steps it remembers."""
+CORNER = 0.05
+"""Of the absolute loss sqrt(r^2 + CORNER^2), in standard deviations of the labels: where it is round."""
+ROUNDS = 15
+"""Of k-means."""
+LOOKED = 5
+"""After so many steps each the rows that were set aside are looked at."""
+PATIENCE = 100
+"""So many steps without a better look, and the search ends."""
+MEDIAN_ROWS = 500
+"""Of so many rows the median distance is taken."""
+START_RIDGE = 1e-3
+"""Of the weights that the search begins with, in parts of the rows."""
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The trained numbers.  vectors (m, D), log_scale (D,) or (1,): ln e, weights (m, O), bias (O,)."""
+
+    vectors: np.ndarray
+    log_scale: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+
+    def functions(self, x: np.ndarray) -> np.ndarray:
+        """f at rows of x, (rows, O).  O(rows m D)."""
+        return np.asarray(np.exp(-0.5 * self.distances(x)[0]) @ self.weights + self.bias)
+
+    def distances(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Squared distances (rows, m) of the scaled inputs (rows, D) and the scaled vectors (m, D), and both of these."""
+        e = np.exp(self.log_scale)
+        z, u = x * e, self.vectors * e
+        square = np.square(z).sum(axis=1)[:, None] + np.square(u).sum(axis=1) - 2 * z @ u.T
+        return np.maximum(square, 0.0), z, u
+
+    def packed(self) -> np.ndarray:
+        return np.concatenate([part.ravel() for part in (self.vectors, self.log_scale, self.weights, self.bias)])
+
+    def unpacked(self, numbers: np.ndarray) -> Vectors:
+        """The same shapes, filled with other numbers."""
+        parts, at = [], 0
+        for part in (self.vectors, self.log_scale, self.weights, self.bias):
+            parts.append(numbers[at : at + part.size].reshape(part.shape))
+            at += part.size
+        return Vectors(*parts)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Inputs (n, D); targets (n, O): numbers, or of classes 1 for the own and 0 else, of two classes the second alone;
+    counts (n,): how often each row counts, with the mean 1."""
+
+    x: np.ndarray
+    targets: np.ndarray
+    counts: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: np.ndarray) -> Rows:
+        counts = self.counts[rows]
+        return Rows(self.x[rows], self.targets[rows], counts / counts.mean())
+
+
+def risk(loss: Loss, functions: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:
+    """The mean loss, and its gradient by the functions, (n, O)."""
+    share = (rows.counts / len(rows))[:, None]
+    y = rows.targets
+    if loss == "classes" and y.shape[1] == 1:
+        # cross-entropy of one function: y is 0 or 1
+        value = np.logaddexp(0.0, functions) - y * functions
+        slope = 0.5 * (1 + np.tanh(0.5 * functions)) - y
+    elif loss == "classes":
+        top = functions - functions.max(axis=1, keepdims=True)
+        total = np.log(np.exp(top).sum(axis=1, keepdims=True))
+        value = y * (total - top)
+        slope = np.exp(top - total) - y
+    else:
+        share = share / y.shape[1]
+        slope = functions - y
+        if loss == "squared":
+            value = 0.5 * np.square(slope)
+        else:
+            value = np.hypot(slope, CORNER)
+            slope = slope / value
+    return float((share * value).sum()), share * slope
+
+
+def objective(loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows: Rows) -> tuple[float, np.ndarray]:
+    """The risk with its penalties, and the gradient by all numbers.  start: ln e that widths are drawn to.  O(n m D)."""
+    square, z, u = found.distances(rows.x)
+    k = np.exp(-0.5 * square)
+    value, g = risk(loss, k @ found.weights + found.bias, rows)
+    away = found.log_scale - start
+    value += 0.5 * ridge * float(np.square(found.weights).sum()) + 0.5 * PULL * float(np.square(away).sum())
+    w = -0.5 * k * (g @ found.weights.T)  # the gradient by the squared distances
+    columns, by_row = w.sum(axis=0), w.sum(axis=1)
+    wz = w.T @ z
+    by_u = 2 * (columns[:, None] * u - wz)
+    # squared distances by ln e_j: 2 (z_j - u_j)^2
+    by_scale = 2 * (by_row @ np.square(z) + columns @ np.square(u) - 2 * (wz * u).sum(axis=0))
+    if len(found.log_scale) == 1:
+        by_scale = np.array([by_scale.sum()])
+    gradient = Vectors(
+        by_u * np.exp(found.log_scale), by_scale + PULL * away, k.T @ g + ridge * found.weights, g.sum(axis=0)
+    )
+    return value, gradient.packed()
+
+
+# -------------------------------------------------------------------------------------------------------- the start
+
+
+def k_means(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+    """m centres of rows of x, (m, D), by Lloyd's rounds from rows drawn at random.  O(ROUNDS n m D)."""
+    centres = x[rng.permutation(len(x))[:m]].copy()
+    for _ in range(ROUNDS):
+        near = (np.square(centres).sum(axis=1) - 2 * x @ centres.T).argmin(axis=1)
+        counts = np.bincount(near, minlength=m)
+        sums = np.zeros_like(centres)
+        np.add.at(sums, near, x)
+        some = counts > 0
+        centres[some] = sums[some] / counts[some, None]
+    return centres
+
+
+def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.random.Generator) -> Vectors:
+    """Where the search begins: a width of half the median distance, and weights by ridge regression."""
+    some = rows.x[rng.permutation(len(rows))[:MEDIAN_ROWS]]
+    distances = pdist(some)
+    median = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
+    log_scale = np.full(rows.x.shape[1] if widths == "inputs" else 1, -np.log(0.5 * median))
+    m, outputs = len(vectors), rows.targets.shape[1]
+    found = Vectors(vectors, log_scale, np.zeros((m, outputs)), np.zeros(outputs))
+    k = np.exp(-0.5 * found.distances(rows.x)[0])
+    # of classes: +1.5 and -1.5, about the logarithm of the odds
+    targets = 3.0 * rows.targets - 1.5 if loss == "classes" else rows.targets
+    middle, inner = np.average(targets, axis=0, weights=rows.counts), np.average(k, axis=0, weights=rows.counts)
+    weighted = (k - inner) * rows.counts[:, None]
+    gram = weighted.T @ (k - inner) + START_RIDGE * len(rows) / m * np.eye(m)
+    weights = np.linalg.solve(gram, weighted.T @ (targets - middle))
+    return replace(found, weights=weights, bias=middle - inner @ weights)
+
+
+# ------------------------------------------------------------------------------------------------------- the search
+
+
+@dataclass(frozen=True)
+class Path:
+    """A search.  looks: risk on the rows set aside after each LOOKED steps; best, best_step: where that was least; or the
+    last numbers, if no rows were set aside."""
+
+    best: Vectors
+    best_step: int
+    looks: tuple[float, ...]
+
+
+def search(
+    loss: Loss,
+    ridge: float,
+    start: Vectors,
+    rows: Rows,
+    aside: Rows | None,
+    steps: int,
+    tell: Callable[[int], None] = lambda step: None,
+) -> Path:
+    """L-BFGS from a start, for at most so many steps."""
+    looks: list[float] = []
+    best, best_step, step, last = start, 0, 0, start.packed()
+
+    def after(numbers: np.ndarray) -> None:
+        nonlocal best, best_step, step, last
+        step, last = step + 1, numbers.copy()
+        tell(step)
+        if aside is None or step % LOOKED:
+            return
+        found = start.unpacked(last)
+        looks.append(risk(loss, found.functions(aside.x), aside)[0])
+        if looks[-1] <= min(looks):
+            best, best_step = found, step
+        elif step - best_step >= PATIENCE:
+            raise StopIteration
+
+    pulled = start.log_scale
+    minimize(
+        lambda numbers: objective(loss, ridge, pulled, start.unpacked(numbers), rows),
+        start.packed(),
+        jac=True,
+        method="L-BFGS-B",
+        callback=after,
+        options={"maxiter": steps, "maxcor": CORRECTIONS, "maxfun": 2 * steps},
+    )
+    if aside is None:
+        best, best_step = start.unpacked(last), step
+    return Path(best, best_step, tuple(looks))
+
+
+# ---------------------------------------------------------------------------------------------------- what is chosen
+
+RIDGES = (1e-6, 1e-5, 1e-4, 1e-3)
+"""That are compared, of weights in standard deviations of the label."""
+STEPS = 300
+"""Most steps of a search."""
+COMPARED = 2000
+"""On so many rows the candidates are compared: beyond them, all rows are for the search alone."""
+FOLDS = 5
+MANY = 50_000
+"""Of more rows so many are drawn for the search."""
+LAST_ASIDE = 0.1
+"""The part of many rows that is set aside in the last search, to say when it ends."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Widths and a ridge, with the risk on rows left out and the step where that is least."""
+
+    widths: Widths
+    ridge: float
+    step: int
+    risk: float
+
+
+@dataclass(frozen=True)
+class Trained:
+    """found: the model.  taken: the candidate.  candidates: all, the best first.  optimism: by how much the taken one's risk
+    is too small for having been chosen (R. J. & R. Tibshirani, 2009).  places, left_out: rows that were compared, and the
+    functions there, (places, O), of models that did not see them.  interrupted: whether the search was ended early."""
+
+    found: Vectors
+    taken: Candidate
+    candidates: tuple[Candidate, ...]
+    optimism: float
+    places: np.ndarray
+    left_out: np.ndarray
+    interrupted: bool
+
+
+Start = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
+"""Where the vectors begin: of rows (n, D), how many, and a generator to draw from."""
+
+
+def train(
+    rows: Rows,
+    m: int,
+    loss: Loss,
+    *,
+    widths: Sequence[Widths] = ("one", "inputs"),
+    ridges: Sequence[float] = RIDGES,
+    folds: np.ndarray | None = None,
+    steps: int = STEPS,
+    start: Start = k_means,
+    starts: int = 1,
+    seed: int = 0,
+    tell: Callable[[float], None] = lambda part: None,
+) -> Trained:
+    """m vectors for the rows, with the widths and the ridge that are best where rows are left out in turn.
+
+    folds: which fold each row is in, (n,); None: FOLDS of equal sizes.  starts: of so many last searches, the one with the
+    least objective is taken.  tell: how much is done, from 0 to 1.  O((folds candidates + starts) steps n m D).  An
+    interrupt ends it with the best so far; before there is one, it is raised.
+    """
+    rng = np.random.default_rng(seed)
+    folds = rng.permutation(len(rows)) % min(FOLDS, len(rows)) if folds is None else folds
+    places = np.sort(rng.permutation(len(rows))[:COMPARED])
+    some, fold = rows.take(places), folds[places]
+    names = np.unique(fold)
+    pairs = [(kind, ridge) for kind in widths for ridge in ridges]
+    last_rows = len(rows) if len(rows) <= MANY else MANY
+    last_cost = starts * last_rows / len(some) * len(names) / (len(names) - 1)
+    parts, done = len(names) * (len(pairs) + 1) + last_cost, 0.0
+    paths: dict[tuple[Widths, float], list[Path]] = {pair: [] for pair in pairs}
+
+    def begun(on: Rows, kind: Widths, number: int) -> Vectors:
+        mine = np.random.default_rng((seed, number))
+        return begin(on, loss, start(on.x, m, mine), kind, mine)
+
+    def told(cost: float) -> Callable[[int], None]:
+        return lambda step: tell(min(1.0, (done + cost * min(step / steps, 1.0)) / parts))
+
+    try:
+        for number, name in enumerate(names):
+            mine, aside = some.take(fold != name), some.take(fold == name)
+            for kind, ridge in pairs:
+                first = begun(mine, kind, number)
+                paths[kind, ridge].append(search(loss, ridge, first, mine, aside, steps, told(1.0)))
+                done += 1.0
+    except KeyboardInterrupt:
+        whole = {pair: found for pair, found in paths.items() if found}
+        if not whole:
+            raise
+        taken, candidates, _ = _compared(whole)
+        path = whole[taken.widths, taken.ridge][0]
+        at = np.flatnonzero(fold == names[0])
+        left_out = path.best.functions(some.x[at])
+        return Trained(path.best, taken, candidates, 0.0, places[at], left_out, True)
+    taken, candidates, optimism = _compared(paths)
+    left_out = np.zeros_like(some.targets)
+    found, interrupted = paths[taken.widths, taken.ridge][0].best, False
+    try:
+        for number, name in enumerate(names):
+            mine = some.take(fold != name)
+            again = search(loss, taken.ridge, begun(mine, taken.widths, number), mine, None, taken.step, told(1.0))
+            left_out[fold == name] = again.best.functions(some.x[fold == name])
+            done += 1.0
+        found = _last(rows, loss, taken, steps, starts, rng, begun, told(last_cost / starts))
+    except KeyboardInterrupt:
+        interrupted = True
+    tell(1.0)
+    return Trained(found, taken, candidates, optimism, places, left_out, interrupted)
+
+
+def _compared(
+    paths: dict[tuple[Widths, float], list[Path]],
+) -> tuple[Candidate, tuple[Candidate, ...], float]:
+    """The best candidate, all of them, and the optimism, of looks (folds, looks) of each."""
+    folds = max(len(found) for found in paths.values())
+    longest = max(len(path.looks) for found in paths.values() for path in found)
+    curves = {
+        pair: np.array([path.looks + path.looks[-1:] * (longest - len(path.looks)) for path in found])
+        for pair, found in paths.items()
+        if len(found) == folds
+    }
+    candidates = []
+    for (kind, ridge), looks in curves.items():
+        mean = looks.mean(axis=0)
+        candidates.append(Candidate(kind, ridge, LOOKED * (int(mean.argmin()) + 1), float(mean.min())))
+    # of equal ones the larger ridge
+    candidates.sort(key=lambda each: (each.risk, -each.ridge))
+    taken = candidates[0]
+    everywhere = np.stack(list(curves.values()))
+    own = everywhere.min(axis=(0, 2))
+    chosen = curves[taken.widths, taken.ridge][:, taken.step // LOOKED - 1]
+    return taken, tuple(candidates), float((chosen - own).mean()) if folds > 1 else 0.0
+
+
+def _last(
+    rows: Rows,
+    loss: Loss,
+    taken: Candidate,
+    steps: int,
+    starts: int,
+    rng: np.random.Generator,
+    begun: Callable[[Rows, Widths, int], Vectors],
+    tell: Callable[[int], None],
+) -> Vectors:
+    """The model of all rows, or of those that are drawn: as many steps as were best, or where rows are many, as some say."""
+    if len(rows) > MANY:
+        rows = rows.take(np.sort(rng.permutation(len(rows))[:MANY]))
+    aside, count = None, taken.step
+    if len(rows) > COMPARED:
+        order = rng.permutation(len(rows))
+        cut = round(LAST_ASIDE * len(rows))
+        aside, rows, count = rows.take(order[:cut]), rows.take(np.sort(order[cut:])), steps
+    found = []
+    for number in range(starts):
+        first = begun(rows, taken.widths, number)
+        path = search(loss, taken.ridge, first, rows, aside, count, tell)
+        value = path.looks[path.best_step // LOOKED - 1] if aside is not None and path.best_step else np.inf
+        if aside is None:
+            value = objective(loss, taken.ridge, first.log_scale, path.best, rows)[0]
+        found.append((value, number, path.best))
+    return min(found, key=lambda each: each[:2])[2]
