@@ -776,6 +776,27 @@ def test_the_readme_quotes_names_that_are_no_markdown(tmp_path):
     assert str(tmp_path) not in files["README.md"]
 
 
+def test_the_readme_of_raw_counts_has_the_range_and_the_clamp_of_every_channel():
+    def readme_of(**signal):
+        raw = {"channels": ["a", "`b`"], "resolution": 1.0} | signal
+        made = {
+            "precision": "int16",
+            "label": {"column": "y", "max_abs": 1.0},
+            "learning": {"rule": "nlms"},
+            "signal": raw,
+        }
+        text = build(make_spec({"name": "gauge"} | made)).files["README.md"]
+        return [line for line in text.splitlines() if "1 count is" in line], re.findall(r"```c\n(.*?)```", text, re.S)[
+            1
+        ]
+
+    rows, code = readme_of(max_abs=[100.0, 2047.0])
+    assert rows == ["  - `a`: 1 count is 1; from -100 to 100", "  - `'b'`: 1 count is 1; from -2047 to 2047"]
+    assert code == "if (x[0] < -100) { x[0] = -100; }\nif (x[1] < -2047) { x[1] = -2047; }\n"
+    _, code = readme_of(max_abs=1000.0)
+    assert code == "for (int i = 0; i < 2; ++i) { if (x[i] < -1000) { x[i] = -1000; } }\n"
+
+
 @pytest.mark.parametrize(
     "sections",
     [
