@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pykernel.estimators.subspace import OnlineKernelSubspace as OnlineKernelSubspace
     from pykernel.estimators.subspace import OnlineSubspaceClassifier as OnlineSubspaceClassifier
     from pykernel.estimators.subspace import OnlineSubspaceRegressor as OnlineSubspaceRegressor
+    from pykernel.estimators.trained import TrainedKernelClassifier as TrainedKernelClassifier
+    from pykernel.estimators.trained import TrainedKernelRegressor as TrainedKernelRegressor
     from pykernel.gen.check import Report
     from pykernel.gen.project import Generated
     from pykernel.host.model import HostModel as HostModel
@@ -59,6 +61,8 @@ __all__ = [
     "OnlineSubspaceRegressor",
     "SignalFeatures",
     "Spec",
+    "TrainedKernelClassifier",
+    "TrainedKernelRegressor",
     "__version__",
     "check",
     "from_sklearn",
@@ -87,6 +91,8 @@ _HOMES = {
     "OnlineSubspaceRegressor": "pykernel.estimators.subspace",
     "SignalFeatures": "pykernel.estimators.signal",
     "Spec": "pykernel.spec.model",
+    "TrainedKernelClassifier": "pykernel.estimators.trained",
+    "TrainedKernelRegressor": "pykernel.estimators.trained",
     "from_sklearn": "pykernel.importers.importing",
     "load_model": "pykernel.importers.importing",
     "load_spec": "pykernel.spec.model",

@@ -11,6 +11,7 @@ import copy
 import inspect
 import math
 import sys
+import textwrap
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,6 +97,23 @@ def plain(value: Any) -> Any:
 def short(value: Any) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def document(kind: type[KernelEstimator], attributes: Mapping[str, str], words: Mapping[str, str]) -> None:
+    """Put the parameters of ``__init__``, in its order, and the attributes into a class's docstring, and words for {words}."""
+    parameters = []
+    for name, parameter in inspect.signature(kind).parameters.items():
+        first, _, rest = kind._family[name].text.partition("\n")
+        default = f'"{parameter.default}"' if isinstance(parameter.default, str) else parameter.default
+        parameters.append(f"    {name} : {first}, default={default}\n{rest}")
+    told = [f"    {name} : {text}" for name, text in attributes.items()]
+    # Python 3.13 takes the indentation off a docstring, earlier ones leave it
+    text = textwrap.indent(inspect.cleandoc(kind.__doc__ or ""), "    ")
+    text = text.replace("    {parameters}", "\n".join(parameters))
+    text = text.replace("    {attributes}", "\n".join(told))
+    for word, meaning in words.items():
+        text = text.replace(word, meaning)
+    kind.__doc__ = inspect.cleandoc(text)
 
 
 FEW = 4096

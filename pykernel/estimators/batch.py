@@ -6,27 +6,24 @@ the device; ``device_spec`` is the model that trains there.
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
+from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.estimators.base import (
     FINITE,
-    Classifies,
     KernelEstimator,
     Must,
     Parameter,
-    Regresses,
     ToFrozen,
     column_names,
+    document,
     label_section,
     one_of,
     plain,
@@ -34,12 +31,13 @@ from pykernel.estimators.base import (
     warn,
     whole,
 )
+from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunctions
 from pykernel.parallel import one_thread, working
 from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
-from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
+from pykernel.training.calibration import fit_calibration
 from pykernel.training.closed_form import Targets, error_rate, press, problem
 from pykernel.training.trained import Machine
 from pykernel.training.trained import to_spec as frozen
@@ -226,21 +224,7 @@ def _documented(kind: Kind) -> Kind:
         "{basis}": "Samples that are left out leave\n        their vectors where they are, "
         + ("if they were chosen." if fisher else "and vectors that earlier ones span are dropped."),
     }
-    parameters = []
-    for name, parameter in inspect.signature(kind).parameters.items():
-        first, _, rest = PARAMETERS[name].text.partition("\n")
-        default = f'"{parameter.default}"' if isinstance(parameter.default, str) else parameter.default
-        parameters.append(f"    {name} : {first}, default={default}\n{rest}")
-    attributes = [
-        f"    {name} : {text}" for name, text in ATTRIBUTES.items() if classifies or name not in OF_CLASSIFIERS
-    ]
-    # Python 3.13 takes the indentation off a docstring, earlier ones leave it
-    text = textwrap.indent(inspect.cleandoc(kind.__doc__ or ""), "    ")
-    text = text.replace("    {parameters}", "\n".join(parameters))
-    text = text.replace("    {attributes}", "\n".join(attributes))
-    for word, meaning in words.items():
-        text = text.replace(word, meaning)
-    kind.__doc__ = inspect.cleandoc(text)
+    document(kind, {name: text for name, text in ATTRIBUTES.items() if classifies or name not in OF_CLASSIFIERS}, words)
     return kind
 
 
@@ -729,7 +713,7 @@ class _KernelMachine(ToFrozen, KernelEstimator):
 # ------------------------------------------------------------------------------------------------------ classification
 
 
-class _Classifier(ClassifierMixin, Classifies, _KernelMachine):
+class _Classifier(ClassifiesByFunctions, _KernelMachine):
     """What classifiers share."""
 
     calibration_: np.ndarray
@@ -796,74 +780,8 @@ class _Classifier(ClassifierMixin, Classifies, _KernelMachine):
         self.calibration_ = fit_calibration(left_out, positions, len(classes), resolution, weights)
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Values of the functions.  O(n_vectors n_features) each.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: one value, above 0 for ``classes_[1]``. More: one for each class, of which the largest wins,
-            the first of equal ones.
-        """
-        return self._flat(self._values(X))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each sample.  O(n_vectors n_features) each.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            By the functions' values, not by probabilities: ``NAME_classify`` on the device.
-        """
-        values = self._values(X)
-        positions = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
-        return self.classes_[positions.astype(np.intp)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """How probable each class is, by Platt's sigmoids (``calibration_``).  O(n_vectors n_features) each.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        p : ndarray of shape (n_samples, n_classes)
-            Rows sum to 1. The most probable class need not be that of ``predict``, whose border is where functions are
-            0 or equal, not where probabilities are.
-        """
-        return probabilities(self._values(X), self.calibration_)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of ``predict_proba``, finite where that rounds to 0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        log_p : ndarray of shape (n_samples, n_classes)
-        """
-        return log_probabilities(self._values(X), self.calibration_)
-
-    def _flat(self, values: np.ndarray) -> np.ndarray:
-        return values[:, 0] if values.shape[1] == 1 else values
-
-
-class _Regressor(RegressorMixin, Regresses, _KernelMachine):
+class _Regressor(RegressesByFunctions, _KernelMachine):
     """What regressors share."""
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -877,21 +795,6 @@ class _Regressor(RegressorMixin, Regresses, _KernelMachine):
         self.loo_predictions_ = values.reshape(y.shape)
         self.loo_error_ = press(targets, values[counts])
         return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Values of the functions.  O(n_vectors n_features) each.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        values = self._values(X)
-        return values.reshape((len(values), *self._shape))
 
 
 class _TrainsOnSamples(_KernelMachine):

@@ -37,11 +37,13 @@ MACHINE = "__pykernel_machine__"
 LEARNS = "__pykernel_learned__"
 """The method of an estimator that goes on learning on the device."""
 OWN = (
-    "KernelFisherClassifier",
-    "KernelRidgeClassifier",
-    "KernelRidgeRegressor",
-    "LSSVMClassifier",
-    "LSSVMRegressor",
+    "batch.KernelFisherClassifier",
+    "batch.KernelRidgeClassifier",
+    "batch.KernelRidgeRegressor",
+    "batch.LSSVMClassifier",
+    "batch.LSSVMRegressor",
+    "trained.TrainedKernelClassifier",
+    "trained.TrainedKernelRegressor",
 )
 """Models of pykernel that a file may ask for."""
 
@@ -183,7 +185,7 @@ def types() -> set[str]:
     from pykernel.training.selection import Selection
 
     # of pykernel's own machines, which lie above, the names alone: a file's type is imported once it is found here
-    own = {f"pykernel.estimators.batch.{name}" for name in OWN} | {"pykernel.estimators.signal.SignalFeatures"}
+    own = {f"pykernel.estimators.{name}" for name in (*OWN, "signal.SignalFeatures")}
     found = {
         *_readers(),
         *affine_types(),

@@ -137,8 +137,9 @@ def objective(loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows:
 
 
 def k_means(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """m centres of rows of x, (m, D), by Lloyd's rounds from rows drawn at random.  O(ROUNDS n m D)."""
+    """m centres of rows of x, or all rows if there are fewer, (m, D), by Lloyd's rounds from rows drawn at random.  O(ROUNDS n m D)."""
     centres = x[rng.permutation(len(x))[:m]].copy()
+    m = len(centres)
     for _ in range(ROUNDS):
         near = (np.square(centres).sum(axis=1) - 2 * x @ centres.T).argmin(axis=1)
         counts = np.bincount(near, minlength=m)
@@ -147,6 +148,11 @@ def k_means(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
         some = counts > 0
         centres[some] = sums[some] / counts[some, None]
     return centres
+
+
+def drawn_rows(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+    """m rows of x, drawn at random, (m, D)."""
+    return x[np.sort(rng.permutation(len(x))[:m])].copy()
 
 
 def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.random.Generator) -> Vectors:
@@ -217,6 +223,9 @@ def search(
     )
     if aside is None:
         best, best_step = start.unpacked(last), step
+    elif not looks:  # it ended before the first
+        best, best_step = start.unpacked(last), LOOKED
+        looks.append(risk(loss, best.functions(aside.x), aside)[0])
     return Path(best, best_step, tuple(looks))
 
 

@@ -1,0 +1,553 @@
+"""Kernel machines whose vectors are trained, as scikit-learn estimators.
+
+They train on the host in float64, and choose widths and ridge on rows left out in turn.  ``to_spec`` freezes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted  # type: ignore[import-untyped]
+
+from pykernel.estimators.base import (
+    KernelEstimator,
+    Must,
+    Parameter,
+    ToFrozen,
+    column_names,
+    document,
+    label_section,
+    one_of,
+    plain,
+    warn,
+    whole,
+)
+from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunctions
+from pykernel.parallel import one_thread, working
+from pykernel.spec.model import Spec
+from pykernel.training import vectors
+from pykernel.training.calibration import fit_calibration
+from pykernel.training.closed_form import Targets
+from pykernel.training.selection import stratified_folds
+from pykernel.training.trained import Machine
+from pykernel.training.trained import to_spec as frozen
+
+EXTREME = 1e75
+"""Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
+USUAL = 16
+"""Vectors, unless told otherwise."""
+
+
+def _ridges(value: Any) -> list[float] | None:
+    """Ridges as a list; None if they cannot be."""
+    values = [value] if np.isscalar(value) else value
+    try:
+        found = [float(each) for each in values]
+    except (TypeError, ValueError):
+        return None
+    return found if found and all(0 <= each < np.inf for each in found) else None
+
+
+PARAMETERS = {
+    "n_vectors": Parameter(
+        must=whole(1) | Must("", lambda v: v is None),
+        text="""int
+        Number of vectors, at most the number of samples. None: 16, or all samples if there are fewer.""",
+    ),
+    "loss": Parameter(
+        must=one_of("squared", "absolute"),
+        text="""{"squared", "absolute"}
+        What is minimised. "absolute" is ``sqrt(r^2 + 0.05^2)`` for a residual of r standard deviations of the label: a
+        few wrong labels count less.""",
+    ),
+    "widths": Parameter(
+        must=one_of("one", "inputs") | Must("", lambda v: v is None),
+        text="""{"one", "inputs"}
+        One width, or a width for each input. None: whichever is better on samples left out.""",
+    ),
+    "ridge": Parameter(
+        must=Must("a number from 0, several to choose from, or None", lambda v: v is None or _ridges(v) is not None),
+        text="""float or sequence of floats
+        Weight of the penalty ``ridge / 2 |alpha|^2``, for labels in their standard deviations. None or a sequence:
+        chosen on samples left out, from 1e-6 to 1e-3 or from the given ones.""",
+    ),
+    "cv": Parameter(
+        must=whole(2),
+        text="""int
+        Number of folds, of classes stratified. Of more than 2,000 samples so many are compared, drawn at random.""",
+    ),
+    "max_iter": Parameter(
+        must=whole(5),
+        text="""int
+        Most steps of L-BFGS. It ends earlier where samples left out say so.""",
+    ),
+    "init": Parameter(
+        must=Must('"k-means", "rows" or an array of vectors', lambda v: not isinstance(v, str) or v in ("k-means", "rows")),
+        text="""{"k-means", "rows"} or array of shape (n_vectors, n_features)
+        Where the vectors begin: centres of k-means, samples drawn at random, or these, such as a basis.""",
+    ),
+    "n_init": Parameter(
+        must=whole(1),
+        text="""int
+        Number of last searches, from different starts; the one with the least objective is taken.""",
+    ),
+    "progress": Parameter(
+        text="""bool
+        Whether to show on a terminal that it works."""
+    ),
+    "precision": Parameter(
+        must=one_of("float32", "float64"),
+        text="""{"float32", "float64"}
+        Number format of the spec that ``to_spec`` gives. Training is in float64.""",
+    ),
+    "random_state": Parameter(
+        text="""int, RandomState or None
+        Seed of folds and starts: the same seed gives the same model."""
+    ),
+}
+
+ATTRIBUTES = {
+    "classes_": """ndarray of shape (n_classes,)
+        The classes, sorted. What the device calls class i is ``classes_[i]``.""",
+    "vectors_": """ndarray of shape (n_vectors, n_features)
+        The trained vectors, in the inputs' unit.""",
+    "scale_": """ndarray of shape (n_features,)
+        Reciprocal width of each input.""",
+    "alpha_": """ndarray of shape (n_vectors, n_functions)
+        Weights of the vectors in each function: one for each label; of two classes one, of more one for each.""",
+    "bias_": """ndarray of shape (n_functions,)
+        What is added.""",
+    "widths_, ridge_, n_iter_": """str, float, int
+        What was chosen: the widths, the ridge, and how many steps the last search took at most.""",
+    "candidates_": """list of dict
+        All that were compared, the best first: widths, ridge, steps, risk (mean loss on samples left out).""",
+    "cv_indices_, cv_predictions_": """ndarray of shape (n_compared,), and (n_compared,) or (n_compared, n_functions)
+        Samples that were compared, and the functions there, of models trained without them.""",
+    "cv_error_": """float
+        {error} there.""",
+    "linear_error_": """float
+        The same of a linear model, in as many folds. A warning says if it is no larger than ``cv_error_``.""",
+    "calibration_": """ndarray of shape (n_functions, 2)
+        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``cv_predictions_``.""",
+    "interrupted_": """bool
+        Whether Ctrl-C ended the training; the model is then the best so far.""",
+    "n_features_in_": """int
+        Number of inputs.""",
+    "feature_names_in_": """ndarray of shape (n_features_in_,)
+        Their names, if the data had any; they become the spec's columns.""",
+}
+
+
+class _TrainedVectors(ToFrozen, KernelEstimator):
+    """What both share: training, and the way to a spec."""
+
+    _family = PARAMETERS
+
+    vectors_: np.ndarray
+    scale_: np.ndarray
+    alpha_: np.ndarray
+    bias_: np.ndarray
+    _report: Any = None
+    """Called with the part of the work that is done, from 0 to 1."""
+
+    def _train(
+        self, X: np.ndarray, targets: np.ndarray, folds: Targets, counts: np.ndarray, loss: vectors.Loss
+    ) -> vectors.Trained:
+        """Of targets in standard deviations, or of classes; folds: how the samples are left out."""
+        largest = float(np.abs(X).max(initial=0.0))
+        if largest > EXTREME or 0 < largest < 1 / EXTREME:
+            raise self._error(f"the largest of the inputs is {largest:g}; scale them to magnitudes nearer to 1")
+        if len(X) > 1 and not np.ptp(X, axis=0).any():
+            raise self._error("every input is constant; a model needs inputs that change")
+        m = self._count(len(X))
+        if m > len(X):
+            raise self._error(f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
+        start = self._start(X, m)
+        with self._named():
+            fold = stratified_folds(folds, min(plain(self.cv), len(X)), self._seed())
+        with one_thread, working("training" if self.progress else None):
+            found = vectors.train(
+                vectors.Rows(X, targets, counts / counts.mean()),
+                m,
+                loss,
+                widths=("one", "inputs") if self.widths is None else (self.widths,),
+                ridges=_ridges(self.ridge) or vectors.RIDGES,
+                folds=fold,
+                steps=plain(self.max_iter),
+                start=start,
+                starts=plain(self.n_init),
+                seed=self._seed(),
+                tell=self._report or (lambda part: None),
+            )
+        if not all(np.isfinite(part).all() for part in vars(found.found).values()):
+            raise self._error("the search left all bounds; scale the inputs to magnitudes near 1")
+        self.vectors_ = found.found.vectors
+        self.scale_ = np.broadcast_to(np.exp(found.found.log_scale), X.shape[1]).copy()
+        self.widths_, self.ridge_, self.n_iter_ = found.taken.widths, found.taken.ridge, found.taken.step
+        self.candidates_ = [
+            {"widths": each.widths, "ridge": each.ridge, "steps": each.step, "risk": each.risk}
+            for each in found.candidates
+        ]
+        self.cv_indices_, self.interrupted_ = found.places, found.interrupted
+        self._optimism = found.optimism
+        return found
+
+    def _count(self, samples: int) -> int:
+        return min(USUAL, samples) if self.n_vectors is None else int(plain(self.n_vectors))
+
+    def _start(self, X: np.ndarray, m: int) -> vectors.Start:
+        if isinstance(self.init, str):
+            return vectors.k_means if self.init == "k-means" else vectors.drawn_rows
+        try:
+            given = np.array(self.init, np.float64)
+        except (TypeError, ValueError):
+            given = np.array(np.nan)
+        if given.shape != (m, X.shape[1]) or not np.isfinite(given).all():
+            raise self._error(
+                f'init must be "k-means", "rows" or finite numbers of shape {(m, X.shape[1])}, n_vectors and inputs'
+            )
+        return lambda x, count, rng: given.copy()
+
+    def _weights(self, sample_weight: Any, X: np.ndarray) -> np.ndarray:
+        """How often each sample counts."""
+        if sample_weight is None:
+            return np.ones(len(X))
+        weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+        if not (weights >= 0).all():
+            raise self._error(f"sample_weight holds {weights.min():g}; weights must be 0 or more")
+        if (weights > 0).sum() < 2:
+            raise self._error(f"sample_weight is above 0 for {(weights > 0).sum()} samples; it takes two or more")
+        return weights / weights.max()
+
+    def _judge(self, error: float, linear: float) -> None:
+        self.cv_error_, self.linear_error_ = error, linear
+        if linear <= error and not self.interrupted_:
+            warn(
+                f"{self._where}: its error on samples left out is {error:.4g}, and a linear model's {linear:.4g}; take the "
+                "linear model, or other inputs"
+            )
+
+    def _values(self, X: Any) -> np.ndarray:
+        X = self._inputs(X)
+        found = vectors.Vectors(self.vectors_, np.log(self.scale_), self.alpha_, self.bias_)
+        with one_thread:
+            parts = [found.functions(X[at : at + 4096]) for at in range(0, len(X), 4096)]
+        return np.concatenate(parts)
+
+    # ---- to the device
+
+    def to_spec(
+        self, name: str, *, precision: str | None = None, max_abs: Any = None, distance: str = "auto"
+    ) -> Spec:
+        """The frozen model: vectors, weights, biases and probabilities, for the device's flash.
+
+        Parameters
+        ----------
+        name : str
+            Prefix of every symbol and file in C.
+        precision : {"float32", "float64", "int16"}, default=None
+            None: the estimator's.
+        max_abs, distance
+            As in ``LSSVMClassifier.to_spec``.
+
+        Returns
+        -------
+        spec : Spec
+
+        Raises
+        ------
+        UserError
+            If a name or number cannot be, or a number is beyond the precision.
+        """
+        check_is_fitted(self)
+        precision = self.precision if precision is None else precision
+        return frozen(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
+
+    def __pykernel_machine__(self) -> Machine:
+        """What ``from_sklearn`` makes a spec of."""
+        classes = getattr(self, "classes_", None)
+        machine = self._machine()
+        return machine if classes is None else replace(machine, classes=tuple(classes.tolist()))
+
+    def _machine(self) -> Machine:
+        check_is_fitted(self)
+        one, label = self.widths_ == "one", {}
+        classes = getattr(self, "classes_", None)
+        if classes is not None:
+            label = label_section(self._columns, self._label_names, classes=classes.tolist())
+        else:
+            label = label_section(self._columns, self._label_names, self.alpha_.shape[1])
+        return Machine(
+            source=self._where,
+            function="gaussian",
+            vectors=self.vectors_ if one else self.vectors_ * self.scale_,
+            weights=self.alpha_,
+            bias=self.bias_,
+            gamma=0.5 * float(self.scale_[0]) ** 2 if one else 0.5,
+            scale=None if one else self.scale_,
+            calibration=getattr(self, "calibration_", None),
+            columns=self._columns,
+            label=label,
+            largest=self._largest,
+        )
+
+
+class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
+    """Kernel machine with few vectors, which are trained together with widths and weights.
+
+    ``f(x) = sum_i alpha_i exp(-1/2 sum_j (scale_j (x_j - vectors_ij))^2) + bias``. Where models choose samples as vectors,
+    this one moves them: a sparse kernel machine with optimised centres, or a radial basis function network of which all
+    numbers are trained. Inputs should be of one scale: put a StandardScaler before it.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    LSSVMRegressor : Vectors are samples; leave-one-out in closed form.
+
+    Notes
+    -----
+    With m vectors and n samples, a step takes O(n m n_features).
+
+    References
+    ----------
+    Burges, C. J. C. (1996). Simplified support vector decision rules. ICML.
+
+    Wu, M., Schölkopf, B. and Bakır, G. (2006). A direct method for building sparse kernel learning algorithms. Journal of
+    Machine Learning Research 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pykernel import TrainedKernelRegressor
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> model = TrainedKernelRegressor(4).fit(X, np.sinc(X[:, 0]))
+    >>> bool(model.cv_error_ < 1e-3), model.vectors_.shape
+    (True, (4, 1))
+    """
+
+    def __init__(
+        self,
+        n_vectors: int | None = None,
+        *,
+        loss: str = "squared",
+        widths: str | None = None,
+        ridge: Any = None,
+        cv: int = 5,
+        max_iter: int = vectors.STEPS,
+        init: Any = "k-means",
+        n_init: int = 1,
+        progress: bool = False,
+        precision: str = "float32",
+        random_state: Any = 0,
+    ) -> None:
+        self._keep(locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose widths, ridge and the number of steps, and train on all samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each sample counts, from 0, compared with the others.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, if all labels or all inputs are constant, or there are more vectors than samples.
+        ValueError
+            If the data are not finite numbers of the right shape.
+
+        Warns
+        -----
+        UserWarning
+            If a linear model is as good.
+        """
+        self._given()
+        names = column_names(y)
+        X, y = self._validated(X, y, ensure_min_samples=2)
+        counts = self._weights(sample_weight, X)
+        used = counts > 0
+        rows, labels, counts = X[used], y.reshape(len(y), -1)[used], counts[used]
+        self._largest = float(np.abs(X).max(initial=0.0))
+        most = float(np.abs(labels).max())
+        if most > EXTREME or 0 < most < 1 / EXTREME:
+            raise self._error(f"the largest of the labels is {most:g}; scale them to magnitudes nearer to 1")
+        middle = np.average(labels, axis=0, weights=counts)
+        deviation = np.sqrt(np.average(np.square(labels - middle), axis=0, weights=counts))
+        if not (deviation > 1e-12 * np.maximum(np.abs(middle), 1e-300)).all():
+            raise self._error(f"every label is {labels[0].tolist()[0]:g}; a model needs labels that differ")
+        targets = (labels - middle) / deviation
+        found = self._train(rows, targets, Targets.of_values(labels), counts, self.loss)  # type: ignore[arg-type]
+        self.alpha_ = found.found.weights * deviation
+        self.bias_ = middle + found.found.bias * deviation
+        self._label_names, self._shape = names, y.shape[1:]
+        left_out, at = found.left_out, found.places
+        self.cv_indices_ = np.flatnonzero(used)[at]
+        self.cv_predictions_ = (middle + left_out * deviation).reshape(len(at), *self._shape)
+        share = counts[at] / counts[at].sum()
+
+        def error(values: np.ndarray) -> float:
+            return float((share @ np.square((values - targets[at]) * deviation)).mean())
+
+        from sklearn.linear_model import Ridge  # type: ignore[import-untyped]
+
+        self._judge(error(left_out), error(self._linear(Ridge(1e-3), rows[at], targets[at], counts[at])))
+        return self
+
+    def _linear(self, model: Any, rows: np.ndarray, targets: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """What a linear model says of samples that were left out."""
+        folds = np.arange(len(rows)) % min(plain(self.cv), len(rows))
+        found = np.zeros_like(targets)
+        for each in np.unique(folds):
+            model.fit(rows[folds != each], targets[folds != each], sample_weight=counts[folds != each])
+            found[folds == each] = model.predict(rows[folds == each]).reshape(-1, targets.shape[1])
+        return found
+
+
+class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
+    """Kernel machine with few vectors, which are trained together with widths and weights: for classes.
+
+    The functions are those of ``TrainedKernelRegressor``; what is minimised is the cross-entropy of their softmax, of two
+    classes the logistic loss of one function.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    KernelFisherClassifier : Vectors are samples; leave-one-out in closed form.
+
+    Notes
+    -----
+    With m vectors and n samples, a step takes O(n m (n_features + n_classes)).
+
+    References
+    ----------
+    Burges, C. J. C. (1996). Simplified support vector decision rules. ICML.
+
+    Wu, M., Schölkopf, B. and Bakır, G. (2006). A direct method for building sparse kernel learning algorithms. Journal of
+    Machine Learning Research 7.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pykernel import TrainedKernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TrainedKernelClassifier(4, ridge=1e-3, widths="one").fit(X, y)
+    >>> bool(model.cv_error_ < 0.05), model.vectors_.shape
+    (True, (4, 4))
+    >>> model.to_spec("iris").label.classes
+    ('0', '1', '2')
+    """
+
+    def __init__(
+        self,
+        n_vectors: int | None = None,
+        *,
+        widths: str | None = None,
+        ridge: Any = None,
+        cv: int = 5,
+        max_iter: int = vectors.STEPS,
+        init: Any = "k-means",
+        n_init: int = 1,
+        progress: bool = False,
+        precision: str = "float32",
+        random_state: Any = 0,
+    ) -> None:
+        self._keep(locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose widths, ridge and the number of steps, train on all samples, and calibrate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Classes: numbers, strings or whatever else can be sorted; two or more different ones.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each sample counts, from 0, compared with the others.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, if there is only one class, all inputs are constant, or there are more vectors than
+            samples.
+        ValueError
+            If the data are not finite numbers of the right shape.
+
+        Warns
+        -----
+        UserWarning
+            If a linear model is as good.
+        """
+        self._given()
+        names = column_names(y)
+        X, y = self._validated(X, y, ensure_min_samples=2)
+        counts = self._weights(sample_weight, X)
+        used = counts > 0
+        rows, counts = X[used], counts[used]
+        classes, positions = self._classes_of(y[used]), np.unique(y[used], return_inverse=True)[1]
+        self._largest = float(np.abs(X).max(initial=0.0))
+        coded = Targets.of_classes(positions, len(classes), "signs")
+        targets = np.eye(len(classes))[positions] if len(classes) > 2 else (positions == 1.0)[:, None].astype(np.float64)
+        found = self._train(rows, targets, coded, counts, "classes")
+        self.alpha_, self.bias_ = found.found.weights, found.found.bias
+        self.classes_, self._label_names = classes, names
+        left_out, at = found.left_out, found.places
+        self.cv_indices_, self.cv_predictions_ = np.flatnonzero(used)[at], self._flat(left_out)
+        weights = None if sample_weight is None else counts[at]
+        self.calibration_ = fit_calibration(left_out, positions[at], len(classes), weights=weights)
+        share = counts[at] / counts[at].sum()
+        decided = left_out.argmax(axis=1) if len(classes) > 2 else (left_out[:, 0] > 0).astype(int)
+        self._judge(
+            float(share @ (decided != positions[at])),
+            float(share @ (self._linear(rows[at], positions[at], counts[at]) != positions[at])),
+        )
+        return self
+
+    def _linear(self, rows: np.ndarray, positions: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """What a linear model says of samples that were left out."""
+        from sklearn.linear_model import RidgeClassifier
+
+        folds = np.arange(len(rows)) % min(plain(self.cv), len(rows))
+        found = np.zeros_like(positions)
+        for each in np.unique(folds):
+            mine = folds != each
+            if len(np.unique(positions[mine])) < 2:
+                found[~mine] = positions[mine][0]
+                continue
+            model = RidgeClassifier(1e-3).fit(rows[mine], positions[mine], sample_weight=counts[mine])
+            found[~mine] = model.predict(rows[~mine])
+        return found
+
+
+for _kind, _error in ((TrainedKernelRegressor, "Mean squared error"), (TrainedKernelClassifier, "Error rate")):
+    _told = {k: v for k, v in ATTRIBUTES.items() if _kind is TrainedKernelClassifier or k not in ("classes_", "calibration_")}
+    document(_kind, _told, {"{error}": _error})
