@@ -265,20 +265,14 @@ static void {{ name }}_scan({{ name }}_t *s, {{ name }}_read_fn read, void *cont
 }
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
- * judged: look at the model's numbers, too; the slot has just been scanned. */
-static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot, bool judged, {{ name }}_look_t *look)
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
+static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot, {{ name }}_look_t *look)
 {
     int32_t status = {{ macro }}_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
     for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (alike < {{ macro }}_ALIKE); turn++) {
-        if (!judged || (turn > 0u)) {
-            {{ name }}_scan(NULL, read, context, slot, turn, look);
-        }
-        if (judged && (look->status == {{ macro }}_DONE)) {
-            look->status = {{ name }}_stored_sound(read, context, slot, &look->seen);
-        }
+        {{ name }}_scan(NULL, read, context, slot, turn, look);
         if (look->status == {{ macro }}_DONE) {
             return;
         }
@@ -293,6 +287,28 @@ static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot
     if (alike < {{ macro }}_ALIKE) {
         look->status = {{ macro }}_STORAGE_FAILED;
     }
+}
+
+/* Look at the numbers of a slot that was found good.  They are bad if several looks saw the same bad numbers: DONE or
+ * SNAPSHOT_INVALID.  If readings differ, they are as good as the CRC-32 said. */
+static int32_t {{ name }}_judge({{ name }}_read_fn read, void *context, int32_t slot)
+{
+    uint32_t seen = 0u;
+    uint32_t alike = 0u;
+    for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (alike < {{ macro }}_ALIKE); turn++) {
+        uint32_t now = 0u;
+        const int32_t status = {{ name }}_stored_sound(read, context, slot, &now);
+        if (status == {{ macro }}_DONE) {
+            return {{ macro }}_DONE;
+        }
+        if (status == {{ macro }}_STORAGE_FAILED) {
+            alike = 0u;
+        } else {
+            alike = ((alike > 0u) && (now == seen)) ? (alike + 1u) : 1u;
+        }
+        seen = now;
+    }
+    return (alike < {{ macro }}_ALIKE) ? {{ macro }}_DONE : {{ macro }}_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -347,15 +363,15 @@ static int32_t {{ name }}_adopt({{ name }}_t *s, {{ name }}_read_fn read, void *
 static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, {{ name }}_look_t looks[2])
 {
     int32_t newest = 0;
-    {{ name }}_look(read, context, 0, false, &looks[0]);
-    {{ name }}_look(read, context, 1, false, &looks[1]);
+    {{ name }}_look(read, context, 0, &looks[0]);
+    {{ name }}_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
     if ((looks[1].status == {{ macro }}_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == {{ macro }}_DONE) {
-            {{ name }}_look(read, context, newest, true, &looks[newest]);
+            looks[newest].status = {{ name }}_judge(read, context, newest);
             if (looks[newest].status == {{ macro }}_DONE) {
                 return newest;
             }

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x7F05E62Au)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA3591FC8u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -389,20 +389,14 @@ static void flow_scan(flow_t *s, flow_read_fn read, void *context, int32_t slot,
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
- * judged: look at the model's numbers, too; the slot has just been scanned. */
-static void flow_look(flow_read_fn read, void *context, int32_t slot, bool judged, flow_look_t *look)
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
+static void flow_look(flow_read_fn read, void *context, int32_t slot, flow_look_t *look)
 {
     int32_t status = FLOW_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
     for (uint32_t turn = 0u; (turn < FLOW_LOOKS) && (alike < FLOW_ALIKE); turn++) {
-        if (!judged || (turn > 0u)) {
-            flow_scan(NULL, read, context, slot, turn, look);
-        }
-        if (judged && (look->status == FLOW_DONE)) {
-            look->status = flow_stored_sound(read, context, slot, &look->seen);
-        }
+        flow_scan(NULL, read, context, slot, turn, look);
         if (look->status == FLOW_DONE) {
             return;
         }
@@ -417,6 +411,28 @@ static void flow_look(flow_read_fn read, void *context, int32_t slot, bool judge
     if (alike < FLOW_ALIKE) {
         look->status = FLOW_STORAGE_FAILED;
     }
+}
+
+/* Look at the numbers of a slot that was found good.  They are bad if several looks saw the same bad numbers: DONE or
+ * SNAPSHOT_INVALID.  If readings differ, they are as good as the CRC-32 said. */
+static int32_t flow_judge(flow_read_fn read, void *context, int32_t slot)
+{
+    uint32_t seen = 0u;
+    uint32_t alike = 0u;
+    for (uint32_t turn = 0u; (turn < FLOW_LOOKS) && (alike < FLOW_ALIKE); turn++) {
+        uint32_t now = 0u;
+        const int32_t status = flow_stored_sound(read, context, slot, &now);
+        if (status == FLOW_DONE) {
+            return FLOW_DONE;
+        }
+        if (status == FLOW_STORAGE_FAILED) {
+            alike = 0u;
+        } else {
+            alike = ((alike > 0u) && (now == seen)) ? (alike + 1u) : 1u;
+        }
+        seen = now;
+    }
+    return (alike < FLOW_ALIKE) ? FLOW_DONE : FLOW_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -471,15 +487,15 @@ static int32_t flow_adopt(flow_t *s, flow_read_fn read, void *context, int32_t s
 static int32_t flow_newest(flow_read_fn read, void *context, flow_look_t looks[2])
 {
     int32_t newest = 0;
-    flow_look(read, context, 0, false, &looks[0]);
-    flow_look(read, context, 1, false, &looks[1]);
+    flow_look(read, context, 0, &looks[0]);
+    flow_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
     if ((looks[1].status == FLOW_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == FLOW_DONE) {
-            flow_look(read, context, newest, true, &looks[newest]);
+            looks[newest].status = flow_judge(read, context, newest);
             if (looks[newest].status == FLOW_DONE) {
                 return newest;
             }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xB10A5F94u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC9E26C3Bu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

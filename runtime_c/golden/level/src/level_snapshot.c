@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xB10A5F94u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC9E26C3Bu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -356,20 +356,14 @@ static void level_scan(level_t *s, level_read_fn read, void *context, int32_t sl
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
- * judged: look at the model's numbers, too; the slot has just been scanned. */
-static void level_look(level_read_fn read, void *context, int32_t slot, bool judged, level_look_t *look)
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
+static void level_look(level_read_fn read, void *context, int32_t slot, level_look_t *look)
 {
     int32_t status = LEVEL_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
     for (uint32_t turn = 0u; (turn < LEVEL_LOOKS) && (alike < LEVEL_ALIKE); turn++) {
-        if (!judged || (turn > 0u)) {
-            level_scan(NULL, read, context, slot, turn, look);
-        }
-        if (judged && (look->status == LEVEL_DONE)) {
-            look->status = level_stored_sound(read, context, slot, &look->seen);
-        }
+        level_scan(NULL, read, context, slot, turn, look);
         if (look->status == LEVEL_DONE) {
             return;
         }
@@ -384,6 +378,28 @@ static void level_look(level_read_fn read, void *context, int32_t slot, bool jud
     if (alike < LEVEL_ALIKE) {
         look->status = LEVEL_STORAGE_FAILED;
     }
+}
+
+/* Look at the numbers of a slot that was found good.  They are bad if several looks saw the same bad numbers: DONE or
+ * SNAPSHOT_INVALID.  If readings differ, they are as good as the CRC-32 said. */
+static int32_t level_judge(level_read_fn read, void *context, int32_t slot)
+{
+    uint32_t seen = 0u;
+    uint32_t alike = 0u;
+    for (uint32_t turn = 0u; (turn < LEVEL_LOOKS) && (alike < LEVEL_ALIKE); turn++) {
+        uint32_t now = 0u;
+        const int32_t status = level_stored_sound(read, context, slot, &now);
+        if (status == LEVEL_DONE) {
+            return LEVEL_DONE;
+        }
+        if (status == LEVEL_STORAGE_FAILED) {
+            alike = 0u;
+        } else {
+            alike = ((alike > 0u) && (now == seen)) ? (alike + 1u) : 1u;
+        }
+        seen = now;
+    }
+    return (alike < LEVEL_ALIKE) ? LEVEL_DONE : LEVEL_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -438,15 +454,15 @@ static int32_t level_adopt(level_t *s, level_read_fn read, void *context, int32_
 static int32_t level_newest(level_read_fn read, void *context, level_look_t looks[2])
 {
     int32_t newest = 0;
-    level_look(read, context, 0, false, &looks[0]);
-    level_look(read, context, 1, false, &looks[1]);
+    level_look(read, context, 0, &looks[0]);
+    level_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
     if ((looks[1].status == LEVEL_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == LEVEL_DONE) {
-            level_look(read, context, newest, true, &looks[newest]);
+            looks[newest].status = level_judge(read, context, newest);
             if (looks[newest].status == LEVEL_DONE) {
                 return newest;
             }

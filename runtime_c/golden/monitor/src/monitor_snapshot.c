@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xC3E66E2Au)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xE0F5B80Au)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -489,20 +489,14 @@ static void monitor_scan(monitor_t *s, monitor_read_fn read, void *context, int3
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
- * judged: look at the model's numbers, too; the slot has just been scanned. */
-static void monitor_look(monitor_read_fn read, void *context, int32_t slot, bool judged, monitor_look_t *look)
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
+static void monitor_look(monitor_read_fn read, void *context, int32_t slot, monitor_look_t *look)
 {
     int32_t status = MONITOR_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
     for (uint32_t turn = 0u; (turn < MONITOR_LOOKS) && (alike < MONITOR_ALIKE); turn++) {
-        if (!judged || (turn > 0u)) {
-            monitor_scan(NULL, read, context, slot, turn, look);
-        }
-        if (judged && (look->status == MONITOR_DONE)) {
-            look->status = monitor_stored_sound(read, context, slot, &look->seen);
-        }
+        monitor_scan(NULL, read, context, slot, turn, look);
         if (look->status == MONITOR_DONE) {
             return;
         }
@@ -517,6 +511,28 @@ static void monitor_look(monitor_read_fn read, void *context, int32_t slot, bool
     if (alike < MONITOR_ALIKE) {
         look->status = MONITOR_STORAGE_FAILED;
     }
+}
+
+/* Look at the numbers of a slot that was found good.  They are bad if several looks saw the same bad numbers: DONE or
+ * SNAPSHOT_INVALID.  If readings differ, they are as good as the CRC-32 said. */
+static int32_t monitor_judge(monitor_read_fn read, void *context, int32_t slot)
+{
+    uint32_t seen = 0u;
+    uint32_t alike = 0u;
+    for (uint32_t turn = 0u; (turn < MONITOR_LOOKS) && (alike < MONITOR_ALIKE); turn++) {
+        uint32_t now = 0u;
+        const int32_t status = monitor_stored_sound(read, context, slot, &now);
+        if (status == MONITOR_DONE) {
+            return MONITOR_DONE;
+        }
+        if (status == MONITOR_STORAGE_FAILED) {
+            alike = 0u;
+        } else {
+            alike = ((alike > 0u) && (now == seen)) ? (alike + 1u) : 1u;
+        }
+        seen = now;
+    }
+    return (alike < MONITOR_ALIKE) ? MONITOR_DONE : MONITOR_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -571,15 +587,15 @@ static int32_t monitor_adopt(monitor_t *s, monitor_read_fn read, void *context, 
 static int32_t monitor_newest(monitor_read_fn read, void *context, monitor_look_t looks[2])
 {
     int32_t newest = 0;
-    monitor_look(read, context, 0, false, &looks[0]);
-    monitor_look(read, context, 1, false, &looks[1]);
+    monitor_look(read, context, 0, &looks[0]);
+    monitor_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
     if ((looks[1].status == MONITOR_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == MONITOR_DONE) {
-            monitor_look(read, context, newest, true, &looks[newest]);
+            looks[newest].status = monitor_judge(read, context, newest);
             if (looks[newest].status == MONITOR_DONE) {
                 return newest;
             }

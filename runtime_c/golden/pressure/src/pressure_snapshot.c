@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xA659C238u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x20D4F457u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -352,20 +352,14 @@ static void pressure_scan(pressure_t *s, pressure_read_fn read, void *context, i
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
- * judged: look at the model's numbers, too; the slot has just been scanned. */
-static void pressure_look(pressure_read_fn read, void *context, int32_t slot, bool judged, pressure_look_t *look)
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
+static void pressure_look(pressure_read_fn read, void *context, int32_t slot, pressure_look_t *look)
 {
     int32_t status = PRESSURE_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
     for (uint32_t turn = 0u; (turn < PRESSURE_LOOKS) && (alike < PRESSURE_ALIKE); turn++) {
-        if (!judged || (turn > 0u)) {
-            pressure_scan(NULL, read, context, slot, turn, look);
-        }
-        if (judged && (look->status == PRESSURE_DONE)) {
-            look->status = pressure_stored_sound(read, context, slot, &look->seen);
-        }
+        pressure_scan(NULL, read, context, slot, turn, look);
         if (look->status == PRESSURE_DONE) {
             return;
         }
@@ -380,6 +374,28 @@ static void pressure_look(pressure_read_fn read, void *context, int32_t slot, bo
     if (alike < PRESSURE_ALIKE) {
         look->status = PRESSURE_STORAGE_FAILED;
     }
+}
+
+/* Look at the numbers of a slot that was found good.  They are bad if several looks saw the same bad numbers: DONE or
+ * SNAPSHOT_INVALID.  If readings differ, they are as good as the CRC-32 said. */
+static int32_t pressure_judge(pressure_read_fn read, void *context, int32_t slot)
+{
+    uint32_t seen = 0u;
+    uint32_t alike = 0u;
+    for (uint32_t turn = 0u; (turn < PRESSURE_LOOKS) && (alike < PRESSURE_ALIKE); turn++) {
+        uint32_t now = 0u;
+        const int32_t status = pressure_stored_sound(read, context, slot, &now);
+        if (status == PRESSURE_DONE) {
+            return PRESSURE_DONE;
+        }
+        if (status == PRESSURE_STORAGE_FAILED) {
+            alike = 0u;
+        } else {
+            alike = ((alike > 0u) && (now == seen)) ? (alike + 1u) : 1u;
+        }
+        seen = now;
+    }
+    return (alike < PRESSURE_ALIKE) ? PRESSURE_DONE : PRESSURE_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -434,15 +450,15 @@ static int32_t pressure_adopt(pressure_t *s, pressure_read_fn read, void *contex
 static int32_t pressure_newest(pressure_read_fn read, void *context, pressure_look_t looks[2])
 {
     int32_t newest = 0;
-    pressure_look(read, context, 0, false, &looks[0]);
-    pressure_look(read, context, 1, false, &looks[1]);
+    pressure_look(read, context, 0, &looks[0]);
+    pressure_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
     if ((looks[1].status == PRESSURE_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == PRESSURE_DONE) {
-            pressure_look(read, context, newest, true, &looks[newest]);
+            looks[newest].status = pressure_judge(read, context, newest);
             if (looks[newest].status == PRESSURE_DONE) {
                 return newest;
             }
