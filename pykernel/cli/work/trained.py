@@ -1,0 +1,137 @@
+"""What ``pykernel fit --model trained`` does: vectors, widths and weights trained together, frozen as a spec."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pykernel.cli import inputs, output
+from pykernel.cli.options import defaults_of
+from pykernel.cli.options.fit import FitOptions
+from pykernel.cli.work.fit import Fitted, Job, held_out, on_test_rows, root, scales, without_model
+from pykernel.cli.work.tables import LabelledTable
+from pykernel.errors import UserError
+from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
+from pykernel.parallel import one_thread
+from pykernel.spec.model import Spec
+from pykernel.training.vectors import FOLDS, Trained
+from pykernel.tuning.plan import parse_amount
+
+MOST = 64
+"""With --flash alone, no more vectors: they are slower to train, and seldom better."""
+NOT_HERE = ("sigma", "gamma", "coding", "by", "basis", "with_", "workers", "plot")
+"""Options that say how vectors or widths are chosen among rows: here they are trained."""
+
+
+def fit(options: FitOptions, table: LabelledTable) -> Fitted:
+    """Train and freeze; what was assumed is printed before the work."""
+    for name in NOT_HERE:
+        if getattr(options, name) is not None:
+            told = name.strip("_")
+            raise UserError(f"--{told} is not of --model trained, which trains vectors and widths; leave --{told} out")
+    if options.kernel != "gaussian":
+        raise UserError(f"--kernel is {options.kernel}; --model trained has the gaussian kernel only")
+    train, test = held_out(table, options.hold_out, options.seed)
+    job = TrainedJob(options, table, train, scales(table, train, options.standardise))
+    limit = None if options.flash is None else parse_amount(options.flash, "--flash")
+    vectors = job.vectors(limit)
+    if not options.as_json:
+        output.show(f"assumed: {'; '.join(table.assumed)}", "")
+    trained, spec, rounding, size = job.run(vectors, limit)
+    with job.waiting("testing the spec"):
+        return Fitted(job.report(trained, test, spec, rounding, size), spec, None)
+
+
+class TrainedJob(Job):
+    """The same job with another estimator."""
+
+    def vectors(self, limit: int | None) -> int:
+        rows, given = len(self.train), self.options.n
+        if given is not None and not 1 <= given <= rows:
+            raise UserError(f"--n is {given}; it must be from 1 to {rows:,}, the number of rows to train on")
+        if limit is None:
+            return given or min(USUAL, rows)
+        fits = self.fitting(limit)
+        if fits < (given or min(MOST, rows)):
+            self.table.assumed.append(f"at most {fits:,} vectors, as --flash holds {limit:,} bytes")
+        return min(fits, given or MOST, rows)
+
+    def machine(self, vectors: int | None) -> Any:
+        parameters: dict[str, Any] = {
+            "precision": self.trained_for,
+            "random_state": self.options.seed,
+            "cv": self._folds(),
+        }
+        if self.options.ridge is not None:
+            parameters["ridge"] = inputs.positive_numbers(self.options.ridge, "--ridge")
+        if self.table.classes is not None:
+            return TrainedKernelClassifier(vectors, **parameters)
+        return TrainedKernelRegressor(vectors, loss=self.options.loss or "squared", **parameters)
+
+    def _folds(self) -> int:
+        text = self.options.cv
+        if text == defaults_of(FitOptions)["cv"]:
+            return FOLDS
+        if text.isascii() and text.isdigit() and int(text) >= 2:
+            return int(text)
+        raise UserError(f"--cv is {text!r}; of --model trained it must be a number of folds from 2")
+
+    def trained(self, vectors: int | None) -> Any:
+        machine = self.machine(vectors)
+        pipeline = self.pipeline(machine)
+        with self.plainly(machine), one_thread, warnings.catch_warnings(), output.progress(self.options.as_json) as show:
+            warnings.simplefilter("ignore")  # of a linear model that is as good: the report says so
+            machine._report = lambda part: show(part, f"training {vectors} vectors")
+            pipeline.fit(self.table.x[self.train], self.table.y[self.train])
+        return pipeline
+
+    def report(
+        self, trained: Any, test: np.ndarray, spec: Spec, rounding: Mapping[str, Any], size: int
+    ) -> dict[str, Any]:
+        table, machine = self.table, trained[-1] if hasattr(trained, "steps") else trained
+        classes = table.classes is not None
+        shown = (lambda value: float(value)) if classes else root
+        errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
+        if not classes and machine.loss == "squared":
+            errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
+        errors |= {"linear": shown(machine.linear_error_), "trivial": without_model(table, table.y[self.train])}
+        errors |= on_test_rows(spec, table, test)
+        told = list(table.warnings)
+        if machine.linear_error_ <= machine.cv_error_:
+            told.append("a linear model is as good on rows left out; take one (pykernel fit --kernel linear), or other inputs")
+        coarse = self.coarse(rounding, spec, None if classes else shown(machine.cv_error_))
+        told += [] if coarse is None else [coarse]
+        taken = {"widths": machine.widths_, "ridge": machine.ridge_, "steps": machine.n_iter_}
+        assert spec.expansion is not None
+        return {
+            "name": spec.name,
+            "model": table.model,
+            "precision": spec.precision,
+            "kernel": {"function": "gaussian"},
+            "rows": len(self.train),
+            **({} if table.stage is None else {"raw_rows": dict(table.stage.raw_rows)}),
+            "held_out_rows": len(test),
+            "inputs": table.inputs,
+            "label": table.column,
+            "classes": table.classes,
+            "assumed": table.assumed,
+            "measure": "error_rate" if classes else "rmse",
+            "loss": None if classes else machine.loss,
+            "cv": machine.cv,
+            "best": taken,
+            "taken": taken,
+            "reason": None,
+            "errors": errors,
+            "table": [],
+            "candidates": machine.candidates_,
+            "vectors": len(spec.expansion.vectors),
+            "basis": None,
+            "flash_bytes": size,
+            "rounding": rounding,
+            "interrupted": machine.interrupted_,
+            "warnings": told,
+        }
