@@ -22,6 +22,7 @@ from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.signal import KINDS as ALL_KINDS
 from pykernel.spec.signal import SPECTRAL, plan_of
 from pykernel.spec.signal_whole import MEASURED
+from tests.support.compilers import compilers
 from tests.support.random_calls import broken_promise, first_difference, random_calls, trace
 from tests.support.signal_errors import EXTENDED, RATE, SHAPES, Long, Truth, promises
 
@@ -220,7 +221,7 @@ def test_labels_may_come_with_the_sample_or_later(classes):
 @pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 @pytest.mark.parametrize("kind", [*ALL_KINDS, "none"])
-def test_each_feature_can_be_alone(kind, precision):
+def test_each_feature_can_be_alone(kind, precision, exhaustive):
     """What the others need is not kept, and is not read: neither by push nor by the check of a snapshot."""
     if precision == "int16" and kind not in (*MEASURED, "band", "none"):
         pytest.skip("int16 does not have it")
@@ -229,7 +230,8 @@ def test_each_feature_can_be_alone(kind, precision):
     size = {} if kind == "none" else {"window": 16, "hop": 8}
     label = {"column": "y", "max_abs": 5.0}
     spec = spec_of({"max_abs": 10.0} | asked | rate | size, rule="nlms", label=label, precision=precision)
-    assert check(spec, samples=200, levels=["-O2"]).ok
+    each = [c.name for c in compilers(exhaustive)]
+    assert check(spec, samples=200, levels=["-O2"], compilers=each if exhaustive else each[:1]).ok
 
 
 def test_a_refused_label_may_be_given_again_and_broken_memory_is_told():
