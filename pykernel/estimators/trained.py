@@ -127,6 +127,8 @@ ATTRIBUTES = {
         Samples that were compared, and the functions there, of models trained without them.""",
     "cv_error_": """float
         {error} there.""",
+    "optimism_": """float
+        How much too small ``cv_error_`` is expected to be for having been chosen; of the squared loss, else 0.""",
     "linear_error_": """float
         The same of a linear model, in as many folds. A warning says if it is no larger than ``cv_error_``.""",
     "calibration_": """ndarray of shape (n_functions, 2)
@@ -164,12 +166,14 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
         m = self._count(len(X))
         if m > len(X):
             raise self._error(f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        start = self._start(X, m)
+        # one unit for all inputs: a search in other units takes other steps
+        middle, unit = X.mean(axis=0), float(np.sqrt(X.var(axis=0).mean()))
+        start = self._start(X, middle, unit, m)
         with self._named():
             fold = stratified_folds(folds, min(plain(self.cv), len(X)), self._seed())
         with one_thread, working("training" if self.progress else None):
             found = vectors.train(
-                vectors.Rows(X, targets, counts / counts.mean()),
+                vectors.Rows((X - middle) / unit, targets, counts / counts.mean()),
                 m,
                 loss,
                 widths=("one", "inputs") if self.widths is None else (self.widths,),
@@ -183,8 +187,8 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
             )
         if not all(np.isfinite(part).all() for part in vars(found.found).values()):
             raise self._error("the search left all bounds; scale the inputs to magnitudes near 1")
-        self.vectors_ = found.found.vectors
-        self.scale_ = np.broadcast_to(np.exp(found.found.log_scale), X.shape[1]).copy()
+        self.vectors_ = found.found.vectors * unit + middle
+        self.scale_ = np.broadcast_to(np.exp(found.found.log_scale) / unit, X.shape[1]).copy()
         self.widths_, self.ridge_, self.n_iter_ = found.taken.widths, found.taken.ridge, found.taken.step
         self.candidates_ = [
             {"widths": each.widths, "ridge": each.ridge, "steps": each.step, "risk": each.risk}
@@ -197,7 +201,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
     def _count(self, samples: int) -> int:
         return min(USUAL, samples) if self.n_vectors is None else int(plain(self.n_vectors))
 
-    def _start(self, X: np.ndarray, m: int) -> vectors.Start:
+    def _start(self, X: np.ndarray, middle: np.ndarray, unit: float, m: int) -> vectors.Start:
         if isinstance(self.init, str):
             return vectors.k_means if self.init == "k-means" else vectors.drawn_rows
         try:
@@ -208,7 +212,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
             raise self._error(
                 f'init must be "k-means", "rows" or finite numbers of shape {(m, X.shape[1])}, n_vectors and inputs'
             )
-        return lambda x, count, rng: given.copy()
+        return lambda x, count, rng: (given - middle) / unit
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> np.ndarray:
         """How often each sample counts."""
@@ -408,6 +412,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
 
         from sklearn.linear_model import Ridge  # type: ignore[import-untyped]
 
+        self.optimism_ = 2 * self._optimism * float(np.square(deviation).mean()) if self.loss == "squared" else 0.0
         self._judge(error(left_out), error(self._linear(Ridge(1e-3), rows[at], targets[at], counts[at])))
         return self
 
@@ -550,4 +555,6 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
 
 for _kind, _error in ((TrainedKernelRegressor, "Mean squared error"), (TrainedKernelClassifier, "Error rate")):
     _told = {k: v for k, v in ATTRIBUTES.items() if _kind is TrainedKernelClassifier or k not in ("classes_", "calibration_")}
+    if _kind is TrainedKernelClassifier:
+        del _told["optimism_"]
     document(_kind, _told, {"{error}": _error})

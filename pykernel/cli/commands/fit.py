@@ -30,14 +30,20 @@ def fit(options: FitOptions) -> None:
     Columns: errors is the part of rows that got a wrong class. PRESS is the mean squared difference to the targets. RMSE
     is the square root of PRESS.
 
-    Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
+    With --model trained few vectors are trained together with widths and weights: a small model of many rows.
+
+    Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted (of --model trained the best so far is
+    written, if there is one).
     """
     need_possible(options)
     table = read(options)
     inputs.need_package("sklearn", "pykernel fit", "sklearn")
     with output.progress(options.as_json) as show:
         show(0.0, "starting")
-        from pykernel.cli.work.fit import fit as train
+        if table.model == "trained":
+            from pykernel.cli.work.trained import fit as train
+        else:
+            from pykernel.cli.work.fit import fit as train
 
     try:
         fitted = train(options, table)
@@ -50,6 +56,8 @@ def fit(options: FitOptions) -> None:
         print_fit(fitted.report)
     for warning in fitted.report["warnings"]:
         output.warn(warning)
+    if fitted.report.get("interrupted"):
+        raise output.interrupted(f"; {options.out} is the best so far")
 
 
 def need_possible(options: FitOptions) -> None:
@@ -124,6 +132,8 @@ def write(fitted: Fitted, options: FitOptions) -> None:
 def print_fit(report: Mapping[str, Any]) -> None:
     if report["table"]:
         print_grid(report)
+    if report.get("candidates"):
+        print_candidates(report)
     print_estimates(report)
     how = f", chosen by {report['basis']['method']}" if report["basis"] else ""
     output.show(f"vectors   {report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights")
@@ -166,19 +176,33 @@ def print_grid(report: Mapping[str, Any]) -> None:
     output.show_table(f"{trained_on(report)}: {len(report['table']):,} cells by {how_tested(report)}", table)
 
 
+def print_candidates(report: Mapping[str, Any]) -> None:
+    """Widths and ridges that were compared, the best first."""
+    table = output.new_table("widths", "ridge", "steps", "loss")
+    for at, cell in enumerate(report["candidates"]):
+        cells = (cell["widths"], f"{cell['ridge']:g}", f"{cell['steps']:,}", output.number(cell["risk"]))
+        table.add_row(*cells, style="bold" if at == 0 else "")
+    output.show_table(f"{trained_on(report)}: {len(report['candidates'])} candidates by {how_tested(report)}", table)
+
+
 def print_estimates(report: Mapping[str, Any]) -> None:
     """What to expect of the model."""
     classes, how = report["classes"], how_tested(report)
     shown = output.rate if classes else output.number
     table = output.new_table("estimate", "errors" if classes else "RMSE")
     errors = report["errors"]
-    best, taken = (", ".join(f"{key} {value:g}" for key, value in report[cell].items()) for cell in ("best", "taken"))
+    best, taken = (
+        ", ".join(f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in report[cell].items())
+        for cell in ("best", "taken")
+    )
     if best != taken:
         cell = report["table"][0]
         table.add_row(f"{how}, best: {best}", shown(cell["error"] if classes else math.sqrt(cell["press"])))
     table.add_row(f"{how}, taken: {taken}", shown(errors["cross_validated"]), style="bold")
     if errors.get("corrected") is not None:
         table.add_row("the same, corrected for having been chosen", shown(errors["corrected"]))
+    if "linear" in errors:
+        table.add_row("a linear model", shown(errors["linear"]))
     table.add_row("always the most frequent class" if classes else "always the mean", shown(errors["trivial"]))
     if "held_out" in errors:
         deviation = errors["held_out_deviation"]
@@ -186,6 +210,7 @@ def print_estimates(report: Mapping[str, Any]) -> None:
         table.add_row(
             f"{report['held_out_rows']:,} {output.unit_of(report)}s held out", f"{shown(errors['held_out'])}{about}"
         )
-    output.show_table("what to expect" if report["table"] else trained_on(report), table)
+    found = report["table"] or report.get("candidates")
+    output.show_table("what to expect" if found else trained_on(report), table)
     if report["reason"]:
         output.show(f"taken     {report['reason']}")

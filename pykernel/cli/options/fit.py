@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pykernel.cli.options import CsvData, Inputs, Json, Name, Precision, SpecOut, Standardise, With, option, prefix
 
-MODELS = ("kfd", "ls-svm", "krr")
+MODELS = ("kfd", "ls-svm", "krr", "trained")
 MANY_ROWS = 1000
 """So many rows that are all vectors, or as much work with fewer vectors, and all cores are worth starting."""
 
@@ -70,9 +70,10 @@ class FitOptions:
             rare=True,
         ),
     ] = None
-    n: Annotated[int | None, option("--n", "-n", value="N", text="Largest number of vectors.", without="every row")] = (
-        None
-    )
+    n: Annotated[
+        int | None,
+        option("--n", "-n", value="N", text="Largest number of vectors.", without="every row; 16 of trained"),
+    ] = None
     basis: Annotated[
         str | None,
         option(
@@ -97,6 +98,16 @@ class FitOptions:
             value="error|press",
             text="What the chosen width and ridge minimise.",
             without="error of classes",
+            rare=True,
+        ),
+    ] = None
+    loss: Annotated[
+        str | None,
+        option(
+            "--loss",
+            value="squared|absolute",
+            text="What trained vectors minimise for numbers.",
+            without="squared",
             rare=True,
         ),
     ] = None

@@ -79,7 +79,7 @@ class Fitted:
 def fit(options: FitOptions, table: LabelledTable) -> Fitted:
     """Choose, train and freeze; what was assumed, and how long it takes, is printed before the work."""
     train, test = held_out(table, options.hold_out, options.seed)
-    job = Job(options, table, train, _scales(table, train, options.standardise))
+    job = Job(options, table, train, scales(table, train, options.standardise))
     limit = None if options.flash is None else parse_amount(options.flash, "--flash")
     vectors = job.vectors(limit)
     machine = job.machine(vectors)
@@ -141,7 +141,7 @@ def held_out(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, 
     return np.flatnonzero(~test), np.flatnonzero(test)
 
 
-def _scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool:
+def scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool:
     """Whether inputs are to be standardised."""
     if wanted is None:
         wanted = uneven(table.x[train])
@@ -243,6 +243,14 @@ class Job:
         self._basis_parameters()  # refuses
         if limit is None:
             return options.n
+        fits = self.fitting(limit)
+        if fits >= (options.n or rows) or options.kernel == "linear":
+            return options.n
+        self.table.assumed.append(f"at most {fits:,} vectors, as --flash holds {limit:,} bytes")
+        return fits
+
+    def fitting(self, limit: int) -> int:
+        """How many vectors so many bytes of flash hold.  Raises UserError if there is no room for one."""
         fixed, each = self._sizes()
         fits = (limit - fixed) // each
         if fits < 1:
@@ -250,9 +258,6 @@ class Job:
                 f"--flash is {limit:,} bytes, but one vector of {self.x.shape[1]} inputs with its weights takes "
                 f"{fixed + each:,}; give more, or fewer --inputs"
             )
-        if fits >= (options.n or rows) or options.kernel == "linear":
-            return options.n
-        self.table.assumed.append(f"at most {fits:,} vectors, as --flash holds {limit:,} bytes")
         return fits
 
     def _sizes(self) -> tuple[int, int]:
@@ -297,8 +302,8 @@ class Job:
 
     def trained(self, vectors: int | None) -> Any:
         machine = self.machine(vectors)
-        trained = _pipeline(machine, self.scales)
-        with _plainly(machine), one_thread:  # so that the spec's bits do not depend on how many there are
+        trained = pipeline(machine, self.scales)
+        with plainly(machine), one_thread:  # so that the spec's bits do not depend on how many there are
             trained.fit(self.table.x[self.train], self.table.y[self.train])
         return trained
 
@@ -482,7 +487,7 @@ def _cross_validation(text: str) -> str | int:
 
 
 @contextlib.contextmanager
-def _plainly(machine: Any) -> Iterator[None]:
+def plainly(machine: Any) -> Iterator[None]:
     """Without the estimator's name in refusals."""
     try:
         yield
@@ -490,7 +495,7 @@ def _plainly(machine: Any) -> Iterator[None]:
         raise UserError(str(error).removeprefix(f"{type(machine).__name__}: ")) from None
 
 
-def _pipeline(machine: Any, scales: bool) -> Any:
+def pipeline(machine: Any, scales: bool) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -532,17 +537,32 @@ def _errors(table: LabelledTable, machine: Any, y: np.ndarray) -> dict[str, floa
     """What cross-validation tells, the same corrected for having been chosen, and what is had without a model."""
     found = machine.selection_
     errors: dict[str, float | None] = {"cross_validated": float(machine.loo_error_)}
+    errors["trivial"] = without_model(table, y)
     if table.classes:
-        errors["trivial"] = float(1 - np.bincount(y).max() / len(y))
         if found is not None:
             errors["cross_validated"] = float(found.error[found.taken])
             errors["corrected"] = found.corrected if found.by == "error" else None
     else:
-        # each row's mean without it
-        errors["trivial"] = root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
         errors["cross_validated"] = root(float(machine.loo_error_) if found is None else found.value)
         errors["corrected"] = root(found.corrected) if found is not None else None
     return errors
+
+
+def without_model(table: LabelledTable, y: np.ndarray) -> float:
+    """The error of who always says the most frequent class, or the mean of the other rows."""
+    if table.classes:
+        return float(1 - np.bincount(y).max() / len(y))
+    return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
+
+
+def too_coarse(table: LabelledTable, spec: Spec, rounding: Mapping[str, Any], typical: float, remedy: str) -> list[str]:
+    """What to say if rounding moves predictions by much of a typical error."""
+    if not (rounding["difference"] > COARSE * typical or rounding["classes_differ"]):
+        return []
+    what = f"predictions differ by up to {rounding['difference']:.3g} from those of the trained model"
+    if table.classes:
+        what += f", and {rounding['classes_differ']:,} of {rounding['rows']:,} rows get another class"
+    return [f"in {spec.precision}, {what}; {remedy}"]
 
 
 def _report(
@@ -552,12 +572,8 @@ def _report(
     found, errors = machine.selection_, _errors(table, machine, table.y[train])
     told = [*table.warnings, *([] if found is None or found.edge is None else [found.edge])]
     typical = root(float(machine.loo_press_ if table.classes else machine.loo_error_))
-    if rounding["difference"] > COARSE * typical or rounding["classes_differ"]:
-        what = f"predictions differ by up to {rounding['difference']:.3g} from those of the trained model"
-        if table.classes:
-            what += f", and {rounding['classes_differ']:,} of {rounding['rows']:,} rows get another class"
-        told.append(f"in {spec.precision}, {what}; take larger ridges, or --precision float64")
-    errors |= _on_test_rows(spec, table, test)
+    told += too_coarse(table, spec, rounding, typical, "take larger ridges, or --precision float64")
+    errors |= on_test_rows(spec, table, test)
     name = width_name(machine.kernel)
     taken = ({name: machine.kernel_[name]} if name else {}) | {"ridge": machine.ridge_}
     best = taken
@@ -596,7 +612,7 @@ def _report(
     }
 
 
-def _on_test_rows(spec: Spec, table: LabelledTable, test: np.ndarray) -> dict[str, float | None]:
+def on_test_rows(spec: Spec, table: LabelledTable, test: np.ndarray) -> dict[str, float | None]:
     """The error on rows held out, and its standard deviation, by the spec as the device computes it."""
     if not len(test):
         return {}

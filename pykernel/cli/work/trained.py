@@ -10,15 +10,24 @@ from typing import Any
 import numpy as np
 
 from pykernel.cli import inputs, output
-from pykernel.cli.options import defaults_of
 from pykernel.cli.options.fit import FitOptions
-from pykernel.cli.work.fit import Fitted, Job, held_out, on_test_rows, root, scales, without_model
+from pykernel.cli.work.fit import (
+    Fitted,
+    Job,
+    held_out,
+    on_test_rows,
+    pipeline,
+    plainly,
+    root,
+    too_coarse,
+    without_model,
+)
 from pykernel.cli.work.tables import LabelledTable
 from pykernel.errors import UserError
 from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec
-from pykernel.training.vectors import FOLDS, Trained
+from pykernel.training.vectors import FOLDS
 from pykernel.tuning.plan import parse_amount
 
 MOST = 64
@@ -36,7 +45,7 @@ def fit(options: FitOptions, table: LabelledTable) -> Fitted:
     if options.kernel != "gaussian":
         raise UserError(f"--kernel is {options.kernel}; --model trained has the gaussian kernel only")
     train, test = held_out(table, options.hold_out, options.seed)
-    job = TrainedJob(options, table, train, scales(table, train, options.standardise))
+    job = TrainedJob(options, table, train, options.standardise is not False)
     limit = None if options.flash is None else parse_amount(options.flash, "--flash")
     vectors = job.vectors(limit)
     if not options.as_json:
@@ -74,25 +83,36 @@ class TrainedJob(Job):
 
     def _folds(self) -> int:
         text = self.options.cv
-        if text == defaults_of(FitOptions)["cv"]:
+        if text == FitOptions.cv:
             return FOLDS
         if text.isascii() and text.isdigit() and int(text) >= 2:
             return int(text)
         raise UserError(f"--cv is {text!r}; of --model trained it must be a number of folds from 2")
 
     def trained(self, vectors: int | None) -> Any:
+        """Of inputs that are standardised and inputs as they are, unless one of them was asked for, the better."""
+        found: list[Any] = []
+        for scaled in (True, False) if self.options.standardise is None else (self.scales,):
+            if not (found and _model(found[-1]).interrupted_):
+                found.append(self._trained(vectors, scaled))
+        # of equal ones that which works in any unit
+        return min(found, key=lambda each: _model(each).candidates_[0]["risk"])
+
+    def _trained(self, vectors: int | None, scaled: bool) -> Any:
         machine = self.machine(vectors)
-        pipeline = self.pipeline(machine)
-        with self.plainly(machine), one_thread, warnings.catch_warnings(), output.progress(self.options.as_json) as show:
+        trained = pipeline(machine, scaled)
+        what = f"training {vectors} vectors" + (", inputs standardised" if scaled else "")
+        with plainly(machine), one_thread, warnings.catch_warnings(), output.progress(self.options.as_json) as show:
             warnings.simplefilter("ignore")  # of a linear model that is as good: the report says so
-            machine._report = lambda part: show(part, f"training {vectors} vectors")
-            pipeline.fit(self.table.x[self.train], self.table.y[self.train])
-        return pipeline
+            machine._report = lambda part: show(part, what)
+            trained.fit(self.table.x[self.train], self.table.y[self.train])
+        del machine._report
+        return trained
 
     def report(
         self, trained: Any, test: np.ndarray, spec: Spec, rounding: Mapping[str, Any], size: int
     ) -> dict[str, Any]:
-        table, machine = self.table, trained[-1] if hasattr(trained, "steps") else trained
+        table, machine = self.table, _model(trained)
         classes = table.classes is not None
         shown = (lambda value: float(value)) if classes else root
         errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
@@ -103,8 +123,12 @@ class TrainedJob(Job):
         told = list(table.warnings)
         if machine.linear_error_ <= machine.cv_error_:
             told.append("a linear model is as good on rows left out; take one (pykernel fit --kernel linear), or other inputs")
-        coarse = self.coarse(rounding, spec, None if classes else shown(machine.cv_error_))
-        told += [] if coarse is None else [coarse]
+        typical = 1.0 if classes else root(machine.cv_error_)  # of classes functions are logarithms of odds
+        told += too_coarse(table, spec, rounding, typical, "take --precision float64, or float32 in place of int16")
+        reason = None
+        if self.options.standardise is None and not machine.interrupted_:
+            how = "standardised" if hasattr(trained, "steps") else "as they are"
+            reason = f"inputs {how}: better on rows left out"
         taken = {"widths": machine.widths_, "ridge": machine.ridge_, "steps": machine.n_iter_}
         assert spec.expansion is not None
         return {
@@ -124,7 +148,7 @@ class TrainedJob(Job):
             "cv": machine.cv,
             "best": taken,
             "taken": taken,
-            "reason": None,
+            "reason": reason,
             "errors": errors,
             "table": [],
             "candidates": machine.candidates_,
@@ -135,3 +159,8 @@ class TrainedJob(Job):
             "interrupted": machine.interrupted_,
             "warnings": told,
         }
+
+
+def _model(trained: Any) -> Any:
+    """Without what scales the inputs."""
+    return trained[-1] if hasattr(trained, "steps") else trained
