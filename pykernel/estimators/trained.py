@@ -62,16 +62,22 @@ PARAMETERS = {
         What is minimised. "absolute" is ``sqrt(r^2 + 0.05^2)`` for a residual of r standard deviations of the label: a
         few wrong labels count less.""",
     ),
+    "standardise": Parameter(
+        must=Must("True, False or None", lambda v: v in (True, False, None)),
+        text="""bool
+        Whether distances are of standardised inputs, or of inputs as they are. None: whichever is better on samples left
+        out. Either way ``predict`` and the device take inputs as they are.""",
+    ),
     "widths": Parameter(
         must=one_of("one", "inputs") | Must("", lambda v: v is None),
         text="""{"one", "inputs"}
-        One width, or a width for each input. None: whichever is better on samples left out.""",
+        One width, or a width for each input (automatic relevance determination). None: whichever is better on samples left out.""",
     ),
     "ridge": Parameter(
         must=Must("a number from 0, several to choose from, or None", lambda v: v is None or _ridges(v) is not None),
         text="""float or sequence of floats
         Weight of the penalty ``ridge / 2 |alpha|^2``, for labels in their standard deviations. None or a sequence:
-        chosen on samples left out, from 1e-6 to 1e-3 or from the given ones.""",
+        chosen on samples left out, from 1e-6 to 1e-2 or from the given ones.""",
     ),
     "cv": Parameter(
         must=whole(2),
@@ -84,14 +90,17 @@ PARAMETERS = {
         Most steps of L-BFGS. It ends earlier where samples left out say so.""",
     ),
     "init": Parameter(
-        must=Must('"k-means", "rows" or an array of vectors', lambda v: not isinstance(v, str) or v in ("k-means", "rows")),
+        must=Must(
+            '"k-means", "rows" or an array of vectors', lambda v: not isinstance(v, str) or v in ("k-means", "rows")
+        ),
         text="""{"k-means", "rows"} or array of shape (n_vectors, n_features)
         Where the vectors begin: centres of k-means, samples drawn at random, or these, such as a basis.""",
     ),
     "n_init": Parameter(
         must=whole(1),
         text="""int
-        Number of last searches, from different starts; the one with the least objective is taken.""",
+        Number of last searches, from different starts; the one with the least risk is taken, where samples are many on some
+        that were set aside.""",
     ),
     "progress": Parameter(
         text="""bool
@@ -119,10 +128,11 @@ ATTRIBUTES = {
         Weights of the vectors in each function: one for each label; of two classes one, of more one for each.""",
     "bias_": """ndarray of shape (n_functions,)
         What is added.""",
-    "widths_, ridge_, n_iter_": """str, float, int
-        What was chosen: the widths, the ridge, and how many steps the last search took at most.""",
+    "standardised_, widths_, ridge_, n_iter_": """bool, str, float, int
+        What was chosen: the inputs' units, the widths, the ridge, and how many steps were best.""",
     "candidates_": """list of dict
-        All that were compared, the best first: widths, ridge, steps, risk (mean loss on samples left out).""",
+        Those that were compared to the end, the best first: inputs, widths, ridge, steps, risk (mean loss on samples left
+        out).""",
     "cv_indices_, cv_predictions_": """ndarray of shape (n_compared,), and (n_compared,) or (n_compared, n_functions)
         Samples that were compared, and the functions there, of models trained without them.""",
     "cv_error_": """float
@@ -166,16 +176,15 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
         m = self._count(len(X))
         if m > len(X):
             raise self._error(f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        # one unit for all inputs: a search in other units takes other steps
-        middle, unit = X.mean(axis=0), float(np.sqrt(X.var(axis=0).mean()))
-        start = self._start(X, middle, unit, m)
+        start = self._start(X, m)
         with self._named():
             fold = stratified_folds(folds, min(plain(self.cv), len(X)), self._seed())
         with one_thread, working("training" if self.progress else None):
             found = vectors.train(
-                vectors.Rows((X - middle) / unit, targets, counts / counts.mean()),
+                vectors.Rows(X, targets, counts / counts.mean()),
                 m,
                 loss,
+                units={None: ("standardised", "given"), True: ("standardised",), False: ("given",)}[self.standardise],
                 widths=("one", "inputs") if self.widths is None else (self.widths,),
                 ridges=_ridges(self.ridge) or vectors.RIDGES,
                 folds=fold,
@@ -187,11 +196,11 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
             )
         if not all(np.isfinite(part).all() for part in vars(found.found).values()):
             raise self._error("the search left all bounds; scale the inputs to magnitudes near 1")
-        self.vectors_ = found.found.vectors * unit + middle
-        self.scale_ = np.broadcast_to(np.exp(found.found.log_scale) / unit, X.shape[1]).copy()
+        self.vectors_, self.scale_ = found.found.vectors, np.exp(found.found.log_scale)
+        self.standardised_ = found.taken.units == "standardised"
         self.widths_, self.ridge_, self.n_iter_ = found.taken.widths, found.taken.ridge, found.taken.step
         self.candidates_ = [
-            {"widths": each.widths, "ridge": each.ridge, "steps": each.step, "risk": each.risk}
+            {"inputs": each.units, "widths": each.widths, "ridge": each.ridge, "steps": each.step, "risk": each.risk}
             for each in found.candidates
         ]
         self.cv_indices_, self.interrupted_ = found.places, found.interrupted
@@ -201,7 +210,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
     def _count(self, samples: int) -> int:
         return min(USUAL, samples) if self.n_vectors is None else int(plain(self.n_vectors))
 
-    def _start(self, X: np.ndarray, middle: np.ndarray, unit: float, m: int) -> vectors.Start:
+    def _start(self, X: np.ndarray, m: int) -> vectors.Start:
         if isinstance(self.init, str):
             return vectors.k_means if self.init == "k-means" else vectors.drawn_rows
         try:
@@ -212,7 +221,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
             raise self._error(
                 f'init must be "k-means", "rows" or finite numbers of shape {(m, X.shape[1])}, n_vectors and inputs'
             )
-        return lambda x, count, rng: (given - middle) / unit
+        return given
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> np.ndarray:
         """How often each sample counts."""
@@ -242,9 +251,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
 
     # ---- to the device
 
-    def to_spec(
-        self, name: str, *, precision: str | None = None, max_abs: Any = None, distance: str = "auto"
-    ) -> Spec:
+    def to_spec(self, name: str, *, precision: str | None = None, max_abs: Any = None, distance: str = "auto") -> Spec:
         """The frozen model: vectors, weights, biases and probabilities, for the device's flash.
 
         Parameters
@@ -277,7 +284,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
 
     def _machine(self) -> Machine:
         check_is_fitted(self)
-        one, label = self.widths_ == "one", {}
+        one, label = bool((self.scale_ == self.scale_[0]).all()), {}
         classes = getattr(self, "classes_", None)
         if classes is not None:
             label = label_section(self._columns, self._label_names, classes=classes.tolist())
@@ -303,7 +310,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
 
     ``f(x) = sum_i alpha_i exp(-1/2 sum_j (scale_j (x_j - vectors_ij))^2) + bias``. Where models choose samples as vectors,
     this one moves them: a sparse kernel machine with optimised centres, or a radial basis function network of which all
-    numbers are trained. Inputs should be of one scale: put a StandardScaler before it.
+    numbers are trained.
 
     Parameters
     ----------
@@ -333,9 +340,9 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
     >>> import numpy as np
     >>> from pykernel import TrainedKernelRegressor
     >>> X = np.linspace(-3, 3, 200)[:, None]
-    >>> model = TrainedKernelRegressor(4).fit(X, np.sinc(X[:, 0]))
+    >>> model = TrainedKernelRegressor(6).fit(X, np.sinc(X[:, 0]))
     >>> bool(model.cv_error_ < 1e-3), model.vectors_.shape
-    (True, (4, 1))
+    (True, (6, 1))
     """
 
     def __init__(
@@ -343,12 +350,13 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         n_vectors: int | None = None,
         *,
         loss: str = "squared",
+        standardise: bool | None = None,
         widths: str | None = None,
         ridge: Any = None,
         cv: int = 5,
         max_iter: int = vectors.STEPS,
         init: Any = "k-means",
-        n_init: int = 1,
+        n_init: int = 3,
         progress: bool = False,
         precision: str = "float32",
         random_state: Any = 0,
@@ -471,12 +479,13 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         self,
         n_vectors: int | None = None,
         *,
+        standardise: bool | None = None,
         widths: str | None = None,
         ridge: Any = None,
         cv: int = 5,
         max_iter: int = vectors.STEPS,
         init: Any = "k-means",
-        n_init: int = 1,
+        n_init: int = 3,
         progress: bool = False,
         precision: str = "float32",
         random_state: Any = 0,
@@ -521,7 +530,9 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         classes, positions = self._classes_of(y[used]), np.unique(y[used], return_inverse=True)[1]
         self._largest = float(np.abs(X).max(initial=0.0))
         coded = Targets.of_classes(positions, len(classes), "signs")
-        targets = np.eye(len(classes))[positions] if len(classes) > 2 else (positions == 1.0)[:, None].astype(np.float64)
+        targets = (
+            np.eye(len(classes))[positions] if len(classes) > 2 else (positions == 1.0)[:, None].astype(np.float64)
+        )
         found = self._train(rows, targets, coded, counts, "classes")
         self.alpha_, self.bias_ = found.found.weights, found.found.bias
         self.classes_, self._label_names = classes, names
@@ -554,7 +565,9 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
 
 
 for _kind, _error in ((TrainedKernelRegressor, "Mean squared error"), (TrainedKernelClassifier, "Error rate")):
-    _told = {k: v for k, v in ATTRIBUTES.items() if _kind is TrainedKernelClassifier or k not in ("classes_", "calibration_")}
+    _told = {
+        k: v for k, v in ATTRIBUTES.items() if _kind is TrainedKernelClassifier or k not in ("classes_", "calibration_")
+    }
     if _kind is TrainedKernelClassifier:
         del _told["optimism_"]
     document(_kind, _told, {"{error}": _error})

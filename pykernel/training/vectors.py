@@ -231,34 +231,41 @@ def search(
 
 # ---------------------------------------------------------------------------------------------------- what is chosen
 
-RIDGES = (1e-6, 1e-5, 1e-4, 1e-3)
+Units = Literal["standardised", "given"]
+RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 """That are compared, of weights in standard deviations of the label."""
 STEPS = 300
 """Most steps of a search."""
 COMPARED = 2000
-"""On so many rows the candidates are compared: beyond them, all rows are for the search alone."""
+"""On so many rows the candidates are compared: beyond them, all rows are for the last search alone."""
 FOLDS = 5
+GIVEN_UP = 1.5
+"""A candidate whose risk on the folds so far is so many times the best one's is given up."""
 MANY = 50_000
 """Of more rows so many are drawn for the search."""
 LAST_ASIDE = 0.1
 """The part of many rows that is set aside in the last search, to say when it ends."""
+Start = Callable[[np.ndarray, int, np.random.Generator], np.ndarray] | np.ndarray
+"""Where the vectors begin: chosen of rows (n, D), by how many and a generator to draw from; or these, in the inputs' units."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Widths and a ridge, with the risk on rows left out and the step where that is least."""
+    """Units of the inputs, widths and a ridge; the step with the least risk on rows left out, and that risk."""
 
+    units: Units
     widths: Widths
     ridge: float
-    step: int
-    risk: float
+    step: int = 0
+    risk: float = np.inf
 
 
 @dataclass(frozen=True)
 class Trained:
-    """found: the model.  taken: the candidate.  candidates: all, the best first.  optimism: by how much the taken one's risk
-    is too small for having been chosen (R. J. & R. Tibshirani, 2009).  places, left_out: rows that were compared, and the
-    functions there, (places, O), of models that did not see them.  interrupted: whether the search was ended early."""
+    """found: the model, in the inputs' own units.  taken: the candidate.  candidates: all that were compared to the end, the
+    best first.  optimism: by how much the taken one's risk is too small for having been chosen (R. J. & R. Tibshirani, 2009).
+    places, left_out: rows that were compared, and the functions there, (places, O), of models that did not see them.
+    interrupted: whether the search was ended early."""
 
     found: Vectors
     taken: Candidate
@@ -269,8 +276,52 @@ class Trained:
     interrupted: bool
 
 
-Start = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
-"""Where the vectors begin: of rows (n, D), how many, and a generator to draw from."""
+@dataclass(frozen=True)
+class Job:
+    """What is trained, and how: as of ``train``."""
+
+    rows: Rows
+    m: int
+    loss: Loss
+    start: Start
+    seed: int
+
+    def units(self, kind: Units) -> tuple[np.ndarray, np.ndarray]:
+        """What is subtracted from inputs, and what they are divided by; both (D,).  A search in other units takes other steps."""
+        x = self.rows.x
+        deviation = x.std(axis=0)
+        if kind == "standardised":
+            return x.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
+        return x.mean(axis=0), np.full(x.shape[1], np.sqrt(np.square(deviation).mean()) or 1.0)
+
+    def scaled(self, rows: Rows, kind: Units) -> Rows:
+        middle, unit = self.units(kind)
+        return replace(rows, x=(rows.x - middle) / unit)
+
+    def begun(self, scaled: Rows, candidate: Candidate, number: int) -> Vectors:
+        rng = np.random.default_rng((self.seed, number))
+        if callable(self.start):
+            vectors = self.start(scaled.x, self.m, rng)
+        else:
+            middle, unit = self.units(candidate.units)
+            vectors = (self.start - middle) / unit
+        return begin(scaled, self.loss, vectors, candidate.widths, rng)
+
+    def search(
+        self,
+        scaled: Rows,
+        candidate: Candidate,
+        number: int,
+        aside: Rows | None,
+        steps: int,
+        tell: Callable[[int], None],
+    ) -> Path:
+        return search(self.loss, candidate.ridge, self.begun(scaled, candidate, number), scaled, aside, steps, tell)
+
+    def unscaled(self, found: Vectors, kind: Units) -> Vectors:
+        """The same functions of inputs in their own units, with a width for each."""
+        middle, unit = self.units(kind)
+        return replace(found, vectors=found.vectors * unit + middle, log_scale=found.log_scale - np.log(unit))
 
 
 def train(
@@ -278,6 +329,7 @@ def train(
     m: int,
     loss: Loss,
     *,
+    units: Sequence[Units] = ("standardised", "given"),
     widths: Sequence[Widths] = ("one", "inputs"),
     ridges: Sequence[float] = RIDGES,
     folds: np.ndarray | None = None,
@@ -287,97 +339,99 @@ def train(
     seed: int = 0,
     tell: Callable[[float], None] = lambda part: None,
 ) -> Trained:
-    """m vectors for the rows, with the widths and the ridge that are best where rows are left out in turn.
+    """m vectors for the rows, with the units, widths and ridge that are best where rows are left out in turn.
 
-    folds: which fold each row is in, (n,); None: FOLDS of equal sizes.  starts: of so many last searches, the one with the
-    least objective is taken.  tell: how much is done, from 0 to 1.  O((folds candidates + starts) steps n m D).  An
-    interrupt ends it with the best so far; before there is one, it is raised.
+    folds: which fold each row is in, (n,); None: FOLDS of equal sizes.  starts: of so many last searches, the best is taken.
+    tell: how much is done, from 0 to 1.  O((folds candidates + starts) steps n m D).  An interrupt ends it with the best so
+    far; before there is one, it is raised.
     """
-    rng = np.random.default_rng(seed)
+    job, rng = Job(rows, m, loss, start, seed), np.random.default_rng(seed)
     folds = rng.permutation(len(rows)) % min(FOLDS, len(rows)) if folds is None else folds
     places = np.sort(rng.permutation(len(rows))[:COMPARED])
-    some, fold = rows.take(places), folds[places]
-    names = np.unique(fold)
-    pairs = [(kind, ridge) for kind in widths for ridge in ridges]
-    last_rows = len(rows) if len(rows) <= MANY else MANY
-    last_cost = starts * last_rows / len(some) * len(names) / (len(names) - 1)
-    parts, done = len(names) * (len(pairs) + 1) + last_cost, 0.0
-    paths: dict[tuple[Widths, float], list[Path]] = {pair: [] for pair in pairs}
+    fold, names = folds[places], np.unique(folds[places])
+    some = {kind: job.scaled(rows.take(places), kind) for kind in units}
+    left = [Candidate(unit, width, ridge) for unit in units for width in widths for ridge in ridges]
+    paths: dict[Candidate, list[Path]] = {each: [] for each in left}
+    last_cost = starts * min(len(rows), MANY) / len(places) * len(names) / (len(names) - 1)
+    done = 0.0
 
-    def begun(on: Rows, kind: Widths, number: int) -> Vectors:
-        mine = np.random.default_rng((seed, number))
-        return begin(on, loss, start(on.x, m, mine), kind, mine)
+    def told(cost: float, whole: float) -> Callable[[int], None]:
+        return lambda step: tell(min(1.0, (done + cost * min(step / steps, 1.0)) / whole))
 
-    def told(cost: float) -> Callable[[int], None]:
-        return lambda step: tell(min(1.0, (done + cost * min(step / steps, 1.0)) / parts))
-
+    left_out = np.zeros_like(rows.targets[places])
+    first: Vectors | None = None
     try:
         for number, name in enumerate(names):
-            mine, aside = some.take(fold != name), some.take(fold == name)
-            for kind, ridge in pairs:
-                first = begun(mine, kind, number)
-                paths[kind, ridge].append(search(loss, ridge, first, mine, aside, steps, told(1.0)))
+            whole = done + (len(names) - number) * len(left) + len(names) + last_cost
+            for each in left:
+                mine, aside = some[each.units].take(fold != name), some[each.units].take(fold == name)
+                paths[each].append(job.search(mine, each, number, aside, steps, told(1.0, whole)))
                 done += 1.0
-    except KeyboardInterrupt:
-        whole = {pair: found for pair, found in paths.items() if found}
-        if not whole:
-            raise
-        taken, candidates, _ = _compared(whole)
-        path = whole[taken.widths, taken.ridge][0]
-        at = np.flatnonzero(fold == names[0])
-        left_out = path.best.functions(some.x[at])
-        return Trained(path.best, taken, candidates, 0.0, places[at], left_out, True)
-    taken, candidates, optimism = _compared(paths)
-    left_out = np.zeros_like(some.targets)
-    found, interrupted = paths[taken.widths, taken.ridge][0].best, False
-    try:
+            left = _worth_it(left, paths)
+        taken, candidates, optimism = _compared(left, paths)
+        first = job.unscaled(paths[_plain(taken)][0].best, taken.units)
+        whole = done + len(names) + last_cost
         for number, name in enumerate(names):
-            mine = some.take(fold != name)
-            again = search(loss, taken.ridge, begun(mine, taken.widths, number), mine, None, taken.step, told(1.0))
-            left_out[fold == name] = again.best.functions(some.x[fold == name])
+            mine = some[taken.units].take(fold != name)
+            again = job.search(mine, taken, number, None, taken.step, told(1.0, whole))
+            left_out[fold == name] = again.best.functions(some[taken.units].x[fold == name])
             done += 1.0
-        found = _last(rows, loss, taken, steps, starts, rng, begun, told(last_cost / starts))
+        found, interrupted = _last(job, taken, steps, starts, rng, told(last_cost / starts, whole)), False
     except KeyboardInterrupt:
-        interrupted = True
+        here = [each for each, found in paths.items() if found]
+        if not here:
+            raise
+        fewest = min(len(paths[each]) for each in here)
+        taken, candidates, optimism = _compared(here, {each: paths[each][:fewest] for each in here})
+        path = paths[_plain(taken)][0]
+        found, interrupted = first or job.unscaled(path.best, taken.units), True
+        at = np.flatnonzero(fold == names[0])  # which that model has not seen
+        places, left_out = places[at], path.best.functions(some[taken.units].x[at])
     tell(1.0)
     return Trained(found, taken, candidates, optimism, places, left_out, interrupted)
 
 
-def _compared(
-    paths: dict[tuple[Widths, float], list[Path]],
-) -> tuple[Candidate, tuple[Candidate, ...], float]:
-    """The best candidate, all of them, and the optimism, of looks (folds, looks) of each."""
-    folds = max(len(found) for found in paths.values())
-    longest = max(len(path.looks) for found in paths.values() for path in found)
-    curves = {
-        pair: np.array([path.looks + path.looks[-1:] * (longest - len(path.looks)) for path in found])
-        for pair, found in paths.items()
-        if len(found) == folds
+def _plain(candidate: Candidate) -> Candidate:
+    """As it was before it was compared."""
+    return replace(candidate, step=0, risk=np.inf)
+
+
+def _curves(candidates: Sequence[Candidate], paths: dict[Candidate, list[Path]]) -> dict[Candidate, np.ndarray]:
+    """The looks of each candidate's searches, (folds, looks); of one that ended, the last goes on."""
+    longest = max(len(path.looks) for each in candidates for path in paths[each])
+    return {
+        each: np.array([path.looks + path.looks[-1:] * (longest - len(path.looks)) for path in paths[each]])
+        for each in candidates
     }
-    candidates = []
-    for (kind, ridge), looks in curves.items():
+
+
+def _worth_it(candidates: Sequence[Candidate], paths: dict[Candidate, list[Path]]) -> list[Candidate]:
+    risks = {each: float(looks.mean(axis=0).min()) for each, looks in _curves(candidates, paths).items()}
+    return [each for each in candidates if risks[each] <= GIVEN_UP * min(risks.values())]
+
+
+def _compared(
+    candidates: Sequence[Candidate], paths: dict[Candidate, list[Path]]
+) -> tuple[Candidate, tuple[Candidate, ...], float]:
+    """The best candidate, all of them, and the optimism."""
+    curves = _curves(candidates, paths)
+    found = []
+    for each, looks in curves.items():
         mean = looks.mean(axis=0)
-        candidates.append(Candidate(kind, ridge, LOOKED * (int(mean.argmin()) + 1), float(mean.min())))
+        found.append(replace(each, step=LOOKED * (int(mean.argmin()) + 1), risk=float(mean.min())))
     # of equal ones the larger ridge
-    candidates.sort(key=lambda each: (each.risk, -each.ridge))
-    taken = candidates[0]
-    everywhere = np.stack(list(curves.values()))
-    own = everywhere.min(axis=(0, 2))
-    chosen = curves[taken.widths, taken.ridge][:, taken.step // LOOKED - 1]
-    return taken, tuple(candidates), float((chosen - own).mean()) if folds > 1 else 0.0
+    found.sort(key=lambda each: (each.risk, -each.ridge))
+    taken = found[0]
+    own = np.min([looks.min(axis=1) for looks in curves.values()], axis=0)
+    chosen = curves[_plain(taken)][:, taken.step // LOOKED - 1]
+    return taken, tuple(found), float((chosen - own).mean()) if len(own) > 1 else 0.0
 
 
 def _last(
-    rows: Rows,
-    loss: Loss,
-    taken: Candidate,
-    steps: int,
-    starts: int,
-    rng: np.random.Generator,
-    begun: Callable[[Rows, Widths, int], Vectors],
-    tell: Callable[[int], None],
+    job: Job, taken: Candidate, steps: int, starts: int, rng: np.random.Generator, tell: Callable[[int], None]
 ) -> Vectors:
     """The model of all rows, or of those that are drawn: as many steps as were best, or where rows are many, as some say."""
+    rows = job.scaled(job.rows, taken.units)
     if len(rows) > MANY:
         rows = rows.take(np.sort(rng.permutation(len(rows))[:MANY]))
     aside, count = None, taken.step
@@ -387,10 +441,10 @@ def _last(
         aside, rows, count = rows.take(order[:cut]), rows.take(np.sort(order[cut:])), steps
     found = []
     for number in range(starts):
-        first = begun(rows, taken.widths, number)
-        path = search(loss, taken.ridge, first, rows, aside, count, tell)
-        value = path.looks[path.best_step // LOOKED - 1] if aside is not None and path.best_step else np.inf
-        if aside is None:
-            value = objective(loss, taken.ridge, first.log_scale, path.best, rows)[0]
+        path = job.search(rows, taken, number, aside, count, tell)
+        if aside is not None:
+            value = min(path.looks)
+        else:
+            value = risk(job.loss, path.best.functions(rows.x), rows)[0]
         found.append((value, number, path.best))
-    return min(found, key=lambda each: each[:2])[2]
+    return job.unscaled(min(found, key=lambda each: each[:2])[2], taken.units)

@@ -178,9 +178,15 @@ def print_grid(report: Mapping[str, Any]) -> None:
 
 def print_candidates(report: Mapping[str, Any]) -> None:
     """Widths and ridges that were compared, the best first."""
-    table = output.new_table("widths", "ridge", "steps", "loss")
+    table = output.new_table("inputs", "widths", "ridge", "steps", "loss")
     for at, cell in enumerate(report["candidates"]):
-        cells = (cell["widths"], f"{cell['ridge']:g}", f"{cell['steps']:,}", output.number(cell["risk"]))
+        cells = (
+            cell["inputs"],
+            cell["widths"],
+            f"{cell['ridge']:g}",
+            f"{cell['steps']:,}",
+            output.number(cell["risk"]),
+        )
         table.add_row(*cells, style="bold" if at == 0 else "")
     output.show_table(f"{trained_on(report)}: {len(report['candidates'])} candidates by {how_tested(report)}", table)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +15,6 @@ from pykernel.cli.work.fit import (
     Job,
     held_out,
     on_test_rows,
-    pipeline,
     plainly,
     root,
     too_coarse,
@@ -74,6 +72,7 @@ class TrainedJob(Job):
             "precision": self.trained_for,
             "random_state": self.options.seed,
             "cv": self._folds(),
+            "standardise": self.options.standardise,
         }
         if self.options.ridge is not None:
             parameters["ridge"] = inputs.positive_numbers(self.options.ridge, "--ridge")
@@ -90,29 +89,18 @@ class TrainedJob(Job):
         raise UserError(f"--cv is {text!r}; of --model trained it must be a number of folds from 2")
 
     def trained(self, vectors: int | None) -> Any:
-        """Of inputs that are standardised and inputs as they are, unless one of them was asked for, the better."""
-        found: list[Any] = []
-        for scaled in (True, False) if self.options.standardise is None else (self.scales,):
-            if not (found and _model(found[-1]).interrupted_):
-                found.append(self._trained(vectors, scaled))
-        # of equal ones that which works in any unit
-        return min(found, key=lambda each: _model(each).candidates_[0]["risk"])
-
-    def _trained(self, vectors: int | None, scaled: bool) -> Any:
         machine = self.machine(vectors)
-        trained = pipeline(machine, scaled)
-        what = f"training {vectors} vectors" + (", inputs standardised" if scaled else "")
         with plainly(machine), one_thread, warnings.catch_warnings(), output.progress(self.options.as_json) as show:
             warnings.simplefilter("ignore")  # of a linear model that is as good: the report says so
-            machine._report = lambda part: show(part, what)
-            trained.fit(self.table.x[self.train], self.table.y[self.train])
+            machine._report = lambda part: show(part, f"training {vectors} vectors")
+            machine.fit(self.table.x[self.train], self.table.y[self.train])
         del machine._report
-        return trained
+        return machine
 
     def report(
-        self, trained: Any, test: np.ndarray, spec: Spec, rounding: Mapping[str, Any], size: int
+        self, machine: Any, test: np.ndarray, spec: Spec, rounding: Mapping[str, Any], size: int
     ) -> dict[str, Any]:
-        table, machine = self.table, _model(trained)
+        table = self.table
         classes = table.classes is not None
         shown = (lambda value: float(value)) if classes else root
         errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
@@ -122,14 +110,17 @@ class TrainedJob(Job):
         errors |= on_test_rows(spec, table, test)
         told = list(table.warnings)
         if machine.linear_error_ <= machine.cv_error_:
-            told.append("a linear model is as good on rows left out; take one (pykernel fit --kernel linear), or other inputs")
+            told.append(
+                "a linear model is as good on rows left out; take one (pykernel fit --kernel linear), or other inputs"
+            )
         typical = 1.0 if classes else root(machine.cv_error_)  # of classes functions are logarithms of odds
         told += too_coarse(table, spec, rounding, typical, "take --precision float64, or float32 in place of int16")
-        reason = None
-        if self.options.standardise is None and not machine.interrupted_:
-            how = "standardised" if hasattr(trained, "steps") else "as they are"
-            reason = f"inputs {how}: better on rows left out"
-        taken = {"widths": machine.widths_, "ridge": machine.ridge_, "steps": machine.n_iter_}
+        taken = {
+            "inputs": "standardised" if machine.standardised_ else "given",
+            "widths": machine.widths_,
+            "ridge": machine.ridge_,
+            "steps": machine.n_iter_,
+        }
         assert spec.expansion is not None
         return {
             "name": spec.name,
@@ -148,7 +139,7 @@ class TrainedJob(Job):
             "cv": machine.cv,
             "best": taken,
             "taken": taken,
-            "reason": reason,
+            "reason": None,
             "errors": errors,
             "table": [],
             "candidates": machine.candidates_,
@@ -159,8 +150,3 @@ class TrainedJob(Job):
             "interrupted": machine.interrupted_,
             "warnings": told,
         }
-
-
-def _model(trained: Any) -> Any:
-    """Without what scales the inputs."""
-    return trained[-1] if hasattr(trained, "steps") else trained
