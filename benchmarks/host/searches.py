@@ -38,8 +38,14 @@ def counting(source: str, limit: int) -> str:
     signature, brace, body = rest.partition("{")
     made = f"{before}{counter}{comment}{after}{name}{signature}{brace} searches++;{body}"
     start = made.index("{", made.index("static void m_resolve_neighbours("))
-    loop = f"turn < {SEARCHES};"
-    return made[:start] + made[start:].replace(loop, f"turn < {limit};", 1)
+    # it remembers the first ones only: there is no place for more, and no update of these streams is refused
+    for old, new in (
+        (f"turn < {SEARCHES};", f"turn < {limit};"),
+        ("if (lost < s->n) {", f"if ((lost < s->n) && (turn < {SEARCHES})) {{"),
+    ):
+        assert old in made[start:], old
+        made = made[:start] + made[start:].replace(old, new, 1)
+    return made
 
 
 def model_of(technique: str, when: str, n_max: int, dim: int, limit: int) -> CModel:

@@ -26,7 +26,7 @@
 #define {{ macro }}_SNAPSHOT_END {{ snapshot.header + state_bytes }}u /* bytes before the CRC */
 #define {{ macro }}_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define {{ macro }}_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define {{ macro }}_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define {{ macro }}_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define {{ macro }}_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 {%- for p in snapshot.parameters if not (classes and p.name == "CLASSES") %}
 #define {{ macro }}_{{ p.name }} {{ p.value }}{% if p.doc %} /* {{ p.doc }} */{% endif %}
@@ -289,26 +289,20 @@ static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot
     }
 }
 
-/* Look at the numbers of a slot that was found good.  They are bad if several looks saw the same bad numbers: DONE or
- * SNAPSHOT_INVALID.  If readings differ, they are as good as the CRC-32 said. */
+/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same bad
+ * numbers.  If readings differ, they are as good as the CRC-32 said. */
 static int32_t {{ name }}_judge({{ name }}_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
-    for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (alike < {{ macro }}_ALIKE); turn++) {
+    for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
         uint32_t now = 0u;
         const int32_t status = {{ name }}_stored_sound(read, context, slot, &now);
-        if (status == {{ macro }}_DONE) {
+        if ((status != {{ macro }}_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
             return {{ macro }}_DONE;
-        }
-        if (status == {{ macro }}_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((alike > 0u) && (now == seen)) ? (alike + 1u) : 1u;
         }
         seen = now;
     }
-    return (alike < {{ macro }}_ALIKE) ? {{ macro }}_DONE : {{ macro }}_SNAPSHOT_INVALID;
+    return {{ macro }}_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */

@@ -22,7 +22,7 @@ int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSH
  * Returns {{ macro }}_DONE; {{ macro }}_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or {{ macro }}_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read four whole slots and to write one.  A slot that is bad is read three times; if each reading
+ * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
  * is wrong in another way, about a hundred slots are read at most. */
 int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ name }}_read_fn read, void *context);
 
@@ -31,7 +31,7 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
  * _BROKEN, _INVALID or {{ macro }}_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is bad is read three times; if each reading is wrong in
+ * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
  * another way, about a hundred slots are read at most. */
 int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *context);
 

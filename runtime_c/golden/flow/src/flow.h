@@ -28,7 +28,7 @@ extern "C" {
 #define FLOW_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1320u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x6ADF3DDEu /* another spec or another algorithm gives another number */
-#define FLOW_STAMP 0xA3591FC8u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0xAE41D351u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -153,7 +153,7 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
  * Returns FLOW_DONE; FLOW_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or FLOW_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read four whole slots and to write one.  A slot that is bad is read three times; if each reading
+ * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
  * is wrong in another way, about a hundred slots are read at most. */
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context);
 
@@ -162,7 +162,7 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
  * _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is bad is read three times; if each reading is wrong in
+ * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
  * another way, about a hundred slots are read at most. */
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context);
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA3591FC8u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xAE41D351u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -59,7 +59,7 @@
 #define FLOW_SNAPSHOT_END 1316u /* bytes before the CRC */
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define FLOW_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define FLOW_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define FLOW_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
 #define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
@@ -413,26 +413,21 @@ static void flow_look(flow_read_fn read, void *context, int32_t slot, flow_look_
     }
 }
 
-/* Look at the numbers of a slot that was found good.  They are bad if several looks saw the same bad numbers: DONE or
- * SNAPSHOT_INVALID.  If readings differ, they are as good as the CRC-32 said. */
+/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
+ * bad
+ * numbers.  If readings differ, they are as good as the CRC-32 said. */
 static int32_t flow_judge(flow_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
-    for (uint32_t turn = 0u; (turn < FLOW_LOOKS) && (alike < FLOW_ALIKE); turn++) {
+    for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
         uint32_t now = 0u;
         const int32_t status = flow_stored_sound(read, context, slot, &now);
-        if (status == FLOW_DONE) {
+        if ((status != FLOW_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
             return FLOW_DONE;
-        }
-        if (status == FLOW_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((alike > 0u) && (now == seen)) ? (alike + 1u) : 1u;
         }
         seen = now;
     }
-    return (alike < FLOW_ALIKE) ? FLOW_DONE : FLOW_SNAPSHOT_INVALID;
+    return FLOW_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */

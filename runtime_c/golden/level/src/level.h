@@ -25,7 +25,7 @@ extern "C" {
 #define LEVEL_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 416u /* size of a snapshot, which is a saved model */
 #define LEVEL_CONFIG_HASH 0x1080D015u /* another spec or another algorithm gives another number */
-#define LEVEL_STAMP 0xC9E26C3Bu /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0xC76EADCEu /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -137,7 +137,7 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
  * Returns LEVEL_DONE; LEVEL_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or LEVEL_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read four whole slots and to write one.  A slot that is bad is read three times; if each reading
+ * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
  * is wrong in another way, about a hundred slots are read at most. */
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
@@ -146,7 +146,7 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
  * _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is bad is read three times; if each reading is wrong in
+ * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
  * another way, about a hundred slots are read at most. */
 int32_t level_restore(level_t *s, level_read_fn read, void *context);
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC9E26C3Bu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC76EADCEu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -59,7 +59,7 @@
 #define LEVEL_SNAPSHOT_END 412u /* bytes before the CRC */
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define LEVEL_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define LEVEL_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define LEVEL_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
 #define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is accepted */
@@ -380,26 +380,21 @@ static void level_look(level_read_fn read, void *context, int32_t slot, level_lo
     }
 }
 
-/* Look at the numbers of a slot that was found good.  They are bad if several looks saw the same bad numbers: DONE or
- * SNAPSHOT_INVALID.  If readings differ, they are as good as the CRC-32 said. */
+/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
+ * bad
+ * numbers.  If readings differ, they are as good as the CRC-32 said. */
 static int32_t level_judge(level_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
-    for (uint32_t turn = 0u; (turn < LEVEL_LOOKS) && (alike < LEVEL_ALIKE); turn++) {
+    for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
         uint32_t now = 0u;
         const int32_t status = level_stored_sound(read, context, slot, &now);
-        if (status == LEVEL_DONE) {
+        if ((status != LEVEL_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
             return LEVEL_DONE;
-        }
-        if (status == LEVEL_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((alike > 0u) && (now == seen)) ? (alike + 1u) : 1u;
         }
         seen = now;
     }
-    return (alike < LEVEL_ALIKE) ? LEVEL_DONE : LEVEL_SNAPSHOT_INVALID;
+    return LEVEL_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */

@@ -29,7 +29,7 @@ extern "C" {
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define MONITOR_SNAPSHOT_BYTES 3740u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0x29A8FA82u /* another spec or another algorithm gives another number */
-#define MONITOR_STAMP 0xE0F5B80Au /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0x63F3D82Du /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -162,7 +162,7 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
  * Returns MONITOR_DONE; MONITOR_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or MONITOR_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read four whole slots and to write one.  A slot that is bad is read three times; if each reading
+ * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
  * is wrong in another way, about a hundred slots are read at most. */
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context);
 
@@ -171,7 +171,7 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
  * _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is bad is read three times; if each reading is wrong in
+ * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
  * another way, about a hundred slots are read at most. */
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context);
 

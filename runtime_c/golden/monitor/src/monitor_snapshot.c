@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xE0F5B80Au)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x63F3D82Du)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -59,7 +59,7 @@
 #define MONITOR_SNAPSHOT_END 3736u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define MONITOR_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define MONITOR_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
 #define MONITOR_INVERSE_LIMIT 1e+12f /* limit above every element of P */
@@ -513,26 +513,21 @@ static void monitor_look(monitor_read_fn read, void *context, int32_t slot, moni
     }
 }
 
-/* Look at the numbers of a slot that was found good.  They are bad if several looks saw the same bad numbers: DONE or
- * SNAPSHOT_INVALID.  If readings differ, they are as good as the CRC-32 said. */
+/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
+ * bad
+ * numbers.  If readings differ, they are as good as the CRC-32 said. */
 static int32_t monitor_judge(monitor_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
-    for (uint32_t turn = 0u; (turn < MONITOR_LOOKS) && (alike < MONITOR_ALIKE); turn++) {
+    for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
         uint32_t now = 0u;
         const int32_t status = monitor_stored_sound(read, context, slot, &now);
-        if (status == MONITOR_DONE) {
+        if ((status != MONITOR_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
             return MONITOR_DONE;
-        }
-        if (status == MONITOR_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((alike > 0u) && (now == seen)) ? (alike + 1u) : 1u;
         }
         seen = now;
     }
-    return (alike < MONITOR_ALIKE) ? MONITOR_DONE : MONITOR_SNAPSHOT_INVALID;
+    return MONITOR_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */

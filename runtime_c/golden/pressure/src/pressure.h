@@ -26,7 +26,7 @@ extern "C" {
 #define PRESSURE_CONST_BYTES 104u /* flash for tables and learned values; the code is not counted */
 #define PRESSURE_SNAPSHOT_BYTES 128u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x50ED4B3Au /* another spec or another algorithm gives another number */
-#define PRESSURE_STAMP 0x20D4F457u /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0xDCA9BD3Bu /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -132,7 +132,7 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
  * Returns PRESSURE_DONE; PRESSURE_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or PRESSURE_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read four whole slots and to write one.  A slot that is bad is read three times; if each reading
+ * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
  * is wrong in another way, about a hundred slots are read at most. */
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context);
 
@@ -141,7 +141,7 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
  * _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is bad is read three times; if each reading is wrong in
+ * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
  * another way, about a hundred slots are read at most. */
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context);
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x20D4F457u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xDCA9BD3Bu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -59,7 +59,7 @@
 #define PRESSURE_SNAPSHOT_END 124u /* bytes before the CRC */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define PRESSURE_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define PRESSURE_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define PRESSURE_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
 #define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
@@ -376,26 +376,21 @@ static void pressure_look(pressure_read_fn read, void *context, int32_t slot, pr
     }
 }
 
-/* Look at the numbers of a slot that was found good.  They are bad if several looks saw the same bad numbers: DONE or
- * SNAPSHOT_INVALID.  If readings differ, they are as good as the CRC-32 said. */
+/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
+ * bad
+ * numbers.  If readings differ, they are as good as the CRC-32 said. */
 static int32_t pressure_judge(pressure_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
-    for (uint32_t turn = 0u; (turn < PRESSURE_LOOKS) && (alike < PRESSURE_ALIKE); turn++) {
+    for (uint32_t turn = 0u; turn < PRESSURE_LOOKS; turn++) {
         uint32_t now = 0u;
         const int32_t status = pressure_stored_sound(read, context, slot, &now);
-        if (status == PRESSURE_DONE) {
+        if ((status != PRESSURE_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
             return PRESSURE_DONE;
-        }
-        if (status == PRESSURE_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((alike > 0u) && (now == seen)) ? (alike + 1u) : 1u;
         }
         seen = now;
     }
-    return (alike < PRESSURE_ALIKE) ? PRESSURE_DONE : PRESSURE_SNAPSHOT_INVALID;
+    return PRESSURE_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
