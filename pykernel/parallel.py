@@ -413,7 +413,7 @@ def interruptible() -> Iterator[None]:
         _handle(before)
 
 
-class _OneThread:
+class _OneThread(contextlib.ContextDecorator):
     """While anyone is inside, linear algebra takes one thread: its sums then do not depend on who else is at work."""
 
     def __init__(self) -> None:

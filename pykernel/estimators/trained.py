@@ -179,7 +179,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
         start = self._start(X, m)
         with self._named():
             fold = stratified_folds(folds, min(plain(self.cv), len(X)), self._seed())
-        with one_thread, working("training" if self.progress else None):
+        with working("training" if self.progress else None):
             found = vectors.train(
                 vectors.Rows(X, targets, counts / counts.mean()),
                 m,
@@ -244,7 +244,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
 
     def _values(self, X: Any) -> np.ndarray:
         X = self._inputs(X)
-        found = vectors.Vectors(self.vectors_, np.log(self.scale_), self.alpha_, self.bias_)
+        found = self._found()
         with one_thread:
             parts = [found.functions(X[at : at + 4096]) for at in range(0, len(X), 4096)]
         return np.concatenate(parts)
@@ -284,25 +284,21 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
 
     def _machine(self) -> Machine:
         check_is_fitted(self)
-        one, label = bool((self.scale_ == self.scale_[0]).all()), {}
         classes = getattr(self, "classes_", None)
         if classes is not None:
             label = label_section(self._columns, self._label_names, classes=classes.tolist())
         else:
             label = label_section(self._columns, self._label_names, self.alpha_.shape[1])
-        return Machine(
-            source=self._where,
-            function="gaussian",
-            vectors=self.vectors_ if one else self.vectors_ * self.scale_,
-            weights=self.alpha_,
-            bias=self.bias_,
-            gamma=0.5 * float(self.scale_[0]) ** 2 if one else 0.5,
-            scale=None if one else self.scale_,
+        return self._found().machine(
+            self._where,
             calibration=getattr(self, "calibration_", None),
             columns=self._columns,
             label=label,
             largest=self._largest,
         )
+
+    def _found(self) -> vectors.Vectors:
+        return vectors.Vectors(self.vectors_, np.log(self.scale_), self.alpha_, self.bias_)
 
 
 class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
@@ -407,8 +403,8 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
             raise self._error(f"every label is {labels[0].tolist()[0]:g}; a model needs labels that differ")
         targets = (labels - middle) / deviation
         found = self._train(rows, targets, Targets.of_values(labels), counts, self.loss)  # type: ignore[arg-type]
-        self.alpha_ = found.found.weights * deviation
-        self.bias_ = middle + found.found.bias * deviation
+        answering = found.found.answering(middle, deviation)
+        self.alpha_, self.bias_ = answering.weights, answering.bias
         self._label_names, self._shape = names, y.shape[1:]
         left_out, at = found.left_out, found.places
         self.cv_indices_ = np.flatnonzero(used)[at]

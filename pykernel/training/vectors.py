@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize  # type: ignore[import-untyped]
 from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
+
+from pykernel.parallel import one_thread
+from pykernel.training.trained import Machine
 
 Loss = Literal["squared", "absolute", "classes"]
 Widths = Literal["one", "inputs"]
@@ -59,6 +62,18 @@ class Vectors:
         square = np.square(z).sum(axis=1)[:, None] + np.square(u).sum(axis=1) - 2 * z @ u.T
         return np.maximum(square, 0.0), z, u
 
+    def answering(self, middle: np.ndarray, deviation: np.ndarray) -> Vectors:
+        """The same in the labels' unit, of functions that were trained on (label - middle) / deviation; both (O,)."""
+        return replace(self, weights=self.weights * deviation, bias=middle + self.bias * deviation)
+
+    def machine(self, source: str, **more: Any) -> Machine:
+        """As what makes frozen specs takes them.  One width for all inputs needs no scale."""
+        e = np.broadcast_to(np.exp(self.log_scale), self.vectors.shape[1])
+        one = bool((e == e[0]).all())
+        vectors, gamma = (self.vectors, 0.5 * float(e[0]) ** 2) if one else (self.vectors * e, 0.5)
+        scale = None if one else e.copy()
+        return Machine(source, "gaussian", vectors, self.weights, self.bias, gamma, scale=scale, **more)
+
     def packed(self) -> np.ndarray:
         return np.concatenate([part.ravel() for part in (self.vectors, self.log_scale, self.weights, self.bias)])
 
@@ -86,6 +101,13 @@ class Rows:
     def take(self, rows: np.ndarray) -> Rows:
         counts = self.counts[rows]
         return Rows(self.x[rows], self.targets[rows], counts / counts.mean())
+
+
+def class_targets(positions: np.ndarray, count: int) -> np.ndarray:
+    """Targets of classes by their positions from 0 to count - 1, as ``Rows`` has them."""
+    if count == 2:
+        return (positions == 1).astype(np.float64)[:, None]
+    return np.eye(count)[positions]
 
 
 def risk(loss: Loss, functions: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:
@@ -324,6 +346,7 @@ class Job:
         return replace(found, vectors=found.vectors * unit + middle, log_scale=found.log_scale - np.log(unit))
 
 
+@one_thread  # so that the bits do not depend on how many there are
 def train(
     rows: Rows,
     m: int,

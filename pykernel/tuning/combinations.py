@@ -20,8 +20,8 @@ from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
 
 Content = dict[str, Any]
 """A spec as nested dictionaries."""
-BASES = ("sgma", "efvs")
-"""How vectors are chosen from the data for a rule that cannot begin without: the technique of such a combination."""
+BASES: dict[str, tuple[str, ...]] = {"frozen": ("trained", "sgma", "efvs"), "kfd": ("sgma", "efvs")}
+"""Of rules that cannot begin without vectors: how these come from the data, the technique of such a combination."""
 NUMBERS_INPUT: Content = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
 NUMBERS_LABEL: Content = dict(NUMBERS["label"])
 """The stages around a rule on raw numbers."""
@@ -153,7 +153,7 @@ def rules() -> tuple[str, ...]:
 
 def chosen_here(rule: str) -> bool:
     """Whether the rule has vectors that must be chosen from data before it begins."""
-    return rule in ("frozen", "kfd")
+    return rule in BASES
 
 
 @dataclass(frozen=True)
@@ -172,18 +172,18 @@ class Combination:
 
     @property
     def name(self) -> str:
-        words = [self.rule, self.technique, "int16" if self.spec is not None and self.spec.real.is_integer else None]
+        words = [self.rule, self.technique, "int16" if self.content.get("precision") == "int16" else None]
         return " ".join(word for word in words if word)
 
     def means(self, section: str, key: str) -> bool:
         if self.spec is None:
-            return (section, key) == ("kernel", "sigma")
+            return (section, key) == ("kernel", "sigma") and self.technique != "trained"
         return (section, key) != self.budget and means(self.spec, section, key)
 
     def task(self, size: int | None, values: Mapping[str, float]) -> Content:
         """What ``trials.content_of`` makes a spec of: of this size, with these values by "section.key"."""
         if self.spec is None:
-            how = {"rule": self.rule, "size": size, "method": self.technique, "width": values["kernel.sigma"]}
+            how = {"rule": self.rule, "size": size, "method": self.technique, "width": values.get("kernel.sigma")}
             return {"base": self.content, **how}
         # whatever the model is called
         return {"spec": self.with_values(size, values) | {"name": "model"}}
@@ -241,7 +241,7 @@ def combine(
     around = list(_surroundings(content, known))
     for rule in chosen_rules:
         if chosen_here(rule):
-            for method in BASES:
+            for method in BASES[rule]:
                 take(rule, method, partial(_from_data, content, rule, method))
         elif chosen is not None and _chooses(around, content, rule, chosen):
             for technique in chosen:
@@ -280,6 +280,9 @@ def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
                 spec = make_spec(made)
                 found.append(Combination(rule, technique, made, spec, budget_of(spec)))
                 break
+    if "frozen" in chosen:
+        with contextlib.suppress(UserError):
+            found.append(_from_data(content | {"precision": "int16"}, "frozen", "trained"))
     return found
 
 

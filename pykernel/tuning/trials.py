@@ -280,6 +280,8 @@ def content_of(task: Mapping[str, Any], table: Table) -> Content:
     if len(rows) < 2:
         raise UserError("there are too few labelled rows to train on")
     x, y = table.x[rows], table.labels[rows]
+    if task["method"] == "trained":
+        return _trained(base, int(task["size"]), x, y)
     center, deviation = x.mean(axis=0), x.std(axis=0)
     scale = 1 / np.where(deviation > 0, deviation, 1.0)
     z = (x - center) * scale
@@ -308,7 +310,28 @@ def content_of(task: Mapping[str, Any], table: Table) -> Content:
         classes=tuple(classes) if classes else None, center=center, scale=scale,
         largest=float(np.abs(x).max()),
     )  # fmt: skip
-    made = content(machine, base["name"], precision, None, columns, classes)
+    made = content(machine, base["name"], precision, None, columns, classes, seen=x)
+    return made | {"label": {**made.get("label", {}), **base["label"]}}
+
+
+def _trained(base: Content, size: int, x: np.ndarray, y: np.ndarray) -> Content:
+    """A frozen model with so many trained vectors."""
+    from pykernel.training.trained import content
+    from pykernel.training.vectors import Rows, class_targets, train
+
+    classes, counts, m = base["label"].get("classes"), np.ones(len(x)), min(size, len(x))
+    if classes:
+        found = train(Rows(x, class_targets(y, len(classes)), counts), m, "classes").found
+    else:
+        labels = y.astype(np.float64).reshape(len(y), -1)
+        middle, deviation = labels.mean(axis=0), labels.std(axis=0)
+        if not (deviation > 0).all():
+            raise UserError("the labels of the rows to train on do not differ")
+        found = train(Rows(x, (labels - middle) / deviation, counts), m, "squared").found.answering(middle, deviation)
+    largest = float(np.abs(x).max())
+    machine = found.machine("a plan", classes=tuple(classes) if classes else None, largest=largest)
+    precision, columns = base.get("precision", "float32"), base["input"].get("columns")
+    made = content(machine, base["name"], precision, None, columns, classes, seen=x)
     return made | {"label": {**made.get("label", {}), **base["label"]}}
 
 
