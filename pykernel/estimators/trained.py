@@ -231,7 +231,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
         if not (weights >= 0).all():
             raise self._error(f"sample_weight holds {weights.min():g}; weights must be 0 or more")
         if (weights > 0).sum() < 2:
-            raise self._error(f"sample_weight is above 0 for {(weights > 0).sum()} samples; it takes two or more")
+            raise self._error(f"sample_weight is above 0 for {(weights > 0).sum()} sample; it takes two or more")
         return weights / weights.max()
 
     def _judge(self, error: float, linear: float) -> None:
@@ -294,7 +294,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
             calibration=getattr(self, "calibration_", None),
             columns=self._columns,
             label=label,
-            largest=self._largest,
+            seen=self._seen,
         )
 
     def _found(self) -> vectors.Vectors:
@@ -393,7 +393,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         counts = self._weights(sample_weight, X)
         used = counts > 0
         rows, labels, counts = X[used], y.reshape(len(y), -1)[used], counts[used]
-        self._largest = float(np.abs(X).max(initial=0.0))
+        self._seen = np.stack([rows.min(axis=0), rows.max(axis=0)])
         most = float(np.abs(labels).max())
         if most > EXTREME or 0 < most < 1 / EXTREME:
             raise self._error(f"the largest of the labels is {most:g}; scale them to magnitudes nearer to 1")
@@ -524,7 +524,7 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         used = counts > 0
         rows, counts = X[used], counts[used]
         classes, positions = self._classes_of(y[used]), np.unique(y[used], return_inverse=True)[1]
-        self._largest = float(np.abs(X).max(initial=0.0))
+        self._seen = np.stack([rows.min(axis=0), rows.max(axis=0)])
         coded = Targets.of_classes(positions, len(classes), "signs")
         targets = (
             np.eye(len(classes))[positions] if len(classes) > 2 else (positions == 1.0)[:, None].astype(np.float64)

@@ -369,6 +369,9 @@ def behind(machine: Machine, affine: Affine, where: str) -> Machine:
         raise UserError(f"{where}: takes {machine.taking} inputs, but the step before it gives {affine.width}")
     if machine.taken is not None:
         affine = affine.selected(np.asarray(machine.taken), where)
+    if machine.seen is not None:
+        seen = None if affine.matrix is not None else machine.seen / affine.scale + affine.center
+        machine = replace(machine, seen=seen)
     if machine.center is not None or machine.scale is not None:
         zeros, ones = np.zeros(machine.dim), np.ones(machine.dim)
         affine = affine.scaled(

@@ -58,6 +58,9 @@ class Machine:
     columns: tuple[str, ...] | None = None
     label: dict[str, Any] | None = None  # what a spec says of the labels, where it is known
     largest: float | None = None  # of the inputs' magnitudes, where the vectors do not tell
+    seen: np.ndarray | None = (
+        None  # (2, DIM) least and largest of each input in training, where the vectors are none of them
+    )
     notes: tuple[str, ...] = ()  # what of the source is left out
     normalise: bool = False
     custom: Kernel | None = None  # of function "custom", with max_value, its bound
@@ -356,7 +359,9 @@ def _named_signal(signal: Spec, channels: Sequence[str] | None) -> dict[str, Any
 
 
 def _seen(machine: Machine) -> np.ndarray | None:
-    """Inputs that the machine was trained with, if its vectors are some of them."""
+    """Inputs that the machine was trained with, or their ranges; None if neither is known."""
+    if machine.seen is not None:
+        return machine.seen
     return None if machine.linear else machine.inputs()
 
 

@@ -328,8 +328,7 @@ def _trained(base: Content, size: int, x: np.ndarray, y: np.ndarray) -> Content:
         if not (deviation > 0).all():
             raise UserError("the labels of the rows to train on do not differ")
         found = train(Rows(x, (labels - middle) / deviation, counts), m, "squared").found.answering(middle, deviation)
-    largest = float(np.abs(x).max())
-    machine = found.machine("a plan", classes=tuple(classes) if classes else None, largest=largest)
+    machine = found.machine("a plan", classes=tuple(classes) if classes else None)
     precision, columns = base.get("precision", "float32"), base["input"].get("columns")
     made = content(machine, base["name"], precision, None, columns, classes, seen=x)
     return made | {"label": {**made.get("label", {}), **base["label"]}}

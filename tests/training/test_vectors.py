@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,9 @@ def test_what_was_left_out_was_not_seen() -> None:
 
 def test_inputs_in_other_units_give_the_same_model() -> None:
     x, y = sample(100)
-    a, b = (train(Rows(each, y, np.ones(len(x))), 3, "squared", ridges=[1e-4], steps=60) for each in (x, 1e6 + 1e-3 * x))
+    a, b = (
+        train(Rows(each, y, np.ones(len(x))), 3, "squared", ridges=[1e-4], steps=60) for each in (x, 1e6 + 1e-3 * x)
+    )
     assert (a.taken.units, a.taken.widths, a.taken.ridge) == (b.taken.units, b.taken.widths, b.taken.ridge)
     assert a.taken.risk == pytest.approx(b.taken.risk, rel=0.5)
 
@@ -152,7 +155,7 @@ def test_an_interrupt_keeps_the_best_so_far(after: float) -> None:
     found = run()
     assert found.interrupted and np.square(found.found.functions(x) - y).mean() < 0.3
     assert len(found.places) == len(found.left_out) > 0
-    assert all(a <= b + 0.2 for a, b in zip(told, told[1:], strict=False))
+    assert all(a <= b + 0.2 for a, b in itertools.pairwise(told))
 
 
 def test_many_rows_are_searched_by_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +163,9 @@ def test_many_rows_are_searched_by_some_of_them(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(vectors, "COMPARED", 100)
     monkeypatch.setattr(vectors, "MANY", 200)
     x, y = sample(2000)
-    found = train(Rows(x, y, np.ones(len(x))), 3, "squared", units=["given"], widths=["inputs"], ridges=[1e-4], starts=3)
+    found = train(
+        Rows(x, y, np.ones(len(x))), 3, "squared", units=["given"], widths=["inputs"], ridges=[1e-4], starts=3
+    )
     assert len(found.places) == 100 and np.square(found.found.functions(x) - y).mean() < 0.03
 
 

@@ -1,0 +1,168 @@
+"""Estimators with trained vectors: conventions, what they say of themselves, and the way to the device."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pykernel import (
+    HostModel,
+    KernelRidgeClassifier,
+    TrainedKernelClassifier,
+    TrainedKernelRegressor,
+    check,
+    from_sklearn,
+)
+from pykernel.errors import UserError
+
+KINDS = (TrainedKernelRegressor, TrainedKernelClassifier)
+QUICK: dict[str, Any] = {"ridge": 1e-4, "widths": "inputs", "standardise": True, "max_iter": 60, "n_init": 1}
+
+
+def not_promised(estimator: Any) -> dict[str, str]:
+    return {"check_sample_weight_equivalence_on_dense_data": "cv is a number of folds, and not splits that are given"}
+
+
+@pytest.mark.in_turn(12)
+@parametrize_with_checks([kind(**QUICK) for kind in KINDS], expected_failed_checks=not_promised)
+def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def samples(classes: int = 0, n: int = 120) -> tuple[np.ndarray, np.ndarray]:
+    x = np.random.default_rng(0).normal(size=(n, 3)) * (1.0, 5.0, 0.2) + (0.0, 100.0, 3.0)
+    y = np.sin(x[:, 0]) + np.cos(x[:, 1] / 5)
+    if classes:
+        y = np.array(["a", "b", "c"])[
+            np.digitize(y, [-0.3, 0.3]) if classes == 3 else (np.abs(x[:, 0]) > 0.7).astype(int)
+        ]
+    return x, y
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64", "int16"])
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_the_device_says_what_the_estimator_says(classes: int, precision: str) -> None:
+    """Its answers up to rounding, its classes and probabilities; and the C computes the host's bytes."""
+    x, y = samples(classes)
+    model = KINDS[classes > 0](6, **QUICK).fit(x, y)
+    spec = model.to_spec("m", precision=precision)
+    host = HostModel(spec)
+    scale = 1.0 if classes else float(y.std())
+    near = {"float32": 1e-3, "float64": 1e-9, "int16": 0.1}[precision] * scale * max(1.0, np.abs(model.alpha_).sum())
+    values = model.decision_function(x) if classes else model.predict(x)
+    assert np.abs(np.asarray(host.predict(x), float).reshape(values.shape) - values).max() <= near
+    if classes:
+        said = model.classes_[host.classify(x)]
+        assert (said == model.predict(x)).mean() >= (0.97 if precision == "int16" else 1.0)
+        if precision != "int16":
+            assert np.abs(np.asarray(host.probability(x)) - model.predict_proba(x)).max() < 1e-2
+    assert check(spec, samples=300).ok
+
+
+def test_behind_a_scaler_the_device_takes_raw_inputs() -> None:
+    x, y = samples()
+    pipeline = make_pipeline(StandardScaler(), TrainedKernelRegressor(5, **QUICK)).fit(x, y)
+    host = HostModel(from_sklearn(pipeline, "m", precision="float64"))
+    assert np.allclose(np.asarray(host.predict(x)).ravel(), pipeline.predict(x), atol=1e-6)
+
+
+def test_trained_vectors_beat_chosen_ones() -> None:
+    """Digits: eight trained vectors err less than 32 that are chosen; breast cancer: as little as the best of chosen ones."""
+    x, y = load_digits(return_X_y=True)
+    rows = np.random.default_rng(0).permutation(len(x))
+    train, test = rows[:800], rows[800:]
+    few = TrainedKernelClassifier(8, ridge=1e-5, widths="inputs", standardise=False, n_init=1).fit(x[train], y[train])
+    many = KernelRidgeClassifier(basis=32, sigma=[20.0, 30.0, 40.0]).fit(x[train], y[train])
+    errors = [float((each.predict(x[test]) != y[test]).mean()) for each in (few, many)]
+    assert errors[0] < 0.07 and errors[0] < errors[1]
+    assert abs(few.cv_error_ - errors[0]) < 0.03  # which was not seen
+
+
+def test_weights_of_zero_leave_samples_out_and_wrong_ones_are_refused() -> None:
+    x, y = samples()
+    spoiled, weights = y.copy(), np.ones(len(y))
+    spoiled[::4], weights[::4] = 100.0, 0.0
+    model = TrainedKernelRegressor(6, **QUICK).fit(x, spoiled, weights)
+    left = np.flatnonzero(weights)
+    assert set(model.cv_indices_) <= set(left.tolist())
+    assert np.square(model.predict(x[left]) - y[left]).mean() < 0.1 * y.var()
+    for bad, sentence in (
+        (-weights - 1, "weights must be 0 or more"),
+        (1.0 * (np.arange(120) == 5), "above 0 for 1 sample"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            TrainedKernelRegressor(6, **QUICK).fit(x, y, bad)
+
+
+def test_labels_far_from_the_others_move_the_absolute_loss_less() -> None:
+    x, y = samples()
+    spoiled = y.copy()
+    spoiled[::10] += 30.0
+    rest = np.arange(len(y)) % 10 > 0
+    errors = [
+        np.abs(TrainedKernelRegressor(6, loss=loss, **QUICK).fit(x, spoiled).predict(x) - y)[rest].mean()
+        for loss in ("absolute", "squared")
+    ]
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_several_labels_are_several_functions() -> None:
+    x, y = samples()
+    labels = np.column_stack([y, 100 + 10 * y**2])
+    model = TrainedKernelRegressor(8, **QUICK).fit(x, labels)
+    assert model.predict(x).shape == (len(x), 2) and model.score(x, labels) > 0.8
+    assert model.to_spec("m").outputs == 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "x", "y", "sentence"),
+    [
+        ({"n_vectors": 200}, None, None, "n_vectors is 200; it must be at most 120, the number of samples"),
+        ({"n_vectors": 0}, None, None, "n_vectors is 0; it must be a whole number from 1"),
+        ({"ridge": -1.0}, None, None, "ridge is -1.0; it must be a number from 0"),
+        ({"widths": "each"}, None, None, 'widths is .each.; it must be "one" or "inputs"'),
+        ({"init": np.zeros((2, 2))}, None, None, "init must be"),
+        ({"loss": "hinge"}, None, None, "loss is 'hinge'; it must be"),
+        ({"cv": 1}, None, None, "cv is 1; it must be a whole number from 2"),
+        ({}, np.ones((120, 3)), None, "every input is constant"),
+        ({}, None, np.ones(120), "every label is 1; a model needs labels that differ"),
+        ({}, 1e80 * samples()[0], None, "scale them to magnitudes nearer to 1"),
+        ({}, None, np.where(np.arange(120) == 3, np.nan, 1.0), "NaN"),
+    ],
+)
+def test_refusals(parameters: dict[str, Any], x: Any, y: Any, sentence: str) -> None:
+    given, labels = samples()
+    with pytest.raises(ValueError, match=sentence):
+        TrainedKernelRegressor(**parameters).fit(given if x is None else x, labels if y is None else y)
+
+
+def test_one_class_is_refused() -> None:
+    with pytest.raises(UserError, match="y holds one class, 'a'"):
+        TrainedKernelClassifier().fit(samples()[0], np.full(120, "a"))
+
+
+def test_a_linear_model_that_is_as_good_is_told() -> None:
+    x, _ = samples()
+    with pytest.warns(UserWarning, match="a linear model's .*; take the linear model"):
+        TrainedKernelRegressor(4, **QUICK).fit(x, x @ [1.0, 0.2, 5.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TrainedKernelRegressor(6, **QUICK).fit(*samples())
+
+
+@pytest.mark.exhaustive
+def test_the_defaults_on_cancer() -> None:
+    x, y = load_breast_cancer(return_X_y=True)
+    found = []
+    for seed in range(5):
+        rows = np.random.default_rng(seed).permutation(len(x))
+        model = TrainedKernelClassifier(8, random_state=seed).fit(x[rows[:398]], y[rows[:398]])
+        found.append(float((model.predict(x[rows[398:]]) != y[rows[398:]]).mean()))
+    assert np.median(found) <= 0.035
