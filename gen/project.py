@@ -193,7 +193,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         "learner": program.learner,
         "reads": program.reads,
         "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
-        "lowest": -int(channels_of(spec.signal).most[0]) if spec.signal is not None and program.whole else 0,
+        "clamps": _clamps(spec) if spec.signal is not None and program.whole else [],
         "sample": program.sample_size,  # how many numbers it has
         "main": _question(program.asks, spec, printer),
         "training": next((name for name in program.trainings if name in names), ""),
@@ -369,7 +369,11 @@ def _about(spec: Spec) -> list[str]:
 
 def _about_in_markdown(spec: Spec, real: str) -> list[str]:
     """The same, with the numbers' types and limits; names stay within their quotes, whatever they are made of."""
-    quoted = {what: ", ".join(f"`{name.replace('`', chr(39))}`" for name in n) for what, n in _names(spec).items()}
+
+    def quoted_name(name: str) -> str:
+        return f"`{name.replace('`', chr(39))}`"
+
+    quoted = {what: ", ".join(map(quoted_name, names)) for what, names in _names(spec).items()}
     unnamed = f"`x[0]` to `x[{spec.dim - 1}]`" if spec.dim > 1 else "`x[0]`"
     if spec.program.whole:
         what = f"Inputs: {quoted.pop('Inputs', unnamed)}"
@@ -377,7 +381,10 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
             what = f"Raw samples: {quoted.pop('Channels')}"
             units = "; what a count of each is worth: " + ", ".join(f"{unit:.6g}" for unit in spec.feature_units[1])
             quoted["Features"] += units
-        lines = [f"{what}; each an `int16_t`, in counts:", *(f"  {line}" for line in spec.counts_told())]
+        lines = [f"{what}; each an `int16_t`, in counts:"]
+        for line in spec.counts_told():
+            name, means, rest = line.rpartition(": 1 count is ")
+            lines.append(f"  - {name if name == 'each input' else quoted_name(name)}{means}{rest}")
         return lines + [f"{what}: {names}." for what, names in quoted.items()]
     if spec.signal is not None:
         lines = [
@@ -485,6 +492,16 @@ def _whole(spec: Any) -> dict[str, Any]:
         if spec.signal is None:
             made["rounded_bound"] = float(spec.family.error_bound(spec, ROUNDED).max())
     return made
+
+
+def _clamps(spec: Spec) -> list[str]:
+    """C that keeps raw samples at the lower end of what is accepted: a line for each channel, or one for all that are alike."""
+    assert spec.signal is not None
+    lows = [-int(most) for most in channels_of(spec.signal).most]
+    if len(lows) > 1 and len(set(lows)) == 1:
+        each = f"if (x[i] < {lows[0]}) {{ x[i] = {lows[0]}; }}"
+        return [f"for (int i = 0; i < {len(lows)}; ++i) {{ {each} }}"]
+    return [f"if (x[{i}] < {low}) {{ x[{i}] = {low}; }}" for i, low in enumerate(lows)]
 
 
 def _label_type(program: Program, printer: Printer) -> str:

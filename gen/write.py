@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,16 +21,17 @@ def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> 
     """Write texts to paths below the folder.  Raises UserError before the first write if any of them must not be.
 
     A file that is there already is replaced if an earlier manifest.json vouches for it, or with ``force``.  Files of the
-    same model that its new manifest.json no longer has are removed, unless they were changed.
+    same model that its new manifest.json no longer has are removed, unless they were changed.  A folder that has another
+    model is refused, or with ``force`` taken over: the files of that model that have other names stay.
     """
     _refuse_collisions(folder, files)
     with project_folder(folder):
         known = _vouched_for(folder)
+        if not force:
+            _refuse_other_model(folder, known, files)
         for path, text in files.items():
             _refuse_unsafe(folder, path, text, known, force)
-        for place in {(folder / path).parent for path in files}:
-            if place.is_dir():
-                clear_folder(place)
+        _clear_project(folder, (*known, *files))
         for path, text in files.items():
             with whole_file(folder / path, parents=True) as file:
                 file.write(text.encode())
@@ -63,26 +65,57 @@ def has_check(folder: Path) -> bool:
 def _vouched_for(folder: Path) -> dict[str, str]:
     try:
         content = read_manifest(folder)
-        return dict(content["sha256"]) if str(content["generator"]).startswith("pykernel ") else {}
+        return (
+            {str(path): digest for path, digest in dict(content["sha256"]).items()}
+            if str(content["generator"]).startswith("pykernel ")
+            else {}
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
+def _names(folder: Path, files: Mapping[str, str]) -> tuple[str, str] | None:
+    """What the model in the folder is called, and the one of the new files; None if either has no manifest.json."""
+    try:
+        return str(read_manifest(folder)["spec"]["name"]), str(json.loads(files["manifest.json"])["spec"]["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _refuse_other_model(folder: Path, known: Mapping[str, str], files: Mapping[str, str]) -> None:
+    """A folder is a library, and build files, examples and manifest.json have the same names in that of any model."""
+    names = _names(folder, files) if known else None
+    if names is not None and names[0] != names[1]:
+        raise UserError(
+            f"{folder}: has the model {names[0]}; give {names[1]} another folder, or use --force to make this folder "
+            f"{names[1]}'s"
+        )
+
+
+def _clear_project(folder: Path, paths: Iterable[str]) -> None:
+    """Remove what runs that died left beside the project's files, and in the folders that only their project had."""
+    clear_folder(folder)
+    for top in {PurePosixPath(path).parts[0] for path in paths if _inside(folder, path)}:
+        if (folder / top).is_dir():
+            for place, _, _ in os.walk(folder / top):  # which follows no links
+                clear_folder(Path(place))
+
+
+def _inside(folder: Path, path: str) -> bool:
+    """Whether a path of a manifest.json stays in its folder, and behind no link."""
+    parts = PurePosixPath(path).parts
+    steps = [folder.joinpath(*parts[:end]) for end in range(1, len(parts) + 1)]
+    return bool(parts) and ".." not in parts and not Path(path).anchor and not any(each.is_symlink() for each in steps)
+
+
 def _outdated(folder: Path, known: Mapping[str, str], files: Mapping[str, str]) -> list[Path]:
     """What the folder has of the same model as it was before, and its new manifest.json does not; nobody changed it."""
-    try:
-        before, after = read_manifest(folder), json.loads(files["manifest.json"])
-        gone = set(known) - set(after["sha256"]) if before["spec"]["name"] == after["spec"]["name"] else set()
-    except (OSError, ValueError, KeyError, TypeError):
+    names = _names(folder, files)
+    if names is None or names[0] != names[1]:
         return []
-    found = []
-    for path in sorted(gone):
-        parts = PurePosixPath(path).parts
-        steps = [folder.joinpath(*parts[:end]) for end in range(1, len(parts) + 1)]
-        inside = parts and ".." not in parts and not Path(path).anchor and not any(each.is_symlink() for each in steps)
-        if inside and steps[-1].is_file() and _digest(steps[-1]) == known[path]:
-            found.append(steps[-1])
-    return found
+    gone = set(known) - set(json.loads(files["manifest.json"])["sha256"])
+    found = [folder / path for path in sorted(gone) if _inside(folder, path)]
+    return [path for path in found if path.is_file() and _digest(path) == known[path.relative_to(folder).as_posix()]]
 
 
 def _digest(path: Path) -> str:

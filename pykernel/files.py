@@ -318,9 +318,10 @@ def _clear(place: Path, begin: str, listed: bool = False) -> None:
         with os.scandir(place) as entries:
             return [entry.path for entry in entries if ours.fullmatch(entry.name)]
 
-    busy = False
+    busy, staging = False, _staging.get()
+    held = {folder.absolute() for folder in staging.sets} if staging is not None else set()  # recovered, and ours
     if listed or left():
-        for folder in (place.absolute(), *place.absolute().parents):
+        for folder in (each for each in (place.absolute(), *place.absolute().parents) if each not in held):
             with contextlib.suppress(OSError), _opened(folder / SET, os.O_RDWR) as descriptor:
                 found = os.fstat(descriptor)
                 if not lock(descriptor):

@@ -1,12 +1,13 @@
 """A release as its users get it: wheel and sdist, built of what git lists, looked into, installed outside of the tree, tried there.
 
-    python -m tests.release_check [--python python3.12 ...] [--constraints constraints/oldest.txt] [--dist dist]
+    python -m tests.release_check [--build | --try] [--python python3.12 ...] [--constraints constraints/oldest.txt] [--dist dist]
     python -m tests.release_check --pin
 
 For each Python the wheel runs the demo in a fresh environment without extras, then a part of the suite. What pip builds of the
 sdist must be the wheel's files, byte for byte, and run the demo, too.  Needs a C compiler and the package index.
 
-What builds both is in constraints/build.txt, with versions and digests; --pin writes the newest ones there.
+What builds both is in constraints/build.txt, with versions and digests; --pin writes the newest ones there.  This script needs
+nothing but Python: so nothing else runs where the files of a release are built (--build) before others try them (--try).
 """
 
 from __future__ import annotations
@@ -115,6 +116,14 @@ def build(place: Path, dist: Path) -> tuple[Path, Path]:
     return Path(shutil.copy(wheel, dist)), Path(shutil.copy(sdist, dist))
 
 
+def built(dist: Path) -> tuple[Path, Path]:
+    """Wheel and sdist that were built before.  Ends the program if the folder holds other files, or more."""
+    wheels, sdists, files = list(dist.glob("*.whl")), list(dist.glob("*.tar.gz")), list(dist.glob("*"))
+    if (len(wheels), len(sdists), len(files)) != (1, 1, 2):
+        sys.exit(f"{dist} has to hold one wheel, one sdist and nothing else, but holds {sorted(p.name for p in files)}")
+    return wheels[0], sdists[0]
+
+
 def pin() -> str:
     """What builds a release, as pip would take it now, with versions and digests: the lines of constraints/build.txt."""
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
@@ -189,19 +198,22 @@ def main() -> None:
     parser.add_argument("--python", nargs="+", default=[sys.executable], help="interpreters [this one]")
     parser.add_argument("--constraints", type=Path, help="pip's constraints for what is installed beside")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="folder for the two files [dist]")
-    parser.add_argument("--pin", action="store_true", help="write constraints/build.txt anew, and nothing else")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--build", action="store_true", help="build both files and look into them, and nothing else")
+    only.add_argument("--try", action="store_true", dest="built", help="build nothing: try the two files in the folder")
+    only.add_argument("--pin", action="store_true", help="write constraints/build.txt anew, and nothing else")
     given = parser.parse_args()
     if given.pin:
         TOOLS.write_text(pin(), encoding="utf-8")
         return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        wheel, sdist = build(place, given.dist)
+        wheel, sdist = built(given.dist) if given.built else build(place, given.dist)
         if faults := faults_of_wheel(wheel) + faults_of_sdist(sdist):
             sys.exit("\n".join(faults))
         print(*(f"{file.name}: {file.stat().st_size:,} bytes" for file in (wheel, sdist)), sep="\n", flush=True)
         constraints = ["-c", str(given.constraints.resolve())] if given.constraints else []
-        for number, interpreter in enumerate(given.python):
+        for number, interpreter in enumerate([] if given.build else given.python):
             (place / str(number)).mkdir()
             tried(wheel.resolve(), sdist.resolve(), interpreter, constraints, place / str(number))
 

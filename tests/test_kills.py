@@ -340,6 +340,54 @@ def test_after_a_kill_what_was_changed_by_hand_is_refused_still(tmp_path):
         assert "/* mine */" in (folder / "src" / "toy.c").read_text()
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_copy_of_what_a_killed_run_left_is_cleared_by_a_model_that_has_other_folders(first, tmp_path):
+    """The copy has neither locks nor the list; what was killed had a check's firmware, what comes has none."""
+    old, new, third = models()
+    third = {path: text for path, text in third.items() if "check" in path or path in ("src/toy.h", "manifest.json")}
+    assert {"examples/toy_check/check.c", "examples/toy_check/src/check.h"} & set(third)
+    begin, folder, copy = tmp_path / "begin", tmp_path / "folder", tmp_path / "copy"
+    begin.mkdir()
+    if not first:
+        write_files(begin, reduced(old, False))
+    left = 0
+    for _ in before_each_change(lambda: write_files(folder, third), begin, folder, step=13):
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(folder, copy, copy_function=shutil.copyfile)
+        (copy / ".pykernel.set").unlink(missing_ok=True)
+        left += any("_check/" in path and path.endswith(".part") for path in tree(copy))
+        write_files(copy, new, force=True)
+        assert not [path for path in tree(copy) if re.search(r"\.(part|old|set)$", path)]
+    assert left
+
+
+def test_a_folder_of_another_model_is_refused_or_taken_over(tmp_path):
+    """In both orders, whether the first model's spec has changed since, and by all that writes a project."""
+    old, new, _ = models()
+    other = build(toy_spec("real", name="other")).files
+    for one, two, names in ((old, other, ("toy", "other")), (other, old, ("other", "toy"))):
+        folder = tmp_path / names[0]
+        write_files(folder, one)
+        before = tree(folder)
+        for _ in range(2):
+            with pytest.raises(
+                UserError, match=rf"has the model {names[0]}; give {names[1]} another folder, or use --fo"
+            ):
+                write_files(folder, two)
+            assert tree(folder) == before
+        write_files(folder, new if names[0] == "toy" else one)  # its own model goes on
+        write_files(folder, one)
+        # taken over: nothing of the first is lost but what has the same name, and it is refused in turn
+        write_files(folder, two, force=True)
+        now = tree(folder)
+        assert {path: text.encode() for path, text in two.items()}.items() <= now.items()
+        assert {path for path in before if path not in two} <= set(now)
+        with pytest.raises(UserError, match=f"has the model {names[1]}; give {names[0]} another folder"):
+            write_files(folder, one)
+        write_files(folder, one, force=True)
+        assert {path: text for path, text in tree(folder).items() if path in before} == before
+
+
 def test_files_that_a_model_no_longer_has_go_unless_they_were_changed(tmp_path):
     old, new, _ = models()
     write_files(tmp_path, old)

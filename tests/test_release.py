@@ -1,9 +1,11 @@
 """What a release says of itself: one version, dependencies and licences as they are, workflows whose commands exist."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -12,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from pykernel.errors import EXTRAS
 from pykernel.spec.renamed import RENAMED
+from tests import release_check
 from tests.release_check import PINNED, PROJECT, TOOLS, VERSION
 from tests.support import DOCS, ROOT
 
@@ -84,6 +87,8 @@ def test_what_a_workflow_runs_exists(path):
         for step in job.get("steps", ()):
             if "uses" in step:
                 assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"]), step["uses"]
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"]["persist-credentials"] is False  # what runs later needs no password
             for target in re.findall(r"make ([a-z-]+)", step.get("run", "")):
                 if target == "site" and not (ROOT / "mkdocs.yml").exists():
                     pytest.skip("the site comes with mkdocs.yml")
@@ -101,9 +106,12 @@ def commands(job):
 
 
 def test_proofs_on_targets_are_not_skipped_where_it_counts():
-    """Pull requests and nights have the toolchains, from one list; nobody else lists any."""
-    for job, suite in ((jobs_of("tests")["newest"], ".ci/run"), (jobs_of("nightly")["exhaustive"], "make nightly")):
-        assert commands(job).index(".ci/toolchains") < commands(job).index(suite)
+    """Every job that runs the suite has the toolchains, from one list; nobody else lists any."""
+    suites = {".ci/run", "make test", "make nightly"}
+    runs = [commands(job) for path in WORKFLOWS for job in jobs_of(path.stem).values() if "steps" in job]
+    running = [(each, suite) for each in runs for suite in suites & set(each)]
+    assert {suite for _, suite in running} == suites and len(running) == 3
+    assert all(each.index(".ci/toolchains") < each.index(suite) for each, suite in running)
     assert not [path for path in WORKFLOWS if "apt-get" in path.read_text(encoding="utf-8")]
     listed = (ROOT / ".ci" / "toolchains").read_text(encoding="utf-8")
     assert {"gcc-arm-none-eabi", "gcc-riscv64-unknown-elf", "gcc-avr", "simavr", "qemu-system-arm"} <= set(
@@ -113,7 +121,7 @@ def test_proofs_on_targets_are_not_skipped_where_it_counts():
 
 def test_a_release_needs_the_tests_and_a_night_of_the_same_tree():
     jobs = jobs_of("release")
-    assert set(jobs["publish"]["needs"]) == {"tests", "nightly", "build"} == set(jobs) - {"publish"}
+    assert set(jobs["publish"]["needs"]) == {"tests", "nightly", "build", "try"} == set(jobs) - {"publish"}
     (asked,) = commands(jobs["nightly"])
     # --status success of the very commit, and a failure where there is none
     assert '--workflow nightly.yml --commit "$GITHUB_SHA" --status success' in asked
@@ -133,6 +141,19 @@ def test_without_a_green_night_there_is_no_release(runs, code, tmp_path):
     assert done.returncode == code, done
 
 
+def step_named(job, name):
+    (found,) = [step for step in job["steps"] if step.get("name") == name]
+    return found
+
+
+def run_step(step, **variables):
+    """As GitHub runs a step on Linux."""
+    where = variables.pop("cwd")
+    return subprocess.run(
+        ["bash", "-e", "-c", step["run"]], cwd=where, env=os.environ | variables, capture_output=True, text=True
+    )
+
+
 def test_what_builds_a_release_is_pinned_by_digest():
     lines = TOOLS.read_text(encoding="utf-8").splitlines()
     assert lines[0] == PINNED
@@ -142,3 +163,156 @@ def test_what_builds_a_release_is_pinned_by_digest():
     assert "build" in versions
     for need in map(Requirement, PROJECT["build-system"]["requires"]):
         assert need.specifier.contains(versions[canonicalize_name(need.name)])
+
+
+def test_where_a_release_is_built_nothing_else_runs(monkeypatch, tmp_path):
+    """Python, and what is pinned by digest: no test, no dependency, nothing that pip takes from the index as it is today."""
+    build = jobs_of("release")["build"]
+    assert [step["uses"].split("@")[0] for step in build["steps"] if "uses" in step] == [
+        "actions/checkout",
+        "actions/setup-python",
+        "actions/upload-artifact",
+    ]
+    script = "python3 -m tests.release_check --build"
+    assert [run for run in commands(build) if run and not run.startswith(("grep ", "digests="))] == [script]
+    # -S: without the packages that are installed here
+    without = [sys.executable, "-S", "-m", "tests.release_check", "--help"]
+    subprocess.run(without, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+    called = []
+
+    def call(*command, cwd, **variables):
+        called.append([str(each) for each in command])
+        if "build" in called[-1]:
+            (tmp_path / "dist").mkdir()
+            for name in ("a.whl", "a.tar.gz"):
+                (tmp_path / "dist" / name).touch()
+        return ""
+
+    monkeypatch.setattr(release_check, "call", call)
+    release_check.build(tmp_path, tmp_path / "kept")
+    (venv, pip, builds) = [command[1:] for command in called]
+    assert venv[:2] == ["-m", "venv"]
+    assert pip[:3] == ["-m", "pip", "install"] and {"--require-hashes", "--only-binary"} < set(pip)
+    assert pip[-2:] == ["-r", str(TOOLS)]
+    assert builds[:3] == ["-m", "build", "--no-isolation"]
+
+
+def test_only_a_wheel_and_an_sdist_are_tried(tmp_path):
+    for name in ("a.whl", "a.tar.gz"):
+        with pytest.raises(SystemExit, match="has to hold one wheel, one sdist and nothing else"):
+            release_check.built(tmp_path)
+        (tmp_path / name).touch()
+    assert release_check.built(tmp_path) == (tmp_path / "a.whl", tmp_path / "a.tar.gz")
+    (tmp_path / "b.txt").touch()
+    with pytest.raises(SystemExit, match=re.escape("holds ['a.tar.gz', 'a.whl', 'b.txt']")):
+        release_check.built(tmp_path)
+
+
+def spoil(dist, how):
+    if how == "changed":
+        (dist / "a.whl").write_bytes(b"wheel!")
+    elif how == "added":
+        (dist / "b.whl").write_bytes(b"wheel")
+    elif how == "lost":
+        (dist / "a.tar.gz").unlink()
+    elif how == "renamed":
+        (dist / "a.whl").rename(dist / "b.whl")
+
+
+@pytest.mark.skipif(not (shutil.which("bash") and shutil.which("sha256sum")), reason="no bash, or no sha256sum")
+@pytest.mark.parametrize("job", ["try", "publish"])
+def test_what_is_tried_and_published_are_the_files_that_were_built(job, tmp_path):
+    """The workflow's own scripts: digests pass from job to job beside the files, and are compared before anything is done."""
+    jobs = jobs_of("release")
+    dist, output = tmp_path / "dist", tmp_path / "output"
+    dist.mkdir()
+    (dist / "a.whl").write_bytes(b"wheel")
+    (dist / "a.tar.gz").write_bytes(b"sdist")
+    done = run_step(step_named(jobs["build"], "Digests"), cwd=dist, GITHUB_OUTPUT=str(output))
+    assert done.returncode == 0, done
+    name, _, rest = output.read_text().partition("<<END\n")
+    digests, _, nothing = rest.partition("\nEND\n")
+    assert not nothing and len(digests.splitlines()) == 2
+    assert jobs["build"]["outputs"] == {name: "${{ steps.digests.outputs.digests }}"}
+
+    steps = jobs[job]["steps"]
+    compare = step_named(jobs[job], "The files that were built")
+    assert compare["env"] == {"DIGESTS": "${{ needs.build.outputs.digests }}"} and "build" in jobs[job]["needs"]
+    (download,) = [step for step in steps if step.get("uses", "").startswith("actions/download-artifact@")]
+    (upload,) = [step for step in jobs["build"]["steps"] if step.get("uses", "").startswith("actions/upload-artifact@")]
+    assert {key: upload["with"][key] for key in ("name", "path")} == download["with"]
+    assert compare["working-directory"] == download["with"]["path"] == "dist"
+    # nothing comes between: right after the comparison the files are used
+    assert steps.index(download) + 1 == steps.index(compare) == len(steps) - 2
+    for how, equal in {"as built": True, "changed": False, "added": False, "lost": False, "renamed": False}.items():
+        copied = tmp_path / how
+        shutil.copytree(dist, copied)
+        spoil(copied, how)
+        assert (run_step(compare, cwd=copied, DIGESTS=digests).returncode == 0) == equal, how
+    (tmp_path / "empty").mkdir()
+    assert run_step(compare, cwd=tmp_path / "empty", DIGESTS="").returncode != 0
+
+
+def nights():
+    """The steps of a night: what brings the examples of earlier ones, and what keeps them."""
+    steps = jobs_of("nightly")["exhaustive"]["steps"]
+    (keep,) = [step for step in steps if step.get("uses", "").startswith("actions/upload-artifact@")]
+    return steps, step_named({"steps": steps}, "The examples that earlier nights found"), keep
+
+
+def test_a_night_keeps_its_examples_however_it_ends():
+    steps, bring, keep = nights()
+    assert keep["if"] == "always()" and keep is steps[-1]
+    # a night that runs again has kept some before: without this GitHub refuses the second ones
+    assert keep["with"]["overwrite"] is True
+    assert keep["with"]["path"] == "build/found" and "build/found" in bring["run"]
+    # before anything that fails, or is interrupted, while the earlier examples are not here
+    assert steps.index(bring) == 1 and steps[0]["uses"].startswith("actions/checkout@")
+    (suite,) = [step for step in steps if step.get("run") == "make nightly"]
+    # a night that lasts too long fails by itself, with time to keep
+    assert suite["timeout-minutes"] <= jobs_of("nightly")["exhaustive"]["timeout-minutes"] - 20
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
+def test_a_night_begins_with_the_examples_of_several_earlier_ones(tmp_path):
+    """The workflow's own script, with a gh for which night 7 has expired; then one that does not answer."""
+    _, bring, keep = nights()
+    gh = tmp_path / "gh"
+    gh.write_text(
+        f"""#!/bin/sh
+case "$1 $2" in
+"api repos/an/owner/actions/artifacts?name={keep["with"]["name"]}&per_page=100") [ "$4" = "$NEWEST" ] && printf '9\\n8\\n7\\n';;
+"run download") [ "$3" != 7 ] && [ "$4 $5" = "--name {keep["with"]["name"]}" ] && [ "$6" = --dir ] && [ ! -e "$7" ] &&
+    mkdir -p "$7/same" && echo "$3" > "$7/same/of_$3" && echo > "$7/same/both";;
+*) echo '{{"message": "Not Found"}}'; exit 1;;
+esac
+""",
+        encoding="utf-8",
+    )
+    gh.chmod(0o755)
+    given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GH_REPO": "an/owner", "RUNNER_TEMP": str(tmp_path)}
+    (tmp_path / "tree").mkdir()
+    done = run_step(bring, cwd=tmp_path / "tree", NEWEST="what jq takes", **given)
+    assert done.returncode == 0 and re.findall("::warning::.*", done.stdout) == ["::warning::night 7 gave no examples"]
+    kept = tmp_path / "tree" / keep["with"]["path"]
+    assert sorted(path.name for path in (kept / "same").iterdir()) == ["both", "of_8", "of_9"]
+    shutil.rmtree(kept)
+    done = run_step(bring, cwd=tmp_path / "tree", NEWEST="", **given | {"GH_REPO": "not/there"})
+    assert done.returncode == 0 and "GitHub does not say which nights" in done.stdout and not list(kept.iterdir())
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="no jq")
+def test_examples_are_those_of_our_own_nights():
+    """Not of a fork's pull request; not expired; ten at most, the newest ones, as GitHub lists them."""
+    _, bring, _ = nights()
+    ours = {"head_repository_id": 1, "repository_id": 1}
+    listed = [
+        {"expired": False, "workflow_run": {"id": 30, "head_repository_id": 2, "repository_id": 1}},
+        {"expired": True, "workflow_run": {"id": 29} | ours},
+        *({"expired": False, "workflow_run": {"id": number} | ours} for number in range(28, 10, -1)),
+    ]
+    done = subprocess.run(
+        ["jq", bring["env"]["NEWEST"]], input=json.dumps({"artifacts": listed}), capture_output=True, text=True
+    )
+    assert [int(line) for line in done.stdout.split()] == list(range(28, 18, -1)), done

@@ -25,8 +25,8 @@
 #define {{ macro }}_SNAPSHOT_HEADER {{ snapshot.header }}u /* bytes before the model */
 #define {{ macro }}_SNAPSHOT_END {{ snapshot.header + state_bytes }}u /* bytes before the CRC */
 #define {{ macro }}_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define {{ macro }}_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
-#define {{ macro }}_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define {{ macro }}_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
+#define {{ macro }}_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define {{ macro }}_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 {%- for p in snapshot.parameters if not (classes and p.name == "CLASSES") %}
 #define {{ macro }}_{{ p.name }} {{ p.value }}{% if p.doc %} /* {{ p.doc }} */{% endif %}
@@ -265,20 +265,14 @@ static void {{ name }}_scan({{ name }}_t *s, {{ name }}_read_fn read, void *cont
 }
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
- * judged: look at the model's numbers, too; the slot has just been scanned. */
-static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot, bool judged, {{ name }}_look_t *look)
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
+static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot, {{ name }}_look_t *look)
 {
     int32_t status = {{ macro }}_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
     for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (alike < {{ macro }}_ALIKE); turn++) {
-        if (!judged || (turn > 0u)) {
-            {{ name }}_scan(NULL, read, context, slot, turn, look);
-        }
-        if (judged && (look->status == {{ macro }}_DONE)) {
-            look->status = {{ name }}_stored_sound(read, context, slot, &look->seen);
-        }
+        {{ name }}_scan(NULL, read, context, slot, turn, look);
         if (look->status == {{ macro }}_DONE) {
             return;
         }
@@ -293,6 +287,22 @@ static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot
     if (alike < {{ macro }}_ALIKE) {
         look->status = {{ macro }}_STORAGE_FAILED;
     }
+}
+
+/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same bad
+ * numbers.  If readings differ, they are as good as the CRC-32 said. */
+static int32_t {{ name }}_judge({{ name }}_read_fn read, void *context, int32_t slot)
+{
+    uint32_t seen = 0u;
+    for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
+        uint32_t now = 0u;
+        const int32_t status = {{ name }}_stored_sound(read, context, slot, &now);
+        if ((status != {{ macro }}_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
+            return {{ macro }}_DONE;
+        }
+        seen = now;
+    }
+    return {{ macro }}_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -347,15 +357,15 @@ static int32_t {{ name }}_adopt({{ name }}_t *s, {{ name }}_read_fn read, void *
 static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, {{ name }}_look_t looks[2])
 {
     int32_t newest = 0;
-    {{ name }}_look(read, context, 0, false, &looks[0]);
-    {{ name }}_look(read, context, 1, false, &looks[1]);
+    {{ name }}_look(read, context, 0, &looks[0]);
+    {{ name }}_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
     if ((looks[1].status == {{ macro }}_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == {{ macro }}_DONE) {
-            {{ name }}_look(read, context, newest, true, &looks[newest]);
+            looks[newest].status = {{ name }}_judge(read, context, newest);
             if (looks[newest].status == {{ macro }}_DONE) {
                 return newest;
             }
@@ -388,36 +398,51 @@ int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSH
 int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ name }}_read_fn read, void *context)
 {
     {{ name }}_look_t looks[2];
+    uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
     uint32_t sequence = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
+    bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
     if ({{ name }}_judge_model(s) != {{ macro }}_DONE) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
     const int32_t newest = {{ name }}_newest(read, context, looks);
-    if ((looks[0].status == {{ macro }}_STORAGE_FAILED) || (looks[1].status == {{ macro }}_STORAGE_FAILED)) {
-        return {{ macro }}_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
-    }
     if (looks[newest].status == {{ macro }}_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
+    } else if ((looks[0].status == {{ macro }}_STORAGE_FAILED) && (looks[1].status == {{ macro }}_STORAGE_FAILED)) {
+        return {{ macro }}_STORAGE_FAILED; /* either slot may be the one to keep */
+    } else if (looks[0].status == {{ macro }}_STORAGE_FAILED) {
+        slot = 1;
+        hidden = true;
+    } else {
+        hidden = (looks[1].status == {{ macro }}_STORAGE_FAILED);
     }
     for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
-        uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
         const uint32_t count = {{ name }}_chunk(offset);
         {{ name }}_compose(s, sequence, &crc, offset, bytes, count);
         if (write(context, slot, offset, bytes, count) != 0) {
             return {{ macro }}_STORAGE_FAILED;
         }
     }
-    for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
+    looks[slot].status = {{ macro }}_STORAGE_FAILED;
+    for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (looks[slot].status != {{ macro }}_DONE); turn++) {
         {{ name }}_scan(NULL, read, context, slot, turn, &looks[slot]);
         /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].status == {{ macro }}_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
-            return {{ macro }}_DONE;
+        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
+            looks[slot].status = {{ macro }}_STORAGE_FAILED;
         }
     }
-    return {{ macro }}_STORAGE_FAILED;
+    if (hidden && (looks[slot].status == {{ macro }}_DONE)) {
+        /* its sequence number may be the higher one: nothing of it may be found later */
+        for (uint32_t i = 0u; i < {{ macro }}_SNAPSHOT_CHUNK; i++) {
+            bytes[i] = 0u;
+        }
+        if (write(context, 1 - slot, 0u, bytes, {{ name }}_chunk(0u)) != 0) {
+            return {{ macro }}_STORAGE_FAILED;
+        }
+    }
+    return (looks[slot].status == {{ macro }}_DONE) ? {{ macro }}_DONE : {{ macro }}_STORAGE_FAILED;
 }
 
 int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *context)

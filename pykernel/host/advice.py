@@ -242,7 +242,7 @@ class _Adviser:
         rounding = any(each["test"] == "too few digits" for each in self.told)
         if correlation > MOST_CORRELATION and not rounding:
             why = f"an error and the latest known one correlate by {correlation:.2f}: the past says something that no input does"
-            self._propose("errors that follow each other", correlation, why, self._last_label())
+            self._propose("errors that follow each other", correlation, why, [*self._last_label(), *self._recipes()])
 
     def _simple(self) -> None:
         squares = self.simulation.errors.squares(BLOCKS, self.half)

@@ -251,7 +251,7 @@ def _with_features(content: Any, written: bool) -> Any:
             signals_whole.complain(section)
             own = signals_whole.inputs_of(section, given)
         else:
-            signals.complain_of_reals(section)
+            signals.complain_of_reals(section, content.get("precision"))
             # numbers that are given stay: nothing is learned beside them
             learns_scale = "standardise" in section_fields(family.spec, "input")
             if learns_scale and not {"standardise", "center", "scale"} & set(given):

@@ -24,6 +24,8 @@ from pykernel.spec.sections import (
 
 CHANNELS_LIMIT = 64
 WINDOW_LIMIT = 65536
+POWER_LIMITS = {"kurtosis": 1e8, "skewness": 1e11}
+"""Largest `max_abs` whose powers, summed up over the longest window, are float32's."""
 STEPS_LIMIT = 65536
 PERIOD_LIMIT = 2**24  # a clock is a whole number in float32; in int16 there is another limit
 
@@ -358,12 +360,19 @@ def inputs_of(signal: SignalSection) -> dict[str, Any]:
     return {"columns": names, "max_abs": max(row.limit for row in plan.features)}
 
 
-def complain_of_reals(signal: SignalSection) -> None:
-    """Raises ValueError, a sentence, for what only whole numbers have."""
+def complain_of_reals(signal: SignalSection, precision: Any) -> None:
+    """Raises ValueError, a sentence, for what only whole numbers have, and for powers that leave float32."""
     if isinstance(signal.max_abs, tuple):
         raise ValueError("max_abs is a list, which only precision int16 takes; give one number, the largest")
     if signal.resolution is not None:
         raise ValueError("resolution is of counts, which only precision int16 has; leave it out")
+    kinds = {name for names in signal.of_channels for name in names} if signal.window is not None else set()
+    for name, most in POWER_LIMITS.items() if precision != "float64" else ():
+        if name in kinds and signal.most > most:
+            raise ValueError(
+                f"max_abs is {signal.most:g}; with the feature {name} it must be at most {most:g}, because powers of larger "
+                f"numbers leave float32: take another unit, leave {name} out, or choose precision float64"
+            )
 
 
 def capacities(signal: SignalSection, forecasts: bool) -> dict[str, int]:

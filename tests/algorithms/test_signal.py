@@ -22,6 +22,7 @@ from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.signal import KINDS as ALL_KINDS
 from pykernel.spec.signal import SPECTRAL, plan_of
 from pykernel.spec.signal_whole import MEASURED
+from tests.support.compilers import compilers
 from tests.support.random_calls import broken_promise, first_difference, random_calls, trace
 from tests.support.signal_errors import EXTENDED, RATE, SHAPES, Long, Truth, promises
 
@@ -220,7 +221,7 @@ def test_labels_may_come_with_the_sample_or_later(classes):
 @pytest.mark.in_turn(9)
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 @pytest.mark.parametrize("kind", [*ALL_KINDS, "none"])
-def test_each_feature_can_be_alone(kind, precision):
+def test_each_feature_can_be_alone(kind, precision, exhaustive):
     """What the others need is not kept, and is not read: neither by push nor by the check of a snapshot."""
     if precision == "int16" and kind not in (*MEASURED, "band", "none"):
         pytest.skip("int16 does not have it")
@@ -229,7 +230,8 @@ def test_each_feature_can_be_alone(kind, precision):
     size = {} if kind == "none" else {"window": 16, "hop": 8}
     label = {"column": "y", "max_abs": 5.0}
     spec = spec_of({"max_abs": 10.0} | asked | rate | size, rule="nlms", label=label, precision=precision)
-    assert check(spec, samples=200, levels=["-O2"]).ok
+    each = [c.name for c in compilers(exhaustive)]
+    assert check(spec, samples=200, levels=["-O2"], compilers=each if exhaustive else each[:1]).ok
 
 
 def test_a_refused_label_may_be_given_again_and_broken_memory_is_told():
@@ -468,6 +470,14 @@ def test_a_million_raw_samples():
         ({"periods": [2**24 + 1]}, "[signal] periods is 16777217; it must be less than or equal to 16777216"),
         ({"averages": [0]}, "[signal] averages"),
         ({"max_abs": 0.0}, "[signal] max_abs"),
+        (
+            {"window": 8, "features": {"a": ["mean"], "b": ["kurtosis"], "c": ["rms"]}, "max_abs": 1.01e8},
+            "[signal] max_abs is 1.01e+08; with the feature kurtosis it must be at most 1e+08",
+        ),
+        (
+            {"window": 8, "features": ["skewness"], "max_abs": 1e12},
+            "[signal] max_abs is 1e+12; with the feature skewness it must be at most 1e+11, because powers of larger numbers leave",
+        ),
         ({"ahead": 2}, "[signal] ahead"),
         ({"rate": 100.0}, "[signal] rate is of a window"),
         ({"window": 8, "features": ["mean"], "rate": 100.0}, "[signal] rate is of bands and frequencies"),
@@ -484,6 +494,20 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(signal, says):
     with pytest.raises(UserError) as refused:
         spec_of(signal)
     assert says in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_shapes_of_numbers_up_to_their_limit_are_right_in_the_longest_window(precision):
+    """Two values, as far apart as max_abs lets them be: their powers add up to the most."""
+    for kind, most, true in (("kurtosis", 1e8, -2.0), ("skewness", 1e11, 0.0)):
+        most *= 1.0 if precision == "float32" else 1e4
+        for hop in (65536, 1024, 2):
+            raw = {"channels": ["a"], "window": 65536, "hop": hop, "features": [kind], "max_abs": most}
+            stage = SignalStage(spec_of(raw, precision=precision))
+            for x in (np.repeat([1.0, -1.0], 32768), np.tile([-1.0, 1.0], 32768)):
+                steps = stage.steps(most * x[:, None])
+                assert abs(steps.features[-1, 0] - true) < 0.05, (kind, hop)  # rounding; beyond, it is -3 or 65536
+                stage.gap(1)
 
 
 def test_inputs_beside_a_signal_are_refused(tmp_path):

@@ -123,6 +123,25 @@ def test_no_command_prints_a_control_character_or_falls_over_markup(command: str
         assert complaint.count("error: ") - complaint.count("\\nerror: ") == 1, complaint
 
 
+@pytest.mark.parametrize(("what", "monitor"), [("input", False), ("input", True), ("label", False), ("class", False)])
+def test_a_plan_refuses_names_that_no_spec_can_have_before_it_writes_or_tries_anything(
+    what: str, monitor: bool, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    label = "y\x1b" if what == "label" else "y"
+    with open("data.csv", "w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file)
+        lines.writerow(["a", "b\nc" if what == "input" else "b", label])
+        kinds = ("u\x1b", "v") if what == "class" else (1.5, 2.5)
+        lines.writerows([i % 7 / 7, i % 5 / 5, kinds[i % 2]] for i in range(60))
+    given = () if monitor else ("--label", label)
+    code, said, complaint = run("plan", "data.csv", *given, "--trials", "1", "--jobs", "1", "-o", "out")
+    key = {"input": "[input] columns", "label": "[label] column", "class": "[label] classes"}[what]
+    assert code == 2 and said == "" and complaint.startswith(f"error: data.csv: {key}"), complaint
+    assert complaint.count("\n") == 1 and "visible characters" in complaint
+    assert not Path("out").exists()
+
+
 def test_hostile_names_are_printed_as_they_are(folder: Path, run: Any) -> None:
     code, said, complaint = run("simulate", KINDS, CLASSES)
     assert code == 0, complaint

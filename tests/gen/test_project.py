@@ -285,6 +285,11 @@ def vectorised(text):
     return re.sub(r'^#pragma GCC optimize \("no-tree.*$', "", text, flags=re.MULTILINE)
 
 
+def is_gcc_12(c):
+    """What a compiler makes of a flag or of code without its guards, is known of this one; others may leave it."""
+    return c.name == "gcc" and re.search(r" 12\.\d+\.\d+", c.version) is not None
+
+
 @pytest.mark.in_turn
 @needs_gcc_fma
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -293,7 +298,7 @@ def test_gcc_fuses_nothing_in_vectors_and_the_selftest_tells_where_it_would(prec
     project, gcc = build(spec), compiler("gcc")
     x = np.append(np.linspace(-3, 3, 4000), -0.965611434909349)[:, None]
     host, _ = HostModel(spec, project.drop).ask("predict", x)
-    differ = []
+    told, differ = [], []
     for flags in (
         ("-O2", "-mfma", "-mavx2"),
         ("-O3", "-march=native"),
@@ -303,10 +308,13 @@ def test_gcc_fuses_nothing_in_vectors_and_the_selftest_tells_where_it_would(prec
         assert device.call("selftest") == 0
         assert device.ask("predict", x)[0].tobytes() == host.tobytes()
         careless = CModel(project, gcc, flags, patch=vectorised)
-        assert careless.call("selftest") == -100
+        told.append(careless.call("selftest") == -100)
         differ.append(careless.ask("predict", x)[0].tobytes() != host.tobytes())
+        assert told[-1] or not differ[-1]
+    if not is_gcc_12(gcc) and not any(told):
+        pytest.skip(f"{gcc.version} fuses nothing here, as GCC 12 does: there is nothing to tell")
     # the self-test speaks of what really happens
-    assert any(differ)
+    assert all(told) and any(differ)
 
 
 VECTOR_TARGETS = {
@@ -364,8 +372,8 @@ def test_flags_that_change_results_are_told_by_the_selftest(flags, precision, c)
         device.call("init")
         device.prequential(x, y)
         assert told or device.memory.bytes == host.memory.bytes
-        if flags[0] in ("-fno-signed-zeros", "-fno-honor-nans"):
-            assert told
+        if flags[0] in ("-fno-signed-zeros", "-fno-honor-nans") and (c.name != "gcc" or is_gcc_12(c)):
+            assert told  # GCC 11 has the flag, and computes the same here
 
 
 @pytest.mark.parametrize("c", EACH_COMPILER, ids=str)

@@ -134,6 +134,22 @@ def test_simulate_and_its_advice_tell_the_simple_predictors_error(run, tmp_path,
         assert beside in each["change"] + each["why"]
 
 
+def test_of_errors_that_follow_each_other_the_default_alone_is_told_where_it_is_better() -> None:
+    """Inputs move slowly, the model lags behind them, and the latest label brings its noise along."""
+    t = np.arange(1500)
+    x = np.column_stack([np.sin(t / 50), np.cos(t / 37), np.sin(t / 91)])
+    y = np.sin(3 * x[:, 0]) + x[:, 1] * x[:, 2] + 0.3 * np.random.default_rng(0).normal(size=len(t))
+    lagging = {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms", "eta": 0.02}}
+    found = told_of(x, y, lagging)["errors that follow each other"]
+    after, before = re.match(
+        r"leave \[kernel\] and \[learning\] out: .+: (\S+) in place of (\S+) ", found["change"]
+    ).groups()
+    assert float(after) < 0.8 * float(before)
+    # where the label's past says more than the default alone, that stays the advice
+    walk = told_of(np.column_stack([WALK_X, WALK_X[:, 0]]), WALK_Y - 100, lagging)["errors that follow each other"]
+    assert walk["change"].startswith("add a column that holds the latest known label")
+
+
 DRAWN = np.random.default_rng(0).normal(size=(2000, 4))
 PRODUCTS = np.sin(DRAWN[:, 0]) + 0.5 * DRAWN[:, 1] * DRAWN[:, 2] + 0.1 * DRAWN[:, 3]
 

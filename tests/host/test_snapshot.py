@@ -450,14 +450,23 @@ def test_storage_that_fails_or_lies():
     device.prequential(*mixed_stream(spec, 50, seed=3))
     newer = device.state
 
-    # what cannot be read is not written over: it may be the one to keep
-    for slot in (0, 1):
-        storage.read_error, storage.calls = (slot,), []
-        assert device.store(storage) == STORAGE and storage.calls == []
-    storage.read_error = (0, 1)
+    # where nothing can be read, nothing is written: either slot may be the one to keep
+    storage.read_error, storage.calls = (0, 1), []
+    assert device.store(storage) == STORAGE and storage.calls == []
     assert device.restore(storage) == STORAGE and device.state == newer
+    # the good slot stays while the other cannot be read
     storage.read_error = (1,)
+    assert device.store(storage) == STORAGE and {slot for slot, *_ in storage.calls} == {1}
     assert device.restore(storage) == DONE and device.state == older
+    device.load(sealed_state(spec, newer))
+
+    # a slot that cannot be read, beside one that has no snapshot: what was hidden is not found later
+    hidden = Storage([snapshot.save(taught(spec, 50), 17), b"\0" * device.size])
+    hidden.read_error = (0,)
+    assert device.store(hidden) == DONE and [slot for slot, *_ in hidden.calls[:-1]] == [1] * (len(hidden.calls) - 1)
+    hidden.read_error = ()
+    device.load(sealed_state(spec, older))
+    assert device.restore(hidden) == DONE and device.state == newer
     storage.read_error = ()
 
     # a write that reports success and does nothing

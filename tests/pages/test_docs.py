@@ -34,6 +34,7 @@ from pykernel.spec.families.linear import WINDUP
 from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, KERNEL_MODELS, PROJECTIONS, TECHNIQUES, ridge_of
 from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
+from pykernel.targets import board
 from tests.support import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -117,6 +118,13 @@ def test_one_model_has_one_hash(tmp_path):
     shown = re.findall(r" ([0-9a-f]{8})$", said, re.MULTILINE)
     row = Reference(project, None, *stream, engine="llvm").compare(find_compilers()[0], "-O2")
     assert row["equal"] and {*shown, *answers.values(), row["state_hash"]} == {hashed} and shown
+
+
+def test_the_page_of_boards_has_the_checks_own_limits():
+    page = " ".join((ROOT / "docs" / "boards.md").read_text(encoding="utf-8").split())
+    seconds = board.SILENCE + board.PER_SAMPLE * board.PIECE
+    assert f"each part of {board.PIECE} samples may take {seconds:.0f} s and the time of its bytes" in page
+    assert f"{board.BAUD:,} baud" in page
 
 
 PASTES = dict(re.findall(r"^<!-- paste: (\w+) -->\n\n```sh\n(.*?)^```$", README, re.DOTALL | re.MULTILINE))

@@ -27,7 +27,9 @@ def test_a_firmware_is_told_how_phases_begin_and_which_count_is_refused():
     spec = make_spec(content | {"label": {"column": "y", "max_abs": 1.0}})
     readme = build(spec).files["README.md"]
     # what the README says is so: the phases of a device that begins 79 samples later, and the lowest counts
-    assert "`gauge_gap(&model, n)`" in readme and "`if (x[0] < -2047) { x[0] = -2047; }`" in readme
+    assert (
+        "`gauge_gap(&model, n)`" in readme and "\nif (x[0] < -2047) { x[0] = -2047; }\nif (x[1] < -32767) {" in readme
+    )
     recording, device = SignalStage(spec), SignalStage(spec)
     x = np.zeros((200, 2))
     device.gap(79)

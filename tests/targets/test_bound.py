@@ -46,6 +46,28 @@ def need_gcc(target):
         pytest.skip(f"needs {command}: would show that no call on {target} takes more than its bound")
 
 
+READ = {"arm-none-eabi-gcc": "12.2.", "riscv64-unknown-elf-gcc": "12.2.", "avr-gcc": "5.4."}
+"""The versions in whose libraries a person has read the loops, for targets/routines/gcc.toml."""
+
+
+def need_read(target):
+    """Another GCC brings other libraries: calls that need them have no bound, and the reason is told."""
+    command = find_target(target).gcc.command
+    words = [command, "-dumpfullversion", "-dumpversion"]
+    version = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+    if not version.startswith(READ[command]):
+        pytest.skip(f"{command} {version}: nobody has read the loops of its libraries, only those of {READ[command]}x")
+
+
+def assert_proved(found, target):
+    """Every function has a bound; or none was read that a function needs."""
+    refused = {name: bound.refused for name, bound in found.items() if bound.refused}
+    if any(re.search(r"\b__\w+", reason) for reason in refused.values()):
+        need_read(target)
+    assert not refused
+    assert all(bound.instructions is not None for bound in found.values())
+
+
 def spec_of(technique="fklms", dim=4, n_max=12, **sections):
     content = {
         "name": "flow",
@@ -90,9 +112,9 @@ def test_no_call_takes_more_than_its_bound(technique, target, level):
     need_gcc(target)
     found, most = measured(spec_of(technique), target, level, 150, 60)
     assert {"predict", "update", "init", "hash", "selftest"} <= set(most)
+    assert_proved({name: found[name] for name in most}, target)
     for name, instructions in most.items():
         bound = found[name]
-        assert bound.instructions is not None, (name, bound.refused)
         assert instructions <= bound.instructions <= 10 * instructions, name
 
 
@@ -118,7 +140,7 @@ def test_a_loop_that_never_turns_has_a_limit(target):
     kernel = {"input": {"dim": 3, "max_abs": 10.0}, "kernel": {"sigma": 1.0}, "reduction": {"n_max": 8}}
     project = build(make_spec({"name": "m", "learning": {"rule": "okfeb", "features": 1}} | kernel))
     found = call_bounds(project, model_image(project, find_target(target), "gcc", level="-Os"))
-    assert {name: bound.refused for name, bound in found.items()} == dict.fromkeys(found, "")
+    assert_proved(found, target)
 
 
 MODELS = {
@@ -218,6 +240,7 @@ def test_what_was_read_of_library_routines_holds(target, exhaustive):
     import random
 
     need_gcc(target)
+    need_read(target)
     names = [name for group in LIBRARIES[target].values() for name in group]
     declared = "\n".join(f"extern int {name}(void);" for name in names)
     table = f"{declared}\ntypedef int (*call)(void);\ncall f(int i);\nstatic const call t[] = {{{', '.join(names)}}};\n"
@@ -286,6 +309,7 @@ def test_no_call_on_an_avr_takes_more_than_its_bound(technique, precision, level
     spec = spec_of(technique, **MODELS[precision])
     project, target = build(spec), find_target("avr")
     found = call_bounds(project, model_image(project, target, "gcc", level=level))
+    assert_proved({name: found[name] for name in ("predict", "update")}, "avr")
     model, (x, y) = ProcessModel(project, target, "gcc", level=level), mixed_stream(spec, 100)
     model.prequential(x, y)
     functions = functions_of(model.image)
@@ -354,6 +378,7 @@ def test_what_was_read_of_the_avr_library_holds(part):
     """Every limit of the table, and the bound in instructions and cycles, of many numbers of all kinds."""
     import random
 
+    need_read("avr")
     rng = random.Random(part)
     pairs = [(random_float(rng, 8, 23), random_float(rng, 8, 23)) for _ in range(2500)]
     huge, tiny = 0x7F7F_FFFF, (1, 2, 0x0040_0000, 0x007F_FFFF, 0x0080_0000)
@@ -508,10 +533,6 @@ def test_what_people_ask_is_told_or_refused_in_a_sentence(tmp_path, monkeypatch,
     (tmp_path / "flow.toml").write_text(spec_of(n_max=4).to_toml())
     check = ("check", "flow.toml", "--target", "cortex-m0plus", "--samples", "20")
     asked = ("--clock", "48M", "--rate", "10", "--current", "120")
-    assert run(*check, "--toolchain", "gcc", *asked, "--json") == 0
-    (load,) = json.loads(capsys.readouterr().out)["load"]
-    assert load["kind"] == "proved" and load["share"] == pytest.approx(load["cycles"] * 10 / 48e6)
-    assert 0 < load["mah_a_day"] < load["share"] * 48 * 120 * 24 / 1000
     if shutil.which("qemu-system-arm"):
         assert run(*check, "--toolchain", "gcc", "--emulator", "qemu", *asked) == 0
         assert "no cycles are known" in capsys.readouterr().out
@@ -526,9 +547,17 @@ def test_what_people_ask_is_told_or_refused_in_a_sentence(tmp_path, monkeypatch,
     for words, sentence in wrong.items():
         assert run(*check, *words) == 2
         assert sentence in capsys.readouterr().err
-    (tmp_path / "flow.toml").write_text(spec_of(n_max=4).to_toml() + '\n[target]\nname = "cortex-m4f"\ncycles = 9\n')
+    plain = (tmp_path / "flow.toml").read_text()
+    (tmp_path / "flow.toml").write_text(plain + '\n[target]\nname = "cortex-m4f"\ncycles = 9\n')
     assert run("check", "flow.toml", "--target", "cortex-m4f", "--samples", "20") == 1
     assert "give instructions instead" in capsys.readouterr().err
+    (tmp_path / "flow.toml").write_text(plain)
+    assert run(*check, "--toolchain", "gcc", *asked, "--json") == 0
+    (load,) = json.loads(capsys.readouterr().out)["load"]
+    if "kind" not in load:
+        need_read("cortex-m0plus")
+    assert load["kind"] == "proved" and load["share"] == pytest.approx(load["cycles"] * 10 / 48e6)
+    assert 0 < load["mah_a_day"] < load["share"] * 48 * 120 * 24 / 1000
 
 
 def test_a_forged_manifest_is_refused(tmp_path, monkeypatch, capsys):

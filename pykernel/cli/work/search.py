@@ -118,6 +118,7 @@ def planned_data(options: PlanOptions) -> tuple[dict[str, Any], Table, list[str]
         name, file, size = inputs.open_data(options.data, stack)
         show = stack.enter_context(output.progress(options.as_json, size))
         found = infer(file, name, inputs.words(options.inputs), options.label, show)
+    make_spec(found.content, name)  # what no spec can name is refused before the work
     return found.content, recent(found.x, found.y, options.delay), found.assumed
 
 

@@ -33,7 +33,9 @@ LABEL_BITS = 23
 class FixedLinearLearning(Learning):
     """How a sample changes the model."""
 
-    eta: float = Field(0.1, gt=0, le=1, description="learning rate: the part of an error that one sample corrects")
+    eta: float = Field(
+        0.1, gt=0, le=1, description="learning rate: the part of an error that one sample corrects; at least 1 / 65,536"
+    )
 
 
 class FixedLinearSpec(WholeSpec):

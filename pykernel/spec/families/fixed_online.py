@@ -47,7 +47,9 @@ REST = 2
 class FixedRule(Learning):
     """How a sample changes the model."""
 
-    eta: float = Field(0.5, gt=0, le=1, description="learning rate: the part of an error that one sample corrects")
+    eta: float = Field(
+        0.5, gt=0, le=1, description="learning rate: the part of an error that one sample corrects; at least 1 / 65,536"
+    )
     rho: float = Field(0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho")
     step_limit: float | None = Field(
         None, gt=0, description="one sample changes f(x) at its own place by at most this: a limit against outliers"

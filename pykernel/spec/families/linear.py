@@ -45,7 +45,10 @@ class LinearLearning(Learning):
     """How a sample changes the model."""
 
     eta: Annotated[float, Of("nlms")] = Field(
-        0.5, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
+        0.5,
+        gt=0,
+        lt=2,
+        description="learning rate: the part of an error that one sample corrects. int16: at most 1",
     )
     forgetting: Annotated[float, Of(*RECURSIVE)] = Field(
         1.0,

@@ -98,7 +98,7 @@ class KernelLearning(Learning):
         0.5,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one sample corrects; `fb-krls`: only samples too near to be stored",
+        description="learning rate: the part of an error that one sample corrects; `fb-krls`: only samples too near to be stored. int16: at most 1",
     )
     rho: Annotated[float, Of(*GRADIENT)] = Field(
         0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho"

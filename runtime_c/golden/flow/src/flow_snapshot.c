@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xE19033E7u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xAE41D351u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -58,8 +58,8 @@
 #define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define FLOW_SNAPSHOT_END 1316u /* bytes before the CRC */
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define FLOW_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
-#define FLOW_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define FLOW_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
+#define FLOW_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
 #define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
@@ -389,20 +389,14 @@ static void flow_scan(flow_t *s, flow_read_fn read, void *context, int32_t slot,
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
- * judged: look at the model's numbers, too; the slot has just been scanned. */
-static void flow_look(flow_read_fn read, void *context, int32_t slot, bool judged, flow_look_t *look)
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
+static void flow_look(flow_read_fn read, void *context, int32_t slot, flow_look_t *look)
 {
     int32_t status = FLOW_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
     for (uint32_t turn = 0u; (turn < FLOW_LOOKS) && (alike < FLOW_ALIKE); turn++) {
-        if (!judged || (turn > 0u)) {
-            flow_scan(NULL, read, context, slot, turn, look);
-        }
-        if (judged && (look->status == FLOW_DONE)) {
-            look->status = flow_stored_sound(read, context, slot, &look->seen);
-        }
+        flow_scan(NULL, read, context, slot, turn, look);
         if (look->status == FLOW_DONE) {
             return;
         }
@@ -417,6 +411,23 @@ static void flow_look(flow_read_fn read, void *context, int32_t slot, bool judge
     if (alike < FLOW_ALIKE) {
         look->status = FLOW_STORAGE_FAILED;
     }
+}
+
+/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
+ * bad
+ * numbers.  If readings differ, they are as good as the CRC-32 said. */
+static int32_t flow_judge(flow_read_fn read, void *context, int32_t slot)
+{
+    uint32_t seen = 0u;
+    for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
+        uint32_t now = 0u;
+        const int32_t status = flow_stored_sound(read, context, slot, &now);
+        if ((status != FLOW_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
+            return FLOW_DONE;
+        }
+        seen = now;
+    }
+    return FLOW_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -471,15 +482,15 @@ static int32_t flow_adopt(flow_t *s, flow_read_fn read, void *context, int32_t s
 static int32_t flow_newest(flow_read_fn read, void *context, flow_look_t looks[2])
 {
     int32_t newest = 0;
-    flow_look(read, context, 0, false, &looks[0]);
-    flow_look(read, context, 1, false, &looks[1]);
+    flow_look(read, context, 0, &looks[0]);
+    flow_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
     if ((looks[1].status == FLOW_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == FLOW_DONE) {
-            flow_look(read, context, newest, true, &looks[newest]);
+            looks[newest].status = flow_judge(read, context, newest);
             if (looks[newest].status == FLOW_DONE) {
                 return newest;
             }
@@ -512,36 +523,51 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context)
 {
     flow_look_t looks[2];
+    uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
     uint32_t sequence = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
+    bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
     if (flow_judge_model(s) != FLOW_DONE) {
         return FLOW_SNAPSHOT_INVALID;
     }
     const int32_t newest = flow_newest(read, context, looks);
-    if ((looks[0].status == FLOW_STORAGE_FAILED) || (looks[1].status == FLOW_STORAGE_FAILED)) {
-        return FLOW_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
-    }
     if (looks[newest].status == FLOW_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
+    } else if ((looks[0].status == FLOW_STORAGE_FAILED) && (looks[1].status == FLOW_STORAGE_FAILED)) {
+        return FLOW_STORAGE_FAILED; /* either slot may be the one to keep */
+    } else if (looks[0].status == FLOW_STORAGE_FAILED) {
+        slot = 1;
+        hidden = true;
+    } else {
+        hidden = (looks[1].status == FLOW_STORAGE_FAILED);
     }
     for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
-        uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
         const uint32_t count = flow_chunk(offset);
         flow_compose(s, sequence, &crc, offset, bytes, count);
         if (write(context, slot, offset, bytes, count) != 0) {
             return FLOW_STORAGE_FAILED;
         }
     }
-    for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
+    looks[slot].status = FLOW_STORAGE_FAILED;
+    for (uint32_t turn = 0u; (turn < FLOW_LOOKS) && (looks[slot].status != FLOW_DONE); turn++) {
         flow_scan(NULL, read, context, slot, turn, &looks[slot]);
         /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].status == FLOW_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
-            return FLOW_DONE;
+        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
+            looks[slot].status = FLOW_STORAGE_FAILED;
         }
     }
-    return FLOW_STORAGE_FAILED;
+    if (hidden && (looks[slot].status == FLOW_DONE)) {
+        /* its sequence number may be the higher one: nothing of it may be found later */
+        for (uint32_t i = 0u; i < FLOW_SNAPSHOT_CHUNK; i++) {
+            bytes[i] = 0u;
+        }
+        if (write(context, 1 - slot, 0u, bytes, flow_chunk(0u)) != 0) {
+            return FLOW_STORAGE_FAILED;
+        }
+    }
+    return (looks[slot].status == FLOW_DONE) ? FLOW_DONE : FLOW_STORAGE_FAILED;
 }
 
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context)

@@ -25,7 +25,7 @@ extern "C" {
 #define LEVEL_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 416u /* size of a snapshot, which is a saved model */
 #define LEVEL_CONFIG_HASH 0x1080D015u /* another spec or another algorithm gives another number */
-#define LEVEL_STAMP 0x71F838D0u /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0xC76EADCEu /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -116,8 +116,9 @@ int32_t level_selftest(level_t *s);
 /* Your two callbacks: they write and read a part of a slot.  A slot is a place in your storage for one snapshot, for
  * example one flash page.  There are two slots, 0 and 1.  Erasing one slot must not erase the other.
  * A call writes or reads count bytes at an offset of a slot; count is at most 64.
- * Writing begins at offset 0 and goes on in order, each part once.  If your storage must be erased, erase the slot
- * when offset is 0.  Reading can be in any order.  A slot that was never written may contain any bytes.
+ * Writing begins at offset 0 and goes on in order, each part once; or the first part stays alone.  If your storage must
+ * be erased, erase the slot when offset is 0.  Reading can be in any order.  A slot that was never written may contain
+ * any bytes.
  * Return 0 for success, and any other number for an error. */
 typedef int32_t (*level_write_fn)(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count);
 typedef int32_t (*level_read_fn)(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count);
@@ -135,8 +136,9 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
  * stays there.  If power is lost meanwhile, level_restore therefore finds the old snapshot or the new one.
  * Returns LEVEL_DONE; LEVEL_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or LEVEL_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
- * Takes the time to read four whole slots and to write one.  A slot that is not good is read three times, and at most
- * six times if readings differ. */
+ * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
+ * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
+ * is wrong in another way, about a hundred slots are read at most. */
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -144,8 +146,8 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
  * _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is not good is read three times, and at most six times if
- * readings differ. */
+ * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
+ * another way, about a hundred slots are read at most. */
 int32_t level_restore(level_t *s, level_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

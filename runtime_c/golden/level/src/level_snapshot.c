@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x71F838D0u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC76EADCEu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -58,8 +58,8 @@
 #define LEVEL_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define LEVEL_SNAPSHOT_END 412u /* bytes before the CRC */
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define LEVEL_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
-#define LEVEL_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define LEVEL_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
+#define LEVEL_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
 #define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is accepted */
@@ -356,20 +356,14 @@ static void level_scan(level_t *s, level_read_fn read, void *context, int32_t sl
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
- * judged: look at the model's numbers, too; the slot has just been scanned. */
-static void level_look(level_read_fn read, void *context, int32_t slot, bool judged, level_look_t *look)
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
+static void level_look(level_read_fn read, void *context, int32_t slot, level_look_t *look)
 {
     int32_t status = LEVEL_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
     for (uint32_t turn = 0u; (turn < LEVEL_LOOKS) && (alike < LEVEL_ALIKE); turn++) {
-        if (!judged || (turn > 0u)) {
-            level_scan(NULL, read, context, slot, turn, look);
-        }
-        if (judged && (look->status == LEVEL_DONE)) {
-            look->status = level_stored_sound(read, context, slot, &look->seen);
-        }
+        level_scan(NULL, read, context, slot, turn, look);
         if (look->status == LEVEL_DONE) {
             return;
         }
@@ -384,6 +378,23 @@ static void level_look(level_read_fn read, void *context, int32_t slot, bool jud
     if (alike < LEVEL_ALIKE) {
         look->status = LEVEL_STORAGE_FAILED;
     }
+}
+
+/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
+ * bad
+ * numbers.  If readings differ, they are as good as the CRC-32 said. */
+static int32_t level_judge(level_read_fn read, void *context, int32_t slot)
+{
+    uint32_t seen = 0u;
+    for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
+        uint32_t now = 0u;
+        const int32_t status = level_stored_sound(read, context, slot, &now);
+        if ((status != LEVEL_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
+            return LEVEL_DONE;
+        }
+        seen = now;
+    }
+    return LEVEL_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -438,15 +449,15 @@ static int32_t level_adopt(level_t *s, level_read_fn read, void *context, int32_
 static int32_t level_newest(level_read_fn read, void *context, level_look_t looks[2])
 {
     int32_t newest = 0;
-    level_look(read, context, 0, false, &looks[0]);
-    level_look(read, context, 1, false, &looks[1]);
+    level_look(read, context, 0, &looks[0]);
+    level_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
     if ((looks[1].status == LEVEL_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == LEVEL_DONE) {
-            level_look(read, context, newest, true, &looks[newest]);
+            looks[newest].status = level_judge(read, context, newest);
             if (looks[newest].status == LEVEL_DONE) {
                 return newest;
             }
@@ -479,36 +490,51 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context)
 {
     level_look_t looks[2];
+    uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
     uint32_t sequence = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
+    bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
     if (level_judge_model(s) != LEVEL_DONE) {
         return LEVEL_SNAPSHOT_INVALID;
     }
     const int32_t newest = level_newest(read, context, looks);
-    if ((looks[0].status == LEVEL_STORAGE_FAILED) || (looks[1].status == LEVEL_STORAGE_FAILED)) {
-        return LEVEL_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
-    }
     if (looks[newest].status == LEVEL_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
+    } else if ((looks[0].status == LEVEL_STORAGE_FAILED) && (looks[1].status == LEVEL_STORAGE_FAILED)) {
+        return LEVEL_STORAGE_FAILED; /* either slot may be the one to keep */
+    } else if (looks[0].status == LEVEL_STORAGE_FAILED) {
+        slot = 1;
+        hidden = true;
+    } else {
+        hidden = (looks[1].status == LEVEL_STORAGE_FAILED);
     }
     for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
-        uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
         const uint32_t count = level_chunk(offset);
         level_compose(s, sequence, &crc, offset, bytes, count);
         if (write(context, slot, offset, bytes, count) != 0) {
             return LEVEL_STORAGE_FAILED;
         }
     }
-    for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
+    looks[slot].status = LEVEL_STORAGE_FAILED;
+    for (uint32_t turn = 0u; (turn < LEVEL_LOOKS) && (looks[slot].status != LEVEL_DONE); turn++) {
         level_scan(NULL, read, context, slot, turn, &looks[slot]);
         /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].status == LEVEL_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
-            return LEVEL_DONE;
+        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
+            looks[slot].status = LEVEL_STORAGE_FAILED;
         }
     }
-    return LEVEL_STORAGE_FAILED;
+    if (hidden && (looks[slot].status == LEVEL_DONE)) {
+        /* its sequence number may be the higher one: nothing of it may be found later */
+        for (uint32_t i = 0u; i < LEVEL_SNAPSHOT_CHUNK; i++) {
+            bytes[i] = 0u;
+        }
+        if (write(context, 1 - slot, 0u, bytes, level_chunk(0u)) != 0) {
+            return LEVEL_STORAGE_FAILED;
+        }
+    }
+    return (looks[slot].status == LEVEL_DONE) ? LEVEL_DONE : LEVEL_STORAGE_FAILED;
 }
 
 int32_t level_restore(level_t *s, level_read_fn read, void *context)

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x47D71D4Cu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x63F3D82Du)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -58,8 +58,8 @@
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define MONITOR_SNAPSHOT_END 3736u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define MONITOR_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
-#define MONITOR_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
+#define MONITOR_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
 #define MONITOR_INVERSE_LIMIT 1e+12f /* limit above every element of P */
@@ -489,20 +489,14 @@ static void monitor_scan(monitor_t *s, monitor_read_fn read, void *context, int3
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
- * judged: look at the model's numbers, too; the slot has just been scanned. */
-static void monitor_look(monitor_read_fn read, void *context, int32_t slot, bool judged, monitor_look_t *look)
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
+static void monitor_look(monitor_read_fn read, void *context, int32_t slot, monitor_look_t *look)
 {
     int32_t status = MONITOR_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
     for (uint32_t turn = 0u; (turn < MONITOR_LOOKS) && (alike < MONITOR_ALIKE); turn++) {
-        if (!judged || (turn > 0u)) {
-            monitor_scan(NULL, read, context, slot, turn, look);
-        }
-        if (judged && (look->status == MONITOR_DONE)) {
-            look->status = monitor_stored_sound(read, context, slot, &look->seen);
-        }
+        monitor_scan(NULL, read, context, slot, turn, look);
         if (look->status == MONITOR_DONE) {
             return;
         }
@@ -517,6 +511,23 @@ static void monitor_look(monitor_read_fn read, void *context, int32_t slot, bool
     if (alike < MONITOR_ALIKE) {
         look->status = MONITOR_STORAGE_FAILED;
     }
+}
+
+/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
+ * bad
+ * numbers.  If readings differ, they are as good as the CRC-32 said. */
+static int32_t monitor_judge(monitor_read_fn read, void *context, int32_t slot)
+{
+    uint32_t seen = 0u;
+    for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
+        uint32_t now = 0u;
+        const int32_t status = monitor_stored_sound(read, context, slot, &now);
+        if ((status != MONITOR_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
+            return MONITOR_DONE;
+        }
+        seen = now;
+    }
+    return MONITOR_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -571,15 +582,15 @@ static int32_t monitor_adopt(monitor_t *s, monitor_read_fn read, void *context, 
 static int32_t monitor_newest(monitor_read_fn read, void *context, monitor_look_t looks[2])
 {
     int32_t newest = 0;
-    monitor_look(read, context, 0, false, &looks[0]);
-    monitor_look(read, context, 1, false, &looks[1]);
+    monitor_look(read, context, 0, &looks[0]);
+    monitor_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
     if ((looks[1].status == MONITOR_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == MONITOR_DONE) {
-            monitor_look(read, context, newest, true, &looks[newest]);
+            looks[newest].status = monitor_judge(read, context, newest);
             if (looks[newest].status == MONITOR_DONE) {
                 return newest;
             }
@@ -612,36 +623,51 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context)
 {
     monitor_look_t looks[2];
+    uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
     uint32_t sequence = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
+    bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
     if (monitor_judge_model(s) != MONITOR_DONE) {
         return MONITOR_SNAPSHOT_INVALID;
     }
     const int32_t newest = monitor_newest(read, context, looks);
-    if ((looks[0].status == MONITOR_STORAGE_FAILED) || (looks[1].status == MONITOR_STORAGE_FAILED)) {
-        return MONITOR_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
-    }
     if (looks[newest].status == MONITOR_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
+    } else if ((looks[0].status == MONITOR_STORAGE_FAILED) && (looks[1].status == MONITOR_STORAGE_FAILED)) {
+        return MONITOR_STORAGE_FAILED; /* either slot may be the one to keep */
+    } else if (looks[0].status == MONITOR_STORAGE_FAILED) {
+        slot = 1;
+        hidden = true;
+    } else {
+        hidden = (looks[1].status == MONITOR_STORAGE_FAILED);
     }
     for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += MONITOR_SNAPSHOT_CHUNK) {
-        uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
         const uint32_t count = monitor_chunk(offset);
         monitor_compose(s, sequence, &crc, offset, bytes, count);
         if (write(context, slot, offset, bytes, count) != 0) {
             return MONITOR_STORAGE_FAILED;
         }
     }
-    for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
+    looks[slot].status = MONITOR_STORAGE_FAILED;
+    for (uint32_t turn = 0u; (turn < MONITOR_LOOKS) && (looks[slot].status != MONITOR_DONE); turn++) {
         monitor_scan(NULL, read, context, slot, turn, &looks[slot]);
         /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].status == MONITOR_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
-            return MONITOR_DONE;
+        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
+            looks[slot].status = MONITOR_STORAGE_FAILED;
         }
     }
-    return MONITOR_STORAGE_FAILED;
+    if (hidden && (looks[slot].status == MONITOR_DONE)) {
+        /* its sequence number may be the higher one: nothing of it may be found later */
+        for (uint32_t i = 0u; i < MONITOR_SNAPSHOT_CHUNK; i++) {
+            bytes[i] = 0u;
+        }
+        if (write(context, 1 - slot, 0u, bytes, monitor_chunk(0u)) != 0) {
+            return MONITOR_STORAGE_FAILED;
+        }
+    }
+    return (looks[slot].status == MONITOR_DONE) ? MONITOR_DONE : MONITOR_STORAGE_FAILED;
 }
 
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context)

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xCF04E8DCu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xDCA9BD3Bu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xCF04E8DCu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xDCA9BD3Bu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -58,8 +58,8 @@
 #define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define PRESSURE_SNAPSHOT_END 124u /* bytes before the CRC */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define PRESSURE_LOOKS 6u /* most readings of a slot until it is known to be good or bad */
-#define PRESSURE_ALIKE 3u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define PRESSURE_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
+#define PRESSURE_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
 #define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
@@ -352,20 +352,14 @@ static void pressure_scan(pressure_t *s, pressure_read_fn read, void *context, i
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
- * judged: look at the model's numbers, too; the slot has just been scanned. */
-static void pressure_look(pressure_read_fn read, void *context, int32_t slot, bool judged, pressure_look_t *look)
+ * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
+static void pressure_look(pressure_read_fn read, void *context, int32_t slot, pressure_look_t *look)
 {
     int32_t status = PRESSURE_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
     for (uint32_t turn = 0u; (turn < PRESSURE_LOOKS) && (alike < PRESSURE_ALIKE); turn++) {
-        if (!judged || (turn > 0u)) {
-            pressure_scan(NULL, read, context, slot, turn, look);
-        }
-        if (judged && (look->status == PRESSURE_DONE)) {
-            look->status = pressure_stored_sound(read, context, slot, &look->seen);
-        }
+        pressure_scan(NULL, read, context, slot, turn, look);
         if (look->status == PRESSURE_DONE) {
             return;
         }
@@ -380,6 +374,23 @@ static void pressure_look(pressure_read_fn read, void *context, int32_t slot, bo
     if (alike < PRESSURE_ALIKE) {
         look->status = PRESSURE_STORAGE_FAILED;
     }
+}
+
+/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
+ * bad
+ * numbers.  If readings differ, they are as good as the CRC-32 said. */
+static int32_t pressure_judge(pressure_read_fn read, void *context, int32_t slot)
+{
+    uint32_t seen = 0u;
+    for (uint32_t turn = 0u; turn < PRESSURE_LOOKS; turn++) {
+        uint32_t now = 0u;
+        const int32_t status = pressure_stored_sound(read, context, slot, &now);
+        if ((status != PRESSURE_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
+            return PRESSURE_DONE;
+        }
+        seen = now;
+    }
+    return PRESSURE_SNAPSHOT_INVALID;
 }
 
 /* A read callback for the model in memory; context is the address of a pointer to the model. */
@@ -434,15 +445,15 @@ static int32_t pressure_adopt(pressure_t *s, pressure_read_fn read, void *contex
 static int32_t pressure_newest(pressure_read_fn read, void *context, pressure_look_t looks[2])
 {
     int32_t newest = 0;
-    pressure_look(read, context, 0, false, &looks[0]);
-    pressure_look(read, context, 1, false, &looks[1]);
+    pressure_look(read, context, 0, &looks[0]);
+    pressure_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
     if ((looks[1].status == PRESSURE_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
         newest = 1;
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == PRESSURE_DONE) {
-            pressure_look(read, context, newest, true, &looks[newest]);
+            looks[newest].status = pressure_judge(read, context, newest);
             if (looks[newest].status == PRESSURE_DONE) {
                 return newest;
             }
@@ -475,36 +486,51 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context)
 {
     pressure_look_t looks[2];
+    uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
     uint32_t sequence = 0u;
     uint32_t crc = 0u;
     int32_t slot = 0;
+    bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
     if (pressure_judge_model(s) != PRESSURE_DONE) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
     const int32_t newest = pressure_newest(read, context, looks);
-    if ((looks[0].status == PRESSURE_STORAGE_FAILED) || (looks[1].status == PRESSURE_STORAGE_FAILED)) {
-        return PRESSURE_STORAGE_FAILED; /* the slot that cannot be read may be the one to keep */
-    }
     if (looks[newest].status == PRESSURE_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
+    } else if ((looks[0].status == PRESSURE_STORAGE_FAILED) && (looks[1].status == PRESSURE_STORAGE_FAILED)) {
+        return PRESSURE_STORAGE_FAILED; /* either slot may be the one to keep */
+    } else if (looks[0].status == PRESSURE_STORAGE_FAILED) {
+        slot = 1;
+        hidden = true;
+    } else {
+        hidden = (looks[1].status == PRESSURE_STORAGE_FAILED);
     }
     for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
-        uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
         const uint32_t count = pressure_chunk(offset);
         pressure_compose(s, sequence, &crc, offset, bytes, count);
         if (write(context, slot, offset, bytes, count) != 0) {
             return PRESSURE_STORAGE_FAILED;
         }
     }
-    for (uint32_t turn = 0u; turn < PRESSURE_LOOKS; turn++) {
+    looks[slot].status = PRESSURE_STORAGE_FAILED;
+    for (uint32_t turn = 0u; (turn < PRESSURE_LOOKS) && (looks[slot].status != PRESSURE_DONE); turn++) {
         pressure_scan(NULL, read, context, slot, turn, &looks[slot]);
         /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].status == PRESSURE_DONE) && (looks[slot].sequence == sequence) && (looks[slot].crc == crc)) {
-            return PRESSURE_DONE;
+        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
+            looks[slot].status = PRESSURE_STORAGE_FAILED;
         }
     }
-    return PRESSURE_STORAGE_FAILED;
+    if (hidden && (looks[slot].status == PRESSURE_DONE)) {
+        /* its sequence number may be the higher one: nothing of it may be found later */
+        for (uint32_t i = 0u; i < PRESSURE_SNAPSHOT_CHUNK; i++) {
+            bytes[i] = 0u;
+        }
+        if (write(context, 1 - slot, 0u, bytes, pressure_chunk(0u)) != 0) {
+            return PRESSURE_STORAGE_FAILED;
+        }
+    }
+    return (looks[slot].status == PRESSURE_DONE) ? PRESSURE_DONE : PRESSURE_STORAGE_FAILED;
 }
 
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context)
