@@ -36,6 +36,8 @@ from pykernel import (
     KernelRidgeRegressor,
     LSSVMClassifier,
     LSSVMRegressor,
+    TrainedKernelClassifier,
+    TrainedKernelRegressor,
     check,
     generate,
     load_spec,
@@ -181,7 +183,10 @@ def test_who_takes_weights():
     public = [getattr(pykernel, name) for name in pykernel.__all__]
     every = [kind for kind in public if inspect.isclass(kind) and issubclass(kind, BaseEstimator)]
     takes = {kind for kind in every if has_fit_parameter(kind(), "sample_weight")}
-    assert takes == set(WEIGHTED) and {BudgetedKernelRegressor, KernelFisherClassifier} <= set(every)
+    assert takes == {*WEIGHTED, TrainedKernelClassifier, TrainedKernelRegressor} and {
+        BudgetedKernelRegressor,
+        KernelFisherClassifier,
+    } <= set(every)
     x, y = samples()
     with pytest.raises(TypeError, match="sample_weight"):
         KernelFisherClassifier().fit(x, y, sample_weight=np.ones(len(x)))

@@ -78,6 +78,8 @@ class Fitted:
 
 def fit(options: FitOptions, table: LabelledTable) -> Fitted:
     """Choose, train and freeze; what was assumed, and how long it takes, is printed before the work."""
+    if options.loss is not None:
+        raise UserError("--loss is of --model trained; leave it out")
     train, test = held_out(table, options.hold_out, options.seed)
     job = Job(options, table, train, scales(table, train, options.standardise))
     limit = None if options.flash is None else parse_amount(options.flash, "--flash")

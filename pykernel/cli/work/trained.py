@@ -40,6 +40,10 @@ def fit(options: FitOptions, table: LabelledTable) -> Fitted:
         if getattr(options, name) is not None:
             told = name.strip("_")
             raise UserError(f"--{told} is not of --model trained, which trains vectors and widths; leave --{told} out")
+    if options.loss not in (None, "squared", "absolute"):
+        raise UserError(f"--loss is {options.loss!r}; it must be squared or absolute")
+    if options.loss is not None and table.classes is not None:
+        raise UserError(f"--loss is of numbers, but {table.column} holds classes; leave it out")
     if options.kernel != "gaussian":
         raise UserError(f"--kernel is {options.kernel}; --model trained has the gaussian kernel only")
     train, test = held_out(table, options.hold_out, options.seed)
