@@ -15,6 +15,7 @@ import numpy as np
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
 from pykernel.host.signal import SignalStage
+from pykernel.importers.learned import Answers, learns, read_learned
 from pykernel.importers.sklearn import posterior, read_estimator
 from pykernel.importers.steps import steps_of
 from pykernel.spec.model import Spec, make_spec, shown_value
@@ -76,7 +77,8 @@ def from_sklearn(
         returns. The spec then has rule "nystrom": n²/2 more numbers in flash, and O(n² / 2 + n D) a call.
     vectors : int, optional
         So many vectors in place of the estimator's: a smaller machine with a Gaussian kernel is trained to give its
-        answers (``pykernel.training.distilled``). A warning says what is lost, with an interval of 95 %.
+        answers (``pykernel.training.distilled``). A warning says what is lost, with an interval of 95 %. The estimator
+        may then also be one that learns sample by sample, such as ``BudgetedKernelRegressor``: the spec no longer does.
     data : array of shape (n_samples, n_features), optional
         With ``vectors``: inputs as the device will meet them, without labels. By default they are made up of the
         estimator's vectors. int16: they tell the range of each input.
@@ -110,13 +112,17 @@ def from_sklearn(
     >>> spec.kernel.function, spec.label.classes
     ('gaussian', ('a', 'b', 'c'))
     """
-    machine, seen = read_estimator(estimator), None
+    seen, answers = None, None
+    if vectors is not None and learns(estimator):
+        machine, answers = read_learned(estimator)
+    else:
+        machine = read_estimator(estimator)
     if variance and vectors is not None:
         raise UserError(f"{machine.source}: a variance needs all vectors; leave vectors out, or variance")
     if data is not None:
         seen = inputs_of(machine, data)
     if vectors is not None:
-        machine, seen = smaller(machine, vectors, seen)
+        machine, seen = smaller(machine, vectors, seen, answers)
     if variance:
         if precision == "int16":
             raise UserError(f"{machine.source}: int16 computes no variance; leave variance out, or choose float32")
@@ -272,9 +278,11 @@ def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
     return x
 
 
-def smaller(machine: Machine, vectors: int, seen: np.ndarray | None) -> tuple[Machine, np.ndarray | None]:
+def smaller(
+    machine: Machine, vectors: int, seen: np.ndarray | None, answers: Answers | None = None
+) -> tuple[Machine, np.ndarray | None]:
     """A machine with so many vectors, and inputs that tell the ranges of whole numbers.  Raises UserError."""
-    found = distil(machine, vectors, seen)
+    found = distil(machine, vectors, seen, answers=answers)
     told = replace(found.machine, notes=(found.sentence, *found.machine.notes))
     return told, machine.inputs() if seen is None else seen
 

@@ -3,7 +3,7 @@
 1. Vectors are chosen among the machine's own, one at a time, so that least is left of its functions in feature space, and
    the machine is projected onto their span: a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F. Harrison, *Reduction of
    Kernel Models*, Sheffield 2003; orthogonal least squares, S. Chen, C. F. N. Cowan, P. M. Grant 1991).
-2. The weights are those of ridge regression to the machine's answers on rows.
+2. The weights are those of ridge regression to the machine's answers on rows, where these are better.
 3. Vectors, widths and weights are trained together to these answers (``pykernel.training.vectors``), until rows that were
    set aside say enough: the reduced set of C. J. C. Burges (1996), as distillation.
 
@@ -41,7 +41,7 @@ STEPS = 1000
 """Most steps of a search."""
 VALUES = 2**22
 """Kernel values that are held at once."""
-SPANNED = 1e-10
+SPANNED = 1e-6
 """A vector of which so little is left in feature space adds nothing."""
 NO_MERCER = ("sigmoid", "fourier")
 """Functions that are no inner product of the inputs in a feature space, so that nothing is projected."""
@@ -64,7 +64,7 @@ class Distilled:
     made of the vectors.  error: the root mean square of what functions differ by, in the functions' standard deviations;
     None where functions of pairs became functions of classes.  classes_differ: the part of the rows that got another class;
     None for numbers.  steps: the same (classes_differ, where error is None) after each step: "projected", None where the
-    kernel is not positive; "weighed"; "moved"."""
+    kernel is not positive, or not all of it is projected; "weighed"; "moved"."""
 
     machine: Machine
     vectors_before: int
@@ -90,16 +90,23 @@ class Distilled:
         return f"{found.source}: {before} {' and '.join(lost)}, on {self.rows:,} {which}"
 
 
-def distil(machine: Machine, m: int, x: np.ndarray | None = None, seed: int = 0) -> Distilled:
+def distil(
+    machine: Machine,
+    m: int,
+    x: np.ndarray | None = None,
+    seed: int = 0,
+    answers: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Distilled:
     """A machine with m vectors that answers as nearly as can be like the given one.
 
     x: rows of inputs, (rows, DIM), as the machine will meet them; None: rows are made up of its vectors.  Deterministic.
+    answers: the functions at rows of scaled inputs, (rows, F), where the machine is only a part of what computes them.
     O(steps rows m D + rows n D + n^2 D) for n vectors.  Raises UserError.
     """
     where = machine.source
-    if machine.linear:
+    if machine.linear and answers is None:
         raise UserError(f"{where}: is linear, and has one vector for each function already; leave vectors out")
-    whole, machine = machine, compact(machine)
+    whole, machine = machine, machine if machine.linear else compact(machine)
     if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
         raise UserError(f"{where}: vectors is {m!r}; it must be a whole number from 1")
     if m >= len(machine.vectors):
@@ -107,7 +114,7 @@ def distil(machine: Machine, m: int, x: np.ndarray | None = None, seed: int = 0)
     rng = np.random.default_rng(seed)
     with one_thread, np.errstate(over="ignore"):
         rows = _rows(machine, x, rng)
-        return _Search(machine, int(m), rows, seed).result(whole, made_up=x is None)
+        return _Search(machine, int(m), rows, seed, answers).result(whole, made_up=x is None)
 
 
 # -------------------------------------------------------------------------------------------------------- the rows
@@ -237,12 +244,19 @@ def weighed(start: trained.Vectors, rows: trained.Rows, classes: bool) -> traine
 class _Search:
     """Rows in units of the kernel's width around their mean, and functions in their standard deviations."""
 
-    def __init__(self, machine: Machine, m: int, rows: _Parts, seed: int) -> None:
-        self.machine, self.m, self.seed = machine, m, seed
+    def __init__(
+        self,
+        machine: Machine,
+        m: int,
+        rows: _Parts,
+        seed: int,
+        own: Callable[[np.ndarray], np.ndarray] | None,
+    ) -> None:
+        self.machine, self.m, self.seed, self.whole = machine, m, seed, own is None
         self.pairs = machine.support_class is not None
         self.middle, self.unit = rows.train.mean(axis=0), width_of(machine, rows.train)
         self.judged = rows.judged
-        answers = [blocks(machine, z, machine.functions) for z in (rows.train, rows.aside, rows.judged)]
+        answers = [blocks(machine, z, own or machine.functions) for z in (rows.train, rows.aside, rows.judged)]
         if not all(np.isfinite(each).all() for each in answers):
             raise UserError(f"{machine.source}: its functions overflow on these rows; give rows as it was fitted with")
         self.answers = answers[2]
@@ -265,7 +279,7 @@ class _Search:
 
     def result(self, source: Machine, made_up: bool) -> Distilled:
         first, from_projection = self._projected()
-        starts = [self._weighed(first)]
+        starts = [self._weighed(first, from_projection)]
         starts.append(self._weighed(trained.k_means(self.train.x, self.m, np.random.default_rng(self.seed))))
         found = []
         for number, start in enumerate(starts):
@@ -296,16 +310,20 @@ class _Search:
         own = self.machine.vectors[chosen]
         machine = replace(self.machine, vectors=own, weights=weights, support_class=None, decision="functions")
         start = (own - self.middle) / self.unit
-        return np.concatenate([start, drawn[: self.m - len(start)]]), machine
+        return np.concatenate([start, drawn[: self.m - len(start)]]), machine if self.whole else None
 
-    def _weighed(self, start: np.ndarray) -> trained.Vectors:
-        """With the machine's own width if its kernel is Gaussian, else with half the median distance."""
+    def _weighed(self, start: np.ndarray, projection: Machine | None = None) -> trained.Vectors:
+        """With half the median distance as its width; or if the kernel is Gaussian, with the machine's own width, or the
+        projection as it is, whichever is best."""
         begun = trained.begin(self.train, self.loss, start, "one", np.random.default_rng(self.seed))
+        found = [weighed(begun, self.train, self.pairs)]
         if self.machine.function == "gaussian":
-            own = weighed(replace(begun, log_scale=np.zeros(1)), self.train, self.pairs)
-            other = weighed(begun, self.train, self.pairs)
-            return min(own, other, key=self.risk)
-        return weighed(begun, self.train, self.pairs)
+            own = replace(begun, log_scale=np.zeros(1))
+            found.append(weighed(own, self.train, self.pairs))
+            if projection is not None and not self.pairs and len(projection.weights) == self.m:
+                bias = (projection.bias - self.mean) / self.deviation
+                found.append(replace(own, weights=projection.weights / self.deviation, bias=bias))
+        return min(found, key=self.risk)
 
     def _machine(self, found: trained.Vectors, source: Machine) -> Machine:
         """As a machine of the source's inputs."""
