@@ -160,7 +160,7 @@ def made_up(z: np.ndarray, width: np.ndarray, count: int, rng: np.random.Generat
     """Rows like given ones, (count, D): each mixes two of them, half of the rows input by input, the others on the line
     between both; with noise of NOISE widths.
 
-    ``benchmarks/host/distilled_rows.py`` compares this with other ways.
+    ``benchmarks/host/distilled.py`` compares this with other ways.
     """
     first, second = z[rng.integers(len(z), size=count)], z[rng.integers(len(z), size=count)]
     share = np.repeat(rng.uniform(size=(count, 1)), z.shape[1], axis=1)

@@ -54,13 +54,11 @@ class ImportOptions:
     ] = "auto"
     vectors: Annotated[
         int | None,
-        option("--vectors", value="N", text="So many vectors, trained to answer as the model.", without="the model's"),
+        option("--vectors", value="N", text="Fewer vectors, trained anew.", without="the model's"),
     ] = None
     check: Annotated[
         str | None,
-        option(
-            "--check", value="DATA", text="Compare with the model on this CSV file; --vectors trains on its inputs."
-        ),
+        option("--check", value="DATA", text="CSV file: compare there; train --vectors on it."),
     ] = None
     trust: Annotated[
         list[str] | None, option("--trust", value="TYPE", text="Let a .skops file load this type, too.")
@@ -74,21 +72,17 @@ def import_model(options: ImportOptions) -> None:
     """Import a model that scikit-learn trained.
 
     Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the scalers and
-    projections before them. The new spec contains all numbers of the model; nothing is trained again. skops.io.dump writes .skops files. skl2onnx writes
-    .onnx files of support vector machines and linear models. No code in the file is executed. Pickle and joblib files are refused, because
+    projections before them. The new spec contains all numbers of the model; nothing is trained again, unless --vectors
+    asks for fewer: they are trained to give the model's answers, on rows of --check or made-up ones. skops.io.dump writes
+    .skops files, skl2onnx .onnx files. No code in the file is executed. Pickle and joblib files are refused, because
     loading one executes code in it.
 
         pykernel import gate.skops -o gate.toml --check held.csv
 
-    Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. With --check,
-    difference is the largest difference of a decision value. Allowed is the largest difference that rounding can cause.
-    The class of undecided rows depends on rounding. At most 1,000 rows are compared. Of a pipeline that begins with
-    SignalFeatures the file has raw samples, and a row is a step.
-
-    With --vectors the model becomes smaller: few vectors with a Gaussian kernel are trained to give its answers on rows
-    of --check, without labels, or on rows made up of its vectors. Error is the root mean square of the change, in
-    standard deviations of the function. Limits hold in 95 of 100 cases. Difference is then between the
-    smaller model and its spec.
+    Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is what
+    --vectors changes, in standard deviations; low and high hold in 95 of 100 cases. With --check, difference is the
+    largest of a decision value. Allowed is the largest that rounding can cause. The class of undecided rows depends on
+    rounding. At most 1,000 rows are compared. Behind SignalFeatures the file has raw samples, and a row is a step.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input (nothing is written in either case).
     """
