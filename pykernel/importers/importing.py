@@ -123,6 +123,8 @@ def from_sklearn(
         seen = inputs_of(machine, data)
     if vectors is not None:
         machine, seen = smaller(machine, vectors, seen, answers)
+    else:
+        seen = ranging(machine, seen)
     if variance:
         if precision == "int16":
             raise UserError(f"{machine.source}: int16 computes no variance; leave variance out, or choose float32")
@@ -181,6 +183,8 @@ def load_model(
             seen = inputs_of(machine, data)
         if vectors is not None:
             machine, seen = smaller(machine, vectors, seen)
+        else:
+            seen = ranging(machine, seen)
     spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance, seen)
     for note in told:
         warnings.warn(note, stacklevel=2)
@@ -284,7 +288,14 @@ def smaller(
     """A machine with so many vectors, and inputs that tell the ranges of whole numbers.  Raises UserError."""
     found = distil(machine, vectors, seen, answers=answers)
     told = replace(found.machine, notes=(found.sentence, *found.machine.notes))
-    return told, machine.inputs() if seen is None else seen
+    return told, ranging(machine, seen)
+
+
+def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
+    """Inputs that tell the ranges of whole numbers: those that were seen, or the vectors.  Features have their own ranges."""
+    if machine.signal is not None:
+        return None
+    return machine.inputs() if seen is None and not machine.linear else seen
 
 
 @dataclass(frozen=True)

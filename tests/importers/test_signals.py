@@ -225,3 +225,19 @@ def test_fewer_vectors_behind_a_signal(tmp_path, run, monkeypatch):
         report = json.loads(out)
         assert code == 0 and report["vectors"] == 6, err
     assert report["check"]["ok"] and report["check"]["rows"] > 100 and not report["smaller"]["made_up"]
+
+
+def test_whole_numbers_take_their_ranges_from_the_features_of_raw_samples(tmp_path, run, monkeypatch):
+    """The rows of --check were taken for features: the file was said to be damaged."""
+    monkeypatch.chdir(tmp_path)
+    x, state = recording(1500)
+    x = (100 * x).round()
+    stage = SignalFeatures(32, 8, features=["mean", "rms"], max_abs=2000.0, resolution=1.0, precision="int16").fit(x)
+    z, y = stage.steps(x, state)
+    pipeline = make_pipeline(stage, make_pipeline(StandardScaler(), SVC()).fit(z, y))
+    pytest.importorskip("skops.io").dump(pipeline, "gate.skops")
+    x.to_csv("raw.csv", index=False)
+    words = ("import", "gate.skops", "-o", "gate.toml", "--precision", "int16", "--check", "raw.csv", "--json")
+    for more in ((), ("--vectors", "6", "--force")):
+        code, out, err = run(*words, *more)
+        assert code == 0 and json.loads(out)["ok"], err

@@ -110,7 +110,17 @@ def import_model(options: ImportOptions) -> None:
 def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
     """The spec; what is in it, and with --check how it compares with the model."""
     from pykernel.gen.project import build
-    from pykernel.importers.importing import compare, compare_smaller, read_file, spec_of_file
+    from pykernel.importers.importing import (
+        compare,
+        compare_smaller,
+        inputs_of,
+        ranging,
+        read_file,
+        spec_of_file,
+        told_of_file,
+    )
+    from pykernel.parallel import working
+    from pykernel.training.distilled import distil
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -122,12 +132,16 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
     rows = rows_compared(machine) if options.vectors is None else rows_trained(machine)
     x = None if options.check is None else rows_of(columns, options.check, rows)
     how = (name, options.precision, options.max_abs, names, classes, options.distance)
-    found, seen, before = None, x, None
+    with told_of_file(options.model):
+        seen = None if x is None else inputs_of(machine, x)
+        ranges = ranging(machine, seen)
+    found, before = None, None
     if options.vectors is not None:
-        before = bytes_of(options.model, machine, *how, x)
-        found, seen = distilled(options, machine, x)
+        before = bytes_of(options.model, machine, *how, ranges)
+        with told_of_file(options.model), working("training"):
+            found = distil(machine, options.vectors, seen)
         machine = found.machine
-    spec, told = spec_of_file(options.model, machine, *how, seen)
+    spec, told = spec_of_file(options.model, machine, *how, ranges)
     figures = build(spec).figures
     report: dict[str, Any] = {
         "model": str(options.model),
@@ -144,8 +158,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
     }
     if found is not None:
         report["smaller"] = lost(found, before)
-        if x is not None:
-            assert seen is not None
+        if x is not None and seen is not None:
             report["check"] = compare_smaller(spec, machine, seen[:CHECKED])
     elif x is not None:
         with warnings.catch_warnings():
@@ -192,20 +205,6 @@ def rows_trained(machine: Machine) -> int:
     from pykernel.training.distilled import MANY
 
     return MANY if machine.signal is None else RAW
-
-
-def distilled(options: ImportOptions, machine: Machine, x: np.ndarray | None) -> tuple[Distilled, np.ndarray]:
-    """The smaller machine, and inputs that tell the ranges of whole numbers."""
-    from pykernel.importers.importing import inputs_of, told_of_file
-    from pykernel.parallel import working
-    from pykernel.training.distilled import distil
-
-    assert options.vectors is not None
-    with told_of_file(options.model):
-        seen = None if x is None else inputs_of(machine, x)
-        with working("training"):
-            found = distil(machine, options.vectors, seen)
-        return found, machine.inputs() if seen is None else seen
 
 
 def bytes_of(path: Path, machine: Machine, *how: Any) -> int | None:
