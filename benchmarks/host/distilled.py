@@ -20,6 +20,7 @@ import argparse
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from benchmarks.tables import DATA, DOCS, Rows, markdown, place, progress_bar, r
 from pykernel.host.bikeshare import bikeshare
 from pykernel.importers.sklearn import read_estimator
 from pykernel.training import distilled
-from pykernel.training.distilled import classes_of, distil
+from pykernel.training.distilled import classes_of, distil, width_of
 from pykernel.training.trained import Machine
 
 PAGE = DOCS / "importing.md"
@@ -148,14 +149,18 @@ WAYS = {
 }  # fmt: skip
 
 
+def rows_by(way: Way, machine: Machine, z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    return way(z, width_of(machine, z), count, rng)
+
+
 def compare_ways(every: list[Task]) -> list[dict[str, Any]]:
     own, rows = distilled.made_up, []
     with progress_bar() as bar:
         step = bar.add_task("ways", total=len(WAYS) * len(every))
         for name, made_up in WAYS.items():
-            distilled.made_up = made_up
             lost = {}
             for task in every:
+                distilled.made_up = partial(rows_by, made_up, task.machine)
                 found = [task.lost(distil(task.machine, task.vectors, None, seed).machine) for seed in range(FEWER)]
                 lost[task.name] = f"{np.mean(found):.3f}"
                 bar.advance(step)

@@ -33,8 +33,6 @@ MANY = 10_000
 """Of more rows so many are drawn."""
 ASIDE, JUDGED = 0.15, 0.2
 """Parts of the rows that say when the search ends, and what was lost."""
-NOISE = 0.25
-"""Of made-up rows, in widths of the kernel."""
 RIDGE = 1e-6
 """Of weights, for functions in standard deviations."""
 STEPS = 1000
@@ -135,7 +133,7 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> _
             raise UserError(
                 f"{machine.source}: its vectors are frequencies, which say nothing of its inputs; give rows"
             )
-        z = made_up(machine.vectors, width_of(machine, machine.vectors), MADE_UP, rng)
+        z = made_up(machine.vectors, MADE_UP, rng)
     else:
         x = np.asarray(x, np.float64)
         if x.ndim != 2 or x.shape[1] != machine.dim:
@@ -152,22 +150,17 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> _
     first, second = round(JUDGED * len(z)), round((JUDGED + ASIDE) * len(z))
     judged, aside, train = z[order[:first]], z[order[first:second]], z[order[second:]]
     if len(z) < FEW:
-        train = np.concatenate([train, made_up(train, width_of(machine, train), FEW - len(z), rng)])
+        train = np.concatenate([train, made_up(train, FEW - len(z), rng)])
     return _Parts(train, aside, judged)
 
 
-def made_up(z: np.ndarray, width: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows like given ones, (count, D): each mixes two of them, half of the rows input by input, the others on the line
-    between both; with noise of NOISE widths.
+def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows like given ones, (count, D): each input is that of one of two of them.
 
     ``benchmarks/host/distilled.py`` compares this with other ways.
     """
     first, second = z[rng.integers(len(z), size=count)], z[rng.integers(len(z), size=count)]
-    share = np.repeat(rng.uniform(size=(count, 1)), z.shape[1], axis=1)
-    by_input = np.arange(count) % 2 == 0
-    share[by_input] = rng.integers(2, size=(int(by_input.sum()), z.shape[1]))
-    noise = rng.normal(size=first.shape) * width * (NOISE / math.sqrt(z.shape[1]))
-    return np.asarray(share * first + (1 - share) * second + noise)
+    return np.asarray(np.where(rng.integers(2, size=first.shape) == 1, first, second))
 
 
 def width_of(machine: Machine, z: np.ndarray) -> np.ndarray:
