@@ -205,6 +205,13 @@ RESULTS: dict[str, Result] = {
     "avr-bounds": Result("-m benchmarks.device.avr_bounds", ("avr-bounds.csv",), "minutes", FITTED),
     "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",)),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
+    "distilled": Result(
+        "-m benchmarks.host.distilled",
+        ("distilled.csv", "distilled-rows.csv"),
+        "minutes",
+        (),
+        ("pykernel.training.distilled", "pykernel.training.vectors"),
+    ),
     "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),
     "first-alarms": Result(
         "-m benchmarks.host.first_alarms", ("first-alarms.csv",), "minutes", ("alarms",), ("pykernel.host.simple",)

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,12 @@ import numpy as np
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
 from pykernel.host.signal import SignalStage
+from pykernel.importers.learned import Answers, learns, read_learned
 from pykernel.importers.sklearn import posterior, read_estimator
 from pykernel.importers.steps import steps_of
 from pykernel.spec.model import Spec, make_spec, shown_value
 from pykernel.spec.signal import raw_samples_needed
+from pykernel.training.distilled import distil
 from pykernel.training.rounding import device_bound, notes, source_bound
 from pykernel.training.trained import FILE_LIMIT, Distance, Machine, content, pairs, to_spec, votes
 
@@ -37,6 +40,8 @@ def from_sklearn(
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
     variance: bool = False,
+    vectors: int | None = None,
+    data: ArrayLike | None = None,
 ) -> Spec:
     """Convert a fitted scikit-learn estimator to a spec. The spec's C computes the estimator's decision values.
 
@@ -70,6 +75,13 @@ def from_sklearn(
     variance : bool
         Of a Gaussian process, ``NAME_variance`` writes the square of the deviation that ``predict(x, return_std=True)``
         returns. The spec then has rule "nystrom": n²/2 more numbers in flash, and O(n² / 2 + n D) a call.
+    vectors : int, optional
+        So many vectors in place of the estimator's: a smaller machine with a Gaussian kernel is trained to give its
+        answers (``pykernel.training.distilled``). A warning says what is lost, with an interval of 95 %. The estimator
+        may then also be one that learns sample by sample, such as ``BudgetedKernelRegressor``: the spec no longer does.
+    data : array of shape (n_samples, n_features), optional
+        With ``vectors``: inputs as the device will meet them, without labels. By default they are made up of the
+        estimator's vectors. int16: they tell the range of each input.
 
     Returns
     -------
@@ -100,7 +112,19 @@ def from_sklearn(
     >>> spec.kernel.function, spec.label.classes
     ('gaussian', ('a', 'b', 'c'))
     """
-    machine = read_estimator(estimator)
+    seen, answers = None, None
+    if vectors is not None and learns(estimator):
+        machine, answers = read_learned(estimator)
+    else:
+        machine = read_estimator(estimator)
+    if variance and vectors is not None:
+        raise UserError(f"{machine.source}: a variance needs all vectors; leave vectors out, or variance")
+    if data is not None:
+        seen = inputs_of(machine, data)
+    if vectors is not None:
+        machine, seen = smaller(machine, vectors, seen, answers)
+    else:
+        seen = ranging(machine, seen)
     if variance:
         if precision == "int16":
             raise UserError(f"{machine.source}: int16 computes no variance; leave variance out, or choose float32")
@@ -109,7 +133,7 @@ def from_sklearn(
         made = content(machine, name, precision, max_abs, input_names, classes, "differences")
         spec, told = make_spec(made | posterior(estimator, machine, precision), machine.source), machine.notes
     else:
-        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
+        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance, seen)
         told = tuple(notes(machine, spec))
     for note in told:
         warnings.warn(note, stacklevel=2)
@@ -126,6 +150,8 @@ def load_model(
     input_names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
+    vectors: int | None = None,
+    data: ArrayLike | None = None,
 ) -> Spec:
     """Convert a model's file to a spec: ``.skops``, or ``.onnx`` with a support vector machine or a linear model.
 
@@ -141,7 +167,7 @@ def load_model(
     trusted : sequence of str
         Other types that a .skops file may contain, such as ``"mypackage.MyScaler"``. The code of these types will
         run.
-    precision, max_abs, input_names, classes, distance
+    precision, max_abs, input_names, classes, distance, vectors, data
         As in ``from_sklearn``.
 
     Raises
@@ -151,8 +177,15 @@ def load_model(
         something that cannot be imported.
     """
     machine, _ = read_file(path, trusted)
-    name = Path(path).stem if name is None else name
-    spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance)
+    name, seen = Path(path).stem if name is None else name, None
+    with told_of_file(path):
+        if data is not None:
+            seen = inputs_of(machine, data)
+        if vectors is not None:
+            machine, seen = smaller(machine, vectors, seen)
+        else:
+            seen = ranging(machine, seen)
+    spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance, seen)
     for note in told:
         warnings.warn(note, stacklevel=2)
     return spec
@@ -171,7 +204,7 @@ def read_file(path: str | Path, trusted: Sequence[str] = ()) -> tuple[Machine, A
         )
     if suffix not in (".skops", ".onnx"):
         raise UserError(f"{where}: is not a model's file; give one that ends in .skops or .onnx")
-    with _told(where):
+    with told_of_file(path):
         if suffix == ".onnx":
             from pykernel.importers.onnx import read_onnx
 
@@ -184,14 +217,15 @@ def read_file(path: str | Path, trusted: Sequence[str] = ()) -> tuple[Machine, A
 
 def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spec, list[str]]:
     """The spec of a machine from a file, and its notes; options as of ``to_spec``.  Raises UserError, one sentence."""
-    with _told(_path(path)):
+    with told_of_file(path):
         spec = to_spec(machine, *options)
         return spec, notes(machine, spec)
 
 
 @contextlib.contextmanager
-def _told(where: str) -> Iterator[None]:
+def told_of_file(path: str | Path) -> Iterator[None]:
     """Whatever is raised of a file, as one sentence with its name."""
+    where = _path(path)
     try:
         yield
     except MissingExtra:
@@ -228,6 +262,56 @@ def _bytes(path: str | Path) -> bytes:
     if size > FILE_LIMIT:
         raise UserError(f"{_path(path)}: has more than {FILE_LIMIT:,} bytes; no device holds such a model")
     return b"".join(parts)
+
+
+# -------------------------------------------------------------------------------------------------- fewer vectors
+
+
+def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
+    """Rows of a machine's inputs, (rows, DIM), of rows of these, of all that its source takes, or of raw samples."""
+    try:
+        x = np.array(data, np.float64, ndmin=2)
+    except (TypeError, ValueError):
+        raise UserError(f"{machine.source}: data is no table of numbers; give an array, (rows, inputs)") from None
+    if machine.signal is not None:
+        return _steps_of(machine.signal, x.astype(machine.signal.real.dtype))[0].astype(np.float64)
+    if machine.taken is not None and x.ndim == 2 and x.shape[1] == machine.taking:
+        x = x[:, list(machine.taken)]
+    if x.ndim != 2 or x.shape[1] != machine.dim:
+        raise UserError(f"{machine.source}: data has shape {x.shape}; it must be (rows, {machine.taking})")
+    return x
+
+
+def smaller(
+    machine: Machine, vectors: int, seen: np.ndarray | None, answers: Answers | None = None
+) -> tuple[Machine, np.ndarray | None]:
+    """A machine with so many vectors, and inputs that tell the ranges of whole numbers.  Raises UserError."""
+    found = distil(machine, vectors, seen, answers=answers)
+    told = replace(found.machine, notes=(found.sentence, *found.machine.notes))
+    return told, ranging(machine, seen)
+
+
+def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
+    """Inputs that tell the ranges of whole numbers: those that were seen, or the vectors.  Features have their own ranges."""
+    if machine.signal is not None:
+        return None
+    return machine.inputs() if seen is None and not machine.linear else seen
+
+
+@dataclass(frozen=True)
+class Itself:
+    """A machine as the source that a spec of it is compared with."""
+
+    machine: Machine
+
+    def functions(self, x: np.ndarray) -> np.ndarray:
+        return self.machine.functions(self.machine.scaled(x))
+
+
+def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, Any]:
+    """As ``compare``, of the spec of a smaller machine and what this one computes in float64; x: rows of its inputs."""
+    alone = replace(machine, taken=None, inputs_of_source=None, signal=None)
+    return compare(spec.inner, alone, Itself(alone), x)
 
 
 # ------------------------------------------------------------------------------------------------------ comparison

@@ -1998,6 +1998,107 @@ def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, fo
     assert run("import", "gate.skops", "-o", "spec.toml", "--force")[0] == 0 and load_spec("spec.toml").name == "spec"
 
 
+def test_the_command_makes_a_model_smaller_and_says_what_is_lost(run, folder):
+    before = load_spec_of(run, "gate.skops", "whole.toml")
+    words = ["import", "gate.skops", "-o", "gate.toml", "--vectors", "6"]
+    code, out, err = run(*words, "--check", "held.csv")
+    assert code == 0 and "became one for each class" in err
+    spec = load_spec("gate.toml")
+    assert len(spec.expansion.vectors) == 6 < len(before.expansion.vectors) and spec.expansion.decision == "functions"
+    for text in (f"what {len(before.expansion.vectors)} vectors answer otherwise, on 24 rows left out", "of the classes",
+                 "projected", "moved", " before, ", "comparison with the smaller model"):  # fmt: skip
+        assert text in out
+    x = pd.read_csv("held.csv")[list("abcd")].to_numpy()
+    assert np.mean(HostModel(spec).classify(x) != HostModel(before).classify(x)) < 0.15
+    # without rows; numbers; whole numbers
+    words = ["import", "level.onnx", "-o", "level.toml", "--vectors", "5", "--json"]
+    for more in ([], ["--precision", "int16"]):
+        code, out, err = run(*words, "--force", *more)
+        report = json.loads(out)
+        lost = report["smaller"]
+        assert code == 0 and report["vectors"] == 5 < lost["vectors_before"] and lost["made_up"] and lost["rows"] == 800
+        assert report["flash_bytes"] < lost["flash_bytes_before"] / 2 and lost["classes_differ"] is None
+        assert lost["error"]["low"] <= lost["error"]["value"] == lost["steps"]["moved"] <= lost["error"]["high"] < 0.5
+        smaller, whole = load_spec("level.toml"), load_spec_of(run, "level.onnx", "all.toml", "--inputs", "a,b,c,d")
+        p, q = (HostModel(each).predict(x) for each in (smaller, whole))
+        assert np.sqrt(np.mean((p - q) ** 2)) < 0.6 * q.std()
+    for words, says in (
+        (["gate.skops", "--vectors", "5000"], "gate.skops: Pipeline of SVC: has "),
+        (["gate.skops", "--vectors", "0"], "vectors is 0"),
+        (["level.onnx", "--vectors", "5", "--check", "held.csv"], "add --inputs"),
+    ):
+        code, out, err = run("import", *words, "-o", "other.toml")
+        assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and says in err, err
+        assert not (folder / "other.toml").exists()
+
+
+def load_spec_of(run, model, spec, *words):
+    assert run("import", model, "-o", spec, "--force", *words)[0] == 0
+    return load_spec(spec)
+
+
+def test_fewer_vectors_from_python(folder):
+    x, held, y = data()
+    frame = pd.DataFrame(held, columns=list("abcd")).assign(e=7.0)
+    model = make_pipeline(ColumnTransformer([("some", StandardScaler(), list("abcd"))]), SVR(C=10.0))
+    model.fit(pd.DataFrame(x, columns=list("abcd")).assign(e=1.0), y["numbers"])
+    specs = []
+    for data_given in (frame, held, None):  # all that the pipeline takes, the inputs that it uses, none
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            specs.append(from_sklearn(model, "level", vectors=8, data=data_given))
+        told = [str(each.message) for each in caught if "8 vectors" in str(each.message)]
+        assert len(told) == 1 and re.search(r"8 vectors in place of \d+ change it by [\d.]+ \(95 %: ", told[0])
+    assert specs[0] == specs[1] != specs[2] and {len(spec.expansion.vectors) for spec in specs} == {8}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        spec = load_model("gate.skops", "gate", vectors=8, data=held)
+    assert any("change the class of" in str(each.message) for each in caught)
+    assert len(spec.expansion.vectors) == 8
+    for how, says in (
+        ({"vectors": 8, "data": "rows"}, "data is no table of numbers"),
+        ({"vectors": 8, "data": held[:, :2]}, "data has shape (120, 2); it must be (rows, 5)"),
+        ({"vectors": 8, "variance": True}, "a variance needs all vectors"),
+    ):
+        with pytest.raises(UserError) as error:
+            from_sklearn(model, "level", **how)
+        assert says in str(error.value), error.value
+    with pytest.raises(UserError, match="is linear, and has one vector for each function already"):
+        from_sklearn(Ridge().fit(x, y["numbers"]), "level", vectors=2)
+
+
+@pytest.mark.parametrize("before", [[], [StandardScaler()]], ids=["alone", "behind a scaler"])
+def test_a_learned_state_becomes_a_small_frozen_model(before):
+    from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(900, 3)) * [1.0, 10.0, 0.1] + [5.0, 50.0, 0.0]
+    y = np.sin(2 * x[:, 0]) + 0.05 * x[:, 1]
+    for learner, target in (
+        (BudgetedKernelRegressor(n_max=24), y),
+        (BudgetedKernelRegressor(rule="krls-t", n_max=24), np.column_stack([y, y**2])),
+        (BudgetedKernelClassifier(n_max=24), y > 3.0),
+    ):
+        model = make_pipeline(*before, learner).fit(x[:600], target[:600])
+        with pytest.warns(UserWarning, match="10 vectors in place of 24"):
+            spec = from_sklearn(model, "level", vectors=10, data=x[:600])
+        assert spec.learning.rule == "frozen" and len(spec.expansion.vectors) == 10
+        host, found = HostModel(spec), model[-1].model_
+        own = found.predict(x[600:] if not before else model[0].transform(x[600:]))
+        assert np.sqrt(np.mean((host.predict(x[600:]) - own) ** 2) / np.var(own)) < 0.25
+        if spec.label.classes:
+            assert np.mean(host.classify(x[600:]) != (model.predict(x[600:]) > 0)) < 0.05
+            assert spec.expansion.calibration is not None
+        # what it was goes on as it did
+        with pytest.raises(UserError, match="goes on learning"):
+            from_sklearn(model, "level")
+    with pytest.raises(UserError, match="has learned nothing yet"):
+        from_sklearn(make_pipeline(*before, BudgetedKernelRegressor()), "level", vectors=4)
+    linear = make_pipeline(BudgetedKernelRegressor(rule="rls")).fit(x, y)
+    with pytest.raises(UserError, match="stores no vectors"):
+        from_sklearn(linear, "level", vectors=4)
+
+
 def test_help_shows_an_example_the_columns_and_the_exit_codes(run):
     code, out, err = run("import", "--help")
     assert code == 0 and err == ""

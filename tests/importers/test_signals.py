@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
+from pykernel.host.signal import SignalStage
 from pykernel.importers.importing import compare, source_functions
 from pykernel.importers.sklearn import read_estimator
 from pykernel.spec.model import load_spec, make_spec
@@ -201,3 +203,41 @@ def test_the_command_compares_raw_samples(run, tmp_path, monkeypatch):
     assert spec.signal.features == {"left": ("mean", "rms"), "right": ("std", "change")}
     code, _, err = run(*words[:4], "--force", "--precision", "int16")
     assert code == 2 and "gate.skops: Pipeline of SVC: precision is int16" in err
+
+
+def test_fewer_vectors_behind_a_signal(tmp_path, run, monkeypatch):
+    """Rows are raw samples, and what is trained on are the features of each step."""
+    monkeypatch.chdir(tmp_path)
+    x, _ = recording()
+    pipeline = trained({"window": 32, "hop": 8, "features": ["mean", "rms"]}, StandardScaler(), SVC())
+    machine = read_estimator(pipeline)
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        spec = from_sklearn(pipeline, "gate", vectors=6, data=x)
+    assert len(spec.expansion.vectors) == 6 < len(machine.vectors) and spec.signal is not None
+    whole = from_sklearn(pipeline, "gate")
+    own, other = (HostModel(each.inner).classify(SignalStage(each).steps(x).features) for each in (spec, whole))
+    assert np.mean(own != other) < 0.1
+    pytest.importorskip("skops.io").dump(pipeline, "gate.skops")
+    x.to_csv("raw.csv", index=False)
+    for more in ([], ["--check", "raw.csv"]):
+        code, out, err = run("import", "gate.skops", "-o", "gate.toml", "--force", "--vectors", "6", *more, "--json")
+        report = json.loads(out)
+        assert code == 0 and report["vectors"] == 6, err
+    assert report["check"]["ok"] and report["check"]["rows"] > 100 and not report["smaller"]["made_up"]
+
+
+def test_whole_numbers_take_their_ranges_from_the_features_of_raw_samples(tmp_path, run, monkeypatch):
+    """The rows of --check were taken for features: the file was said to be damaged."""
+    monkeypatch.chdir(tmp_path)
+    x, state = recording(1500)
+    x = (100 * x).round()
+    stage = SignalFeatures(32, 8, features=["mean", "rms"], max_abs=2000.0, resolution=1.0, precision="int16").fit(x)
+    z, y = stage.steps(x, state)
+    pipeline = make_pipeline(stage, make_pipeline(StandardScaler(), SVC()).fit(z, y))
+    pytest.importorskip("skops.io").dump(pipeline, "gate.skops")
+    x.to_csv("raw.csv", index=False)
+    words = ("import", "gate.skops", "-o", "gate.toml", "--precision", "int16", "--check", "raw.csv", "--json")
+    for more in ((), ("--vectors", "6", "--force")):
+        code, out, err = run(*words, *more)
+        assert code == 0 and json.loads(out)["ok"], err

@@ -1,0 +1,376 @@
+"""A kernel machine's functions by fewer vectors: projected, weighed again, and moved.
+
+1. Vectors are chosen among the machine's own, one at a time, so that least is left of its functions in feature space, and
+   the machine is projected onto their span: a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F. Harrison, *Reduction of
+   Kernel Models*, Sheffield 2003; orthogonal least squares, S. Chen, C. F. N. Cowan, P. M. Grant 1991).
+2. The weights are those of ridge regression to the machine's answers on rows, where these are better.
+3. Vectors, widths and weights are trained together to these answers (``pykernel.training.vectors``), until rows that were
+   set aside say enough: the reduced set of C. J. C. Burges (1996), as distillation.
+
+The result has a Gaussian kernel, whatever the machine's own.  Labels are not needed: the machine answers for any row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.parallel import one_thread
+from pykernel.training import vectors as trained
+from pykernel.training.trained import Machine, compact, votes
+
+LEAST_ROWS = 30
+"""Of a recording: fewer leave too few to judge by."""
+FEW = 1000
+"""A recording of fewer rows is filled up, for the search alone, with rows made of it."""
+MADE_UP = 4000
+"""Rows, where there is no recording."""
+MANY = 10_000
+"""Of more rows so many are drawn."""
+ASIDE, JUDGED = 0.15, 0.2
+"""Parts of the rows that say when the search ends, and what was lost."""
+RIDGE = 1e-6
+"""Of weights, for functions in standard deviations."""
+STEPS = 1000
+"""Most steps of a search."""
+VALUES = 2**22
+"""Kernel values that are held at once."""
+SPANNED = 1e-6
+"""A vector of which so little is left in feature space adds nothing."""
+NO_MERCER = ("sigmoid", "fourier")
+"""Functions that are no inner product of the inputs in a feature space, so that nothing is projected."""
+NORMAL = 1.959964
+"""Of an interval that holds in 95 of 100 cases, in standard errors."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What is lost on rows, with the limits of an interval that holds in 95 of 100 cases."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Distilled:
+    """machine: the smaller one, of vectors_before.  rows: how many it was judged on, which the search has not seen; made_up: whether they were
+    made of the vectors.  error: the root mean square of what functions differ by, in the functions' standard deviations;
+    None where functions of pairs became functions of classes.  classes_differ: the part of the rows that got another class;
+    None for numbers.  steps: the same (classes_differ, where error is None) after each step: "projected", None where the
+    kernel is not positive, or not all of it is projected; "weighed"; "moved"."""
+
+    machine: Machine
+    vectors_before: int
+    rows: int
+    made_up: bool
+    error: Loss | None
+    classes_differ: Loss | None
+    steps: dict[str, float | None]
+
+    @property
+    def sentence(self) -> str:
+        """What was lost."""
+        found, lost = self.machine, []
+        if (error := self.error) is not None:
+            lost.append(
+                f"change it by {error.value:.2g} (95 %: {error.low:.2g} to {error.high:.2g}) of its standard deviation"
+            )
+        if (differ := self.classes_differ) is not None:
+            value, low, high = (100 * each for each in (differ.value, differ.low, differ.high))
+            lost.append(f"change the class of {value:.2g} % (95 %: {low:.2g} to {high:.2g} %)")
+        which = "made-up rows" if self.made_up else "rows left out"
+        before = f"{len(found.vectors)} vectors in place of {self.vectors_before}"
+        return f"{found.source}: {before} {' and '.join(lost)}, on {self.rows:,} {which}"
+
+
+def distil(
+    machine: Machine,
+    m: int,
+    x: np.ndarray | None = None,
+    seed: int = 0,
+    answers: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Distilled:
+    """A machine with m vectors that answers as nearly as can be like the given one.
+
+    x: rows of inputs, (rows, DIM), as the machine will meet them; None: rows are made up of its vectors.  Deterministic.
+    answers: the functions at rows of scaled inputs, (rows, F), where the machine is only a part of what computes them.
+    O(steps rows m D + rows n D + n^2 D) for n vectors.  Raises UserError.
+    """
+    where = machine.source
+    if machine.linear and answers is None:
+        raise UserError(f"{where}: is linear, and has one vector for each function already; leave vectors out")
+    whole, machine = machine, machine if machine.linear else compact(machine)
+    if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
+        raise UserError(f"{where}: vectors is {m!r}; it must be a whole number from 1")
+    if m >= len(machine.vectors):
+        raise UserError(f"{where}: has {len(machine.vectors)} vectors, and {m} were asked for; fewer must be")
+    rng = np.random.default_rng(seed)
+    with one_thread, np.errstate(over="ignore"):
+        rows = _rows(machine, x, rng)
+        return _Search(machine, int(m), rows, seed, answers).result(whole, made_up=x is None)
+
+
+# -------------------------------------------------------------------------------------------------------- the rows
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Scaled inputs to train with, to end by, and to judge by."""
+
+    train: np.ndarray
+    aside: np.ndarray
+    judged: np.ndarray
+
+
+def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> _Parts:
+    if x is None:
+        if machine.function == "fourier":
+            raise UserError(
+                f"{machine.source}: its vectors are frequencies, which say nothing of its inputs; give rows"
+            )
+        z = made_up(machine.vectors, MADE_UP, rng)
+    else:
+        x = np.asarray(x, np.float64)
+        if x.ndim != 2 or x.shape[1] != machine.dim:
+            raise UserError(f"{machine.source}: rows have shape {x.shape}; they must be (rows, {machine.dim})")
+        if len(x) < LEAST_ROWS:
+            raise UserError(
+                f"{machine.source}: {len(x)} rows cannot tell what is lost; give {LEAST_ROWS} or more, or none: then they are "
+                "made up of its vectors"
+            )
+        if not np.isfinite(x).all():
+            raise UserError(f"{machine.source}: rows hold numbers that are not finite; leave those rows out")
+        z = machine.scaled(x[np.sort(rng.permutation(len(x))[:MANY])])
+    order = rng.permutation(len(z))
+    first, second = round(JUDGED * len(z)), round((JUDGED + ASIDE) * len(z))
+    judged, aside, train = z[order[:first]], z[order[first:second]], z[order[second:]]
+    if len(z) < FEW:
+        train = np.concatenate([train, made_up(train, FEW - len(z), rng)])
+    return _Parts(train, aside, judged)
+
+
+def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows like given ones, (count, D): each input is that of one of two of them.
+
+    ``benchmarks/host/distilled.py`` compares this with other ways.
+    """
+    first, second = z[rng.integers(len(z), size=count)], z[rng.integers(len(z), size=count)]
+    return np.asarray(np.where(rng.integers(2, size=first.shape) == 1, first, second))
+
+
+def width_of(machine: Machine, z: np.ndarray) -> np.ndarray:
+    """The width of a Gaussian kernel, of others the deviation of each input, (D,)."""
+    if machine.function == "gaussian":
+        return np.full(machine.dim, 1 / math.sqrt(2 * machine.gamma))
+    deviation = z.std(axis=0)
+    return np.where(deviation > 0, deviation, 1.0)
+
+
+# -------------------------------------------------------------------------------------------------- the projection
+
+
+def blocks(machine: Machine, z: np.ndarray, values: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Of as many rows at a time as there is room for."""
+    size = max(1, VALUES // len(machine.vectors))
+    return np.concatenate([values(z[at : at + size]) for at in range(0, len(z), size)])
+
+
+def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the vectors are chosen, (up to m,), and the weights of the functions' projections, (up to m, F).
+
+    Each choice leaves least of the functions, each in units of its norm in feature space.  Fewer are chosen where they
+    span all others.  O(n^2 D + n m (m + D)).
+    """
+    kernel, v, weights = machine.kernel, machine.vectors, machine.columns_of_weights()
+    left_of_functions = blocks(machine, v, lambda z: kernel.gram(z, v) @ weights)  # <r, k(v_i, .)>
+    norms = np.sqrt(np.maximum((weights * left_of_functions).sum(axis=0), 0.0))
+    unit = np.where(norms > 0, norms, 1.0)
+    left_of_functions = left_of_functions / unit
+    diagonal = kernel.diagonal(v)
+    left, columns, along = diagonal.copy(), np.zeros((len(v), m)), np.zeros((m, weights.shape[1]))
+    chosen: list[int] = []
+    for k in range(m):
+        apart = left > SPANNED * diagonal
+        gains = np.where(apart, np.square(left_of_functions).sum(axis=1) / np.where(apart, left, 1.0), 0.0)
+        gains[chosen] = 0.0
+        i = int(gains.argmax())
+        if not gains[i] > 0:
+            break
+        root = math.sqrt(left[i])
+        columns[:, k] = (kernel.gram(v, v[i : i + 1])[:, 0] - columns[:, :k] @ columns[i, :k]) / root
+        along[k] = left_of_functions[i] / root
+        left_of_functions = left_of_functions - np.outer(columns[:, k], along[k])
+        left = np.maximum(left - np.square(columns[:, k]), 0.0)
+        chosen.append(i)
+    factor = np.tril(columns[chosen, : len(chosen)])
+    return np.array(chosen, int), np.linalg.solve(factor.T, along[: len(chosen)]) * unit
+
+
+# ------------------------------------------------------------------------------------------------------ the search
+
+
+def classes_of(machine: Machine, functions: np.ndarray) -> np.ndarray:
+    """The position of the class that each row of functions says, (rows,)."""
+    if machine.support_class is None:
+        return np.asarray(functions[:, 0] > 0 if functions.shape[1] == 1 else functions.argmax(axis=1), int)
+    counted = votes(functions, len(machine.classes or ()))
+    return np.asarray((counted if machine.break_ties else np.rint(counted)).argmax(axis=1))
+
+
+def weighed(start: trained.Vectors, rows: trained.Rows, classes: bool) -> trained.Vectors:
+    """The weights of ridge regression.  O(n m^2)."""
+    k = np.exp(-0.5 * start.distances(rows.x)[0])
+    # of classes: +1.5 and -1.5, as the search begins, too
+    targets = 3.0 * rows.targets - 1.5 if classes else rows.targets
+    middle, inner = targets.mean(axis=0), k.mean(axis=0)
+    apart = k - inner
+    gram = apart.T @ apart / len(k) + RIDGE * targets.shape[1] * np.eye(k.shape[1])
+    weights = np.linalg.solve(gram, apart.T @ (targets - middle) / len(k))
+    return replace(start, weights=weights, bias=middle - inner @ weights)
+
+
+class _Search:
+    """Rows in units of the kernel's width around their mean, and functions in their standard deviations."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        m: int,
+        rows: _Parts,
+        seed: int,
+        own: Callable[[np.ndarray], np.ndarray] | None,
+    ) -> None:
+        self.machine, self.m, self.seed, self.whole = machine, m, seed, own is None
+        self.pairs = machine.support_class is not None
+        self.middle, self.unit = rows.train.mean(axis=0), width_of(machine, rows.train)
+        self.judged = rows.judged
+        answers = [blocks(machine, z, own or machine.functions) for z in (rows.train, rows.aside, rows.judged)]
+        if not all(np.isfinite(each).all() for each in answers):
+            raise UserError(f"{machine.source}: its functions overflow on these rows; give rows as it was fitted with")
+        self.answers = answers[2]
+        self.mean, self.deviation = answers[0].mean(axis=0), answers[0].std(axis=0)
+        # of a function that hardly changes there is nothing to learn
+        self.deviation = np.where(self.deviation > 1e-12 * np.abs(self.mean), self.deviation, 1.0)
+        self.train, self.aside = (
+            trained.Rows((z - self.middle) / self.unit, self._targets(f), np.ones(len(z)))
+            for z, f in zip((rows.train, rows.aside), answers, strict=False)
+        )
+        self.loss: trained.Loss = "classes" if self.pairs else "squared"
+
+    def _targets(self, functions: np.ndarray) -> np.ndarray:
+        if self.pairs:
+            return np.eye(len(self.machine.classes or ()))[classes_of(self.machine, functions)]
+        return (functions - self.mean) / self.deviation
+
+    def risk(self, found: trained.Vectors) -> float:
+        return trained.risk(self.loss, found.functions(self.aside.x), self.aside)[0]
+
+    def result(self, source: Machine, made_up: bool) -> Distilled:
+        first, from_projection = self._projected()
+        starts = [self._weighed(first, from_projection)]
+        starts.append(self._weighed(trained.k_means(self.train.x, self.m, np.random.default_rng(self.seed))))
+        found = []
+        for number, start in enumerate(starts):
+            for each in (start, replace(start, log_scale=np.repeat(start.log_scale, self.machine.dim))):
+                path = trained.search(self.loss, RIDGE, each, self.train, self.aside, STEPS)
+                found.append((self.risk(path.best), number, path.best))
+            # where the search gained nothing
+            found.append((self.risk(start), number, start))
+        best = min(found, key=lambda each: each[:2])[2]
+        smaller = self._machine(best, source)
+        steps = [
+            None if from_projection is None else self._values(from_projection, by_pairs=self.pairs).value,
+            self._values(self._machine(starts[0], source)).value,
+            self._values(smaller).value,
+        ]
+        error = None if self.pairs else self._error(smaller)
+        differ = None if self.machine.classes is None else self._differ(smaller)
+        named = dict(zip(("projected", "weighed", "moved"), steps, strict=True))
+        told = replace(smaller, notes=(*smaller.notes, *self._notes()))
+        return Distilled(told, len(self.machine.vectors), len(self.judged), made_up, error, differ, named)
+
+    def _projected(self) -> tuple[np.ndarray, Machine | None]:
+        """Vectors to begin with, and the projected machine."""
+        drawn = trained.drawn_rows(self.train.x, self.m, np.random.default_rng(self.seed))
+        if self.machine.function in NO_MERCER:
+            return drawn, None
+        chosen, weights = projected(self.machine, self.m)
+        own = self.machine.vectors[chosen]
+        machine = replace(self.machine, vectors=own, weights=weights, support_class=None, decision="functions")
+        start = (own - self.middle) / self.unit
+        return np.concatenate([start, drawn[: self.m - len(start)]]), machine if self.whole else None
+
+    def _weighed(self, start: np.ndarray, projection: Machine | None = None) -> trained.Vectors:
+        """With half the median distance as its width; or if the kernel is Gaussian, with the machine's own width, or the
+        projection as it is, whichever is best."""
+        begun = trained.begin(self.train, self.loss, start, "one", np.random.default_rng(self.seed))
+        found = [weighed(begun, self.train, self.pairs)]
+        if self.machine.function == "gaussian":
+            own = replace(begun, log_scale=np.zeros(1))
+            found.append(weighed(own, self.train, self.pairs))
+            if projection is not None and not self.pairs and len(projection.weights) == self.m:
+                bias = (projection.bias - self.mean) / self.deviation
+                found.append(replace(own, weights=projection.weights / self.deviation, bias=bias))
+        return min(found, key=self.risk)
+
+    def _machine(self, found: trained.Vectors, source: Machine) -> Machine:
+        """As a machine of the source's inputs."""
+        one = len(found.log_scale) == 1 and bool((self.unit == self.unit[0]).all())
+        e = np.exp(found.log_scale) / self.unit
+        own = found.vectors * self.unit + self.middle
+        scale = np.ones(source.dim) if source.scale is None else source.scale
+        largest = source.largest
+        if largest is None:
+            largest = float(np.abs(source.inputs()).max(initial=0.0))
+        return replace(
+            source,
+            function="gaussian",
+            vectors=own if one else own * e,
+            scale=source.scale if one else scale * e,
+            gamma=0.5 * float(e[0]) ** 2 if one else 0.5,
+            weights=found.weights if self.pairs else found.weights * self.deviation,
+            bias=found.bias if self.pairs else found.bias * self.deviation + self.mean,
+            coef0=0.0, degree=1, alpha=1.0, normalise=False, custom=None, max_value=None, phases=None,
+            decision="functions", support_class=None, break_ties=False, largest=largest, gross=None, mixes=0,
+        )  # fmt: skip
+
+    # ---- what was lost
+
+    def _functions(self, smaller: Machine) -> np.ndarray:
+        """At the rows that are judged."""
+        z = self.judged
+        if smaller.scale is not None:  # which are scaled as the source's are
+            own = np.ones(smaller.dim) if self.machine.scale is None else self.machine.scale
+            z = z * (smaller.scale / own)
+        return blocks(smaller, z, smaller.functions)
+
+    def _values(self, smaller: Machine, by_pairs: bool = False) -> Loss:
+        return self._differ(smaller, by_pairs) if self.pairs else self._error(smaller)
+
+    def _error(self, smaller: Machine) -> Loss:
+        squares = np.square((self._functions(smaller) - self.answers) / self.deviation).mean(axis=1)
+        mean, off = float(squares.mean()), NORMAL * float(squares.std(ddof=1)) / math.sqrt(len(squares))
+        return Loss(math.sqrt(mean), math.sqrt(max(0.0, mean - off)), math.sqrt(mean + off))
+
+    def _differ(self, smaller: Machine, by_pairs: bool = False) -> Loss:
+        """by_pairs: its functions are those of pairs of classes, as the source's.  The interval is E. B. Wilson's (1927)."""
+        teller = self.machine if by_pairs else smaller
+        differ = classes_of(teller, self._functions(smaller)) != classes_of(self.machine, self.answers)
+        n, share, q = len(differ), float(differ.mean()), NORMAL**2
+        middle = (share + q / (2 * n)) / (1 + q / n)
+        half = NORMAL / (1 + q / n) * math.sqrt(share * (1 - share) / n + q / (4 * n * n))
+        return Loss(share, max(0.0, middle - half), min(1.0, middle + half))
+
+    def _notes(self) -> list[str]:
+        """What the smaller machine has in place of the source's."""
+        where, notes = self.machine.source, []
+        if self.pairs:
+            notes.append(f"{where}: its functions of pairs of classes became one for each class")
+        if self.machine.function != "gaussian":
+            notes.append(f"{where}: its {self.machine.function} kernel became a Gaussian one")
+        return notes
