@@ -322,6 +322,13 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.device.training_limits", ("training-limits.csv",), "seconds", ("training",)
     ),
     "update-cost": Result("-m benchmarks.host.update_cost", ("update-cost.*",), "minutes", ("techniques", "recursive")),
+    "trained-vectors": Result(
+        "-m benchmarks.host.trained_vectors",
+        ("trained-vectors.csv",),
+        "hours",
+        (),
+        ("pykernel.training.vectors", "pykernel.estimators.trained"),
+    ),
     "whole-numbers": Result(
         "-m benchmarks.device.whole_numbers",
         ("whole-numbers.csv",),
