@@ -27,7 +27,7 @@ RAW = 2**17
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
-    model: Annotated[Path, argument("MODEL", "The model, a .skops or .onnx file.")]
+    model: Annotated[Path, argument("MODEL", "The model, a .skops, .onnx or .safetensors file.")]
     out: SpecOut
     name: Name = None
     precision: Precision = "float32"
@@ -51,6 +51,24 @@ class ImportOptions:
         str,
         option("--distance", value="auto|differences|products", text="Gaussian kernel: how it is computed.", rare=True),
     ] = "auto"
+    kernel: Annotated[
+        str | None,
+        option(
+            "--kernel",
+            value="gaussian|matern12|matern32|matern52",
+            text="Of a .safetensors file: RBFKernel, or MaternKernel of nu 0.5, 1.5 or 2.5.",
+        ),
+    ] = None
+    jitter: Annotated[
+        float | None,
+        option(
+            "--jitter",
+            value="X",
+            text="Of a .safetensors file: what is added to the kernel matrix's diagonal.",
+            without="as GPyTorch does",
+            rare=True,
+        ),
+    ] = None
     check: Annotated[str | None, option("--check", value="DATA", text="Compare with the model on this CSV file.")] = (
         None
     )
@@ -63,11 +81,12 @@ class ImportOptions:
 
 @takes(ImportOptions)
 def import_model(options: ImportOptions) -> None:
-    """Import a model that scikit-learn trained.
+    """Import a model that scikit-learn or GPyTorch trained.
 
     Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the scalers and
     projections before them. The new spec contains all numbers of the model; nothing is trained again. skops.io.dump writes .skops files. skl2onnx writes
-    .onnx files of support vector machines and linear models. No code in the file is executed. Pickle and joblib files are refused, because
+    .onnx files of support vector machines and linear models. safetensors.torch.save_file writes the state of a sparse Gaussian process of
+    GPyTorch, and --kernel tells its kernel. No code in the file is executed. Pickle and joblib files are refused, because
     loading one executes code in it.
 
         pykernel import gate.skops -o gate.toml --check held.csv
@@ -107,7 +126,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        machine, source = read_file(options.model, options.trust or ())
+        machine, source = read_file(options.model, options.trust or (), options.kernel, options.jitter)
     said = [" ".join(str(warning.message).split()) for warning in caught]
     name = prefix(options.out, options.name)
     names, classes = all_words(options.inputs), all_words(options.classes)
