@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.importers.sklearn import with_lengths
-from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
+from pykernel.spec.families.nystrom import LEAST_FACTOR
 from pykernel.spec.model import DIM_LIMIT, shown_value
 from pykernel.training.trained import NUMBERS_LIMIT, Machine, array_of, checked
 
@@ -128,9 +128,9 @@ class SparseGaussianProcess:
                 "such a model has no C; train it longer, or leave variance out"
             )
         roots = self.factor @ (directions / np.sqrt(np.maximum(told, LEAST_TOLD))) / math.sqrt(self.size)
-        factor = np.linalg.qr(roots.T, mode="r").T
+        factor = np.linalg.qr(roots.T)[1].T
         factor = factor * np.where(factor.diagonal() < 0, -1.0, 1.0)
-        least = LEAST_ALD_THRESHOLD[precision]
+        least = LEAST_FACTOR[precision]
         if not (factor.diagonal() ** 2 > least * np.square(factor).sum(axis=1)).all():
             raise UserError(
                 f"{self.source}: inducing points are so alike that {precision} cannot tell their part of the variance; train "

@@ -139,7 +139,9 @@ def _spec_of(
     if distance == "products":
         raise UserError(f"{machine.source}: distance='products' does not go with variance, which takes differences")
     made = content(machine, name, precision, max_abs, input_names, classes, "differences")
-    return make_spec({**made, **variance()}, machine.source), machine.notes
+    spec = make_spec({**made, **variance()}, machine.source)
+    # rounding moves the mean as it does without a variance
+    return spec, notes(machine, make_spec(made, machine.source))
 
 
 def from_gpytorch(

@@ -72,7 +72,9 @@ def _entry(name: str, about: Any, size: int) -> tuple[np.dtype[Any], list[int], 
         raise UserError(
             f"holds {shown_value(name)} of type {shown_value(about['dtype'])}; those that are read are {', '.join(TYPES)}"
         )
-    kind, shape, offsets = np.dtype(TYPES[about["dtype"]]), about.get("shape"), about.get("data_offsets")
+    kind = np.dtype(TYPES[about["dtype"]])
+    shape: Any = about.get("shape")
+    offsets: Any = about.get("data_offsets")
     if not (_whole(shape) and len(shape) <= 8 and _whole(offsets) and len(offsets) == 2):
         raise UserError(f"does not say which numbers {shown_value(name)} has; {DAMAGED}")
     start, end = offsets

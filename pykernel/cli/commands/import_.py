@@ -55,8 +55,8 @@ class ImportOptions:
         str | None,
         option(
             "--kernel",
-            value="gaussian|matern12|matern32|matern52",
-            text="Of a .safetensors file: RBFKernel, or MaternKernel of nu 0.5, 1.5 or 2.5.",
+            value="NAME",
+            text="Of a .safetensors file: gaussian (RBFKernel), matern12, matern32 or matern52.",
         ),
     ] = None
     jitter: Annotated[
@@ -84,10 +84,9 @@ def import_model(options: ImportOptions) -> None:
     """Import a model that scikit-learn or GPyTorch trained.
 
     Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the scalers and
-    projections before them. The new spec contains all numbers of the model; nothing is trained again. skops.io.dump writes .skops files. skl2onnx writes
-    .onnx files of support vector machines and linear models. safetensors.torch.save_file writes the state of a sparse Gaussian process of
-    GPyTorch, and --kernel tells its kernel. No code in the file is executed. Pickle and joblib files are refused, because
-    loading one executes code in it.
+    projections before them. Nothing is trained again. skops.io.dump writes .skops files. skl2onnx writes
+    .onnx files of support vector machines and linear models. Of GPyTorch's sparse Gaussian processes, safetensors writes the
+    state. No code in the file is executed. Pickles are refused, because loading one executes code in it.
 
         pykernel import gate.skops -o gate.toml --check held.csv
 

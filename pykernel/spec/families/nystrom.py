@@ -38,6 +38,8 @@ LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 """Least part of a basis vector that those before it leave over: L is exact to some digits (docs/bases-on-device.md)."""
 LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge, in parts of the largest k(x, x)."""
+LEAST_FACTOR = {"float32": 1e-6, "float64": 1e-14}
+"""Least part of a row's squares that the last number of a factor that is given must have: variances keep some four digits."""
 FACTOR_LIMIT = 1e9
 """Largest number of a factor that is given: its diagonal and its diagonal's reciprocals, which float32 holds."""
 BASIS_KEYS = {
@@ -206,7 +208,7 @@ class _NystromModels:
     def _complain_of_factor(
         self, spec: Spec, tables: Tables, factor: tuple[tuple[float, ...], ...], refuse: Refuse
     ) -> None:
-        size, least = len(tables.vectors), LEAST_ALD_THRESHOLD[spec.precision]
+        size, least = len(tables.vectors), LEAST_FACTOR[spec.precision]
         if tables.noise:
             refuse("[expansion] noise", "is given with factor, which holds it: leave noise out")
         if len(factor) != size:
