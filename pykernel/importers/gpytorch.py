@@ -61,8 +61,8 @@ IGNORED = ("_prior", "_constraint")
 """Ends of modules that hold no part of the model, or what is read beside a parameter."""
 LEAST_TOLD = 1e-6
 """The smallest eigenvalue of I - S: what is less known than that, in parts of the prior variance, counts as so much."""
-EXCEEDS = 1e-2
-"""The part of the prior variance by which S may exceed the prior's."""
+TOLD, EXCEEDS = 1e-3, 0.05
+"""Parts of the prior variance by which S may exceed the prior's without a warning, and at most."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,18 @@ class SparseGaussianProcess:
         """k of the inducing points at rows of x, (n, rows)."""
         return self.size * _kernel(self.function).gram(self.points / self.lengths, x / self.lengths)
 
+    def excess(self) -> float:
+        """The part of the prior variance by which S exceeds the prior's: what the variance of ``posterior`` lacks at most."""
+        return max(0.0, float(np.linalg.eigvalsh(self.whitened_covariance)[-1]) - 1)
+
+    def notes_of_variance(self) -> list[str]:
+        if self.excess() <= TOLD:
+            return []
+        return [
+            f"{self.source}: its variational covariance exceeds the prior's, which the C leaves out: variances are too small by up "
+            f"to {self.excess():.1%} of the prior's; train it longer"
+        ]
+
     def posterior(self, machine: Machine, precision: str) -> dict[str, Any]:
         """What a spec of rule "nystrom" has for the mean and the variance: sections kernel to expansion.
 
@@ -122,10 +134,10 @@ class SparseGaussianProcess:
         n values are known as m and S is k(x, x) - |F^-1 k(x)|^2 with F F' = L (I - S)^-1 L'.  O(n^3).
         """
         told, directions = np.linalg.eigh(np.eye(len(self.points)) - self.whitened_covariance)
-        if told[0] < -EXCEEDS:
+        if self.excess() > EXCEEDS:
             raise UserError(
-                f"{self.source}: its variational covariance exceeds the prior's by {-told[0]:.2g} times, and the variance of "
-                "such a model has no C; train it longer, or leave variance out"
+                f"{self.source}: its variational covariance exceeds the prior's by {self.excess():.2g} of it, and the variance "
+                "of such a model has no C; train it longer, or leave variance out"
             )
         roots = self.factor @ (directions / np.sqrt(np.maximum(told, LEAST_TOLD))) / math.sqrt(self.size)
         factor = np.linalg.qr(roots.T)[1].T

@@ -228,7 +228,7 @@ def from_gpytorch(
         None,
         distance,
     )
-    for note in told:
+    for note in (*told, *(process.notes_of_variance() if variance else ())):
         warnings.warn(note, stacklevel=2)
     return spec
 

@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+import warnings
 from collections import defaultdict
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.importers.gpytorch import EXCEEDS, KERNELS, POINTS_LIMIT, VARIATIONAL_JITTER, read_state
+from pykernel.importers.gpytorch import EXCEEDS, KERNELS, LEAST_TOLD, POINTS_LIMIT, VARIATIONAL_JITTER, read_state
 from pykernel.importers.importing import compare, read_file
 from pykernel.importers.safetensors import ARRAYS, read_safetensors
 from pykernel.spec.model import load_spec, make_spec
@@ -323,7 +324,7 @@ def test_the_page_says_what_is_so(tmp_path):
         f"at most {POINTS_LIMIT:,}",
         f"and {ARRAYS:,} arrays",
         f"GPyTorch 1.15 ({len(CASES)} models of 5 inducing points)",
-        f"by more than {100 * EXCEEDS:g} % in some direction",
+        f"More than {100 * EXCEEDS:g} % is refused",
     ):
         assert said in text
     jitters = [VARIATIONAL_JITTER[np.dtype(precision)] for precision in ("float32", "float64")]
@@ -410,6 +411,20 @@ def test_a_covariance_beyond_the_prior_has_no_variance_in_c(case):
     assert most > EXCEEDS
     with pytest.raises(UserError, match="exceeds the prior's"):
         from_gpytorch(state, "m", kernel=kernel, variance=True)
+
+
+@pytest.mark.parametrize(("root", "warns"), [(1.0, False), (1.0001, False), (1.01, True)])
+def test_a_covariance_a_little_beyond_the_prior_is_cut_off_and_told(root, warns):
+    kernel, x, _, _, state = CASES["rbf constant"]
+    name = "variational_strategy._variational_distribution.chol_variational_covar"
+    state = state | {name: np.diag([0.5, root, 0.5, 0.5, 0.5])}
+    process = read_state(state, kernel)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        spec = from_gpytorch(state, "m", kernel=kernel, variance=True, precision="float64")
+    assert [f"{root**2 - 1:.1%} of the prior" in str(warning.message) for warning in caught] == [True] * warns
+    lacks = process.variances(x) - HostModel(spec).ask("variance", x)[0].reshape(-1)
+    assert (lacks <= (root**2 - 1 + LEAST_TOLD) * process.size).all() and (lacks >= -1e-9).all()
 
 
 def test_alike_inducing_points_have_a_variance_in_float64_alone():
