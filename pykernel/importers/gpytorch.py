@@ -235,7 +235,7 @@ def _bounds(arrays: Mapping[str, Any], constraint: str, where: str) -> tuple[flo
         return None
     low, high = (_plain(arrays[name]) for name in names)
     try:
-        low, high = float(np.asarray(low)), float(np.asarray(high))
+        low, high = np.asarray(low, float).item(), np.asarray(high, float).item()
     except (TypeError, ValueError):
         low = high = math.nan
     if not low < high:
@@ -320,7 +320,6 @@ def _read(found: Mapping[str, _Entry], kernel: str, jitter: float | None, where:
     def gram(other: np.ndarray) -> np.ndarray:
         return size * _kernel(kernel).gram(points / lengths, other / lengths)
 
-    parts: dict[str, Any] = {}
     if where == "InducingPointKernel":
         jitter = 0.0 if jitter is None else jitter
         factor, notes = _factorised(gram(points) + jitter * np.eye(n), dtype, where)
@@ -339,7 +338,7 @@ def _read(found: Mapping[str, _Entry], kernel: str, jitter: float | None, where:
     if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
         raise UserError(f"{where}: its values overflow; train the model again")
     return SparseGaussianProcess(
-        where, kernel, points, lengths, size, constant, factor, mean, covariance, jitter, noise, notes, **parts
+        where, kernel, points, lengths, size, constant, factor, mean, covariance, jitter, noise, notes
     )
 
 
@@ -363,12 +362,12 @@ def _kernel_parameters(found: Mapping[str, _Entry], dim: int, where: str) -> tup
         outer = found["raw_outputscale"]
         size, top = _one(_constrained(outer, where, "raw_outputscale"), where, "raw_outputscale"), outer.path
         if entry.path != _inside(top):
-            raise _Around(where)
+            raise _around(where)
     if where == "InducingPointKernel":
         if top != _inside(found["inducing_points"].path):
-            raise _Around(where)
+            raise _around(where)
     elif top.split(".")[-1] == "base_kernel":
-        raise _Around(where)
+        raise _around(where)
     if not ((lengths > 0).all() and size > 0):
         raise UserError(f"{where}: a length scale or the outputscale is not above 0; train the model again")
     return lengths.ravel(), size
@@ -378,7 +377,7 @@ def _inside(path: str) -> str:
     return f"{path}.base_kernel" if path else "base_kernel"
 
 
-def _Around(where: str) -> UserError:
+def _around(where: str) -> UserError:
     return UserError(
         f"{where}: another kernel is around its RBFKernel or MaternKernel; a ScaleKernel directly around can be imported, and an "
         "InducingPointKernel around that"
@@ -465,7 +464,7 @@ def _of_data(
             f"{where}: train_inputs has shape {x.shape} and train_targets {y.shape}; with {dim} inputs they must have (rows, "
             f"{dim}) and (rows,)"
         )
-    if len(x) * len(factor) > 8 * NUMBERS_LIMIT:
+    if len(x) * len(factor) > 4 * NUMBERS_LIMIT:
         raise UserError(f"{where}: has {len(x):,} rows of training data, too many for {len(factor)} inducing points")
     z = solve_triangular(factor, gram(x), lower=True)  # (n, rows)
     spread = noise + np.maximum(size - np.square(z).sum(axis=0), 0.0)
