@@ -42,7 +42,7 @@ USUAL = 16
 
 def _ridges(value: Any) -> list[float] | None:
     """Ridges as a list; None if they cannot be."""
-    values = [value] if np.isscalar(value) else value
+    values: Any = [value] if np.isscalar(value) else value
     try:
         found = [float(each) for each in values]
     except (TypeError, ValueError):

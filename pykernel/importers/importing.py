@@ -1,12 +1,16 @@
-"""Models that were trained elsewhere, as frozen specs: fitted scikit-learn estimators, .skops and .onnx files."""
+"""Models that were trained elsewhere, as frozen specs: scikit-learn's estimators, GPyTorch's states, and files of both."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
 import warnings
+<<<<<<< HEAD
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+=======
+from collections.abc import Callable, Iterator, Mapping, Sequence
+>>>>>>> gp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +19,14 @@ import numpy as np
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
 from pykernel.host.signal import SignalStage
+<<<<<<< HEAD
 from pykernel.importers.learned import Answers, learns, read_learned
+=======
+from pykernel.importers.gpytorch import read_state
+from pykernel.importers.safetensors import read_safetensors
+>>>>>>> gp
 from pykernel.importers.sklearn import posterior, read_estimator
-from pykernel.importers.steps import steps_of
+from pykernel.importers.steps import affine_of, behind, steps_of
 from pykernel.spec.model import Spec, make_spec, shown_value
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.distilled import distil
@@ -27,7 +36,9 @@ from pykernel.training.trained import FILE_LIMIT, Distance, Machine, content, pa
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill", ".pt", ".pth")
+FILES = "a .skops, .onnx or .safetensors file"
+PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
+TORCH = (".pt", ".pth", ".ckpt")
 
 
 def from_sklearn(
@@ -112,6 +123,7 @@ def from_sklearn(
     >>> spec.kernel.function, spec.label.classes
     ('gaussian', ('a', 'b', 'c'))
     """
+<<<<<<< HEAD
     seen, answers = None, None
     if vectors is not None and learns(estimator):
         machine, answers = read_learned(estimator)
@@ -135,7 +147,133 @@ def from_sklearn(
     else:
         spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance, seen)
         told = tuple(notes(machine, spec))
+=======
+    machine = read_estimator(estimator)
+    spec, told = _spec_of(
+        machine,
+        (lambda: posterior(estimator, machine, precision)) if variance else None,
+        name,
+        precision,
+        max_abs,
+        input_names,
+        classes,
+        distance,
+    )
+>>>>>>> gp
     for note in told:
+        warnings.warn(note, stacklevel=2)
+    return spec
+
+
+def _spec_of(
+    machine: Machine,
+    variance: Callable[[], Mapping[str, Any]] | None,
+    name: str,
+    precision: str,
+    max_abs: float | None,
+    input_names: Sequence[str] | None,
+    classes: Sequence[str] | None,
+    distance: Distance,
+) -> tuple[Spec, Sequence[str]]:
+    """The spec of a machine, and its notes.  variance: what is stored of a Gaussian process that has one."""
+    if variance is None:
+        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
+        return spec, notes(machine, spec)
+    if precision == "int16":
+        raise UserError(f"{machine.source}: int16 computes no variance; leave variance out, or choose float32")
+    if distance == "products":
+        raise UserError(f"{machine.source}: distance='products' does not go with variance, which takes differences")
+    made = content(machine, name, precision, max_abs, input_names, classes, "differences")
+    spec = make_spec({**made, **variance()}, machine.source)
+    # rounding moves the mean as it does without a variance
+    return spec, notes(machine, make_spec(made, machine.source))
+
+
+def from_gpytorch(
+    state: Mapping[str, Any],
+    name: str,
+    *,
+    kernel: str,
+    jitter: float | None = None,
+    scaler: Any = None,
+    precision: str = "float32",
+    max_abs: float | None = None,
+    input_names: Sequence[str] | None = None,
+    distance: Distance = "auto",
+    variance: bool = False,
+) -> Spec:
+    """Convert a sparse Gaussian process of GPyTorch to a spec. Neither GPyTorch nor torch is needed.
+
+    The model can be an ``ApproximateGP`` with a ``VariationalStrategy`` or ``UnwhitenedVariationalStrategy``, or an
+    ``ExactGP`` with an ``InducingPointKernel``: of one output, with an ``RBFKernel`` or ``MaternKernel`` within a
+    ``ScaleKernel`` or without, and a ``ConstantMean`` or ``ZeroMean``. ``NAME_predict`` writes the mean of f, with one
+    vector for each inducing point.
+
+    Parameters
+    ----------
+    state : mapping of names to tensors or arrays
+        ``model.state_dict() | likelihood.state_dict()``. With an ``InducingPointKernel`` also ``train_inputs``, (rows,
+        DIM), and ``train_targets``, (rows,).
+    name : str
+        Prefix of every symbol and file in C.
+    kernel : {"gaussian", "matern12", "matern32", "matern52"}
+        ``RBFKernel``, or ``MaternKernel`` of nu 0.5, 1.5 or 2.5, which the state does not tell.
+    jitter : float, optional
+        What is added to the diagonal of the inducing points' kernel matrix. By default what GPyTorch adds: 1e-4 for
+        float32 and 1e-6 for float64 with variational parameters, 0 with an ``InducingPointKernel``.
+    scaler : fitted scaler of scikit-learn or Pipeline of such, optional
+        What the model's inputs went through before. The device then takes raw inputs.
+    precision, max_abs, input_names, distance
+        As in ``from_sklearn``.
+    variance : bool
+        ``NAME_variance`` writes the variance of ``likelihood(model(x))``; of ``model(x)`` if the state has no
+        likelihood. The spec then has rule "nystrom", as in ``from_sklearn``.
+
+    Returns
+    -------
+    spec : Spec
+        A frozen model, or one of rule "nystrom".
+
+    Raises
+    ------
+    UserError
+        One sentence says what cannot be imported: a name in the state that is not known, several outputs, another
+        kernel, a shape.
+
+    Notes
+    -----
+    Raw parameters are transformed by GPyTorch's softplus or sigmoid and the bounds in the state. The cost is O(n^3 + N
+    n^2) for n inducing points and N rows of training data, in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> state = {
+    ...     "variational_strategy.inducing_points": np.array([[-1.0, 0.0], [1.0, 0.0]]),
+    ...     "variational_strategy.updated_strategy": np.array(True),
+    ...     "variational_strategy._variational_distribution.variational_mean": np.array([0.5, -1.0]),
+    ...     "covar_module.raw_lengthscale": np.array([[0.0, 1.0]]),
+    ... }
+    >>> spec = from_gpytorch(state, "level", kernel="gaussian")
+    >>> spec.kernel.function, len(spec.expansion.vectors)
+    ('gaussian', 2)
+    """
+    process = read_state(state, kernel, jitter)
+    machine = process.machine()
+    if scaler is not None:
+        where = f"{machine.source}, scaler"
+        machine = behind(machine, affine_of(scaler, where), where)
+    spec, told = _spec_of(
+        machine,
+        (lambda: process.posterior(machine, precision)) if variance else None,
+        name,
+        precision,
+        max_abs,
+        input_names,
+        None,
+        distance,
+    )
+    for note in (*told, *(process.notes_of_variance() if variance else ())):
         warnings.warn(note, stacklevel=2)
     return spec
 
@@ -145,6 +283,8 @@ def load_model(
     name: str | None = None,
     *,
     trusted: Sequence[str] = (),
+    kernel: str | None = None,
+    jitter: float | None = None,
     precision: str = "float32",
     max_abs: float | None = None,
     input_names: Sequence[str] | None = None,
@@ -153,10 +293,11 @@ def load_model(
     vectors: int | None = None,
     data: ArrayLike | None = None,
 ) -> Spec:
-    """Convert a model's file to a spec: ``.skops``, or ``.onnx`` with a support vector machine or a linear model.
+    """Convert a model's file to a spec: ``.skops``, ``.onnx`` with a support vector machine or a linear model, or
+    ``.safetensors`` with a sparse Gaussian process of GPyTorch.
 
     Nothing in the file is executed. The types that a .skops file needs are compared with a list before anything is
-    loaded. An .onnx file is read as numbers. Pickle files are refused, because loading one executes code of its
+    loaded. An .onnx or .safetensors file is read as numbers. Pickle files are refused, because loading one executes code of its
     author. If you trust such a file, load it yourself, and give the estimator to ``from_sklearn``.
 
     Parameters
@@ -167,7 +308,13 @@ def load_model(
     trusted : sequence of str
         Other types that a .skops file may contain, such as ``"mypackage.MyScaler"``. The code of these types will
         run.
+<<<<<<< HEAD
     precision, max_abs, input_names, classes, distance, vectors, data
+=======
+    kernel, jitter
+        Of a .safetensors file, as in ``from_gpytorch``.
+    precision, max_abs, input_names, classes, distance
+>>>>>>> gp
         As in ``from_sklearn``.
 
     Raises
@@ -176,6 +323,7 @@ def load_model(
         One sentence, with the file's name, says what was wrong: it is not such a model, is damaged, or contains
         something that cannot be imported.
     """
+<<<<<<< HEAD
     machine, _ = read_file(path, trusted)
     name, seen = Path(path).stem if name is None else name, None
     with told_of_file(path):
@@ -186,6 +334,11 @@ def load_model(
         else:
             seen = ranging(machine, seen)
     spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance, seen)
+=======
+    machine, _ = read_file(path, trusted, kernel, jitter)
+    name = Path(path).stem if name is None else name
+    spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance)
+>>>>>>> gp
     for note in told:
         warnings.warn(note, stacklevel=2)
     return spec
@@ -194,17 +347,36 @@ def load_model(
 # ----------------------------------------------------------------------------------------------------------- files
 
 
-def read_file(path: str | Path, trusted: Sequence[str] = ()) -> tuple[Machine, Any]:
-    """What a .skops or .onnx file computes, and the estimator or the ONNX model.  Raises UserError, one sentence."""
+def read_file(
+    path: str | Path, trusted: Sequence[str] = (), kernel: str | None = None, jitter: float | None = None
+) -> tuple[Machine, Any]:
+    """What a model's file computes, and the estimator, the ONNX model or the process.  Raises UserError, one sentence."""
     where, suffix, data = _path(path), Path(path).suffix.lower(), _bytes(path)
+    if suffix in TORCH:
+        raise UserError(
+            f"{where}: is torch's own file, and loading one may run what it contains; load it in Python and save it with "
+            "safetensors.torch.save_file({k: v.clone() for k, v in (model.state_dict() | "
+            "likelihood.state_dict()).items()}, 'gp.safetensors')"
+        )
     if suffix in PICKLES or (data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")):
         raise UserError(
             f"{where}: is a pickle, and loading one runs whatever it contains; if you trust its author, load it in Python "
             "and give the estimator to pykernel.importers.importing.from_sklearn, or save it with skops.io.dump"
         )
+<<<<<<< HEAD
     if suffix not in (".skops", ".onnx"):
         raise UserError(f"{where}: is not a model's file; give one that ends in .skops or .onnx")
     with told_of_file(path):
+=======
+    if suffix not in (".skops", ".onnx", ".safetensors"):
+        raise UserError(f"{where}: is not a model's file; give {FILES}")
+    if suffix != ".safetensors" and not (kernel is None and jitter is None):
+        raise UserError(f"{where}: tells its kernel itself; kernel and jitter are for .safetensors files")
+    with _told(where):
+        if suffix == ".safetensors":
+            process = read_state(read_safetensors(data), kernel, jitter)
+            return process.machine(), process
+>>>>>>> gp
         if suffix == ".onnx":
             from pykernel.importers.onnx import read_onnx
 
@@ -255,10 +427,10 @@ def _bytes(path: str | Path) -> bytes:
                 parts.append(part)
                 size += len(part)
     except FileNotFoundError:
-        raise UserError(f"{_path(path)}: there is no such file; give a .skops or .onnx file") from None
+        raise UserError(f"{_path(path)}: there is no such file; give {FILES}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{_path(path)}: cannot be read ({reason}); give a .skops or .onnx file") from None
+        raise UserError(f"{_path(path)}: cannot be read ({reason}); give {FILES}") from None
     if size > FILE_LIMIT:
         raise UserError(f"{_path(path)}: has more than {FILE_LIMIT:,} bytes; no device holds such a model")
     return b"".join(parts)
@@ -322,7 +494,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
     x: rows of the spec's inputs, or of all that the source takes; where features come first, raw samples in the order of
     time, (raw samples, channels).
-    source: the estimator, or the ONNX model, of which ONNX's reference implementation computes float32.
+    source: the estimator, or the ONNX model, of which ONNX's reference implementation computes float32, or the process.
 
     Returns ``rows``, of raw samples the steps; ``refused``, rows or raw samples beyond the input limit; ``undecided``,
     rows whose class hangs on a function that is zero but for rounding, which are not compared by class, nor by votes;
@@ -410,7 +582,7 @@ def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
-    """What an estimator, or an ONNX model, computes at rows of x, (rows, F): of pairs of classes each one's value."""
+    """What an estimator, an ONNX model or a process computes at rows of x, (rows, F): of pairs of classes each one's value."""
     if not hasattr(source, "get_params"):
         return np.asarray(source.functions(x))
     x, model = _scaled(source, x)

@@ -343,18 +343,24 @@ def _gaussian_process(model: Any, where: str) -> Machine:
     if function == "rational-quadratic":
         gamma, alpha = first
         return Machine(where, function, vectors, weights, bias, gamma=float(gamma), alpha=float(alpha))
-    if function == "matern12" and dim == 1:  # the same, without a root
+    return with_lengths(Machine(where, function, vectors, weights, bias), first)
+
+
+def with_lengths(machine: Machine, inverse_squares: np.ndarray) -> Machine:
+    """The machine whose Gaussian or Matern kernel has length scales: one over the squares of one, or of each input's."""
+    function, vectors = machine.function, machine.vectors
+    if function == "matern12" and machine.dim == 1:  # the same, without a root
         function = "laplacian"
     # gamma of inputs over their length scales
     unit = {"gaussian": 0.5, "laplacian": 1.0, "matern12": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}[
         function
     ]
-    if first.size == 1:
-        inverse = float(first.ravel()[0])
+    if inverse_squares.size == 1:
+        inverse = float(inverse_squares.ravel()[0])
         gamma = inverse / 2 if function == "gaussian" else unit * math.sqrt(inverse)
-        return Machine(where, function, vectors, weights, bias, gamma=gamma)
-    scale = np.sqrt(first)
-    return Machine(where, function, vectors * scale, weights, bias, gamma=unit, scale=scale)
+        return replace(machine, function=function, gamma=gamma)
+    scale = np.sqrt(inverse_squares)
+    return replace(machine, function=function, vectors=vectors * scale, gamma=unit, scale=scale)
 
 
 def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any]:

@@ -295,7 +295,15 @@ class VectorsSection(Section):
     vectors: Rows = Field(strict=False, description="a row of numbers for each vector, scaled as the inputs are")
 
     @field_validator(
-        "vectors", "weights", "bias", "support_class", "calibration", "phases", mode="before", check_fields=False
+        "vectors",
+        "factor",
+        "weights",
+        "bias",
+        "support_class",
+        "calibration",
+        "phases",
+        mode="before",
+        check_fields=False,
     )
     @classmethod
     def _list(cls, values: Any) -> Any:

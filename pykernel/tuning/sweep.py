@@ -154,7 +154,7 @@ class Group:
             # what a spec with nothing but the given keys has
             own = make_spec(combination.with_values(size, {}))
             self.own = {knob.name: held(own, knob) for knob in self.knobs}
-        if combination.spec is None or (base.kernel is None and "kernel.sigma" in self.own):
+        if self.knobs and (combination.spec is None or (base.kernel is None and "kernel.sigma" in self.own)):
             sigma = self.knobs[0]  # there is no own width: the grid's middle
             self.own["kernel.sigma"] = sigma.value(sigma.grid[len(sigma.grid) // 2])
         self.scores: dict[tuple[float, ...], dict[str, Any] | None] = {}

@@ -78,6 +78,8 @@ from pykernel import (
     KernelRidgeRegressor,
     LSSVMClassifier,
     LSSVMRegressor,
+    TrainedKernelClassifier,
+    TrainedKernelRegressor,
     SignalFeatures,
 )
 from pykernel.errors import MissingExtra, UserError
@@ -810,6 +812,9 @@ def own_machines():
                          (LSSVMClassifier, "three"), (KernelFisherClassifier, "three")):  # fmt: skip
         for how in ({}, {"sigma": 1.0, "ridge": 0.1}, {"basis": 20}):
             yield scaled(kind(**how)).fit(x, y[target])
+    quick = {"ridge": 1e-3, "max_iter": 20, "n_init": 1}
+    for kind, target in ((TrainedKernelRegressor, "numbers"), (TrainedKernelClassifier, "three")):
+        yield scaled(kind(6, **quick)).fit(x, y[target])
 
 
 def of_raw_samples():
@@ -1979,7 +1984,7 @@ def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, fo
     for words, says in (
         (["nothing.skops"], "there is no such file"),
         (["gate.skops", "--name", "a/b"], "gate.skops: "),
-        (["held.csv"], "give one that ends in .skops or .onnx"),
+        (["held.csv"], "give a .skops, .onnx or .safetensors file"),
         (["level.onnx", "--check", "held.csv"], "add --inputs"),
         (["gate.skops", "--check", "nothing.csv"], "there is no such file"),
         (["gate.skops", "--inputs", "a,b"], "takes 4 inputs, but 2 names"),

@@ -392,6 +392,9 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         "learning": {"rule": "nystrom"},
         "expansion": tables | {"noise": 0.5, "prior_variance": 2.0, "label_variance": 0.25},
     }
+    factored = posterior | {
+        "expansion": tables | {"factor": [[1.0], [0.5, 1.0], [0.5, 0.25, 2.0]], "prior_variance": 2.0}
+    }
     batch = {**plain, "input": {"columns": ["a", "b"]}, "learning": {"rule": "ls-svm"}}
     streaming: dict[str, Any] = {
         "name": "flow",
@@ -509,6 +512,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (posterior, "expansion", "noise", 0.25),
         (posterior, "expansion", "prior_variance", 3.0),
         (posterior, "expansion", "label_variance", 0.5),
+        (factored, "expansion", "factor", [[1.0], [0.25, 1.0], [0.5, 0.25, 2.0]]),
         (forecast, "signal", "channels", ["a"]),
         (forecast, "signal", "max_abs", 50.0),
         (counted, "signal", "resolution", 0.01),

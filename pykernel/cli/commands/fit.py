@@ -22,18 +22,15 @@ if TYPE_CHECKING:
 def fit(options: FitOptions) -> None:
     """Train a kernel machine on a table, and write it as a spec for the device.
 
-    Leave-one-out chooses width and ridge from a grid: of all cells within 1 % of the best, the largest ridge. The model is
-    trained on all rows. Its vectors and weights will be in flash. If the label is a word, it is a class.
+    Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. With --model trained few
+    vectors are trained, too. The model will be in flash. If the label is a word, it is a class.
 
         pykernel fit flowers.csv --label kind --out iris.toml --plot surface.png
 
     Columns: errors is the part of rows that got a wrong class. PRESS is the mean squared difference to the targets. RMSE
     is the square root of PRESS.
 
-    With --model trained few vectors are trained together with widths and weights: a small model of many rows.
-
-    Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted (of --model trained the best so far is
-    written, if there is one).
+    Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
     need_possible(options)
     table = read(options)

@@ -28,7 +28,7 @@ RAW = 2**17
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
-    model: Annotated[Path, argument("MODEL", "The model, a .skops or .onnx file.")]
+    model: Annotated[Path, argument("MODEL", "The model, a .skops, .onnx or .safetensors file.")]
     out: SpecOut
     name: Name = None
     precision: Precision = "float32"
@@ -52,6 +52,7 @@ class ImportOptions:
         str,
         option("--distance", value="auto|differences|products", text="Gaussian kernel: how it is computed.", rare=True),
     ] = "auto"
+<<<<<<< HEAD
     vectors: Annotated[
         int | None,
         option("--vectors", value="N", text="Fewer vectors, trained anew.", without="the model's"),
@@ -60,6 +61,29 @@ class ImportOptions:
         str | None,
         option("--check", value="DATA", text="CSV file: compare there; train --vectors on it."),
     ] = None
+=======
+    kernel: Annotated[
+        str | None,
+        option(
+            "--kernel",
+            value="NAME",
+            text="Of a .safetensors file: gaussian (RBFKernel), matern12, matern32 or matern52.",
+        ),
+    ] = None
+    jitter: Annotated[
+        float | None,
+        option(
+            "--jitter",
+            value="X",
+            text="Of a .safetensors file: what is added to the kernel matrix's diagonal.",
+            without="as GPyTorch does",
+            rare=True,
+        ),
+    ] = None
+    check: Annotated[str | None, option("--check", value="DATA", text="Compare with the model on this CSV file.")] = (
+        None
+    )
+>>>>>>> gp
     trust: Annotated[
         list[str] | None, option("--trust", value="TYPE", text="Let a .skops file load this type, too.")
     ] = None
@@ -69,13 +93,19 @@ class ImportOptions:
 
 @takes(ImportOptions)
 def import_model(options: ImportOptions) -> None:
-    """Import a model that scikit-learn trained.
+    """Import a model that scikit-learn or GPyTorch trained.
 
     Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the scalers and
+<<<<<<< HEAD
     projections before them. The new spec contains all numbers of the model; nothing is trained again, unless --vectors
     asks for fewer: they are trained to give the model's answers, on rows of --check or made-up ones. skops.io.dump writes
     .skops files, skl2onnx .onnx files. No code in the file is executed. Pickle and joblib files are refused, because
     loading one executes code in it.
+=======
+    projections before them. Nothing is trained again. skops.io.dump writes .skops files. skl2onnx writes
+    .onnx files of support vector machines and linear models. Of GPyTorch's sparse Gaussian processes, safetensors writes the
+    state. No code in the file is executed. Pickles are refused, because loading one executes code in it.
+>>>>>>> gp
 
         pykernel import gate.skops -o gate.toml --check held.csv
 
@@ -124,7 +154,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        machine, source = read_file(options.model, options.trust or ())
+        machine, source = read_file(options.model, options.trust or (), options.kernel, options.jitter)
     said = [" ".join(str(warning.message).split()) for warning in caught]
     name = prefix(options.out, options.name)
     names, classes = all_words(options.inputs), all_words(options.classes)

@@ -38,6 +38,10 @@ LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 """Least part of a basis vector that those before it leave over: L is exact to some digits (docs/bases-on-device.md)."""
 LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge, in parts of the largest k(x, x)."""
+LEAST_FACTOR = {"float32": 1e-6, "float64": 1e-14}
+"""Least part of a row's squares that the last number of a factor that is given must have: variances keep some four digits."""
+FACTOR_LIMIT = 1e9
+"""Largest number of a factor that is given: its diagonal and its diagonal's reciprocals, which float32 holds."""
 BASIS_KEYS = {
     "candidates": ("efvs", "sgma"),
     "points": ("efvs",),
@@ -125,6 +129,11 @@ class Tables(VectorsSection):
         le=1e6,
         description="added to the diagonal of the vectors' kernel matrix; of a Gaussian process: the noise's variance over the function's",
     )
+    factor: Rows | None = Field(
+        None,
+        strict=False,
+        description="L, a row for each vector that ends at the diagonal: coordinates are L⁻¹ k(x). If not given, L L' is the vectors' kernel matrix plus `noise` on its diagonal; of a sparse Gaussian process it is another matrix",
+    )
     prior_variance: float | None = Field(
         None,
         gt=0,
@@ -189,9 +198,39 @@ class _NystromModels:
                     "[expansion] vectors",
                     f"has an input beyond the limit in row {i}; vectors must be what samples can be, scaled as they are",
                 )
+        if isinstance(spec.expansion, Tables) and spec.expansion.factor is not None:
+            self._complain_of_factor(spec, spec.expansion, spec.expansion.factor, refuse)
+            return
         _, dependent = factor_of(spec)
         if dependent >= 0:
             refuse("[expansion] vectors", _dependence(spec, dependent))
+
+    def _complain_of_factor(
+        self, spec: Spec, tables: Tables, factor: tuple[tuple[float, ...], ...], refuse: Refuse
+    ) -> None:
+        size, least = len(tables.vectors), LEAST_FACTOR[spec.precision]
+        if tables.noise:
+            refuse("[expansion] noise", "is given with factor, which holds it: leave noise out")
+        if len(factor) != size:
+            refuse("[expansion] factor", f"has {len(factor)} rows; it must have {size}, one for each vector")
+        for i, row in enumerate(factor):
+            if len(row) != i + 1:
+                refuse(
+                    "[expansion] factor", f"has {len(row)} numbers in row {i}; it must have {i + 1}, to the diagonal"
+                )
+            largest = max(map(abs, row))
+            if not (largest <= FACTOR_LIMIT and row[i] >= 1 / FACTOR_LIMIT):
+                refuse(
+                    "[expansion] factor",
+                    f"has numbers in row {i} that are too large, or a last one that is not above 0; they must be from "
+                    f"{-FACTOR_LIMIT:g} to {FACTOR_LIMIT:g}, and the last from {1 / FACTOR_LIMIT:g}",
+                )
+            if not row[i] ** 2 > least * math.fsum(value * value for value in row):
+                refuse(
+                    "[expansion] factor",
+                    f"has in row {i} a last number whose square is at most {least:g} of the row's, too little for "
+                    f"{spec.precision}: leave that vector out, or take float64",
+                )
 
     def _rehearsal(self, spec: Spec) -> float:
         return min(3 * spec.length_scale / math.sqrt(spec.dim), float(kernel_settings.reach(spec).min()) / 2)
@@ -308,6 +347,9 @@ def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
     And the first vector that depends on those before it, -1 if there is none.
     """
     assert spec.expansion is not None and spec.kernel is not None
+    if isinstance(spec.expansion, Tables) and spec.expansion.factor is not None:
+        # rows end with the diagonal's reciprocal
+        return np.array([v for row in spec.expansion.factor for v in (*row[:-1], 1 / row[-1])]), -1
     vectors = np.array(spec.expansion.vectors, float).astype(spec.real.dtype).astype(float)
     size = len(vectors)
     noise = spec.expansion.noise if isinstance(spec.expansion, Tables) else 0.0

@@ -1,0 +1,474 @@
+"""GPyTorch's sparse Gaussian processes, of their state dictionaries: inducing points and what is known of their values.
+
+GPyTorch and torch are not needed: a state dictionary is names and arrays.  A model with variational parameters (J. Hensman,
+A. Matthews, Z. Ghahramani, Scalable variational Gaussian process classification, 2015) and one with an
+InducingPointKernel, which needs its training data (E. Snelson, Z. Ghahramani, Sparse Gaussian processes using
+pseudo-inputs, 2006), become the same: with K + jitter = L L' of the inducing points and z(x) = L^-1 k(x), the mean of f
+is c + m'z, and its variance k(x, x) - z'(I - S) z.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
+
+from pykernel.bases.gram import MercerKernel
+from pykernel.errors import UserError
+from pykernel.importers.sklearn import with_lengths
+from pykernel.spec.families.nystrom import LEAST_FACTOR
+from pykernel.spec.model import DIM_LIMIT, shown_value
+from pykernel.training.trained import NUMBERS_LIMIT, Machine, array_of, checked
+
+KERNELS = {
+    "gaussian": "RBFKernel",
+    "matern12": "MaternKernel of nu 0.5",
+    "matern32": "of nu 1.5",
+    "matern52": "of nu 2.5",
+}
+"""Kernels by their names here: a state dictionary does not tell one from the other."""
+POINTS_LIMIT = 1024
+"""Most inducing points: K of more takes longer to factorise than a device's model is worth."""
+VARIATIONAL_JITTER = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-6}
+"""What GPyTorch adds to K's diagonal: its settings.variational_cholesky_jitter."""
+CHOLESKY_JITTER = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-8}
+"""What GPyTorch adds where K has no factor, and ten and a hundred times that: its settings.cholesky_jitter."""
+DATA = ("train_inputs", "train_targets")
+"""What a model with an InducingPointKernel needs beside its state."""
+KNOWN = (
+    "inducing_points",
+    "updated_strategy",
+    "variational_params_initialized",
+    "variational_mean",
+    "chol_variational_covar",
+    "_variational_stddev",
+    "natural_vec",
+    "natural_mat",
+    "natural_tril_mat",
+    "raw_lengthscale",
+    "raw_outputscale",
+    "raw_noise",
+    "raw_constant",
+    "constant",
+    *DATA,
+)
+"""The last parts of names that are known."""
+IGNORED = ("_prior", "_constraint")
+"""Ends of modules that hold no part of the model, or what is read beside a parameter."""
+LEAST_TOLD = 1e-6
+"""The smallest eigenvalue of I - S: what is less known than that, in parts of the prior variance, counts as so much."""
+TOLD, EXCEEDS = 1e-3, 0.05
+"""Parts of the prior variance by which S may exceed the prior's without a warning, and at most."""
+
+
+@dataclass(frozen=True)
+class SparseGaussianProcess:
+    """f of inducing points (n, D): mean c + m'z(x), variance k(x, x) - z'(I - S) z + jitter, z(x) = L^-1 k(x)."""
+
+    source: str  # what it was, for people
+    function: str
+    points: np.ndarray  # (n, D)
+    lengths: np.ndarray  # length scales, (1,) or (D,)
+    size: float  # k(x, x)
+    constant: float  # c
+    factor: np.ndarray  # L, (n, n)
+    whitened_mean: np.ndarray  # m, (n,)
+    whitened_covariance: np.ndarray  # S, (n, n)
+    added: float  # what GPyTorch adds to the variance of f, for numerical reasons
+    noise: float  # variance of a label around f; 0 where the state has no likelihood
+    notes: tuple[str, ...] = field(default=())
+
+    def machine(self) -> Machine:
+        """The mean.  O(n^2)."""
+        back = solve_triangular(self.factor, self.whitened_mean, trans=1, lower=True)
+        weights = (self.size * back)[:, None]
+        # how far the triangular solve may be off, by n roundings of each number
+        lost = solve_triangular(np.abs(self.factor), np.abs(self.factor).T @ np.abs(back), trans=1, lower=True)
+        made = Machine(
+            self.source,
+            self.function,
+            self.points,
+            weights,
+            np.array([self.constant]),
+            gross=np.maximum(np.abs(weights), self.size * np.abs(lost)[:, None]),
+            mixes=len(self.points),
+            notes=self.notes,
+        )
+        return checked(with_lengths(made, self.lengths**-2), self.source)
+
+    def functions(self, x: np.ndarray) -> np.ndarray:
+        """The mean at rows of x, as GPyTorch computes it but in float64, (rows, 1)."""
+        z = solve_triangular(self.factor, self._values(np.asarray(x, float)), lower=True)
+        return np.asarray((self.constant + self.whitened_mean @ z)[:, None])
+
+    def variances(self, x: np.ndarray) -> np.ndarray:
+        """The variance of a label at rows of x, as GPyTorch computes it but in float64, (rows,)."""
+        z = solve_triangular(self.factor, self._values(np.asarray(x, float)), lower=True)
+        told = np.sum(z * (z - self.whitened_covariance @ z), axis=0)
+        return np.asarray(self.size + self.added + self.noise - told)
+
+    def _values(self, x: np.ndarray) -> np.ndarray:
+        """k of the inducing points at rows of x, (n, rows)."""
+        return self.size * _kernel(self.function).gram(self.points / self.lengths, x / self.lengths)
+
+    def excess(self) -> float:
+        """The part of the prior variance by which S exceeds the prior's: what the variance of ``posterior`` lacks at most."""
+        return max(0.0, float(np.linalg.eigvalsh(self.whitened_covariance)[-1]) - 1)
+
+    def notes_of_variance(self) -> list[str]:
+        if self.excess() <= TOLD:
+            return []
+        return [
+            f"{self.source}: its variational covariance exceeds the prior's, which the C leaves out: variances are too small by up "
+            f"to {self.excess():.1%} of the prior's; train it longer"
+        ]
+
+    def posterior(self, machine: Machine, precision: str) -> dict[str, Any]:
+        """What a spec of rule "nystrom" has for the mean and the variance: sections kernel to expansion.
+
+        machine: this one's, with the center and scale of what stands before it.  The variance of a Gaussian process whose
+        n values are known as m and S is k(x, x) - |F^-1 k(x)|^2 with F F' = L (I - S)^-1 L'.  O(n^3).
+        """
+        told, directions = np.linalg.eigh(np.eye(len(self.points)) - self.whitened_covariance)
+        if self.excess() > EXCEEDS:
+            raise UserError(
+                f"{self.source}: its variational covariance exceeds the prior's by {self.excess():.2g} of it, and the variance "
+                "of such a model has no C; train it longer, or leave variance out"
+            )
+        roots = self.factor @ (directions / np.sqrt(np.maximum(told, LEAST_TOLD))) / math.sqrt(self.size)
+        factor = np.linalg.qr(roots.T)[1].T
+        factor = factor * np.where(factor.diagonal() < 0, -1.0, 1.0)
+        least = LEAST_FACTOR[precision]
+        if not (factor.diagonal() ** 2 > least * np.square(factor).sum(axis=1)).all():
+            raise UserError(
+                f"{self.source}: inducing points are so alike that {precision} cannot tell their part of the variance; train "
+                "with fewer" + (", or take precision='float64'" if precision == "float32" else "")
+            )
+        return {
+            "kernel": machine.kernel.section(),
+            "learning": {"rule": "nystrom"},
+            "expansion": {
+                "vectors": machine.vectors.tolist(),
+                "factor": [row[: i + 1].tolist() for i, row in enumerate(factor)],
+                "weights": (factor.T @ machine.weights).tolist(),
+                "bias": machine.bias.tolist(),
+                "prior_variance": self.size,
+                "label_variance": self.added + self.noise,
+            },
+        }
+
+
+def read_state(state: Any, kernel: str | None, jitter: float | None = None) -> SparseGaussianProcess:
+    """What a state dictionary computes.  Raises UserError, one sentence.
+
+    O(n^3 + N n^2) for n inducing points and N rows of training data.
+    """
+    if not isinstance(state, Mapping):
+        raise UserError(
+            f"a {type(state).__name__} is not a state dictionary; give model.state_dict() | likelihood.state_dict()"
+        )
+    where = "state dictionary of GPyTorch"
+    found = _sorted(state, where)
+    if "inducing_points" not in found:
+        raise UserError(f"{where}: has no inducing_points; it is not that of a sparse Gaussian process")
+    known = ", ".join(f"{name} ({kind})" for name, kind in KERNELS.items())
+    if kernel is None:
+        raise UserError(f"{where}: does not tell its kernel; give kernel, one of {known}")
+    if kernel not in KERNELS:
+        raise UserError(f"{where}: kernel is {shown_value(kernel)}; it must be one of {known}")
+    if jitter is not None and not 0 <= jitter < 1:
+        raise UserError(f"{where}: jitter is {jitter:g}; it must be from 0 to below 1")
+    variational = any(name in found for name in ("variational_mean", "natural_vec"))
+    source = "InducingPointKernel"
+    if variational:
+        source = "VariationalStrategy" if _whitened(found) else "UnwhitenedVariationalStrategy"
+    return _read(found, kernel, jitter, source)
+
+
+# ---------------------------------------------------------------------------------------------------------- names
+
+
+@dataclass(frozen=True)
+class _Entry:
+    path: str  # of the module
+    array: np.ndarray  # in float64
+    dtype: np.dtype[Any]  # float32 or float64, as it was computed in
+    bounds: tuple[float, float] | None  # of its constraint
+
+
+def _sorted(state: Mapping[Any, Any], where: str) -> dict[str, _Entry]:
+    """The parameters by the last part of their names.  What is not known is refused: it may change the values."""
+    names = [str(name) for name in state]
+    arrays = dict(zip(names, state.values(), strict=True))
+    found: dict[str, _Entry] = {}
+    for name in names:
+        path, _, last = name.rpartition(".")
+        modules = path.split(".")
+        if any(module.endswith(IGNORED) for module in modules):
+            continue
+        if last not in KNOWN or "kernels" in modules:
+            raise UserError(
+                f"{where}: holds {shown_value(name)}, which is no part of a model that can be imported: inducing points, one RBF or "
+                "Matern kernel with a ScaleKernel or without, a constant or no mean and one noise"
+            )
+        array, dtype = _numbers(arrays[name], where, name)
+        bounds = _bounds(arrays, f"{name}_constraint", where)
+        if last in found:
+            other = found[last]
+            # a likelihood is part of the model and of its InducingPointKernel
+            if not (np.array_equal(other.array, array) and last == "raw_noise"):
+                raise UserError(
+                    f"{where}: holds {last} in {shown_value(other.path)} and in {shown_value(path)}; a model with one can be imported"
+                )
+        else:
+            found[last] = _Entry(path, array, dtype, bounds)
+    return found
+
+
+def _bounds(arrays: Mapping[str, Any], constraint: str, where: str) -> tuple[float, float] | None:
+    names = [f"{constraint}.{side}_bound" for side in ("lower", "upper")]
+    if not all(name in arrays for name in names):
+        return None
+    low, high = (_plain(arrays[name]) for name in names)
+    try:
+        low, high = np.asarray(low, float).item(), np.asarray(high, float).item()
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not low < high:
+        raise UserError(f"{where}: {shown_value(constraint)} must have two numbers, the lower one first")
+    return low, high
+
+
+def _plain(value: Any) -> Any:
+    """The array of a tensor: torch is not imported here."""
+    if isinstance(value, (list, tuple)) and len(value) == 1:  # train_inputs of an ExactGP
+        value = value[0]
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().double().numpy()
+    return value
+
+
+def _numbers(value: Any, where: str, name: str) -> tuple[np.ndarray, np.dtype[Any]]:
+    """An array in float64, and the precision that it was computed in."""
+    wide = "float64" in str(getattr(value, "dtype", "float64"))
+    return array_of(_plain(value), None, where, shown_value(name)), np.dtype(np.float64 if wide else np.float32)
+
+
+def _constrained(entry: _Entry, where: str, name: str, least: float | None = 0.0) -> np.ndarray:
+    """A parameter of its raw value: GPyTorch's softplus above a bound or below one, or its sigmoid between two.
+
+    least: the lower bound where the state tells none; None: such a value is not transformed.
+    """
+    raw = entry.array
+    if entry.bounds is None and least is None:
+        return raw
+    low, high = (least, math.inf) if entry.bounds is None else entry.bounds
+    assert low is not None
+    if math.isfinite(low) and math.isfinite(high):
+        value = low + (high - low) * np.exp(-np.logaddexp(0.0, -raw))
+    elif math.isfinite(low):
+        value = low + np.logaddexp(0.0, raw)
+    elif math.isfinite(high):
+        value = high - np.logaddexp(0.0, -raw)
+    else:
+        value = raw
+    if not np.isfinite(value).all():
+        raise UserError(f"{where}: {name} overflows; train the model again")
+    return np.asarray(value)
+
+
+def _one(values: np.ndarray, where: str, name: str) -> float:
+    if values.size != 1:
+        raise UserError(
+            f"{where}: {name} holds {values.size} numbers, as of several outputs; a model of one can be imported"
+        )
+    return float(values.ravel()[0])
+
+
+# ------------------------------------------------------------------------------------------------------ the model
+
+
+def _whitened(found: Mapping[str, _Entry]) -> bool:
+    """Whether the variational parameters are those of L^-1 (f - c): files of before that have a flag that is not set."""
+    return "updated_strategy" in found and bool(found["updated_strategy"].array.all())
+
+
+def _read(found: Mapping[str, _Entry], kernel: str, jitter: float | None, where: str) -> SparseGaussianProcess:
+    points, dtype = found["inducing_points"].array, found["inducing_points"].dtype
+    if points.ndim != 2 or not points.size:
+        raise UserError(
+            f"{where}: inducing_points has shape {points.shape}; a model of one output has a row for each point"
+        )
+    n, dim = points.shape
+    if n > POINTS_LIMIT or dim > DIM_LIMIT:
+        raise UserError(
+            f"{where}: has {n:,} inducing points of {dim:,} inputs; a model can have {POINTS_LIMIT:,} of {DIM_LIMIT:,}"
+        )
+    lengths, size = _kernel_parameters(found, dim, where)
+    constant = 0.0
+    for name in ("raw_constant", "constant"):
+        if name in found:
+            constant = _one(_constrained(found[name], where, name, None), where, name)
+    noise = 0.0
+    if "raw_noise" in found:
+        noise = _one(_constrained(found["raw_noise"], where, "raw_noise", 1e-4), where, "raw_noise")
+
+    def gram(other: np.ndarray) -> np.ndarray:
+        return size * _kernel(kernel).gram(points / lengths, other / lengths)
+
+    if where == "InducingPointKernel":
+        jitter = 0.0 if jitter is None else jitter
+        factor, notes = _factorised(gram(points) + jitter * np.eye(n), dtype, where)
+        mean, covariance = _of_data(found, factor, gram, size, constant, noise, dim, where)
+        jitter = 0.0
+    else:
+        jitter = VARIATIONAL_JITTER[dtype] if jitter is None else jitter
+        factor, notes = _factorised(gram(points) + jitter * np.eye(n), np.dtype(np.float64), where)
+        mean, covariance = _variational(found, n, where)
+        if not _whitened(found):
+            mean = solve_triangular(factor, mean - constant, lower=True)
+            half = solve_triangular(factor, covariance, lower=True)
+            covariance = solve_triangular(factor, half.T, lower=True)
+            jitter = 0.0
+    covariance = (covariance + covariance.T) / 2
+    if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
+        raise UserError(f"{where}: its values overflow; train the model again")
+    return SparseGaussianProcess(
+        where, kernel, points, lengths, size, constant, factor, mean, covariance, jitter, noise, notes
+    )
+
+
+def _kernel(function: str) -> MercerKernel:
+    """Of inputs over their length scales."""
+    made = Machine("", function, np.zeros((1, 2)), np.zeros((1, 1)), np.zeros(1))
+    return with_lengths(made, np.ones(1)).kernel
+
+
+def _kernel_parameters(found: Mapping[str, _Entry], dim: int, where: str) -> tuple[np.ndarray, float]:
+    """Length scales and k(x, x).  Where the parameters lie tells whether another kernel is around theirs."""
+    if "raw_lengthscale" not in found:
+        raise UserError(f"{where}: has no raw_lengthscale; its kernel must be an RBFKernel or a MaternKernel")
+    entry = found["raw_lengthscale"]
+    lengths, top, size = _constrained(entry, where, "raw_lengthscale"), entry.path, 1.0
+    if lengths.shape not in ((1, 1), (1, dim)):
+        raise UserError(
+            f"{where}: raw_lengthscale has shape {lengths.shape}; with {dim} inputs it must have (1, 1) or (1, {dim})"
+        )
+    if "raw_outputscale" in found:
+        outer = found["raw_outputscale"]
+        size, top = _one(_constrained(outer, where, "raw_outputscale"), where, "raw_outputscale"), outer.path
+        if entry.path != _inside(top):
+            raise _around(where)
+    if where == "InducingPointKernel":
+        if top != _inside(found["inducing_points"].path):
+            raise _around(where)
+    elif top.split(".")[-1] == "base_kernel":
+        raise _around(where)
+    if not ((lengths > 0).all() and size > 0):
+        raise UserError(f"{where}: a length scale or the outputscale is not above 0; train the model again")
+    return lengths.ravel(), size
+
+
+def _inside(path: str) -> str:
+    return f"{path}.base_kernel" if path else "base_kernel"
+
+
+def _around(where: str) -> UserError:
+    return UserError(
+        f"{where}: another kernel is around its RBFKernel or MaternKernel; a ScaleKernel directly around can be imported, and an "
+        "InducingPointKernel around that"
+    )
+
+
+def _factorised(gram: np.ndarray, dtype: np.dtype[Any], where: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """L of K, and a note: where the precision cannot factorise K, GPyTorch adds to its diagonal, and so it is here."""
+    for added in (0.0, *(CHOLESKY_JITTER[dtype] * 10**i for i in range(3))):
+        more = gram + added * np.eye(len(gram))
+        try:
+            np.linalg.cholesky(more.astype(dtype))
+            factor = np.linalg.cholesky(more)
+        except np.linalg.LinAlgError:
+            continue
+        note = (
+            f"{where}: inducing points are so alike that {added:.0e} was added to their kernel matrix, as GPyTorch does"
+        )
+        return factor, (note,) if added else ()
+    raise UserError(f"{where}: the kernel matrix of its inducing points is singular; train with fewer")
+
+
+def _variational(found: Mapping[str, _Entry], n: int, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of the variational distribution, (n,) and (n, n)."""
+    started = found.get("variational_params_initialized")
+    if started is not None and not started.array.all():
+        raise UserError(f"{where}: its variational distribution was never initialized; train the model first")
+
+    def get(name: str, *shape: int) -> np.ndarray:
+        return array_of(found[name].array, shape, where, name)
+
+    if "variational_mean" in found:
+        mean = get("variational_mean", n)
+        if "chol_variational_covar" in found:
+            root = np.tril(get("chol_variational_covar", n, n))
+            return mean, root @ root.T
+        if "_variational_stddev" in found:
+            return mean, np.diag(get("_variational_stddev", n) ** 2)
+        return mean, np.zeros((n, n))  # a DeltaVariationalDistribution
+    if not _whitened(found):
+        # a CiqVariationalStrategy has such parameters too, of another root of K
+        raise UserError(f"{where}: has natural parameters; with a VariationalStrategy they can be imported")
+    vector = get("natural_vec", n)
+    if "natural_tril_mat" in found:
+        root = np.tril(get("natural_tril_mat", n, n))
+        precision = root.T @ root
+        inverse = _inverse(root, where)
+        return inverse @ (inverse.T @ vector), inverse @ inverse.T
+    if "natural_mat" not in found:
+        raise UserError(f"{where}: has natural_vec without natural_mat; save the whole state_dict()")
+    precision = -2 * get("natural_mat", n, n)
+    covariance = _inverse(precision, where)
+    return covariance @ vector, covariance
+
+
+def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        raise UserError(f"{where}: its natural parameters are singular; train the model again") from None
+
+
+def _of_data(
+    found: Mapping[str, _Entry],
+    factor: np.ndarray,
+    gram: Any,
+    size: float,
+    constant: float,
+    noise: float,
+    dim: int,
+    where: str,
+) -> tuple[np.ndarray, np.ndarray]:
+    """m and S of training data: those of a model whose K of the data is K_XZ K^-1 K_ZX, exact on the diagonal."""
+    missing = [name for name in (*DATA, "raw_noise") if name not in found]
+    if missing:
+        raise UserError(
+            f"{where}: {' and '.join(missing)} missing; its values come from the training data: give "
+            "model.state_dict() | {'train_inputs': x, 'train_targets': y}"
+        )
+    x, y = (found[name].array for name in DATA)
+    x = x[:, None] if x.ndim == 1 else x
+    if x.ndim != 2 or x.shape[1] != dim or y.shape != x.shape[:1] or not y.size:
+        raise UserError(
+            f"{where}: train_inputs has shape {x.shape} and train_targets {y.shape}; with {dim} inputs they must have (rows, "
+            f"{dim}) and (rows,)"
+        )
+    if len(x) * len(factor) > 4 * NUMBERS_LIMIT:
+        raise UserError(f"{where}: has {len(x):,} rows of training data, too many for {len(factor)} inducing points")
+    z = solve_triangular(factor, gram(x), lower=True)  # (n, rows)
+    spread = noise + np.maximum(size - np.square(z).sum(axis=0), 0.0)
+    half = z / np.sqrt(spread)
+    precision = np.eye(len(factor)) + half @ half.T
+    covariance = np.linalg.inv(precision)
+    return covariance @ (z @ ((y - constant) / spread)), covariance

@@ -1,0 +1,94 @@
+"""Files of named arrays as safetensors writes them: eight bytes of length, a JSON header, and the numbers.
+
+Files are untrusted.  Nothing is executed: a header says of each array its type, shape and bytes, and what does not add up
+is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.spec.model import shown_value
+
+HEADER_LIMIT, ARRAYS = 2**20, 10_000
+"""Most bytes of a header, and most arrays of a file."""
+TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",  # the upper half of an F32
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "<i1",
+    "U8": "<u1",
+    "BOOL": "|b1",
+}
+"""The types of arrays."""
+DAMAGED = "save it again with safetensors.torch.save_file"
+
+
+def read_safetensors(data: bytes) -> dict[str, np.ndarray]:
+    """The arrays of a file, by name.  Raises UserError, one sentence."""
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > len(data) - 8:
+        raise UserError(f"is not a whole file of safetensors; {DAMAGED}")
+    if length > HEADER_LIMIT:
+        raise UserError(f"has a header of more than {HEADER_LIMIT:,} bytes; save the model's state_dict() alone")
+    try:
+        header = json.loads(data[8 : 8 + length].decode(), object_pairs_hook=_once)
+    except ValueError:
+        raise UserError(f"has a header that is not JSON; {DAMAGED}") from None
+    if not isinstance(header, dict):
+        raise UserError(f"has a header that names no arrays; {DAMAGED}")
+    header.pop("__metadata__", None)
+    if len(header) > ARRAYS:
+        raise UserError(f"holds more than {ARRAYS:,} arrays; save the model's state_dict() alone")
+    numbers = memoryview(data)[8 + length :]
+    arrays, taken = {}, []
+    for name, about in header.items():
+        kind, shape, (start, end) = _entry(name, about, len(numbers))
+        array = np.frombuffer(numbers[start:end], kind).reshape(shape)
+        arrays[name] = (array.astype("<u4") << 16).view("<f4") if about["dtype"] == "BF16" else array
+        taken.append((start, end))
+    # the format: without overlaps, and without bytes between
+    if sum(end - start for start, end in taken) != len(numbers) or any(
+        end != start for (_, end), (start, _) in zip(sorted(taken), sorted(taken)[1:], strict=False)
+    ):
+        raise UserError(f"has arrays that overlap, or bytes that belong to none; {DAMAGED}")
+    return arrays
+
+
+def _entry(name: str, about: Any, size: int) -> tuple[np.dtype[Any], list[int], list[int]]:
+    """Type, shape and bytes of an array, which agree."""
+    if not isinstance(about, dict) or not isinstance(about.get("dtype"), str):
+        raise UserError(f"does not say of what type {shown_value(name)} is; {DAMAGED}")
+    if about["dtype"] not in TYPES:
+        raise UserError(
+            f"holds {shown_value(name)} of type {shown_value(about['dtype'])}; those that are read are {', '.join(TYPES)}"
+        )
+    kind = np.dtype(TYPES[about["dtype"]])
+    shape: Any = about.get("shape")
+    offsets: Any = about.get("data_offsets")
+    if not (_whole(shape) and len(shape) <= 8 and _whole(offsets) and len(offsets) == 2):
+        raise UserError(f"does not say which numbers {shown_value(name)} has; {DAMAGED}")
+    start, end = offsets
+    if not (start <= end <= size and end - start == math.prod(shape) * kind.itemsize and max(shape, default=0) <= size):
+        raise UserError(f"says of {shown_value(name)} a shape that is not that of its bytes; {DAMAGED}")
+    return kind, shape, offsets
+
+
+def _whole(values: Any) -> bool:
+    """Whether values are a list of whole numbers from 0."""
+    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name twice")
+    return dict(pairs)
