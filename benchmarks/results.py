@@ -329,6 +329,9 @@ RESULTS: dict[str, Result] = {
         (),
         ("pykernel.training.vectors", "pykernel.estimators.trained"),
     ),
+    "trained-vectors-page": Result(
+        "-m benchmarks.host.trained_vectors_page", (), "seconds", (), (), ("trained-vectors.csv",)
+    ),
     "whole-numbers": Result(
         "-m benchmarks.device.whole_numbers",
         ("whole-numbers.csv",),

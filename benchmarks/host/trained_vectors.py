@@ -1,7 +1,7 @@
 """Trained vectors beside chosen vectors, networks, trees and full machines; writes docs/data/trained-vectors.csv.
 
     pip install statsmodels==0.15.0
-    python -m benchmarks.host.trained_vectors [--splits 5] [--only NAME …] [-o docs/data]
+    python -m benchmarks.host.trained_vectors [--splits 3] [--only NAME …] [-o docs/data]
 
 Twelve tables.  Ten were named before any of them was looked at: scikit-learn's digits, breast cancer, wine and diabetes,
 River's image segments, phishing, bananas and Trump approval, statsmodels' fair and randhie.  Two more: bike rentals (the last
@@ -274,7 +274,7 @@ def measured(task: Task, splits: int) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=tuple(TASKS), default=list(TASKS))
     parser.add_argument("-o", "--output", type=Path, default=DATA)
     given = parser.parse_args()

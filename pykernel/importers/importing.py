@@ -5,12 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import warnings
-<<<<<<< HEAD
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-=======
 from collections.abc import Callable, Iterator, Mapping, Sequence
->>>>>>> gp
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +15,9 @@ import numpy as np
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
 from pykernel.host.signal import SignalStage
-<<<<<<< HEAD
-from pykernel.importers.learned import Answers, learns, read_learned
-=======
 from pykernel.importers.gpytorch import read_state
+from pykernel.importers.learned import Answers, learns, read_learned
 from pykernel.importers.safetensors import read_safetensors
->>>>>>> gp
 from pykernel.importers.sklearn import posterior, read_estimator
 from pykernel.importers.steps import affine_of, behind, steps_of
 from pykernel.spec.model import Spec, make_spec, shown_value
@@ -123,7 +116,6 @@ def from_sklearn(
     >>> spec.kernel.function, spec.label.classes
     ('gaussian', ('a', 'b', 'c'))
     """
-<<<<<<< HEAD
     seen, answers = None, None
     if vectors is not None and learns(estimator):
         machine, answers = read_learned(estimator)
@@ -137,18 +129,6 @@ def from_sklearn(
         machine, seen = smaller(machine, vectors, seen, answers)
     else:
         seen = ranging(machine, seen)
-    if variance:
-        if precision == "int16":
-            raise UserError(f"{machine.source}: int16 computes no variance; leave variance out, or choose float32")
-        if distance == "products":
-            raise UserError(f"{machine.source}: distance='products' does not go with variance, which takes differences")
-        made = content(machine, name, precision, max_abs, input_names, classes, "differences")
-        spec, told = make_spec(made | posterior(estimator, machine, precision), machine.source), machine.notes
-    else:
-        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance, seen)
-        told = tuple(notes(machine, spec))
-=======
-    machine = read_estimator(estimator)
     spec, told = _spec_of(
         machine,
         (lambda: posterior(estimator, machine, precision)) if variance else None,
@@ -158,8 +138,8 @@ def from_sklearn(
         input_names,
         classes,
         distance,
+        seen,
     )
->>>>>>> gp
     for note in told:
         warnings.warn(note, stacklevel=2)
     return spec
@@ -174,10 +154,11 @@ def _spec_of(
     input_names: Sequence[str] | None,
     classes: Sequence[str] | None,
     distance: Distance,
+    seen: np.ndarray | None = None,
 ) -> tuple[Spec, Sequence[str]]:
     """The spec of a machine, and its notes.  variance: what is stored of a Gaussian process that has one."""
     if variance is None:
-        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
+        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance, seen)
         return spec, notes(machine, spec)
     if precision == "int16":
         raise UserError(f"{machine.source}: int16 computes no variance; leave variance out, or choose float32")
@@ -308,13 +289,9 @@ def load_model(
     trusted : sequence of str
         Other types that a .skops file may contain, such as ``"mypackage.MyScaler"``. The code of these types will
         run.
-<<<<<<< HEAD
-    precision, max_abs, input_names, classes, distance, vectors, data
-=======
     kernel, jitter
         Of a .safetensors file, as in ``from_gpytorch``.
-    precision, max_abs, input_names, classes, distance
->>>>>>> gp
+    precision, max_abs, input_names, classes, distance, vectors, data
         As in ``from_sklearn``.
 
     Raises
@@ -323,8 +300,7 @@ def load_model(
         One sentence, with the file's name, says what was wrong: it is not such a model, is damaged, or contains
         something that cannot be imported.
     """
-<<<<<<< HEAD
-    machine, _ = read_file(path, trusted)
+    machine, _ = read_file(path, trusted, kernel, jitter)
     name, seen = Path(path).stem if name is None else name, None
     with told_of_file(path):
         if data is not None:
@@ -334,11 +310,6 @@ def load_model(
         else:
             seen = ranging(machine, seen)
     spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance, seen)
-=======
-    machine, _ = read_file(path, trusted, kernel, jitter)
-    name = Path(path).stem if name is None else name
-    spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance)
->>>>>>> gp
     for note in told:
         warnings.warn(note, stacklevel=2)
     return spec
@@ -363,20 +334,14 @@ def read_file(
             f"{where}: is a pickle, and loading one runs whatever it contains; if you trust its author, load it in Python "
             "and give the estimator to pykernel.importers.importing.from_sklearn, or save it with skops.io.dump"
         )
-<<<<<<< HEAD
-    if suffix not in (".skops", ".onnx"):
-        raise UserError(f"{where}: is not a model's file; give one that ends in .skops or .onnx")
-    with told_of_file(path):
-=======
     if suffix not in (".skops", ".onnx", ".safetensors"):
         raise UserError(f"{where}: is not a model's file; give {FILES}")
     if suffix != ".safetensors" and not (kernel is None and jitter is None):
         raise UserError(f"{where}: tells its kernel itself; kernel and jitter are for .safetensors files")
-    with _told(where):
+    with told_of_file(path):
         if suffix == ".safetensors":
             process = read_state(read_safetensors(data), kernel, jitter)
             return process.machine(), process
->>>>>>> gp
         if suffix == ".onnx":
             from pykernel.importers.onnx import read_onnx
 

@@ -78,9 +78,9 @@ from pykernel import (
     KernelRidgeRegressor,
     LSSVMClassifier,
     LSSVMRegressor,
+    SignalFeatures,
     TrainedKernelClassifier,
     TrainedKernelRegressor,
-    SignalFeatures,
 )
 from pykernel.errors import MissingExtra, UserError
 from pykernel.gen.check import check

@@ -52,22 +52,12 @@ class ImportOptions:
         str,
         option("--distance", value="auto|differences|products", text="Gaussian kernel: how it is computed.", rare=True),
     ] = "auto"
-<<<<<<< HEAD
-    vectors: Annotated[
-        int | None,
-        option("--vectors", value="N", text="Fewer vectors, trained anew.", without="the model's"),
-    ] = None
-    check: Annotated[
-        str | None,
-        option("--check", value="DATA", text="CSV file: compare there; train --vectors on it."),
-    ] = None
-=======
     kernel: Annotated[
         str | None,
         option(
             "--kernel",
             value="NAME",
-            text="Of a .safetensors file: gaussian (RBFKernel), matern12, matern32 or matern52.",
+            text=".safetensors: gaussian, matern12, matern32, matern52.",
         ),
     ] = None
     jitter: Annotated[
@@ -80,10 +70,14 @@ class ImportOptions:
             rare=True,
         ),
     ] = None
-    check: Annotated[str | None, option("--check", value="DATA", text="Compare with the model on this CSV file.")] = (
-        None
-    )
->>>>>>> gp
+    vectors: Annotated[
+        int | None,
+        option("--vectors", value="N", text="Fewer vectors, trained anew.", without="the model's"),
+    ] = None
+    check: Annotated[
+        str | None,
+        option("--check", value="DATA", text="CSV file: compare there; train --vectors on it."),
+    ] = None
     trust: Annotated[
         list[str] | None, option("--trust", value="TYPE", text="Let a .skops file load this type, too.")
     ] = None
@@ -96,16 +90,9 @@ def import_model(options: ImportOptions) -> None:
     """Import a model that scikit-learn or GPyTorch trained.
 
     Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the scalers and
-<<<<<<< HEAD
-    projections before them. The new spec contains all numbers of the model; nothing is trained again, unless --vectors
-    asks for fewer: they are trained to give the model's answers, on rows of --check or made-up ones. skops.io.dump writes
-    .skops files, skl2onnx .onnx files. No code in the file is executed. Pickle and joblib files are refused, because
-    loading one executes code in it.
-=======
-    projections before them. Nothing is trained again. skops.io.dump writes .skops files. skl2onnx writes
-    .onnx files of support vector machines and linear models. Of GPyTorch's sparse Gaussian processes, safetensors writes the
-    state. No code in the file is executed. Pickles are refused, because loading one executes code in it.
->>>>>>> gp
+    projections before them. Nothing is trained again, unless --vectors asks for fewer: these learn the model's answers, on
+    rows of --check or made-up ones. skops.io.dump writes .skops files, skl2onnx .onnx files, safetensors the state of
+    GPyTorch's sparse Gaussian processes. No code in the file is executed, and pickles are refused.
 
         pykernel import gate.skops -o gate.toml --check held.csv
 
@@ -114,7 +101,7 @@ def import_model(options: ImportOptions) -> None:
     largest of a decision value. Allowed is the largest that rounding can cause. The class of undecided rows depends on
     rounding. At most 1,000 rows are compared. Behind SignalFeatures the file has raw samples, and a row is a step.
 
-    Exit codes: 0 done, 1 the comparison failed, 2 bad input (nothing is written in either case).
+    Exit codes: 0 done, 1 the comparison failed, 2 bad input.
     """
     from pykernel.files import whole_file
 

@@ -34,13 +34,13 @@ class FitOptions:
         option(
             "--classes",
             value="A,B",
-            text="The label's classes; of two, the second is positive.",
-            without="as found, sorted",
+            text="Classes; of two, the second is positive.",
+            without="all",
         ),
     ] = None
     model: Annotated[
         str | None,
-        option("--model", value="|".join(MODELS), text="The kind of model.", without="kfd; ls-svm for numbers"),
+        option("--model", value="MODEL", text="kfd, ls-svm, krr or trained.", without="kfd; ls-svm for numbers"),
     ] = None
     kernel: Annotated[
         str,
@@ -72,7 +72,7 @@ class FitOptions:
     ] = None
     n: Annotated[
         int | None,
-        option("--n", "-n", value="N", text="Largest number of vectors.", without="every row; 16 of trained"),
+        option("--n", "-n", value="N", text="Most vectors.", without="every row; 16 of trained"),
     ] = None
     basis: Annotated[
         str | None,
