@@ -40,6 +40,17 @@ USUAL = 16
 """Vectors, unless told otherwise."""
 
 
+STARTS = ("k-means", "rows")
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a value is rows of numbers."""
+    try:
+        return bool(np.asarray(value, np.float64).ndim == 2)
+    except (TypeError, ValueError):
+        return False
+
+
 def _ridges(value: Any) -> list[float] | None:
     """Ridges as a list; None if they cannot be."""
     values: Any = [value] if np.isscalar(value) else value
@@ -91,7 +102,7 @@ PARAMETERS = {
     ),
     "init": Parameter(
         must=Must(
-            '"k-means", "rows" or an array of vectors', lambda v: not isinstance(v, str) or v in ("k-means", "rows")
+            '"k-means", "rows" or an array of vectors', lambda v: v in STARTS if isinstance(v, str) else _is_table(v)
         ),
         text="""{"k-means", "rows"} or array of shape (n_vectors, n_features)
         Where the vectors begin: centres of k-means, samples drawn at random, or these, such as a basis.""",
@@ -213,10 +224,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
     def _start(self, X: np.ndarray, m: int) -> vectors.Start:
         if isinstance(self.init, str):
             return vectors.k_means if self.init == "k-means" else vectors.drawn_rows
-        try:
-            given = np.array(self.init, np.float64)
-        except (TypeError, ValueError):
-            given = np.array(np.nan)
+        given = np.array(self.init, np.float64)
         if given.shape != (m, X.shape[1]) or not np.isfinite(given).all():
             raise self._error(
                 f'init must be "k-means", "rows" or finite numbers of shape {(m, X.shape[1])}, n_vectors and inputs'

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
 
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
@@ -84,6 +83,8 @@ class SparseGaussianProcess:
 
     def machine(self) -> Machine:
         """The mean.  O(n^2)."""
+        from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
+
         back = solve_triangular(self.factor, self.whitened_mean, trans=1, lower=True)
         weights = (self.size * back)[:, None]
         # how far the triangular solve may be off, by n roundings of each number
@@ -102,11 +103,15 @@ class SparseGaussianProcess:
 
     def functions(self, x: np.ndarray) -> np.ndarray:
         """The mean at rows of x, as GPyTorch computes it but in float64, (rows, 1)."""
+        from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
+
         z = solve_triangular(self.factor, self._values(np.asarray(x, float)), lower=True)
         return np.asarray((self.constant + self.whitened_mean @ z)[:, None])
 
     def variances(self, x: np.ndarray) -> np.ndarray:
         """The variance of a label at rows of x, as GPyTorch computes it but in float64, (rows,)."""
+        from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
+
         z = solve_triangular(self.factor, self._values(np.asarray(x, float)), lower=True)
         told = np.sum(z * (z - self.whitened_covariance @ z), axis=0)
         return np.asarray(self.size + self.added + self.noise - told)
@@ -298,6 +303,8 @@ def _whitened(found: Mapping[str, _Entry]) -> bool:
 
 
 def _read(found: Mapping[str, _Entry], kernel: str, jitter: float | None, where: str) -> SparseGaussianProcess:
+    from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
+
     points, dtype = found["inducing_points"].array, found["inducing_points"].dtype
     if points.ndim != 2 or not points.size:
         raise UserError(
@@ -451,6 +458,8 @@ def _of_data(
     where: str,
 ) -> tuple[np.ndarray, np.ndarray]:
     """m and S of training data: those of a model whose K of the data is K_XZ K^-1 K_ZX, exact on the diagonal."""
+    from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
+
     missing = [name for name in (*DATA, "raw_noise") if name not in found]
     if missing:
         raise UserError(
