@@ -410,13 +410,12 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
     if (looks[newest].status == {{ macro }}_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
-    } else if ((looks[0].status == {{ macro }}_STORAGE_FAILED) && (looks[1].status == {{ macro }}_STORAGE_FAILED)) {
-        return {{ macro }}_STORAGE_FAILED; /* either slot may be the one to keep */
-    } else if (looks[0].status == {{ macro }}_STORAGE_FAILED) {
-        slot = 1;
-        hidden = true;
     } else {
-        hidden = (looks[1].status == {{ macro }}_STORAGE_FAILED);
+        slot = (looks[0].status == {{ macro }}_STORAGE_FAILED) ? 1 : 0;
+        hidden = (looks[1 - slot].status == {{ macro }}_STORAGE_FAILED);
+        if (looks[slot].status == {{ macro }}_STORAGE_FAILED) {
+            return {{ macro }}_STORAGE_FAILED; /* either slot may be the one to keep */
+        }
     }
     for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
         const uint32_t count = {{ name }}_chunk(offset);

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xAE41D351u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x36765E13u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -535,13 +535,12 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
     if (looks[newest].status == FLOW_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
-    } else if ((looks[0].status == FLOW_STORAGE_FAILED) && (looks[1].status == FLOW_STORAGE_FAILED)) {
-        return FLOW_STORAGE_FAILED; /* either slot may be the one to keep */
-    } else if (looks[0].status == FLOW_STORAGE_FAILED) {
-        slot = 1;
-        hidden = true;
     } else {
-        hidden = (looks[1].status == FLOW_STORAGE_FAILED);
+        slot = (looks[0].status == FLOW_STORAGE_FAILED) ? 1 : 0;
+        hidden = (looks[1 - slot].status == FLOW_STORAGE_FAILED);
+        if (looks[slot].status == FLOW_STORAGE_FAILED) {
+            return FLOW_STORAGE_FAILED; /* either slot may be the one to keep */
+        }
     }
     for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
         const uint32_t count = flow_chunk(offset);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC76EADCEu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x23E56B2Cu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

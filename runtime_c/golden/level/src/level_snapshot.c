@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC76EADCEu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x23E56B2Cu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -502,13 +502,12 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
     if (looks[newest].status == LEVEL_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
-    } else if ((looks[0].status == LEVEL_STORAGE_FAILED) && (looks[1].status == LEVEL_STORAGE_FAILED)) {
-        return LEVEL_STORAGE_FAILED; /* either slot may be the one to keep */
-    } else if (looks[0].status == LEVEL_STORAGE_FAILED) {
-        slot = 1;
-        hidden = true;
     } else {
-        hidden = (looks[1].status == LEVEL_STORAGE_FAILED);
+        slot = (looks[0].status == LEVEL_STORAGE_FAILED) ? 1 : 0;
+        hidden = (looks[1 - slot].status == LEVEL_STORAGE_FAILED);
+        if (looks[slot].status == LEVEL_STORAGE_FAILED) {
+            return LEVEL_STORAGE_FAILED; /* either slot may be the one to keep */
+        }
     }
     for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
         const uint32_t count = level_chunk(offset);

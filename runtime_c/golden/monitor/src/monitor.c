@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x63F3D82Du)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x28680FC6u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

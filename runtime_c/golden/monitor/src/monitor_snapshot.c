@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x63F3D82Du)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x28680FC6u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -635,13 +635,12 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
     if (looks[newest].status == MONITOR_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
-    } else if ((looks[0].status == MONITOR_STORAGE_FAILED) && (looks[1].status == MONITOR_STORAGE_FAILED)) {
-        return MONITOR_STORAGE_FAILED; /* either slot may be the one to keep */
-    } else if (looks[0].status == MONITOR_STORAGE_FAILED) {
-        slot = 1;
-        hidden = true;
     } else {
-        hidden = (looks[1].status == MONITOR_STORAGE_FAILED);
+        slot = (looks[0].status == MONITOR_STORAGE_FAILED) ? 1 : 0;
+        hidden = (looks[1 - slot].status == MONITOR_STORAGE_FAILED);
+        if (looks[slot].status == MONITOR_STORAGE_FAILED) {
+            return MONITOR_STORAGE_FAILED; /* either slot may be the one to keep */
+        }
     }
     for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += MONITOR_SNAPSHOT_CHUNK) {
         const uint32_t count = monitor_chunk(offset);

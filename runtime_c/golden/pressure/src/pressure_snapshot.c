@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xDCA9BD3Bu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xCCD5499Cu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -498,13 +498,12 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
     if (looks[newest].status == PRESSURE_DONE) {
         sequence = looks[newest].sequence + 1u;
         slot = 1 - newest;
-    } else if ((looks[0].status == PRESSURE_STORAGE_FAILED) && (looks[1].status == PRESSURE_STORAGE_FAILED)) {
-        return PRESSURE_STORAGE_FAILED; /* either slot may be the one to keep */
-    } else if (looks[0].status == PRESSURE_STORAGE_FAILED) {
-        slot = 1;
-        hidden = true;
     } else {
-        hidden = (looks[1].status == PRESSURE_STORAGE_FAILED);
+        slot = (looks[0].status == PRESSURE_STORAGE_FAILED) ? 1 : 0;
+        hidden = (looks[1 - slot].status == PRESSURE_STORAGE_FAILED);
+        if (looks[slot].status == PRESSURE_STORAGE_FAILED) {
+            return PRESSURE_STORAGE_FAILED; /* either slot may be the one to keep */
+        }
     }
     for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
         const uint32_t count = pressure_chunk(offset);
