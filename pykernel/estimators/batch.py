@@ -7,31 +7,27 @@ the device; ``device_spec`` is the model that trains there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.estimators.base import (
     FINITE,
-    KernelEstimator,
     Must,
     Parameter,
-    ToFrozen,
     column_names,
     document,
-    label_section,
     one_of,
     plain,
     short,
     warn,
     whole,
 )
-from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunctions
+from pykernel.estimators.functions import EXTREME, ClassifiesByFunctions, Expansion, RegressesByFunctions
 from pykernel.parallel import one_thread, working
 from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
 from pykernel.spec.kernel_settings import INDEFINITE
@@ -54,15 +50,11 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
     "precomputed": (),
 }
 """Kernels, and which parameters each has."""
-LARGEST_WEIGHT = 1e300
-"""Of a sample; sums of larger ones overflow."""
 SHAPE = ("sigma", "gamma", "coef0", "degree")
 BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
 MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
 """Keys of ``[kernel]`` that a Machine has."""
-EXTREME = 1e75
-"""Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
 REACH = 1e3
 """The derived limits of a model that trains on the device, in largest |x| and |y| of the training samples."""
 REACH_POLYNOMIAL = 10.0
@@ -228,7 +220,7 @@ def _documented(kind: Kind) -> Kind:
     return kind
 
 
-class _KernelMachine(ToFrozen, KernelEstimator):
+class _KernelMachine(Expansion):
     """What all share: training, leaving out, and the way to a spec."""
 
     _family = PARAMETERS
@@ -269,23 +261,13 @@ class _KernelMachine(ToFrozen, KernelEstimator):
     # ---- training
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """How often each sample counts, of those that count; and which these are."""
-        everyone = np.ones(len(X), bool)
-        if sample_weight is None:
-            return None, everyone
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if not (weights >= 0).all():
-            raise self._error(f"sample_weight holds {weights.min():g}; weights must be 0 or more")
-        if weights.max() > LARGEST_WEIGHT:
-            raise self._error(f"sample_weight holds {weights.max():g}; weights must be at most {LARGEST_WEIGHT:g}")
-        counts = weights > 0
-        if counts.sum() < 2:
-            raise self._error(f"sample_weight is above 0 for {counts.sum()} samples; leaving one out takes two or more")
+        """The same, for kernel values that are given, too."""
+        weights, counts = super()._weights(sample_weight, X)
         if self._precomputed and not counts.all():
             raise self._error(
                 "sample_weight holds 0; with a Gram matrix leave out that sample's row and column, and its label"
             )
-        return weights[counts], counts
+        return weights, counts
 
     def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
         """Choose, solve, and leave each sample out in turn; what is then predicted of it, (n, o).
@@ -302,9 +284,8 @@ class _KernelMachine(ToFrozen, KernelEstimator):
     def _trained(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
         """(n of those that count, o)."""
         kernel, widths, ridges = self._choices(self._given(), X)
-        for what, largest in (("inputs", np.abs(X).max()), ("labels", np.abs(targets.values).max())):
-            if largest > EXTREME or 0 < largest < 1 / EXTREME:
-                raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
+        self._near_one("inputs", X)
+        self._near_one("labels", targets.values)
         if self._precomputed:
             assert isinstance(kernel, PrecomputedKernel)
             X = kernel.positions
@@ -641,12 +622,6 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             )  # fmt: skip
         return self._made(content, self._mercer_kernel.custom)
 
-    def __pykernel_machine__(self) -> Machine:
-        """What ``from_sklearn`` makes a spec of: a class that has this can be imported."""
-        classes = getattr(self, "classes_", None)
-        machine = self._machine()
-        return machine if classes is None else replace(machine, classes=tuple(classes.tolist()))
-
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
         self._exported()
@@ -701,13 +676,6 @@ class _KernelMachine(ToFrozen, KernelEstimator):
             "label": label,
             "kernel": dict(self.kernel_),
         }
-
-    def _label(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
-        """The spec's [label], beside inputs of such names."""
-        classes = getattr(self, "classes_", None)
-        if classes is not None:
-            return label_section(columns, self._label_names, classes=classes.tolist())
-        return label_section(columns, self._label_names, self.alpha_.shape[1])
 
 
 # ------------------------------------------------------------------------------------------------------ classification

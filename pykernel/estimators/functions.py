@@ -3,13 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
+from sklearn.utils.validation import _check_sample_weight  # type: ignore[import-untyped]
 
-from pykernel.estimators.base import Classifies, Regresses
+from pykernel.estimators.base import Classifies, KernelEstimator, Regresses, ToFrozen, label_section
 from pykernel.training.calibration import log_probabilities, probabilities
+from pykernel.training.trained import Machine
+
+LARGEST_WEIGHT = 1e300
+"""Of a sample; sums of larger ones overflow."""
+EXTREME = 1e75
+"""Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
+
+
+class Expansion(ToFrozen, KernelEstimator):
+    """Functions of kernel values with vectors: what is asked of the samples, and the way to a frozen spec."""
+
+    alpha_: np.ndarray
+    _label_names: list[str]
+
+    def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """How often each sample counts, of those that count; and which these are."""
+        if sample_weight is None:
+            return None, np.ones(len(X), bool)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if not (weights >= 0).all():
+            raise self._error(f"sample_weight holds {weights.min():g}; weights must be 0 or more")
+        if weights.max() > LARGEST_WEIGHT:
+            raise self._error(f"sample_weight holds {weights.max():g}; weights must be at most {LARGEST_WEIGHT:g}")
+        counts = weights > 0
+        if counts.sum() < 2:
+            raise self._error(f"sample_weight is above 0 for {counts.sum()} samples; leaving one out takes two or more")
+        return weights[counts], counts
+
+    def _near_one(self, what: str, values: np.ndarray) -> None:
+        """Refuses values whose powers overflow, or underflow."""
+        largest = np.abs(values).max()
+        if largest > EXTREME or 0 < largest < 1 / EXTREME:
+            raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
+
+    def __pykernel_machine__(self) -> Machine:
+        """What ``from_sklearn`` makes a spec of: a class that has this can be imported."""
+        classes = getattr(self, "classes_", None)
+        machine = self._machine()
+        return machine if classes is None else replace(machine, classes=tuple(classes.tolist()))
+
+    def _machine(self) -> Machine:
+        """The functions as what makes frozen specs takes them."""
+        raise NotImplementedError
+
+    def _label(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
+        """The spec's [label], beside inputs of such names."""
+        classes = getattr(self, "classes_", None)
+        if classes is not None:
+            return label_section(columns, self._label_names, classes=classes.tolist())
+        return label_section(columns, self._label_names, self.alpha_.shape[1])
 
 
 class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]

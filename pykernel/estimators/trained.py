@@ -5,26 +5,22 @@ They train on the host in float64, and choose widths and ridge on rows left out 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.estimators.base import (
-    KernelEstimator,
     Must,
     Parameter,
-    ToFrozen,
     column_names,
     document,
-    label_section,
     one_of,
     plain,
     warn,
     whole,
 )
-from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunctions
+from pykernel.estimators.functions import ClassifiesByFunctions, Expansion, RegressesByFunctions
 from pykernel.parallel import one_thread, working
 from pykernel.spec.model import Spec
 from pykernel.training import vectors
@@ -34,13 +30,12 @@ from pykernel.training.selection import stratified_folds
 from pykernel.training.trained import Machine
 from pykernel.training.trained import to_spec as frozen
 
-EXTREME = 1e75
-"""Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
+LINEAR_RIDGE = 1e-3
+"""Of the linear model beside which the machine is judged, in squares of the inputs' unit."""
 USUAL = 16
 """Vectors, unless told otherwise."""
-
-
 STARTS = ("k-means", "rows")
+"""Names of ways to begin."""
 
 
 def _is_table(value: Any) -> bool:
@@ -114,8 +109,8 @@ PARAMETERS = {
         that were set aside.""",
     ),
     "progress": Parameter(
-        text="""bool
-        Whether to show on a terminal that it works."""
+        text="""bool or callable
+        Whether to show on a terminal that it works; or what is called with the part that is done, from 0 to 1."""
     ),
     "precision": Parameter(
         must=one_of("float32", "float64"),
@@ -149,9 +144,11 @@ ATTRIBUTES = {
     "cv_error_": """float
         {error} there.""",
     "optimism_": """float
-        How much too small ``cv_error_`` is expected to be for having been chosen; of the squared loss, else 0.""",
+        How much too small ``cv_error_`` is expected to be for having been chosen; of the absolute loss 0.""",
     "linear_error_": """float
-        The same of a linear model, in as many folds. A warning says if it is no larger than ``cv_error_``.""",
+        The same of a linear model, on the same folds.""",
+    "linear_is_enough_": """bool
+        Whether the linear model is as good there, by the loss; of classes by the error rate. A warning says so.""",
     "calibration_": """ndarray of shape (n_functions, 2)
         (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``cv_predictions_``.""",
     "interrupted_": """bool
@@ -163,25 +160,21 @@ ATTRIBUTES = {
 }
 
 
-class _TrainedVectors(ToFrozen, KernelEstimator):
+class _TrainedVectors(Expansion):
     """What both share: training, and the way to a spec."""
 
     _family = PARAMETERS
 
     vectors_: np.ndarray
     scale_: np.ndarray
-    alpha_: np.ndarray
     bias_: np.ndarray
-    _report: Any = None
-    """Called with the part of the work that is done, from 0 to 1."""
 
     def _train(
         self, X: np.ndarray, targets: np.ndarray, folds: Targets, counts: np.ndarray, loss: vectors.Loss
-    ) -> vectors.Trained:
-        """Of targets in standard deviations, or of classes; folds: how the samples are left out."""
-        largest = float(np.abs(X).max(initial=0.0))
-        if largest > EXTREME or 0 < largest < 1 / EXTREME:
-            raise self._error(f"the largest of the inputs is {largest:g}; scale them to magnitudes nearer to 1")
+    ) -> tuple[vectors.Trained, np.ndarray]:
+        """Of targets in standard deviations, or of classes; folds: how the samples are left out.  The second: what a linear
+        model says of the samples that were compared, in the same folds, (places, O)."""
+        self._near_one("inputs", X)
         if len(X) > 1 and not np.ptp(X, axis=0).any():
             raise self._error("every input is constant; a model needs inputs that change")
         m = self._count(len(X))
@@ -190,7 +183,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
         start = self._start(X, m)
         with self._named():
             fold = stratified_folds(folds, min(plain(self.cv), len(X)), self._seed())
-        with working("training" if self.progress else None):
+        with working("training" if self.progress is True else None):
             found = vectors.train(
                 vectors.Rows(X, targets, counts / counts.mean()),
                 m,
@@ -203,7 +196,7 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
                 start=start,
                 starts=plain(self.n_init),
                 seed=self._seed(),
-                tell=self._report or (lambda part: None),
+                tell=self.progress if callable(self.progress) else lambda part: None,
             )
         if not all(np.isfinite(part).all() for part in vars(found.found).values()):
             raise self._error("the search left all bounds; scale the inputs to magnitudes near 1")
@@ -214,9 +207,24 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
             {"inputs": each.units, "widths": each.widths, "ridge": each.ridge, "steps": each.step, "risk": each.risk}
             for each in found.candidates
         ]
-        self.cv_indices_, self.interrupted_ = found.places, found.interrupted
-        self._optimism = found.optimism
-        return found
+        self.interrupted_, self._seen = found.interrupted, np.stack([X.min(axis=0), X.max(axis=0)])
+        return found, self._linear(X, targets, counts, fold, found)
+
+    def _linear(
+        self, X: np.ndarray, targets: np.ndarray, counts: np.ndarray, fold: np.ndarray, found: vectors.Trained
+    ) -> np.ndarray:
+        from sklearn.linear_model import Ridge  # type: ignore[import-untyped]
+
+        compared = np.zeros(len(X), bool)
+        compared[found.places] = True
+        said = np.zeros_like(found.left_out)
+        for name in np.unique(fold[found.places]):
+            # of an interrupted search one fold is known
+            mine = (fold != name) & (compared | found.interrupted)
+            model, asked = Ridge(LINEAR_RIDGE), fold[found.places] == name
+            model.fit(X[mine], targets[mine], sample_weight=counts[mine])
+            said[asked] = model.predict(X[found.places][asked]).reshape(-1, targets.shape[1])
+        return said
 
     def _count(self, samples: int) -> int:
         return min(USUAL, samples) if self.n_vectors is None else int(plain(self.n_vectors))
@@ -231,20 +239,9 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
             )
         return given
 
-    def _weights(self, sample_weight: Any, X: np.ndarray) -> np.ndarray:
-        """How often each sample counts."""
-        if sample_weight is None:
-            return np.ones(len(X))
-        weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
-        if not (weights >= 0).all():
-            raise self._error(f"sample_weight holds {weights.min():g}; weights must be 0 or more")
-        if (weights > 0).sum() < 2:
-            raise self._error(f"sample_weight is above 0 for {(weights > 0).sum()} sample; it takes two or more")
-        return weights / weights.max()
-
-    def _judge(self, error: float, linear: float) -> None:
-        self.cv_error_, self.linear_error_ = error, linear
-        if linear <= error and not self.interrupted_:
+    def _judge(self, error: float, linear: float, as_good: bool) -> None:
+        self.cv_error_, self.linear_error_, self.linear_is_enough_ = error, linear, as_good and not self.interrupted_
+        if self.linear_is_enough_:
             warn(
                 f"{self._where}: its error on samples left out is {error:.4g}, and a linear model's {linear:.4g}; take the "
                 "linear model, or other inputs"
@@ -284,24 +281,13 @@ class _TrainedVectors(ToFrozen, KernelEstimator):
         precision = self.precision if precision is None else precision
         return frozen(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
 
-    def __pykernel_machine__(self) -> Machine:
-        """What ``from_sklearn`` makes a spec of."""
-        classes = getattr(self, "classes_", None)
-        machine = self._machine()
-        return machine if classes is None else replace(machine, classes=tuple(classes.tolist()))
-
     def _machine(self) -> Machine:
         check_is_fitted(self)
-        classes = getattr(self, "classes_", None)
-        if classes is not None:
-            label = label_section(self._columns, self._label_names, classes=classes.tolist())
-        else:
-            label = label_section(self._columns, self._label_names, self.alpha_.shape[1])
         return self._found().machine(
             self._where,
             calibration=getattr(self, "calibration_", None),
             columns=self._columns,
-            label=label,
+            label=self._label(self._columns),
             seen=self._seen,
         )
 
@@ -398,44 +384,28 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         self._given()
         names = column_names(y)
         X, y = self._validated(X, y, ensure_min_samples=2)
-        counts = self._weights(sample_weight, X)
-        used = counts > 0
-        rows, labels, counts = X[used], y.reshape(len(y), -1)[used], counts[used]
-        self._seen = np.stack([rows.min(axis=0), rows.max(axis=0)])
-        most = float(np.abs(labels).max())
-        if most > EXTREME or 0 < most < 1 / EXTREME:
-            raise self._error(f"the largest of the labels is {most:g}; scale them to magnitudes nearer to 1")
-        middle = np.average(labels, axis=0, weights=counts)
-        deviation = np.sqrt(np.average(np.square(labels - middle), axis=0, weights=counts))
-        if not (deviation > 1e-12 * np.maximum(np.abs(middle), 1e-300)).all():
-            raise self._error(f"every label is {labels[0].tolist()[0]:g}; a model needs labels that differ")
-        targets = (labels - middle) / deviation
-        found = self._train(rows, targets, Targets.of_values(labels), counts, self.loss)  # type: ignore[arg-type]
-        answering = found.found.answering(middle, deviation)
+        weights, used = self._weights(sample_weight, X)
+        rows, labels = X[used], y.reshape(len(y), -1)[used]
+        counts = np.ones(len(rows)) if weights is None else weights / weights.max()
+        self._near_one("labels", labels)
+        with self._named():
+            targets, middle, deviation = vectors.value_targets(labels, counts)
+        found, linear = self._train(rows, targets, Targets.of_values(labels), counts, self.loss)  # type: ignore[arg-type]
+        answering, at = found.found.answering(middle, deviation), found.places
         self.alpha_, self.bias_ = answering.weights, answering.bias
         self._label_names, self._shape = names, y.shape[1:]
-        left_out, at = found.left_out, found.places
         self.cv_indices_ = np.flatnonzero(used)[at]
-        self.cv_predictions_ = (middle + left_out * deviation).reshape(len(at), *self._shape)
-        share = counts[at] / counts[at].sum()
+        self.cv_predictions_ = (middle + found.left_out * deviation).reshape(len(at), *self._shape)
+        self.optimism_ = 2 * found.optimism * float(np.square(deviation).mean()) if self.loss == "squared" else 0.0
 
         def error(values: np.ndarray) -> float:
-            return float((share @ np.square((values - targets[at]) * deviation)).mean())
+            squares = np.square((values - targets[at]) * deviation)
+            return float(np.average(squares, axis=0, weights=counts[at]).mean())
 
-        from sklearn.linear_model import Ridge  # type: ignore[import-untyped]
-
-        self.optimism_ = 2 * self._optimism * float(np.square(deviation).mean()) if self.loss == "squared" else 0.0
-        self._judge(error(left_out), error(self._linear(Ridge(1e-3), rows[at], targets[at], counts[at])))
+        rows_at = vectors.Rows(rows[at], targets[at], counts[at] / counts[at].mean())
+        risks = [vectors.risk(self.loss, each, rows_at)[0] for each in (found.left_out, linear)]  # type: ignore[arg-type]
+        self._judge(error(found.left_out), error(linear), risks[1] <= risks[0])
         return self
-
-    def _linear(self, model: Any, rows: np.ndarray, targets: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """What a linear model says of samples that were left out."""
-        folds = np.arange(len(rows)) % min(plain(self.cv), len(rows))
-        found = np.zeros_like(targets)
-        for each in np.unique(folds):
-            model.fit(rows[folds != each], targets[folds != each], sample_weight=counts[folds != each])
-            found[folds == each] = model.predict(rows[folds == each]).reshape(-1, targets.shape[1])
-        return found
 
 
 class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
@@ -528,44 +498,29 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         self._given()
         names = column_names(y)
         X, y = self._validated(X, y, ensure_min_samples=2)
-        counts = self._weights(sample_weight, X)
-        used = counts > 0
-        rows, counts = X[used], counts[used]
+        weights, used = self._weights(sample_weight, X)
+        rows = X[used]
+        counts = np.ones(len(rows)) if weights is None else weights / weights.max()
         classes, positions = self._classes_of(y[used]), np.unique(y[used], return_inverse=True)[1]
-        self._seen = np.stack([rows.min(axis=0), rows.max(axis=0)])
-        coded = Targets.of_classes(positions, len(classes), "signs")
-        targets = (
-            np.eye(len(classes))[positions] if len(classes) > 2 else (positions == 1.0)[:, None].astype(np.float64)
+        coded, targets = (
+            Targets.of_classes(positions, len(classes), "signs"),
+            vectors.class_targets(positions, len(classes)),
         )
-        found = self._train(rows, targets, coded, counts, "classes")
+        found, linear = self._train(rows, targets, coded, counts, "classes")
+        at = found.places
         self.alpha_, self.bias_ = found.found.weights, found.found.bias
         self.classes_, self._label_names = classes, names
-        left_out, at = found.left_out, found.places
-        self.cv_indices_, self.cv_predictions_ = np.flatnonzero(used)[at], self._flat(left_out)
-        weights = None if sample_weight is None else counts[at]
-        self.calibration_ = fit_calibration(left_out, positions[at], len(classes), weights=weights)
-        share = counts[at] / counts[at].sum()
-        decided = left_out.argmax(axis=1) if len(classes) > 2 else (left_out[:, 0] > 0).astype(int)
-        self._judge(
-            float(share @ (decided != positions[at])),
-            float(share @ (self._linear(rows[at], positions[at], counts[at]) != positions[at])),
-        )
+        self.cv_indices_, self.cv_predictions_ = np.flatnonzero(used)[at], self._flat(found.left_out)
+        of_weights = None if weights is None else counts[at]
+        self.calibration_ = fit_calibration(found.left_out, positions[at], len(classes), weights=of_weights)
+
+        def error(values: np.ndarray, border: float) -> float:
+            decided = values.argmax(axis=1) if len(classes) > 2 else values[:, 0] > border
+            return float(np.average(decided != positions[at], weights=counts[at]))
+
+        errors = error(found.left_out, 0.0), error(linear, 0.5)
+        self._judge(*errors, errors[1] <= errors[0])
         return self
-
-    def _linear(self, rows: np.ndarray, positions: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """What a linear model says of samples that were left out."""
-        from sklearn.linear_model import RidgeClassifier
-
-        folds = np.arange(len(rows)) % min(plain(self.cv), len(rows))
-        found = np.zeros_like(positions)
-        for each in np.unique(folds):
-            mine = folds != each
-            if len(np.unique(positions[mine])) < 2:
-                found[~mine] = positions[mine][0]
-                continue
-            model = RidgeClassifier(1e-3).fit(rows[mine], positions[mine], sample_weight=counts[mine])
-            found[~mine] = model.predict(rows[~mine])
-        return found
 
 
 for _kind, _error in ((TrainedKernelRegressor, "Mean squared error"), (TrainedKernelClassifier, "Error rate")):

@@ -10,14 +10,17 @@ input j, or one number for all inputs.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy.cluster.vq import kmeans2  # type: ignore[import-untyped]
 from scipy.optimize import minimize  # type: ignore[import-untyped]
 from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
 
+from pykernel.errors import UserError
 from pykernel.parallel import one_thread
 from pykernel.training.trained import Machine
 
@@ -110,6 +113,19 @@ def class_targets(positions: np.ndarray, count: int) -> np.ndarray:
     return np.eye(count)[positions]
 
 
+def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels (n, O) in their standard deviations around their mean, as ``Rows`` has them; mean and deviation, (O,).
+
+    Raises UserError if the labels of an output do not differ.
+    """
+    middle = np.average(labels, axis=0, weights=counts)
+    deviation = np.sqrt(np.average(np.square(labels - middle), axis=0, weights=counts))
+    alike = deviation <= 1e-12 * np.maximum(np.abs(middle), 1e-300)
+    if alike.any():
+        raise UserError(f"every label is {labels[0, alike.argmax()]:g}; a model needs labels that differ")
+    return (labels - middle) / deviation, middle, deviation
+
+
 def risk(loss: Loss, functions: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:
     """The mean loss, and its gradient by the functions, (n, O)."""
     share = (rows.counts / len(rows))[:, None]
@@ -159,17 +175,10 @@ def objective(loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows:
 
 
 def k_means(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """m centres of rows of x, or all rows if there are fewer, (m, D), by Lloyd's rounds from rows drawn at random.  O(ROUNDS n m D)."""
-    centres = x[rng.permutation(len(x))[:m]].copy()
-    m = len(centres)
-    for _ in range(ROUNDS):
-        near = (np.square(centres).sum(axis=1) - 2 * x @ centres.T).argmin(axis=1)
-        counts = np.bincount(near, minlength=m)
-        sums = np.zeros_like(centres)
-        np.add.at(sums, near, x)
-        some = counts > 0
-        centres[some] = sums[some] / counts[some, None]
-    return centres
+    """m centres of rows of x, or all rows if there are fewer, (m, D), from rows drawn at random.  O(ROUNDS n m D)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a centre to which no row is nearest: it stays where it is
+        return np.asarray(kmeans2(x, x[rng.permutation(len(x))[:m]], iter=ROUNDS, minit="matrix")[0])
 
 
 def drawn_rows(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -200,11 +209,10 @@ def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.r
 
 @dataclass(frozen=True)
 class Path:
-    """A search.  looks: risk on the rows set aside after each LOOKED steps; best, best_step: where that was least; or the
-    last numbers, if no rows were set aside."""
+    """A search.  looks: risk on the rows set aside after each LOOKED steps; best: where that was least; or the last numbers, if
+    no rows were set aside."""
 
     best: Vectors
-    best_step: int
     looks: tuple[float, ...]
 
 
@@ -243,12 +251,11 @@ def search(
         callback=after,
         options={"maxiter": steps, "maxcor": CORRECTIONS, "maxfun": 2 * steps},
     )
-    if aside is None:
-        best, best_step = start.unpacked(last), step
-    elif not looks:  # it ended before the first
-        best, best_step = start.unpacked(last), LOOKED
+    if aside is None or not looks:  # or it ended before the first
+        best = start.unpacked(last)
+    if aside is not None and not looks:
         looks.append(risk(loss, best.functions(aside.x), aside)[0])
-    return Path(best, best_step, tuple(looks))
+    return Path(best, tuple(looks))
 
 
 # ---------------------------------------------------------------------------------------------------- what is chosen

@@ -317,17 +317,14 @@ def content_of(task: Mapping[str, Any], table: Table) -> Content:
 def _trained(base: Content, size: int, x: np.ndarray, y: np.ndarray) -> Content:
     """A frozen model with so many trained vectors."""
     from pykernel.training.trained import content
-    from pykernel.training.vectors import Rows, class_targets, train
+    from pykernel.training.vectors import Rows, class_targets, train, value_targets
 
     classes, counts, m = base["label"].get("classes"), np.ones(len(x)), min(size, len(x))
     if classes:
         found = train(Rows(x, class_targets(y, len(classes)), counts), m, "classes").found
     else:
-        labels = y.astype(np.float64).reshape(len(y), -1)
-        middle, deviation = labels.mean(axis=0), labels.std(axis=0)
-        if not (deviation > 0).all():
-            raise UserError("the labels of the rows to train on do not differ")
-        found = train(Rows(x, (labels - middle) / deviation, counts), m, "squared").found.answering(middle, deviation)
+        targets, middle, deviation = value_targets(y.astype(np.float64).reshape(len(y), -1), counts)
+        found = train(Rows(x, targets, counts), m, "squared").found.answering(middle, deviation)
     machine = found.machine("a plan", classes=tuple(classes) if classes else None)
     precision, columns = base.get("precision", "float32"), base["input"].get("columns")
     made = content(machine, base["name"], precision, None, columns, classes, seen=x)

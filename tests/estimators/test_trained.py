@@ -21,6 +21,7 @@ from pykernel import (
     from_sklearn,
 )
 from pykernel.errors import UserError
+from pykernel.importers.importing import compare
 
 KINDS = (TrainedKernelRegressor, TrainedKernelClassifier)
 QUICK: dict[str, Any] = {"ridge": 1e-4, "widths": "inputs", "standardise": True, "max_iter": 60, "n_init": 1}
@@ -49,20 +50,13 @@ def samples(classes: int = 0, n: int = 120) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("precision", ["float32", "float64", "int16"])
 @pytest.mark.parametrize("classes", [0, 2, 3])
 def test_the_device_says_what_the_estimator_says(classes: int, precision: str) -> None:
-    """Its answers up to rounding, its classes and probabilities; and the C computes the host's bytes."""
+    """Its answers within the bound of rounding, its classes and probabilities; and the C computes the host's bytes."""
     x, y = samples(classes)
     model = KINDS[classes > 0](6, **QUICK).fit(x, y)
     spec = model.to_spec("m", precision=precision)
-    host = HostModel(spec)
-    scale = 1.0 if classes else float(y.std())
-    near = {"float32": 1e-3, "float64": 1e-9, "int16": 0.1}[precision] * scale * max(1.0, np.abs(model.alpha_).sum())
-    values = model.decision_function(x) if classes else model.predict(x)
-    assert np.abs(np.asarray(host.predict(x), float).reshape(values.shape) - values).max() <= near
-    if classes:
-        said = model.classes_[host.classify(x)]
-        assert (said == model.predict(x)).mean() >= (0.97 if precision == "int16" else 1.0)
-        if precision != "int16":
-            assert np.abs(np.asarray(host.probability(x)) - model.predict_proba(x)).max() < 1e-2
+    assert compare(spec, model.__pykernel_machine__(), model, x)["ok"]
+    if classes and precision != "int16":
+        assert np.abs(np.asarray(HostModel(spec).probability(x)) - model.predict_proba(x)).max() < 1e-4
     assert check(spec, samples=300).ok
 
 
@@ -106,10 +100,11 @@ def test_labels_far_from_the_others_move_the_absolute_loss_less() -> None:
     spoiled = y.copy()
     spoiled[::10] += 30.0
     rest = np.arange(len(y)) % 10 > 0
-    errors = [
-        np.abs(TrainedKernelRegressor(6, loss=loss, **QUICK).fit(x, spoiled).predict(x) - y)[rest].mean()
-        for loss in ("absolute", "squared")
-    ]
+    robust = TrainedKernelRegressor(6, loss="absolute", **QUICK).fit(x, spoiled)  # which no linear model is as good as
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = TrainedKernelRegressor(6, loss="squared", **QUICK).fit(x, spoiled)
+    errors = [np.abs(each.predict(x) - y)[rest].mean() for each in (robust, plain)]
     assert errors[0] < 0.5 * errors[1]
 
 

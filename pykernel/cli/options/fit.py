@@ -35,7 +35,7 @@ class FitOptions:
             "--classes",
             value="A,B",
             text="Classes; of two, the second is positive.",
-            without="all",
+            without="sorted",
         ),
     ] = None
     model: Annotated[

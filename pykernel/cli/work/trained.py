@@ -96,10 +96,9 @@ class TrainedJob(Job):
         machine = self.machine(vectors)
         with plainly(machine), one_thread, warnings.catch_warnings(), output.progress(self.options.as_json) as show:
             warnings.simplefilter("ignore")  # of a linear model that is as good: the report says so
-            machine._report = lambda part: show(part, f"training {vectors} vectors")
+            machine.progress = lambda part: show(part, f"training {vectors} vectors")
             machine.fit(self.table.x[self.train], self.table.y[self.train])
-        del machine._report
-        return machine
+        return machine.set_params(progress=False)
 
     def report(
         self, machine: Any, test: np.ndarray, spec: Spec, rounding: Mapping[str, Any], size: int
@@ -113,7 +112,7 @@ class TrainedJob(Job):
         errors |= {"linear": shown(machine.linear_error_), "trivial": without_model(table, table.y[self.train])}
         errors |= on_test_rows(spec, table, test)
         told = list(table.warnings)
-        if machine.linear_error_ <= machine.cv_error_:
+        if machine.linear_is_enough_:
             told.append(
                 "a linear model is as good on rows left out; take one (pykernel fit --kernel linear), or other inputs"
             )
