@@ -24,11 +24,13 @@ from pykernel.dialect import (
     Extent,
     Index,
     Kernel,
+    Model,
     Real,
     Scalar,
     Struct,
     Word,
     is_choice,
+    parts_of,
     real,
     unroll,
 )
@@ -160,10 +162,12 @@ class _Typer:
             if argument.arg not in kernel.params:
                 self.refuse(argument, f"parameter {argument.arg} has no type; annotate it, e.g. {argument.arg}: Real")
             kind = kernel.params[argument.arg]
-            if isinstance(kind, type) and issubclass(kind, (Struct, Config)):
-                if kind in self.scopes[0].values():
-                    self.refuse(argument, f"a second {kind.__name__}: in C there is one of each; leave it out")
-                if issubclass(kind, Struct):
+            if parts := parts_of(kind):
+                seen = [part for other in self.scopes[0].values() for part in parts_of(other)]
+                for part in parts:
+                    if part in seen:
+                        self.refuse(argument, f"a second {part.__name__}: in C there is one of each; leave it out")
+                if any(issubclass(part, Struct) for part in parts):
                     pointer = pointer or argument.arg
             else:
                 kind = _in_expressions(kind)
@@ -461,6 +465,10 @@ class _Typer:
     def of_Attribute(self, node: ast.Attribute) -> Expr:
         if isinstance(node.value, ast.Name):
             owner = self.find(node.value.id)
+            if isinstance(owner, type) and issubclass(owner, Model):
+                if node.attr not in owner.owners:
+                    self.refuse(node, f"{owner.__name__} has no field {node.attr}")
+                owner = owner.owners[node.attr]
             if isinstance(owner, type) and issubclass(owner, Config):
                 if node.attr not in owner.fields:
                     self.refuse(node, f"{owner.__name__} has no field {node.attr}")
@@ -666,9 +674,10 @@ class _Typer:
             self.refuse(node, f"{name} takes {len(callee.params)} arguments, not {len(node.args)}")
         args = []
         for argument, (param, kind) in zip(node.args, callee.params.items(), strict=True):
-            if isinstance(kind, type) and issubclass(kind, (Struct, Config)):
-                if not isinstance(argument, ast.Name) or self.find(argument.id) is not kind:
-                    self.refuse(argument, f"{param} of {name} takes this function's own {kind.__name__}")
+            if wanted := parts_of(kind):
+                own = parts_of(self.find(argument.id)) if isinstance(argument, ast.Name) else ()
+                if missing := [part.__name__ for part in wanted if part not in own]:
+                    self.refuse(argument, f"{param} of {name} takes this function's own {' and '.join(missing)}")
                 continue
             value, kind = self.value(argument), _in_expressions(kind)
             if not self.fits(value, kind):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pykernel.dialect import Array, Struct
+from pykernel.dialect import Array, Struct, parts_of
 from pykernel.gen.ir import (
     Assign,
     Call,
@@ -186,8 +187,8 @@ def _check_bound(function: Function, loop: For, functions: Functions, known: dic
 
 def _fields_named(names: Iterable[str], call: Call) -> Iterable[Field]:
     """The fields of the callee's structs that have these names."""
-    for struct in call.callee.params.values():
-        if isinstance(struct, type) and issubclass(struct, Struct):
+    for struct in itertools.chain.from_iterable(map(parts_of, call.callee.params.values())):
+        if issubclass(struct, Struct):
             yield from (Field(call.line, struct.fields[n], struct, n) for n in names if n in struct.fields)
 
 

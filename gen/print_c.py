@@ -16,7 +16,6 @@ from pykernel.dialect import (
     FLOAT32,
     Array,
     Bool,
-    Config,
     Extent,
     Index,
     Int,
@@ -26,10 +25,10 @@ from pykernel.dialect import (
     Precision,
     Real,
     Scalar,
-    Struct,
     Uint8,
     Uint16,
     Word,
+    parts_of,
 )
 from pykernel.gen.effects import Effects, effects
 from pykernel.gen.ir import (
@@ -279,9 +278,9 @@ class Printer:
         return f"{self.prefix}_{self.public.get(kernel_name, kernel_name)}"
 
     def pointer_of(self, f: Function) -> str:
-        """What a function calls the model's memory: the public ones all the same, unless that is taken."""
+        """What a function calls the model's memory: all the same, unless that is taken."""
         taken = {name for name, _ in f.params} | {n.name for n in walk(f.body) if isinstance(n, Local)}
-        return "s" if f.name in self.public and "s" not in taken else f.pointer
+        return "s" if "s" not in taken else f.pointer
 
     def signature(self, f: Function) -> str:
         effect = self.known[f.name]
@@ -605,7 +604,7 @@ def rows_of(items: list[str], width: int = 100) -> str:
 
 def _capacities(f: Function) -> list[str]:
     """The capacities in the sizes of a function's structs and tables."""
-    kinds = [kind for kind in f.kernel.params.values() if isinstance(kind, type) and issubclass(kind, (Struct, Config))]
+    kinds = [part for kind in f.kernel.params.values() for part in parts_of(kind)]
     arrays = [array for kind in kinds for array in kind.fields.values() if isinstance(array, Array)]
     extents = [e for array in arrays for e in array.extents]
     return [symbol for e in extents if isinstance(e, Extent) for symbol in e.symbols]

@@ -40,7 +40,7 @@ def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
     tree, comments = _module(kernel.source)  # as it was when Python read it: the file may have changed since
     first = kernel.function.__code__.co_firstlineno
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
+        if isinstance(node, ast.FunctionDef) and node.name == kernel.function.__name__:
             if first in (node.lineno, *(d.lineno for d in node.decorator_list)):
                 return node, Comments(kernel.file, node, comments)
     raise DialectError(kernel.file, first, f"the source of {kernel.name} is not there; define it with def, in a file")

@@ -27,6 +27,7 @@ from pykernel.dialect import (
     OUTPUTS,
     Config,
     Index,
+    Model,
     Real,
     Struct,
     absolute,
@@ -91,259 +92,263 @@ class FrozenConfig(Config):
     rehearsal_input: Real  # the self-test's inputs are within +- half of this
 
 
+class FrozenModel(Model):
+    parts = FrozenWork, FrozenConfig, KernelConfig
+
+
 @kernel
-def weight(c: FrozenConfig, i: Index, o: Index) -> Real:
+def weight(m: FrozenModel, i: Index, o: Index) -> Real:
     """The weight of vector i in function o."""
-    if c.products:
-        return c.rows[i, 1 + len(c.vectors[0]) + o]
-    return c.weights[i, o]
+    if m.products:
+        return m.rows[i, 1 + len(m.vectors[0]) + o]
+    return m.weights[i, o]
 
 
 @kernel
-def share(w: FrozenWork, c: FrozenConfig, i: Index, k: Real) -> None:
+def share(m: FrozenModel, i: Index, k: Real) -> None:
     """Add vector i's part to the functions.  With pairs of classes, only to the functions of its own class."""
-    if c.decision == Decision.FUNCTIONS:
-        for o in range(len(w.f)):
-            w.f[o] += weight(c, i, o) * k
+    if m.decision == Decision.FUNCTIONS:
+        for o in range(len(m.f)):
+            m.f[o] += weight(m, i, o) * k
     else:
-        own = c.support_class[i]
+        own = m.support_class[i]
         # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
         pair = own - 1
-        for r in range(len(c.weights[0])):
+        for r in range(len(m.weights[0])):
             if r >= own:
                 pair = pair + 1
-            w.f[pair] += weight(c, i, r) * k
+            m.f[pair] += weight(m, i, r) * k
             if r < own:
-                pair = pair + len(c.weights[0]) - r - 1
+                pair = pair + len(m.weights[0]) - r - 1
 
 
 @kernel
-def sum_by_products(w: FrozenWork, c: FrozenConfig, x: Real[DIM], shift: Real) -> None:
+def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
     """sum_i weights_i 2^(row_i (1, x)), less the powers of two that shift takes off.  O(N (D + W)).
 
     shift: ROUNDING less a whole number.  Adding it rounds a sum to a whole one and takes that off, both at once.
     """
-    if c.single:
+    if m.single:
         total = real(0)
         # two rows in a turn, because their sums do not depend on each other
-        for i in range(0, len(c.rows), 2):
-            t = c.rows[i, 0]
-            u = c.rows[i + 1, 0]
+        for i in range(0, len(m.rows), 2):
+            t = m.rows[i, 0]
+            u = m.rows[i + 1, 0]
             for j in unroll(len(x)):
-                t += c.rows[i, 1 + j] * x[j]
-                u += c.rows[i + 1, 1 + j] * x[j]
+                t += m.rows[i, 1 + j] * x[j]
+                u += m.rows[i + 1, 1 + j] * x[j]
             rounded = t + shift
             k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
             if k >= -FLOOR_EXPONENT:
-                total += c.rows[i, 1 + len(x)] * (exp2_fraction(t - (rounded - shift)) * pow2(k))
+                total += m.rows[i, 1 + len(x)] * (exp2_fraction(t - (rounded - shift)) * pow2(k))
             rounded = u + shift
             k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
             if k >= -FLOOR_EXPONENT:
-                total += c.rows[i + 1, 1 + len(x)] * (exp2_fraction(u - (rounded - shift)) * pow2(k))
-        w.f[0] = total
+                total += m.rows[i + 1, 1 + len(x)] * (exp2_fraction(u - (rounded - shift)) * pow2(k))
+        m.f[0] = total
     else:
-        for i in range(len(c.vectors)):
-            t = c.rows[i, 0]
+        for i in range(len(m.vectors)):
+            t = m.rows[i, 0]
             for j in unroll(len(x)):
-                t += c.rows[i, 1 + j] * x[j]
+                t += m.rows[i, 1 + j] * x[j]
             rounded = t + shift
             k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
             if k >= -FLOOR_EXPONENT:
-                share(w, c, i, exp2_fraction(t - (rounded - shift)) * pow2(k))
+                share(m, i, exp2_fraction(t - (rounded - shift)) * pow2(k))
 
 
 @kernel
-def evaluate_by_products(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
     """Compute the functions for Gaussian kernels, by -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
     square = real(0)
     for j in unroll(len(x)):
         square += x[j] * x[j]
-    square = q.rate * square
-    for o in range(len(w.f)):
-        w.f[o] = real(0)
+    square = m.rate * square
+    for o in range(len(m.f)):
+        m.f[o] = real(0)
     # above the limit all kernel values are zero; the condition also holds for a sum that overflows
-    if square <= c.square_limit:
+    if square <= m.square_limit:
         # the whole part of the square is subtracted in each exponent's rounding, the rest at the end
         whole = real(truncate(square + real(0.5)))
-        sum_by_products(w, c, x, ROUNDING - whole)
+        sum_by_products(m, x, ROUNDING - whole)
         rest = exp2_fraction(whole - square)
-        for o in range(len(w.f)):
-            w.f[o] = w.f[o] * rest
-    for o in range(len(w.f)):
-        w.f[o] += c.bias[o]
+        for o in range(len(m.f)):
+            m.f[o] = m.f[o] * rest
+    for o in range(len(m.f)):
+        m.f[o] += m.bias[o]
 
 
 @kernel
-def evaluate_scaled(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def evaluate_scaled(m: FrozenModel, x: Real[DIM]) -> None:
     """Compute the functions at scaled inputs.  O(N (D + W)) for W weights of a vector."""
-    if c.products:
-        evaluate_by_products(w, c, q, x)
-    elif c.single:
+    if m.products:
+        evaluate_by_products(m, x)
+    elif m.single:
         # total is a local variable: with stores to memory, compilers would load x again for each vector
-        total = c.bias[0]
-        for i in range(len(c.vectors)):
-            total += c.weights[i, 0] * (
-                fourier(c.phases[i], c.vectors[i], x)
-                if q.function == KernelFunction.FOURIER
-                else kernel_value(q, c.vectors[i], x)
+        total = m.bias[0]
+        for i in range(len(m.vectors)):
+            total += m.weights[i, 0] * (
+                fourier(m.phases[i], m.vectors[i], x)
+                if m.function == KernelFunction.FOURIER
+                else kernel_value(m, m.vectors[i], x)
             )
-        w.f[0] = total
+        m.f[0] = total
     else:
-        for o in range(len(w.f)):
-            w.f[o] = c.bias[o]
-        for i in range(len(c.vectors)):
+        for o in range(len(m.f)):
+            m.f[o] = m.bias[o]
+        for i in range(len(m.vectors)):
             k = (
-                fourier(c.phases[i], c.vectors[i], x)
-                if q.function == KernelFunction.FOURIER
-                else kernel_value(q, c.vectors[i], x)
+                fourier(m.phases[i], m.vectors[i], x)
+                if m.function == KernelFunction.FOURIER
+                else kernel_value(m, m.vectors[i], x)
             )
-            share(w, c, i, k)
+            share(m, i, k)
 
 
 @kernel
-def count_votes(w: FrozenWork) -> None:
+def count_votes(m: FrozenModel) -> None:
     """Count the votes: each class gets a vote for each other class that it wins against."""
-    for a in range(len(w.votes)):
-        w.votes[a] = real(0)
+    for a in range(len(m.votes)):
+        m.votes[a] = real(0)
     pair = 0
-    for a in range(len(w.votes)):
-        for b in range(a + 1, len(w.votes)):
-            if w.f[pair] > real(0):
-                w.votes[a] += real(1)
+    for a in range(len(m.votes)):
+        for b in range(a + 1, len(m.votes)):
+            if m.f[pair] > real(0):
+                m.votes[a] += real(1)
             else:
-                w.votes[b] += real(1)
+                m.votes[b] += real(1)
             pair = pair + 1
 
 
 @kernel
-def weigh_votes(w: FrozenWork) -> None:
+def weigh_votes(m: FrozenModel) -> None:
     """Add a part below 1/2 to each class's votes that says how clear they were, as scikit-learn's decision_function."""
-    for a in range(len(w.votes)):
+    for a in range(len(m.votes)):
         clear = real(0)
         # (b, a) for b < a; (0, a) is the first
         pair = a - 1
         for b in range(a):
-            clear = clear - w.f[pair]
-            pair = pair + len(w.votes) - b - 2
-        for b in range(a + 1, len(w.votes)):
+            clear = clear - m.f[pair]
+            pair = pair + len(m.votes) - b - 2
+        for b in range(a + 1, len(m.votes)):
             pair = pair + 1
-            clear = clear + w.f[pair]
-        w.votes[a] += clear * (real(1) / (real(3) * (absolute(clear) + real(1))))
+            clear = clear + m.f[pair]
+        m.votes[a] += clear * (real(1) / (real(3) * (absolute(clear) + real(1))))
 
 
 @kernel
-def decide(w: FrozenWork, c: FrozenConfig, y: Real[OUTPUTS]) -> None:
+def decide(m: FrozenModel, y: Real[OUTPUTS]) -> None:
     """Compute the predicted values from the functions."""
-    if c.decision == Decision.OVO_VOTE:
-        count_votes(w)
-        weigh_votes(w)
+    if m.decision == Decision.OVO_VOTE:
+        count_votes(m)
+        weigh_votes(m)
         for o in range(len(y)):
-            y[o] = w.votes[o]
+            y[o] = m.votes[o]
     else:
         for o in range(len(y)):
-            y[o] = clipped(w.f[o], c.low, c.high) if c.clamps else w.f[o]
+            y[o] = clipped(m.f[o], m.low, m.high) if m.clamps else m.f[o]
 
 
 @kernel
-def evaluate(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def evaluate(m: FrozenModel, x: Real[DIM]) -> None:
     """Compute the functions at x."""
-    if q.rescales:
-        rescale(q, x, w.x)
-        evaluate_scaled(w, c, q, w.x)
+    if m.rescales:
+        rescale(m, x, m.x)
+        evaluate_scaled(m, m.x)
     else:
-        evaluate_scaled(w, c, q, x)
+        evaluate_scaled(m, x)
 
 
 @kernel
-def predict(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def predict(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Predict: write f(x) to y.  O(N D).
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return FrozenStatus.REFUSED_INPUT
-    evaluate(w, c, q, x)
-    decide(w, c, y)
+    evaluate(m, x)
+    decide(m, y)
     return FrozenStatus.DONE
 
 
 @kernel
-def classify(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
+def classify(m: FrozenModel, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(N D).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return FrozenStatus.REFUSED_INPUT
-    evaluate(w, c, q, x)
-    if c.decision == Decision.FUNCTIONS:
-        decide(w, c, w.y)
-        label[0] = winner(w.y)
+    evaluate(m, x)
+    if m.decision == Decision.FUNCTIONS:
+        decide(m, m.y)
+        label[0] = winner(m.y)
     else:
-        count_votes(w)
-        if c.breaks_ties:
-            weigh_votes(w)
+        count_votes(m)
+        if m.breaks_ties:
+            weigh_votes(m)
         best = 0
-        for a in range(1, len(w.votes)):
-            if w.votes[a] > w.votes[best]:
+        for a in range(1, len(m.votes)):
+            if m.votes[a] > m.votes[best]:
                 best = a
         label[0] = best
     return FrozenStatus.DONE
 
 
 @kernel
-def calibrate(w: FrozenWork, c: FrozenConfig, p: Real[CLASSES]) -> None:
+def calibrate(m: FrozenModel, p: Real[CLASSES]) -> None:
     """Compute a probability of each class from the functions."""
-    if c.single:
-        p[1] = logistic(c.slopes[0] * w.f[0] + c.offsets[0])
+    if m.single:
+        p[1] = logistic(m.slopes[0] * m.f[0] + m.offsets[0])
         p[0] = real(1) - p[1]
     else:
         total = real(0)
         for o in range(len(p)):
-            p[o] = logistic(c.slopes[o] * w.f[o] + c.offsets[o])
+            p[o] = logistic(m.slopes[o] * m.f[o] + m.offsets[o])
             total += p[o]
         for o in range(len(p)):
             p[o] = p[o] / total if total > real(0) else real(1) / real(len(p))
 
 
 @kernel
-def probability(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM], p: Real[CLASSES]) -> Index:
+def probability(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> Index:
     """Write the probability of each class to p.  O(N D).  J. Platt, Probabilities for SV Machines, 1999.
 
     With several classes, the probabilities are normalised.
 
     Returns DONE, or REFUSED_INPUT with p unchanged.
     """
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return FrozenStatus.REFUSED_INPUT
-    evaluate(w, c, q, x)
-    calibrate(w, c, p)
+    evaluate(m, x)
+    calibrate(m, p)
     return FrozenStatus.DONE
 
 
 @kernel
-def rehearse(w: FrozenWork, c: FrozenConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def rehearse(m: FrozenModel, x: Real[DIM]) -> None:
     """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
     seed = 1
-    w.trace[0] = real(0)
+    m.trace[0] = real(0)
     for t in range(REHEARSED):
-        moved = w.trace[0] * (real(1) / (real(1) + absolute(w.trace[0])))
+        moved = m.trace[0] * (real(1) / (real(1) + absolute(m.trace[0])))
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = c.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
-            if q.rescales:
-                x[j] = x[j] / q.scale[j] + q.center[j]
-        evaluate(w, c, q, x)
-        for o in range(len(w.f)):
-            w.trace[0] += w.f[o]
-        if c.decision != Decision.FUNCTIONS:
-            count_votes(w)
-            weigh_votes(w)
-        if c.calibrated:
-            calibrate(w, c, w.votes)
-        if c.decision != Decision.FUNCTIONS or c.calibrated:
-            for a in range(len(w.votes)):
-                w.trace[0] += w.votes[a]
+            x[j] = m.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
+            if m.rescales:
+                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
+        evaluate(m, x)
+        for o in range(len(m.f)):
+            m.trace[0] += m.f[o]
+        if m.decision != Decision.FUNCTIONS:
+            count_votes(m)
+            weigh_votes(m)
+        if m.calibrated:
+            calibrate(m, m.votes)
+        if m.decision != Decision.FUNCTIONS or m.calibrated:
+            for a in range(len(m.votes)):
+                m.trace[0] += m.votes[a]
 
 
 def _program(labels: LabelKind, *more: Entry) -> Program:

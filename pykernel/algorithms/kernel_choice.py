@@ -45,12 +45,12 @@ class KernelConfig(Config):
     rescales: bool  # whether inputs are scaled before they are compared
     gamma: Real  # factor in the kernel, before |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid)
     rate: Real  # Gaussian, Laplacian, Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t
-    alpha: Real  # exponent of the rational quadratic kernel
+    exponent: Real  # alpha of the rational quadratic kernel
     coef0: Real  # polynomial and sigmoid kernels: the constant in gamma a'b + coef0
     degree: Index  # degree of the polynomial kernel
     max_value: Real  # largest |k(a, b)| of a user's kernel
-    center: Real[DIM]  # numbers that are subtracted from the inputs
-    scale: Real[DIM]  # factors of the inputs, after center was subtracted
+    input_center: Real[DIM]  # numbers that are subtracted from the inputs
+    input_scale: Real[DIM]  # factors of the inputs, after input_center was subtracted
     input_max_abs: Real  # largest |x_j| that is accepted
 
 
@@ -68,7 +68,7 @@ def acceptable(q: KernelConfig, x: Real[DIM]) -> Bool:
 def rescale(q: KernelConfig, x: Real[DIM], out: Real[DIM]) -> None:
     """(x - center) scale.  O(D)."""
     for j in range(len(x)):
-        out[j] = (x[j] - q.center[j]) * q.scale[j]
+        out[j] = (x[j] - q.input_center[j]) * q.input_scale[j]
 
 
 @placeholder
@@ -121,7 +121,7 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     if q.function == KernelFunction.MATERN12:
         return exp2_negative(-(q.rate * sqrt(squared_distance(a, b))))
     if q.function == KernelFunction.RATIONAL_QUADRATIC:
-        return inverse_power(q.gamma, q.alpha, squared_distance(a, b))
+        return inverse_power(q.gamma, q.exponent, squared_distance(a, b))
     if q.function == KernelFunction.FOURIER:
         return fourier(real(0), a, b)
     if q.function == KernelFunction.CUSTOM:

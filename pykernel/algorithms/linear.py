@@ -17,6 +17,7 @@ from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.stages import (
     StageConfig,
+    Staged,
     Stages,
     combine,
     conclude,
@@ -127,6 +128,10 @@ class LinearConfig(Config):
     rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
+class LinearModel(Staged):
+    parts = Linear, LinearWork, LinearConfig
+
+
 # ----------------------------------------------------------------------------------------------------- features
 
 
@@ -141,103 +146,99 @@ def bounded(limit: Real, x: Real[DIM]) -> Bool:
 
 
 @kernel
-def wave(c: LinearConfig, i: Index, x: Real[DIM]) -> Real:
+def wave(m: LinearModel, i: Index, x: Real[DIM]) -> Real:
     """Random Fourier feature i.  O(D).  Rahimi and Recht 2007, algorithm 1."""
-    turns = c.phases[i]
+    turns = m.phases[i]
     for j in unroll(len(x)):
-        turns += c.frequencies[i, j] * x[j]
-    return c.amplitude * cosine(turns)
+        turns += m.frequencies[i, j] * x[j]
+    return m.amplitude * cosine(turns)
 
 
 @kernel
-def make_features(w: LinearWork, c: LinearConfig, x: Real[DIM]) -> None:
+def make_features(m: LinearModel, x: Real[DIM]) -> None:
     """Compute all features.  O(F), or O(F D) for random features."""
-    if c.feature_kind == FeatureKind.FOURIER:
-        for i in range(len(c.phases)):
-            w.phi[i] = wave(c, i, x)
+    if m.feature_kind == FeatureKind.FOURIER:
+        for i in range(len(m.phases)):
+            m.phi[i] = wave(m, i, x)
     else:
         for j in range(len(x)):
-            w.phi[j] = x[j]
-    if c.feature_kind == FeatureKind.PRODUCTS:
+            m.phi[j] = x[j]
+    if m.feature_kind == FeatureKind.PRODUCTS:
         k = len(x)
         for i in range(len(x)):
             for j in range(i, len(x)):
-                w.phi[k] = x[i] * x[j]
+                m.phi[k] = x[i] * x[j]
                 k += 1
-    w.phi[len(w.phi) - 1] = real(1)
+    m.phi[len(m.phi) - 1] = real(1)
 
 
 @kernel
-def value(s: Linear, w: LinearWork, o: Index) -> Real:
+def value(m: LinearModel, o: Index) -> Real:
     """Output o for the features in phi, with exactly the bits of weigh().  O(F)."""
-    total = s.weights[o, len(w.phi) - 1]
-    for k in range(len(w.phi) - 1):
-        total += s.weights[o, k] * w.phi[k]
+    total = m.weights[o, len(m.phi) - 1]
+    for k in range(len(m.phi) - 1):
+        total += m.weights[o, k] * m.phi[k]
     return total
 
 
 @kernel
-def weigh(s: Linear, c: LinearConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+def weigh(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x), without memory for the features.  O(F) for each output, and O(F D) once for random features."""
     for o in range(len(y)):
-        total = s.weights[o, len(s.weights[0]) - 1]
-        if c.feature_kind != FeatureKind.FOURIER:
+        total = m.weights[o, len(m.weights[0]) - 1]
+        if m.feature_kind != FeatureKind.FOURIER:
             for j in range(len(x)):
-                total += s.weights[o, j] * x[j]
-        if c.feature_kind == FeatureKind.PRODUCTS:
+                total += m.weights[o, j] * x[j]
+        if m.feature_kind == FeatureKind.PRODUCTS:
             k = len(x)
             for i in range(len(x)):
                 for j in range(i, len(x)):
-                    total += s.weights[o, k] * (x[i] * x[j])
+                    total += m.weights[o, k] * (x[i] * x[j])
                     k += 1
         y[o] = total
-    if c.feature_kind == FeatureKind.FOURIER:
-        for i in range(len(c.phases)):
-            height = wave(c, i, x)
+    if m.feature_kind == FeatureKind.FOURIER:
+        for i in range(len(m.phases)):
+            height = wave(m, i, x)
             for o in range(len(y)):
-                y[o] += s.weights[o, i] * height
+                y[o] += m.weights[o, i] * height
 
 
 # ---------------------------------------------------------------------------------------------------- questions
 
 
 @kernel
-def predict(
-    s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]
-) -> Index:
+def predict(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y.  O(F) for F features, O(F D) for random ones.
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not bounded(c.input_max_abs, x):
+    if not bounded(m.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
-    if f.standardises:
-        standardise(a, f, x, w.x)
-        weigh(s, c, w.x, y)
-        combine(a, f, w.x, y)
+    if m.standardises:
+        standardise(m, x, m.x)
+        weigh(m, m.x, y)
+        combine(m, m.x, y)
     else:
-        weigh(s, c, x, y)
-        combine(a, f, x, y)
+        weigh(m, x, y)
+        combine(m, x, y)
     return LinearStatus.DONE
 
 
 @kernel
-def classify(
-    s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index[1]
-) -> Index:
+def classify(m: LinearModel, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(F) for F features, O(F D) for random ones.
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(s, a, w, c, f, x, w.step)
+    status = predict(m, x, m.step)
     if status == LinearStatus.DONE:
         best = 0
-        if c.single:
-            if w.step[0] > real(0):
+        if m.single:
+            if m.step[0] > real(0):
                 best = 1
         else:
-            for o in range(1, len(w.step)):
-                if w.step[o] > w.step[best]:
+            for o in range(1, len(m.step)):
+                if m.step[o] > m.step[best]:
                     best = o
         label[0] = best
     return status
@@ -247,241 +248,237 @@ def classify(
 
 
 @kernel
-def miss(c: LinearConfig, y: Real, found: Real) -> Real:
+def miss(m: LinearModel, y: Real, found: Real) -> Real:
     """The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1."""
-    if c.separates:
+    if m.separates:
         if y * found >= real(1):
             return real(0)
     return y - found
 
 
 @kernel
-def correlate(s: Linear, w: LinearWork, c: LinearConfig) -> Real:
+def correlate(m: LinearModel) -> Real:
     """f = root phi, g = P phi and the diagonal of P; returns phi'P phi = f'f.  O(F^2)."""
     total = real(0)
-    if s.started[0] == 0:
-        for k in range(len(w.phi)):
-            w.f[k] = c.start * w.phi[k]
-            w.g[k] = c.start * w.f[k]
-            w.p[k] = c.start * c.start
-            total += w.f[k] * w.f[k]
+    if m.started[0] == 0:
+        for k in range(len(m.phi)):
+            m.f[k] = m.start * m.phi[k]
+            m.g[k] = m.start * m.f[k]
+            m.p[k] = m.start * m.start
+            total += m.f[k] * m.f[k]
         return total
-    for k in range(len(w.phi)):
-        w.g[k] = real(0)
-        w.p[k] = real(0)
-    for i in range(len(w.phi)):
+    for k in range(len(m.phi)):
+        m.g[k] = real(0)
+        m.p[k] = real(0)
+    for i in range(len(m.phi)):
         f = real(0)
-        for k in range(len(w.phi)):
-            f += s.root[i, k] * w.phi[k]
-            if c.forgets:
-                w.p[k] += s.root[i, k] * s.root[i, k]
-        for k in range(len(w.phi)):
-            w.g[k] += f * s.root[i, k]
-        w.f[i] = f
+        for k in range(len(m.phi)):
+            f += m.root[i, k] * m.phi[k]
+            if m.forgets:
+                m.p[k] += m.root[i, k] * m.root[i, k]
+        for k in range(len(m.phi)):
+            m.g[k] += f * m.root[i, k]
+        m.f[i] = f
         total += f * f
     return total
 
 
 @kernel
-def downdate(s: Linear, w: LinearWork, c: LinearConfig, scale: Real, growth: Real) -> None:
+def downdate(m: LinearModel, scale: Real, growth: Real) -> None:
     """root = growth (root - scale f g').  O(F^2)."""
-    if s.started[0] == 0:
-        for i in range(len(w.f)):
-            s.root[i, i] = c.start
-        s.started[0] = 1
-    for i in range(len(w.f)):
-        share = scale * w.f[i]
-        for k in range(len(w.f)):
-            s.root[i, k] = growth * (s.root[i, k] - share * w.g[k])
+    if m.started[0] == 0:
+        for i in range(len(m.f)):
+            m.root[i, i] = m.start
+        m.started[0] = 1
+    for i in range(len(m.f)):
+        share = scale * m.f[i]
+        for k in range(len(m.f)):
+            m.root[i, k] = growth * (m.root[i, k] - share * m.g[k])
 
 
 @kernel
-def revised(s: Linear, w: LinearWork, c: LinearConfig, o: Index, k: Index) -> Real:
+def revised(m: LinearModel, o: Index, k: Index) -> Real:
     """A weight after this update."""
-    if c.gain == Gain.NLMS:
-        return s.weights[o, k] + w.step[o] * w.phi[k]
-    return s.weights[o, k] + w.step[o] * w.g[k]
+    if m.gain == Gain.NLMS:
+        return m.weights[o, k] + m.step[o] * m.phi[k]
+    return m.weights[o, k] + m.step[o] * m.g[k]
 
 
 @kernel
-def shift(s: Linear, w: LinearWork, c: LinearConfig, gain: Real) -> Bool:
+def shift(m: LinearModel, gain: Real) -> Bool:
     """Move the weights by gain times the errors, all or none of them.  O(F) for each output."""
-    for o in range(len(w.y)):
-        w.step[o] = w.step[o] * gain
-        for k in range(len(w.phi)):
-            if not (absolute(revised(s, w, c, o, k)) <= c.weight_limit):
+    for o in range(len(m.y)):
+        m.step[o] = m.step[o] * gain
+        for k in range(len(m.phi)):
+            if not (absolute(revised(m, o, k)) <= m.weight_limit):
                 return False
-    for o in range(len(w.y)):
-        for k in range(len(w.phi)):
-            s.weights[o, k] = revised(s, w, c, o, k)
+    for o in range(len(m.y)):
+        for k in range(len(m.phi)):
+            m.weights[o, k] = revised(m, o, k)
     return True
 
 
 @kernel
-def learn_by_gradient(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
+def learn_by_gradient(m: LinearModel) -> Bool:
     """Learn by w + eta e phi / |phi|^2.  O(F)."""
     total = real(0)
-    for k in range(len(w.phi)):
-        total += w.phi[k] * w.phi[k]
-    taken = shift(s, w, c, c.eta * (real(1) / total))
+    for k in range(len(m.phi)):
+        total += m.phi[k] * m.phi[k]
+    taken = shift(m, m.eta * (real(1) / total))
     return taken
 
 
 @kernel
-def bring_back(s: Linear, w: LinearWork, c: LinearConfig) -> None:
+def bring_back(m: LinearModel) -> None:
     """Reduce the largest variance in P to its start value, as if that weight had been measured.  O(F^2).
 
     P - g g' (p - start^2) / p^2, where g is column k of P and p = P_kk.
     """
     k = 0
-    for j in range(1, len(w.p)):
-        if w.p[j] > w.p[k]:
+    for j in range(1, len(m.p)):
+        if m.p[j] > m.p[k]:
             k = j
     p = real(0)
-    for i in range(len(w.f)):
-        w.f[i] = s.root[i, k]
-        w.g[i] = real(0)
-        p += w.f[i] * w.f[i]
-    if p > c.start * c.start:
-        for i in range(len(w.f)):
-            for j in range(len(w.f)):
-                w.g[j] += w.f[i] * s.root[i, j]
-        downdate(s, w, c, (real(1) - c.start / sqrt(p)) * (real(1) / p), real(1))
+    for i in range(len(m.f)):
+        m.f[i] = m.root[i, k]
+        m.g[i] = real(0)
+        p += m.f[i] * m.f[i]
+    if p > m.start * m.start:
+        for i in range(len(m.f)):
+            for j in range(len(m.f)):
+                m.g[j] += m.f[i] * m.root[i, j]
+        downdate(m, (real(1) - m.start / sqrt(p)) * (real(1) / p), real(1))
 
 
 @kernel
-def learn_by_least_squares(s: Linear, w: LinearWork, c: LinearConfig) -> Bool:
+def learn_by_least_squares(m: LinearModel) -> Bool:
     """Learn by w + e P phi / (lambda + phi'P phi), and update P.  O(F^2)."""
-    spread = correlate(s, w, c)
+    spread = correlate(m)
     remembered = real(1)
     growth = real(1)
     trace = real(0)
-    if c.forgets:
-        for k in range(len(w.p)):
-            trace += w.p[k]
-        if trace <= c.trace_limit:
-            remembered = c.forgetting
+    if m.forgets:
+        for k in range(len(m.p)):
+            trace += m.p[k]
+        if trace <= m.trace_limit:
+            remembered = m.forgetting
             growth = real(1) / sqrt(remembered)
     total = remembered + spread
-    taken = shift(s, w, c, real(1) / total)
+    taken = shift(m, real(1) / total)
     if taken:
-        downdate(s, w, c, real(1) / (total + sqrt(remembered * total)), growth)
-        if c.forgets:
+        downdate(m, real(1) / (total + sqrt(remembered * total)), growth)
+        if m.forgets:
             # forgetting also affects directions without inputs, where P would grow without limit
-            if trace > c.trace_limit:
-                bring_back(s, w, c)
+            if trace > m.trace_limit:
+                bring_back(m)
     return taken
 
 
 @kernel
-def learn(s: Linear, w: LinearWork, c: LinearConfig, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be w.y.  Returns DONE, or REFUSED_WEIGHT with nothing changed."""
-    make_features(w, c, x)
+def learn(m: LinearModel, x: Real[DIM]) -> Index:
+    """Learn that f(x) should be m.y.  Returns DONE, or REFUSED_WEIGHT with nothing changed."""
+    make_features(m, x)
     wrong = False
-    for o in range(len(w.y)):
-        w.step[o] = miss(c, w.y[o], value(s, w, o))
-        if w.step[o] != real(0):
+    for o in range(len(m.y)):
+        m.step[o] = miss(m, m.y[o], value(m, o))
+        if m.step[o] != real(0):
             wrong = True
-    if c.separates:
+    if m.separates:
         # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
         if not wrong:
             return LinearStatus.DONE
     taken = False
-    if c.gain == Gain.NLMS:
-        taken = learn_by_gradient(s, w, c)
+    if m.gain == Gain.NLMS:
+        taken = learn_by_gradient(m)
     else:
-        taken = learn_by_least_squares(s, w, c)
+        taken = learn_by_least_squares(m)
     if not taken:
         return LinearStatus.REFUSED_WEIGHT
     return LinearStatus.DONE
 
 
 @kernel
-def follow(s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> Index:
+def follow(m: LinearModel, x: Real[DIM]) -> Index:
     """Learn the sample, as the rule sees its input, between the stages of its label."""
-    for o in range(len(w.y)):
-        w.label[o] = w.y[o]
-    remain(a, f, x, w.label, w.y)
-    if f.judges:
-        weigh(s, c, x, w.value)
-    if f.limits:
-        farthest(a, f, x, w.most)
-        for o in range(len(w.y)):
-            w.y[o] = clipped(w.y[o], w.value[o] - w.most[o], w.value[o] + w.most[o])
-    status = learn(s, w, c, x)
+    for o in range(len(m.y)):
+        m.label[o] = m.y[o]
+    remain(m, x, m.label, m.y)
+    if m.judges:
+        weigh(m, x, m.value)
+    if m.limits:
+        farthest(m, x, m.most)
+        for o in range(len(m.y)):
+            m.y[o] = clipped(m.y[o], m.value[o] - m.most[o], m.value[o] + m.most[o])
+    status = learn(m, x)
     if status == LinearStatus.DONE:
-        conclude(a, f, x, w.label, w.y, w.value, w.most)
+        conclude(m, x, m.label, m.y, m.value, m.most)
     return status
 
 
 @kernel
-def take(s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> Index:
-    """Learn the sample x with label w.y; both were checked."""
-    if s.frozen[0] != 0:
+def take(m: LinearModel, x: Real[DIM]) -> Index:
+    """Learn the sample x with label m.y; both were checked."""
+    if m.frozen[0] != 0:
         return LinearStatus.FROZEN
-    if f.standardises:
-        if a.observed[0] < f.input_warmup:
-            observe_both(a, f, x, w.y)
+    if m.standardises:
+        if m.observed[0] < m.input_warmup:
+            observe_both(m, x, m.y)
             return LinearStatus.OBSERVED
-        standardise(a, f, x, w.x)
-        if f.follows:
-            taken = follow(s, a, w, c, f, w.x)
+        standardise(m, x, m.x)
+        if m.follows:
+            taken = follow(m, m.x)
             if taken == LinearStatus.DONE:
-                observe(a, f, x)
+                observe(m, x)
             return taken
-        status = learn(s, w, c, w.x)
+        status = learn(m, m.x)
         if status == LinearStatus.DONE:
-            observe(a, f, x)
+            observe(m, x)
         return status
-    if f.follows:
-        return follow(s, a, w, c, f, x)
-    return learn(s, w, c, x)
+    if m.follows:
+        return follow(m, x)
+    return learn(m, x)
 
 
 @kernel
-def update(s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real) -> Index:
+def update(m: LinearModel, x: Real[DIM], y: Real) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features.
     Returns 0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not bounded(c.input_max_abs, x):
+    if not bounded(m.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
-    if f.follows:
-        if not (absolute(y) <= f.label_limit):
+    if m.follows:
+        if not (absolute(y) <= m.label_limit):
             return LinearStatus.REFUSED_LABEL
-    elif not (absolute(y) <= c.label_max_abs):
+    elif not (absolute(y) <= m.label_max_abs):
         return LinearStatus.REFUSED_LABEL
-    w.y[0] = y
-    return take(s, a, w, c, f, x)
+    m.y[0] = y
+    return take(m, x)
 
 
 @kernel
-def update_many(
-    s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]
-) -> Index:
+def update_many(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features.
     Returns 0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not bounded(c.input_max_abs, x):
+    if not bounded(m.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if f.follows:
-            if not (absolute(y[o]) <= f.label_limit):
+        if m.follows:
+            if not (absolute(y[o]) <= m.label_limit):
                 return LinearStatus.REFUSED_LABEL
-        elif not (absolute(y[o]) <= c.label_max_abs):
+        elif not (absolute(y[o]) <= m.label_max_abs):
             return LinearStatus.REFUSED_LABEL
     for o in range(len(y)):
-        w.y[o] = y[o]
-    return take(s, a, w, c, f, x)
+        m.y[o] = y[o]
+    return take(m, x)
 
 
 @kernel
-def update_class(
-    s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM], label: Index
-) -> Index:
+def update_class(m: LinearModel, x: Real[DIM], label: Index) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.
 
     Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.
@@ -489,82 +486,82 @@ def update_class(
     O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features.
     Returns 0: learned.  Above 0: why not.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not bounded(c.input_max_abs, x):
+    if not bounded(m.input_max_abs, x):
         return LinearStatus.REFUSED_INPUT
-    if label < 0 or label >= c.classes:
+    if label < 0 or label >= m.classes:
         return LinearStatus.REFUSED_LABEL
-    for o in range(len(w.y)):
-        w.y[o] = real(-1)
-        if c.single:
+    for o in range(len(m.y)):
+        m.y[o] = real(-1)
+        if m.single:
             if label == 1:
-                w.y[o] = real(1)
+                m.y[o] = real(1)
         elif label == o:
-            w.y[o] = real(1)
-    return take(s, a, w, c, f, x)
+            m.y[o] = real(1)
+    return take(m, x)
 
 
 @kernel
-def freeze(s: Linear, frozen: Index) -> Index:
+def freeze(m: LinearModel, frozen: Index) -> Index:
     """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
-    s.frozen[0] = 0
+    m.frozen[0] = 0
     if frozen != 0:
-        s.frozen[0] = 1
+        m.frozen[0] = 1
     return LinearStatus.DONE
 
 
 @kernel
-def rehearse(s: Linear, a: Stages, w: LinearWork, c: LinearConfig, f: StageConfig, x: Real[DIM]) -> None:
+def rehearse(m: LinearModel, x: Real[DIM]) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test."""
     seed = 1
     for t in range(REHEARSED):
-        if c.shortens:
-            if t >= c.rehearsed:
+        if m.shortens:
+            if t >= m.rehearsed:
                 break
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = c.rehearsal_input * (real(seed) / real(65536) - real(0.5))
-        for o in range(len(w.y)):
+            x[j] = m.rehearsal_input * (real(seed) / real(65536) - real(0.5))
+        for o in range(len(m.y)):
             seed = (seed * 75 + 74) % 65537
-            w.y[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(s, a, w, c, f, x)
+            m.y[o] = m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
+        status = take(m, x)
         if status < 0:
             break
 
 
 @kernel
-def valid_root(s: Linear) -> Bool:
+def valid_root(m: LinearModel) -> Bool:
     """Whether root is zero before the first sample.  O(F^2)."""
-    if s.started[0] == 0:
-        for i in range(len(s.root)):
-            for k in range(len(s.root)):
-                if s.root[i, k] != real(0):
+    if m.started[0] == 0:
+        for i in range(len(m.root)):
+            for k in range(len(m.root)):
+                if m.root[i, k] != real(0):
                     return False
     return True
 
 
 @kernel
-def valid(s: Linear, a: Stages, c: LinearConfig, f: StageConfig) -> Bool:
+def valid(m: LinearModel) -> Bool:
     """Whether learning could have led to this state: nothing was learned too early.
 
     O(F) with NLMS, O(F^2) with RLS.
     """
     blank = True
-    for o in range(len(s.weights)):
-        for k in range(len(s.weights[0])):
-            if s.weights[o, k] != real(0):
+    for o in range(len(m.weights)):
+        for k in range(len(m.weights[0])):
+            if m.weights[o, k] != real(0):
                 blank = False
-    if c.gain == Gain.RLS:
-        if not valid_root(s):
+    if m.gain == Gain.RLS:
+        if not valid_root(m):
             return False
-        if s.started[0] == 0 and not blank:
+        if m.started[0] == 0 and not blank:
             return False
-    if f.standardises:
-        if a.observed[0] < f.input_warmup and not blank:
+    if m.standardises:
+        if m.observed[0] < m.input_warmup and not blank:
             return False
-        if c.gain == Gain.RLS:
-            if a.observed[0] < f.input_warmup and s.started[0] == 1:
+        if m.gain == Gain.RLS:
+            if m.observed[0] < m.input_warmup and m.started[0] == 1:
                 return False
-    return valid_stages(a, f, c.input_max_abs)
+    return valid_stages(m, m.input_max_abs)
 
 
 def _program(*learning: Entry) -> Program:

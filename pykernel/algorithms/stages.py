@@ -22,6 +22,7 @@ from pykernel.dialect import (
     Config,
     Constant,
     Index,
+    Model,
     Real,
     Struct,
     absolute,
@@ -90,6 +91,18 @@ class StageConfig(Config):
     high: Real  # largest prediction
 
 
+class Staged(Model):
+    """A model with stages around its rule."""
+
+    parts = Stages, StageConfig
+
+
+class Scaled(Staged):
+    """One whose inputs are scaled by given numbers, too."""
+
+    parts = (KernelConfig,)
+
+
 VARIANCE_FLOOR = Constant(2.0**-80)
 """Added to each variance: a constant input has none, and stays zero."""
 OUTLYING = Constant(5.0)
@@ -112,177 +125,176 @@ def shaken(shock: Real, outlying: Bool) -> Real:
 
 
 @kernel
-def standardise(a: Stages, f: StageConfig, x: Real[DIM], standardised: Real[DIM]) -> None:
+def standardise(m: Staged, x: Real[DIM], standardised: Real[DIM]) -> None:
     """The sample in standard deviations from the mean, kept within +- clip.  O(D)."""
     for j in range(len(x)):
-        standardised[j] = clipped((x[j] - a.mean[j]) * a.scale[j], -f.clip, f.clip)
+        standardised[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
 
 
 @kernel
-def scaled(a: Stages, f: StageConfig, q: KernelConfig, x: Real[DIM], out: Real[DIM]) -> None:
+def scaled(m: Scaled, x: Real[DIM], out: Real[DIM]) -> None:
     """Write the scaled input to out, by running statistics or by given numbers.  O(D)."""
-    if f.standardises:
-        standardise(a, f, x, out)
-    elif q.rescales:
-        rescale(q, x, out)
+    if m.standardises:
+        standardise(m, x, out)
+    elif m.rescales:
+        rescale(m, x, out)
     else:
         for j in range(len(x)):
             out[j] = x[j]
 
 
 @kernel
-def observe(a: Stages, f: StageConfig, x: Real[DIM]) -> None:
+def observe(m: Staged, x: Real[DIM]) -> None:
     """Add the sample to the statistics of the inputs.  O(D).
 
     Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979), but for what lies further
     than five standard deviations away after the warm-up: it counts as five.  Outlying samples in a row are no faults but
     another scale: the limit doubles with each.
     """
-    if a.observed[0] < f.input_horizon:
-        a.observed[0] += 1
-    rate = real(2) / (real(a.observed[0]) + real(1))
+    if m.observed[0] < m.input_horizon:
+        m.observed[0] += 1
+    rate = real(2) / (real(m.observed[0]) + real(1))
     rest = real(1) - rate
-    allowed = OUTLYING * (real(1) + a.shock[0])
+    allowed = OUTLYING * (real(1) + m.shock[0])
     outlying = False
     for j in range(len(x)):
-        difference = x[j] - a.mean[j]
+        difference = x[j] - m.mean[j]
         # an input that was constant may begin to move
-        if a.observed[0] > f.input_warmup and a.variance[j] > real(0):
-            most = allowed / a.scale[j]
+        if m.observed[0] > m.input_warmup and m.variance[j] > real(0):
+            most = allowed / m.scale[j]
             outlying = outlying or absolute(difference) > most
             difference = clipped(difference, -most, most)
-        a.mean[j] += rate * difference
+        m.mean[j] += rate * difference
         # a product of numbers that are not negative: rounding cannot make the variance negative
-        a.variance[j] = rest * (a.variance[j] + rate * (difference * difference))
-        a.scale[j] = real(1) / sqrt(a.variance[j] + VARIANCE_FLOOR)
-    a.shock[0] = shaken(a.shock[0], outlying)
+        m.variance[j] = rest * (m.variance[j] + rate * (difference * difference))
+        m.scale[j] = real(1) / sqrt(m.variance[j] + VARIANCE_FLOOR)
+    m.shock[0] = shaken(m.shock[0], outlying)
 
 
 # ------------------------------------------------------------------------------------------------------- labels
 
 
 @kernel
-def average(a: Stages, f: StageConfig, y: Real[OUTPUTS]) -> None:
+def average(m: Staged, y: Real[OUTPUTS]) -> None:
     """Add the label to its running mean."""
-    if a.averaged[0] < f.center_horizon:
-        a.averaged[0] += 1
-    rate = real(2) / (real(a.averaged[0]) + real(1))
+    if m.averaged[0] < m.center_horizon:
+        m.averaged[0] += 1
+    rate = real(2) / (real(m.averaged[0]) + real(1))
     for o in range(len(y)):
-        a.center[o] += rate * (y[o] - a.center[o])
+        m.center[o] += rate * (y[o] - m.center[o])
 
 
 @kernel
-def observe_both(a: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+def observe_both(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """Before the rule begins, the statistics of inputs and labels do."""
-    observe(a, f, x)
-    if f.centers:
-        average(a, f, y)
+    observe(m, x)
+    if m.centers:
+        average(m, y)
 
 
 @kernel
-def lead(a: Stages, f: StageConfig, x: Real[DIM], o: Index) -> Real:
+def lead(m: Staged, x: Real[DIM], o: Index) -> Real:
     """m + l(x) of output o, for the input as the rule sees it.  O(D)."""
     total = real(0)
-    if f.centers:
-        total = a.center[o]
-    if f.leads:
-        total += a.slopes[o, len(x)]
+    if m.centers:
+        total = m.center[o]
+    if m.leads:
+        total += m.slopes[o, len(x)]
         for j in range(len(x)):
-            total += a.slopes[o, j] * x[j]
+            total += m.slopes[o, j] * x[j]
     return total
 
 
 @kernel
-def trust(a: Stages, f: StageConfig, o: Index) -> Real:
+def trust(m: Staged, o: Index) -> Real:
     """How far the rule has been right: 1 in full, 0 not at all."""
-    if a.judged[0] < TRUSTED or not (a.strength[o] > real(0)):
+    if m.judged[0] < TRUSTED or not (m.strength[o] > real(0)):
         return real(1)
-    return clipped(a.agreement[o] / a.strength[o], real(0), real(1))
+    return clipped(m.agreement[o] / m.strength[o], real(0), real(1))
 
 
 @kernel
-def noise(a: Stages, f: StageConfig) -> Real:
+def noise(m: Staged) -> Real:
     """The labels' noise in parts of the variance of what can be learned: u / (1 - u), u = E |r - k|^2 / E |y - m|^2."""
-    if a.judged[0] < TRUSTED or not (a.label_power[0] > real(0)):
-        return f.noise_first
+    if m.judged[0] < TRUSTED or not (m.label_power[0] > real(0)):
+        return m.noise_first
     left = real(0)
-    for o in range(len(a.left_power)):
-        left += a.left_power[o]
-    u = clipped(left / a.label_power[0], real(0), real(1))
+    for o in range(len(m.left_power)):
+        left += m.left_power[o]
+    u = clipped(left / m.label_power[0], real(0), real(1))
     known = real(1) - u
-    if known < f.noise_known:
-        known = f.noise_known
-    return clipped(u / known, f.noise_low, f.noise_high)
+    if known < m.noise_known:
+        known = m.noise_known
+    return clipped(u / known, m.noise_low, m.noise_high)
 
 
 @kernel
-def combine(a: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+def combine(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = m + l(x) + g y, then kept between low and high.  O(D) for each output."""
     for o in range(len(y)):
-        if f.gains:
-            y[o] = trust(a, f, o) * y[o]
-        if f.centers or f.leads:
-            y[o] = lead(a, f, x, o) + y[o]
-        if f.clamps:
-            y[o] = clipped(y[o], f.low, f.high)
+        if m.gains:
+            y[o] = trust(m, o) * y[o]
+        if m.centers or m.leads:
+            y[o] = lead(m, x, o) + y[o]
+        if m.clamps:
+            y[o] = clipped(y[o], m.low, m.high)
 
 
 @kernel
-def remain(a: Stages, f: StageConfig, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
+def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
     """r = y - m - l(x), within its limit: what the rule has to learn.  O(D) for each output.
 
     The first label is its own mean: nothing remains.
     """
     for o in range(len(y)):
-        r[o] = clipped(y[o] - lead(a, f, x, o), -f.remainder_limit, f.remainder_limit)
-        if f.centers:
-            if a.averaged[0] == 0:
+        r[o] = clipped(y[o] - lead(m, x, o), -m.remainder_limit, m.remainder_limit)
+        if m.centers:
+            if m.averaged[0] == 0:
                 r[o] = real(0)
 
 
 @kernel
-def farthest(a: Stages, f: StageConfig, x: Real[DIM], most: Real[OUTPUTS]) -> None:
+def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
     """How far from the rule's answer a remainder counts in full, for the input as the rule sees it.  O(D)."""
-    allowed = f.label_clip * (real(1) + a.label_shock[0])
-    if f.standardises:
+    allowed = m.label_clip * (real(1) + m.label_shock[0])
+    if m.standardises:
         explained = False
         for j in range(len(x)):
-            explained = explained or absolute(x[j]) >= f.clip
+            explained = explained or absolute(x[j]) >= m.clip
         if explained:
             allowed = EXPLAINED * allowed
     for o in range(len(most)):
-        most[o] = LOUD * f.remainder_limit
-        if a.judged[0] >= TRUSTED and a.left_power[o] > real(0):
-            most[o] = allowed * (f.label_limit * sqrt(a.left_power[o]))
+        most[o] = LOUD * m.remainder_limit
+        if m.judged[0] >= TRUSTED and m.left_power[o] > real(0):
+            most[o] = allowed * (m.label_limit * sqrt(m.left_power[o]))
 
 
 @kernel
-def judge(a: Stages, f: StageConfig, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate: Real) -> None:
+def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate: Real) -> None:
     """Compare what the rule answered with what it had to learn."""
-    if f.gains:
+    if m.gains:
         for o in range(len(y)):
-            answered = clipped(k[o] * f.label_unit, -LOUD, LOUD)
-            a.agreement[o] += rate * (r[o] * f.label_unit * answered - a.agreement[o])
-            a.strength[o] += rate * (answered * answered - a.strength[o])
-    if f.limits or f.estimates_noise:
+            answered = clipped(k[o] * m.label_unit, -LOUD, LOUD)
+            m.agreement[o] += rate * (r[o] * m.label_unit * answered - m.agreement[o])
+            m.strength[o] += rate * (answered * answered - m.strength[o])
+    if m.limits or m.estimates_noise:
         for o in range(len(y)):
-            left = clipped((r[o] - k[o]) * f.label_unit, -LOUD, LOUD)
-            a.left_power[o] += rate * (left * left - a.left_power[o])
-    if f.estimates_noise:
+            left = clipped((r[o] - k[o]) * m.label_unit, -LOUD, LOUD)
+            m.left_power[o] += rate * (left * left - m.left_power[o])
+    if m.estimates_noise:
         spread = real(0)
         for o in range(len(y)):
             away = y[o]
-            if f.centers:
-                away = y[o] - a.center[o]
-            away = away * f.label_unit
+            if m.centers:
+                away = y[o] - m.center[o]
+            away = away * m.label_unit
             spread += away * away
-        a.label_power[0] += rate * (spread - a.label_power[0])
+        m.label_power[0] += rate * (spread - m.label_power[0])
 
 
 @kernel
 def conclude(
-    a: Stages,
-    f: StageConfig,
+    m: Staged,
     x: Real[DIM],
     y: Real[OUTPUTS],
     r: Real[OUTPUTS],
@@ -293,114 +305,114 @@ def conclude(
 
     A label that was too far away is replaced in y by the one that was learned.
     """
-    if f.limits:
+    if m.limits:
         outlying = False
         for o in range(len(y)):
             if r[o] >= k[o] + most[o] or r[o] <= k[o] - most[o]:
                 outlying = True
                 # the answer may be beyond what a label can be
-                y[o] = clipped(lead(a, f, x, o) + r[o], -f.label_limit, f.label_limit)
-        a.label_shock[0] = shaken(a.label_shock[0], outlying)
-    if f.judges:
-        if a.judged[0] < f.gain_horizon:
-            a.judged[0] += 1
-        judge(a, f, y, r, k, real(2) / (real(a.judged[0]) + real(1)))
-    if f.leads:
+                y[o] = clipped(lead(m, x, o) + r[o], -m.label_limit, m.label_limit)
+        m.label_shock[0] = shaken(m.label_shock[0], outlying)
+    if m.judges:
+        if m.judged[0] < m.gain_horizon:
+            m.judged[0] += 1
+        judge(m, y, r, k, real(2) / (real(m.judged[0]) + real(1)))
+    if m.leads:
         power = real(1)
         for j in range(len(x)):
             power += x[j] * x[j]
-        share = f.linear_eta / power
+        share = m.linear_eta / power
         for o in range(len(y)):
             step = share * r[o]
             for j in range(len(x)):
-                a.slopes[o, j] = clipped(a.slopes[o, j] + step * x[j], -f.linear_limit, f.linear_limit)
-            a.slopes[o, len(x)] = clipped(a.slopes[o, len(x)] + step, -f.linear_limit, f.linear_limit)
-    if f.centers:
-        average(a, f, y)
+                m.slopes[o, j] = clipped(m.slopes[o, j] + step * x[j], -m.linear_limit, m.linear_limit)
+            m.slopes[o, len(x)] = clipped(m.slopes[o, len(x)] + step, -m.linear_limit, m.linear_limit)
+    if m.centers:
+        average(m, y)
 
 
 # ---------------------------------------------------------------------------------------------------- snapshots
 
 
 @kernel
-def valid_inputs(a: Stages, f: StageConfig, limit: Real) -> Bool:
+def valid_inputs(m: Staged, limit: Real) -> Bool:
     """Whether inputs within their limit can have these means and variances, and the scales fit.  O(D)."""
-    for j in range(len(a.mean)):
+    for j in range(len(m.mean)):
         # twice the limit, and eight times its square: both with room for rounding
-        if not (absolute(a.mean[j]) * real(0.5) <= limit):
+        if not (absolute(m.mean[j]) * real(0.5) <= limit):
             return False
-        if not (a.variance[j] >= real(0) and a.variance[j] * real(0.125) <= limit * limit):
+        if not (m.variance[j] >= real(0) and m.variance[j] * real(0.125) <= limit * limit):
             return False
-        if a.observed[0] == 0:
-            if a.mean[j] != real(0) or a.variance[j] != real(0) or a.scale[j] != real(0):
+        if m.observed[0] == 0:
+            if m.mean[j] != real(0) or m.variance[j] != real(0) or m.scale[j] != real(0):
                 return False
-        elif a.scale[j] != real(1) / sqrt(a.variance[j] + VARIANCE_FLOOR):
+        elif m.scale[j] != real(1) / sqrt(m.variance[j] + VARIANCE_FLOOR):
             return False
     return True
 
 
 @kernel
-def valid_labels(a: Stages, f: StageConfig) -> Bool:
+def valid_labels(m: Staged) -> Bool:
     """Whether labels within their limit can have led to this mean, linear part and gain.  O(D) for each output."""
-    if f.estimates_noise:
-        if not (a.label_power[0] >= real(0) and a.label_power[0] <= LARGEST_POWER * real(len(a.center))):
+    if m.estimates_noise:
+        if not (m.label_power[0] >= real(0) and m.label_power[0] <= LARGEST_POWER * real(len(m.center))):
             return False
-        if a.judged[0] == 0 and a.label_power[0] != real(0):
+        if m.judged[0] == 0 and m.label_power[0] != real(0):
             return False
-    for o in range(len(a.center)):
-        if f.centers:
+    for o in range(len(m.center)):
+        if m.centers:
             # twice the limit: room for rounding
-            if not (absolute(a.center[o]) * f.label_unit <= real(2)):
+            if not (absolute(m.center[o]) * m.label_unit <= real(2)):
                 return False
-            if a.averaged[0] == 0 and a.center[o] != real(0):
+            if m.averaged[0] == 0 and m.center[o] != real(0):
                 return False
-        if f.limits or f.estimates_noise:
-            if a.judged[0] == 0 and a.left_power[o] != real(0):
+        if m.limits or m.estimates_noise:
+            if m.judged[0] == 0 and m.left_power[o] != real(0):
                 return False
-        if f.gains:
-            if a.judged[0] == 0 and (a.agreement[o] != real(0) or a.strength[o] != real(0)):
+        if m.gains:
+            if m.judged[0] == 0 and (m.agreement[o] != real(0) or m.strength[o] != real(0)):
                 return False
     return True
 
 
 @kernel
-def valid_stages(a: Stages, f: StageConfig, limit: Real) -> Bool:
+def valid_stages(m: Staged, limit: Real) -> Bool:
     """Whether inputs up to the limit, and labels up to theirs, can have led to these stages.  O(D) for each output."""
-    if f.standardises:
-        if not valid_inputs(a, f, limit):
+    if m.standardises:
+        if not valid_inputs(m, limit):
             return False
-    if f.follows:
-        if not valid_labels(a, f):
+    if m.follows:
+        if not valid_labels(m):
             return False
     return True
 
 
 @kernel
-def forget(a: Stages, f: StageConfig) -> None:
+def forget(m: Staged) -> None:
     """Nothing was learned yet.  O(D) for each output."""
-    if f.standardises:
-        for j in range(len(a.mean)):
-            a.mean[j] = real(0)
-            a.variance[j] = real(0)
-            a.scale[j] = real(0)
-        a.shock[0] = real(0)
-        a.observed[0] = 0
-    for o in range(len(a.center)):
-        if f.centers:
-            a.center[o] = real(0)
-        if f.leads:
-            for j in range(len(a.slopes[0])):
-                a.slopes[o, j] = real(0)
-        if f.gains:
-            a.agreement[o] = real(0)
-            a.strength[o] = real(0)
-        if f.limits or f.estimates_noise:
-            a.left_power[o] = real(0)
-    if f.centers:
-        a.averaged[0] = 0
-    if f.estimates_noise:
-        a.label_power[0] = real(0)
-    if f.limits:
-        a.label_shock[0] = real(0)
-    if f.judges:
-        a.judged[0] = 0
+    if m.standardises:
+        for j in range(len(m.mean)):
+            m.mean[j] = real(0)
+            m.variance[j] = real(0)
+            m.scale[j] = real(0)
+        m.shock[0] = real(0)
+        m.observed[0] = 0
+    for o in range(len(m.center)):
+        if m.centers:
+            m.center[o] = real(0)
+        if m.leads:
+            for j in range(len(m.slopes[0])):
+                m.slopes[o, j] = real(0)
+        if m.gains:
+            m.agreement[o] = real(0)
+            m.strength[o] = real(0)
+        if m.limits or m.estimates_noise:
+            m.left_power[o] = real(0)
+    if m.centers:
+        m.averaged[0] = 0
+    if m.estimates_noise:
+        m.label_power[0] = real(0)
+    if m.limits:
+        m.label_shock[0] = real(0)
+    if m.judges:
+        m.judged[0] = 0

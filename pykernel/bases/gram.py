@@ -210,8 +210,8 @@ class MercerKernel:
 
     def _config(self, dim: int) -> Any:
         """What a dialect kernel of the user's takes as q."""
-        none = dict.fromkeys(("normalises", "unit", "rescales", "rate", "alpha"), 0)
-        values = none | {"function": KernelFunction.CUSTOM, "center": np.zeros(dim), "scale": np.ones(dim)}
+        none = dict.fromkeys(("normalises", "unit", "rescales", "rate", "exponent"), 0)
+        values = none | {"function": KernelFunction.CUSTOM, "input_center": np.zeros(dim), "input_scale": np.ones(dim)}
         custom = {
             "gamma": self.gamma,
             "coef0": self.coef0,

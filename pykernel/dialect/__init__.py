@@ -16,7 +16,6 @@ An algorithm is written once, as functions marked ``@kernel`` whose annotations 
 the C struct's bytes.  ``docs/dialect.md`` lists what may be written.
 """
 
-from pykernel.dialect.around import Model, around, surround
 from pykernel.dialect.digest import sources_digest
 from pykernel.dialect.interpreter import Checked, bind
 from pykernel.dialect.intrinsics import (
@@ -43,7 +42,18 @@ from pykernel.dialect.kernels import (
     unroll,
     with_dsp,
 )
-from pykernel.dialect.memory import Config, Layout, Memory, Slot, Struct, Views, is_choice, layout
+from pykernel.dialect.memory import (
+    Config,
+    Layout,
+    Memory,
+    Model,
+    Slot,
+    Struct,
+    Views,
+    is_choice,
+    layout,
+    parts_of,
+)
 from pykernel.dialect.types import (
     CLASSES,
     DIM,
@@ -68,6 +78,7 @@ from pykernel.dialect.types import (
     Scalar,
     Uint8,
     Uint16,
+    Variable,
     Word,
     between,
     end_of,
@@ -108,10 +119,10 @@ __all__ = [
     "Struct",
     "Uint8",
     "Uint16",
+    "Variable",
     "Views",
     "Word",
     "absolute",
-    "around",
     "as_signed",
     "between",
     "bind",
@@ -127,6 +138,7 @@ __all__ = [
     "kernel",
     "layout",
     "multiply_high",
+    "parts_of",
     "placeholder",
     "pow2",
     "quotient",
@@ -135,7 +147,6 @@ __all__ = [
     "sources_digest",
     "sqrt",
     "substitute",
-    "surround",
     "truncate",
     "unroll",
     "with_dsp",

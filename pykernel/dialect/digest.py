@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect.kernels import Kernel, reachable
-from pykernel.dialect.memory import Config, Struct, fields_of
+from pykernel.dialect.memory import fields_of, parts_of
 from pykernel.dialect.types import Constant
 
 
@@ -36,6 +36,6 @@ def _meaning(value: Any) -> str:
         return repr([np.asarray(number, float).tolist() for number in value.by_precision.values()])
     if isinstance(value, type) and issubclass(value, IntEnum):
         return repr([(member.name, int(member)) for member in value])
-    if isinstance(value, type) and issubclass(value, (Struct, Config)):
-        return repr(fields_of(value))
+    if parts := parts_of(value):
+        return repr([fields_of(part) for part in parts])
     return repr(value) if isinstance(value, (bool, int, float)) else ""

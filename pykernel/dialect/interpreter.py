@@ -88,6 +88,8 @@ def _checked(function: Callable) -> Callable:
     def wrap(value: Any) -> Any:
         if isinstance(value, np.ndarray):
             return Checked(value)
+        if isinstance(value, types.SimpleNamespace):
+            return types.SimpleNamespace(**{name: wrap(field) for name, field in vars(value).items()})
         if isinstance(value, tuple):
             return type(value)(*map(wrap, value)) if hasattr(value, "_fields") else tuple(map(wrap, value))
         return value

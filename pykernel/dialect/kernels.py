@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pykernel.dialect.types import Precision
+from pykernel.dialect.types import Array, Precision
 
 
 @dataclass(eq=False)
@@ -21,10 +21,10 @@ class Kernel:
 
     function: types.FunctionType
     placeholder: bool = False
-    template: bool = False  # of kernels around a model, see ``around``
     dsp: str = ""  # the file of runtime_c that computes the same where the CPU has instructions for it
     intrinsic: Callable[[Precision, bool], Callable] | None = None
     names: Mapping[str, Kernel] = field(default_factory=dict)  # what globals stand for, in place of the file's own
+    alias: str = ""  # its name, if not the function's
     params: dict[str, Any] = field(init=False)
     returns: Any = field(init=False)
     source: bytes = field(init=False, repr=False)
@@ -44,16 +44,17 @@ class Kernel:
             raise TypeError(f"{self.name} with other names cannot be pickled; pickle what it is made of")
         return self.rebuild or (_imported, (self.function.__module__, self.function.__qualname__))
 
-    def renamed(self, names: Mapping[str, Kernel]) -> Kernel:
-        """The same function, for which these globals stand for other kernels."""
+    def twin(self, names: Mapping[str, Kernel], kinds: Mapping[str, Any], returns: Any, alias: str = "") -> Kernel:
+        """The same function, for which these globals stand for other kernels, with these types of parameters and result."""
         twin = object.__new__(Kernel)
         # not made anew, which would read a file that may have changed since
-        twin.__dict__.update({**self.__dict__, "names": {**self.names, **names}})
+        changed = {"names": {**self.names, **names}, "params": dict(kinds), "returns": returns}
+        twin.__dict__.update({**self.__dict__, **changed, "alias": alias or self.alias})
         return twin
 
     @property
     def name(self) -> str:
-        return self.function.__name__
+        return self.alias or self.function.__name__
 
     @property
     def file(self) -> Path:
@@ -110,22 +111,39 @@ def _imported(module: str, name: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def substitute(k: Kernel, stand_ins: Mapping[Kernel, Kernel]) -> Kernel:
-    """The kernel with each placeholder, wherever it is called on the way down, replaced; itself if none is.
+def substitute(k: Kernel, stand_ins: Mapping[Any, Any], alias: str = "") -> Kernel:
+    """The kernel with others in the place of some, wherever these are called on the way down; itself if none is.
 
-    One kernel and one replacement give one result, so that it is compiled and checked once.
+    stand_ins: a kernel, such as a placeholder, -> what comes in its place; a type of parameters (a ``Model``, a ``Variable``,
+    the scalar of arrays) -> the type there.  alias: another name, for a program with two of it.  One kernel and the same
+    stand-ins give one result, so that it is compiled and checked once.
     """
-    return _substituted(k, tuple(stand_ins.items()))
+    found = _substituted(k, tuple(stand_ins.items()))
+    return _named(found, alias) if alias else found
 
 
 @functools.cache
-def _substituted(k: Kernel, stand_ins: tuple[tuple[Kernel, Kernel], ...]) -> Kernel:
-    for placeholder, own in stand_ins:
-        if k is placeholder:
-            return own
+def _substituted(k: Kernel, stand_ins: tuple[tuple[Any, Any], ...]) -> Kernel:
+    others = dict(stand_ins)
+    if k in others:
+        return _substituted(others[k], stand_ins)
     called = {name: value for name, value in k.globals_used().items() if isinstance(value, Kernel)}
     names = {name: new for name, old in called.items() if (new := _substituted(old, stand_ins)) is not old}
-    return k.renamed(names) if names else k
+    kinds = {name: _kind(kind, others) for name, kind in k.params.items()}
+    returns = _kind(k.returns, others)
+    same = returns is k.returns and all(kinds[name] is kind for name, kind in k.params.items())
+    return k if same and not names else k.twin(names, kinds, returns)
+
+
+def _kind(kind: Any, others: Mapping[Any, Any]) -> Any:
+    if isinstance(kind, Array) and kind.scalar in others:
+        return Array(others[kind.scalar], kind.extents)
+    return others.get(kind, kind)
+
+
+@functools.cache
+def _named(k: Kernel, alias: str) -> Kernel:
+    return k.twin({}, k.params, k.returns, alias)
 
 
 unroll = range

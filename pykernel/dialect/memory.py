@@ -134,6 +134,40 @@ class Config:
         return _fixed(cls.views, *(taken(name, kind) for name, kind in cls.fields.items()))
 
 
+Part = type[Struct] | type[Config]
+"""What a model is made of."""
+
+
+class Model:
+    """The structs and configurations of a model under one name: in a kernel, ``m.v`` is the field of whichever has it.
+
+    A subclass names its own ``parts``; it has those of the classes that it is made of, too.  A kernel may pass its model on
+    wherever some of its parts are expected.
+    """
+
+    parts: tuple[Part, ...] = ()
+    owners: dict[str, Part]  # field -> the part that has it
+
+    def __init_subclass__(cls) -> None:
+        above = [part for base in cls.__mro__[1:] for part in vars(base).get("parts", ())]
+        cls.parts = tuple(dict.fromkeys([*above, *vars(cls).get("parts", ())]))
+        cls.owners = {}
+        for part in cls.parts:
+            for name in part.fields:
+                if name in cls.owners:
+                    raise TypeError(
+                        f"{cls.__name__}: {cls.owners[name].__name__} and {part.__name__} have a field called {name}; rename one"
+                    )
+                cls.owners[name] = part
+
+
+def parts_of(kind: Any) -> tuple[Part, ...]:
+    """The structs and configurations that a parameter of this kind stands for; none for what carries a value."""
+    if isinstance(kind, type) and issubclass(kind, Model):
+        return kind.parts
+    return (kind,) if isinstance(kind, type) and issubclass(kind, (Struct, Config)) else ()
+
+
 def _as_fixed(views: Any) -> tuple[Any, ...]:
     return _fixed, (type(views), *views)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pykernel.dialect.kernels import Kernel, reachable, substitute
-from pykernel.dialect.memory import Config, Layout, Memory, Struct
+from pykernel.dialect.memory import Config, Layout, Memory, Struct, parts_of
 from pykernel.dialect.types import DIM, OUTPUTS, Array, Extent, Index, Int, Int16, Precision, Real
 from pykernel.errors import UserError
 
@@ -321,16 +321,6 @@ class Program:
         """The parameters as kernels take them, see ``Config.of``."""
         return Settings({config: config.of(precision, values, capacities) for config in self.configs})
 
-    def arguments(self, kernel: Kernel, memory: Memory, config: Settings) -> tuple[Any, ...]:
-        """The struct and config arguments that lead a kernel's signature."""
-        lead: list[Any] = []
-        for kind in kernel.params.values():
-            if isinstance(kind, type) and issubclass(kind, Struct):
-                lead.append(memory.view(kind))
-            elif isinstance(kind, type) and issubclass(kind, Config):
-                lead.append(config.views[kind])
-        return tuple(lead)
-
 
 def _with_kernel(program: Program, custom: Kernel) -> Program:
     key = (id(program), id(custom))
@@ -364,9 +354,7 @@ _WITH_KERNELS: dict[tuple[int, int], tuple[Program, Kernel, Program]] = {}
 
 def taken_by(kernel: Kernel) -> list[Any]:
     """The kinds of an entry's parameters behind the structs and configurations."""
-    return [
-        kind for kind in kernel.params.values() if not (isinstance(kind, type) and issubclass(kind, (Struct, Config)))
-    ]
+    return [kind for kind in kernel.params.values() if not parts_of(kind)]
 
 
 def _room(kind: Array, rows: tuple[int, ...], memory: Memory) -> np.ndarray:

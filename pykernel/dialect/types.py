@@ -112,6 +112,16 @@ INTEGERS = (Index, Int, Word, Int16, Uint16, Int8, Uint8)
 """All types of whole numbers, the widest first: so they lie in memory."""
 
 
+class Variable:
+    """A type that a frame around rules leaves open; ``substitute`` says what it is."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
 Bound = Union[Extent, float, str, "Constant"]
 """An end of a range."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.dialect import Array, Bool, Config, Kernel, Memory, Precision, Real, Struct
+from pykernel.dialect import Array, Bool, Config, Kernel, Memory, Model, Precision, Real, Struct, parts_of
 from pykernel.dialect.program import taken_by
 
 if TYPE_CHECKING:
@@ -141,10 +142,16 @@ class Executor(ABC):
 
 
 def leading(kernel: Kernel, memory: Memory, views: Mapping[type[Config], Any]) -> tuple[Any, ...]:
-    """The structs and configurations that lead a kernel's parameters."""
-    kinds = [kind for kind in kernel.params.values() if isinstance(kind, type)]
-    return tuple(
-        memory.view(kind) if issubclass(kind, Struct) else views[kind]
-        for kind in kinds
-        if issubclass(kind, (Struct, Config))
-    )
+    """What leads a kernel's parameters: structs and configurations, or all of a model's under one name."""
+
+    def view(part: Any) -> Any:
+        return memory.view(part) if issubclass(part, Struct) else views[part]
+
+    found = []
+    for kind in kernel.params.values():
+        parts = parts_of(kind)
+        if parts and issubclass(kind, Model):
+            found.append(SimpleNamespace(**{name: getattr(view(part), name) for name, part in kind.owners.items()}))
+        elif parts:
+            found.append(view(kind))
+    return tuple(found)

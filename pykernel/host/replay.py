@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.dialect import Config, Index, Memory, Struct
+from pykernel.dialect import Index, Memory
+from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
@@ -302,16 +303,12 @@ def callable_entries(spec: Spec) -> dict[str, int]:
     besides the row's sample, where it takes that."""
     calls = {"reset": 0} if spec.program.persistent else {}
     for entry in spec.program.entries_for(spec.config):
-        extra = [k for k in entry.kernel.params.values() if not _is_lead(k)]
+        extra = taken_by(entry.kernel)
         if entry.name in spec.program.visits:
             calls[entry.name] = 0
         elif all(kind is Index for kind in extra):
             calls[entry.name] = len(extra)
     return calls
-
-
-def _is_lead(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, (Struct, Config))
 
 
 def _number(text: str) -> float:

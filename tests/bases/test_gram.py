@@ -136,7 +136,7 @@ def compare(s: Box, q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # typ
 def settings(name: str, degree: int, precision: Precision, gamma: float, coef0: float) -> Any:
     values = {
         "function": KernelFunction[name.upper().replace("-", "_")],
-        "alpha": 1.0,
+        "exponent": 1.0,
         "normalises": False,
         "unit": name in UNIT,
         "rescales": False,
@@ -145,8 +145,8 @@ def settings(name: str, degree: int, precision: Precision, gamma: float, coef0: 
         "coef0": coef0,
         "degree": degree,
         "max_value": 0.0,
-        "center": np.zeros(3),
-        "scale": np.ones(3),
+        "input_center": np.zeros(3),
+        "input_scale": np.ones(3),
         "input_max_abs": 1e6,
     }
     return KernelConfig.of(precision, values, CAPACITIES)

@@ -42,6 +42,19 @@ HUGE = 2**31
 NOTES = "text"
 
 
+class Both(Model):
+    parts = Box, Settings
+
+
+class Alone(Model):
+    parts = (Box,)
+
+
+@kernel
+def both(m: Both) -> Real:
+    return m.total[0]
+
+
 @kernel
 def bump(s: Box) -> Real:
     s.total[0] += real(1)
@@ -285,6 +298,9 @@ REFUSALS = [
     ("y = SQUARE[0]", "SQUARE is not a finite number or a table"),
     ("y = c.r", "Settings has no field r"),
     ("y = s.r[0]", "Box has no field r"),
+    ("@kernel\ndef f(m: Both) -> Real:\n    return m.r[0]  !!", "Both has no field r"),
+    ("@kernel\ndef f(m: Both, s: Box) -> Real:  !!\n    return real(0)", "a second Box"),
+    ("@kernel\ndef f(m: Alone) -> Real:\n    return both(m)  !!", "m of both takes this function's own Settings"),
     ("k = Kind.TWO", "Kind has no member TWO"),
     ("y = math.pi", "math.pi is not in the dialect"),
     ("y = y.real", "attributes are fields of structs"),

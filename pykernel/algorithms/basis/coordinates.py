@@ -17,7 +17,21 @@ from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_v
 from pykernel.algorithms.packed import row_of, substitute_forward
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD
 from pykernel.algorithms.selftest import strained
-from pykernel.dialect import DIM, OUTPUTS, Config, Constant, Index, Real, Struct, absolute, between, kernel, real, sqrt
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Config,
+    Constant,
+    Index,
+    Model,
+    Real,
+    Struct,
+    absolute,
+    between,
+    kernel,
+    real,
+    sqrt,
+)
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
@@ -126,57 +140,69 @@ class NystromConfig(Config):
     rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
+class GivenModel(Model):
+    """A model whose basis is in tables."""
+
+    parts = NystromWork, NystromConfig, KernelConfig
+
+
+class BasisModel(GivenModel):
+    """A model whose basis is in memory."""
+
+    parts = (DeviceBasis,)
+
+
 # --------------------------------------------------------------------------------------------------- coordinates
 
 
 @kernel
-def left_over(q: KernelConfig, w: NystromWork, x: Real[DIM], n: Index) -> None:
+def left_over(m: GivenModel, x: Real[DIM], n: Index) -> None:
     """k(x, x) and what the first n coordinates leave over of it."""
-    own = self_value(q, x)
+    own = self_value(m, x)
     rest = own
     for i in range(n):
-        rest = rest - w.z[i] * w.z[i]
-    w.own[0] = own
+        rest = rest - m.z[i] * m.z[i]
+    m.own[0] = own
     # rounding may leave less than nothing
-    w.kappa[0] = rest if rest > real(0) else real(0)
+    m.kappa[0] = rest if rest > real(0) else real(0)
 
 
 @kernel
-def project_given(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def project_given(m: GivenModel, x: Real[DIM]) -> None:
     """Compute the coordinates of a scaled input in a constant basis, and its rest.  O(N^2 / 2 + N D)."""
-    for i in range(len(w.z)):
-        w.z[i] = kernel_value(q, c.vectors[i], x)
-    substitute_forward(c.factor_rows, w.z, len(w.z), c.coordinate_limit)
-    left_over(q, w, x, len(w.z))
+    for i in range(len(m.z)):
+        m.z[i] = kernel_value(m, m.vectors[i], x)
+    substitute_forward(m.factor_rows, m.z, len(m.z), m.coordinate_limit)
+    left_over(m, x, len(m.z))
 
 
 @kernel
-def project(b: DeviceBasis, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def project(m: BasisModel, x: Real[DIM]) -> None:
     """Compute the coordinates of a scaled input, and its rest.  O(N^2 / 2 + N D)."""
-    if c.method == Method.GIVEN:
-        project_given(w, c, q, x)
+    if m.method == Method.GIVEN:
+        project_given(m, x)
     else:
-        for i in range(b.n[0]):
-            w.z[i] = kernel_value(q, b.v[i], x)
-        substitute_forward(b.l, w.z, b.n[0], c.coordinate_limit)
-        left_over(q, w, x, b.n[0])
+        for i in range(m.n[0]):
+            m.z[i] = kernel_value(m, m.v[i], x)
+        substitute_forward(m.l, m.z, m.n[0], m.coordinate_limit)
+        left_over(m, x, m.n[0])
 
 
 @kernel
-def scaled(w: NystromWork, q: KernelConfig, x: Real[DIM]) -> None:
-    """The input as the kernel sees it, to w.x.  O(D)."""
-    if q.rescales:
-        rescale(q, x, w.x)
+def scaled(m: GivenModel, x: Real[DIM]) -> None:
+    """The input as the kernel sees it, to m.x.  O(D)."""
+    if m.rescales:
+        rescale(m, x, m.x)
     else:
         for j in range(len(x)):
-            w.x[j] = x[j]
+            m.x[j] = x[j]
 
 
 @kernel
-def relative(w: NystromWork) -> Real:
+def relative(m: GivenModel) -> Real:
     """The part of the sample that is left over: delta, from 0 to 1."""
-    if w.own[0] > SMALLEST_RESIDUAL:
-        return clipped(w.kappa[0] * (real(1) / w.own[0]), real(0), real(1))
+    if m.own[0] > SMALLEST_RESIDUAL:
+        return clipped(m.kappa[0] * (real(1) / m.own[0]), real(0), real(1))
     return real(0)
 
 
@@ -184,107 +210,107 @@ def relative(w: NystromWork) -> Real:
 
 
 @kernel
-def combine(w: NystromWork, c: NystromConfig, y: Real[OUTPUTS]) -> None:
+def combine(m: GivenModel, y: Real[OUTPUTS]) -> None:
     """The functions' values from coordinates.  O(N) for each."""
-    if c.weighs:
+    if m.weighs:
         for o in range(len(y)):
-            total = c.bias[o]
-            for i in range(len(w.z)):
-                total += c.weights[i, o] * w.z[i]
-            y[o] = clipped(total, c.least_value, c.largest_value) if c.bounded else total
+            total = m.bias[o]
+            for i in range(len(m.z)):
+                total += m.weights[i, o] * m.z[i]
+            y[o] = clipped(total, m.least_value, m.largest_value) if m.bounded else total
     else:
         for o in range(len(y)):
-            y[o] = w.z[o]
+            y[o] = m.z[o]
 
 
 @kernel
-def predict(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def predict(m: GivenModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Predict: write f(x) = weights' z(x) + bias to y, or z(x) in models without weights.  O(N^2 / 2 + N D).
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return NystromStatus.REFUSED_INPUT
-    scaled(w, q, x)
-    project_given(w, c, q, w.x)
-    combine(w, c, y)
+    scaled(m, x)
+    project_given(m, m.x)
+    combine(m, y)
     return NystromStatus.DONE
 
 
 @kernel
-def classify(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
+def classify(m: GivenModel, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(N^2 / 2 + N D).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(w, c, q, x, w.y)
+    status = predict(m, x, m.y)
     if status == NystromStatus.DONE:
-        label[0] = winner(w.y)
+        label[0] = winner(m.y)
     return status
 
 
 @kernel
-def features(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], z: Real[N_MAX]) -> Index:
+def features(m: GivenModel, x: Real[DIM], z: Real[N_MAX]) -> Index:
     """Write the coordinates z(x) = L^-1 k_S(x) to z.  O(N^2 / 2 + N D).
 
     Returns DONE, or REFUSED_INPUT with z unchanged.
     """
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return NystromStatus.REFUSED_INPUT
-    scaled(w, q, x)
-    project_given(w, c, q, w.x)
+    scaled(m, x)
+    project_given(m, m.x)
     for i in range(len(z)):
-        z[i] = w.z[i]
+        z[i] = m.z[i]
     return NystromStatus.DONE
 
 
 @kernel
-def residual(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], part: Real[1]) -> Index:
+def residual(m: GivenModel, x: Real[DIM], part: Real[1]) -> Index:
     """Write to part how much of x the basis cannot express, from 0 to 1: 1 - |z|^2 / k(x, x).  O(N^2 / 2 + N D).
 
     Returns DONE, or REFUSED_INPUT with part unchanged.
     """
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return NystromStatus.REFUSED_INPUT
-    scaled(w, q, x)
-    project_given(w, c, q, w.x)
-    part[0] = relative(w)
+    scaled(m, x)
+    project_given(m, m.x)
+    part[0] = relative(m)
     return NystromStatus.DONE
 
 
 @kernel
-def variance(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM], y: Real[1]) -> Index:
+def variance(m: GivenModel, x: Real[DIM], y: Real[1]) -> Index:
     """Write to y the variance of the label around f(x), in the label's unit squared.  O(N^2 / 2 + N D).
 
     A Gaussian process's: p (k(x, x) - |z|^2) + v, p = prior_variance, v = label_variance.
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return NystromStatus.REFUSED_INPUT
-    scaled(w, q, x)
-    project_given(w, c, q, w.x)
-    y[0] = c.prior_variance * w.kappa[0] + c.label_variance
+    scaled(m, x)
+    project_given(m, m.x)
+    y[0] = m.prior_variance * m.kappa[0] + m.label_variance
     return NystromStatus.DONE
 
 
 @kernel
-def rehearse(w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def rehearse(m: GivenModel, x: Real[DIM]) -> None:
     """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
     seed = 1
-    w.trace[0] = real(0)
+    m.trace[0] = real(0)
     for t in range(REHEARSED):
-        moved = w.trace[0] * (real(1) / (real(1) + absolute(w.trace[0])))
+        moved = m.trace[0] * (real(1) / (real(1) + absolute(m.trace[0])))
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = c.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
-            if q.rescales:
-                x[j] = x[j] / q.scale[j] + q.center[j]
-        scaled(w, q, x)
-        project_given(w, c, q, w.x)
-        combine(w, c, w.y)
-        for o in range(len(w.y)):
-            w.trace[0] += w.y[o]
-        w.trace[0] += relative(w)
+            x[j] = m.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
+            if m.rescales:
+                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
+        scaled(m, x)
+        project_given(m, m.x)
+        combine(m, m.y)
+        for o in range(len(m.y)):
+            m.trace[0] += m.y[o]
+        m.trace[0] += relative(m)
 
 
 def _frozen(labels: LabelKind, *more: Entry) -> Program:
@@ -316,38 +342,38 @@ NYSTROM: dict[LabelKind, Program] = {
 
 
 @kernel
-def append(b: DeviceBasis, w: NystromWork, x: Real[DIM]) -> None:
+def append(m: BasisModel, x: Real[DIM]) -> None:
     """Append a scaled input, whose coordinates and rest are in w, to the basis.  O(N + D)."""
-    n = b.n[0]
+    n = m.n[0]
     row = row_of(n)
-    length = sqrt(w.kappa[0])
+    length = sqrt(m.kappa[0])
     for i in range(n):
-        b.l[row + i] = w.z[i]
-    b.l[row + n] = real(1) / length
+        m.l[row + i] = m.z[i]
+    m.l[row + n] = real(1) / length
     for j in range(len(x)):
-        b.v[n, j] = x[j]
-    b.n[0] = n + 1
-    w.z[n] = length
-    w.kappa[0] = real(0)
+        m.v[n, j] = x[j]
+    m.n[0] = n + 1
+    m.z[n] = length
+    m.kappa[0] = real(0)
 
 
 @kernel
-def invert_diagonal(b: DeviceBasis, w: NystromWork) -> None:
-    """Write the diagonal of K_SS^-1 to w.spread: the squared lengths of L^-1's columns.  O(n^3 / 6)."""
-    n = b.n[0]
+def invert_diagonal(m: BasisModel) -> None:
+    """Write the diagonal of K_SS^-1 to m.spread: the squared lengths of L^-1's columns.  O(n^3 / 6)."""
+    n = m.n[0]
     first = 0
     for j in range(n):
-        w.t[j] = b.l[first + j]
-        total = w.t[j] * w.t[j]
+        m.t[j] = m.l[first + j]
+        total = m.t[j] * m.t[j]
         row = first + j + 1
         for i in range(j + 1, n):
             part = real(0)
             for k in range(j, i):
-                part += b.l[row + k] * w.t[k]
-            w.t[i] = -(part * b.l[row + i])
-            total += w.t[i] * w.t[i]
+                part += m.l[row + k] * m.t[k]
+            m.t[i] = -(part * m.l[row + i])
+            total += m.t[i] * m.t[i]
             row = row + i + 1
-        w.spread[j] = total
+        m.spread[j] = total
         first = first + j + 1
 
 
@@ -360,19 +386,19 @@ def rotate_pair(z: Real[...], k: Index, cosine: Real, sine: Real) -> None:
 
 
 @kernel
-def close_up(b: DeviceBasis, r: Index) -> None:
+def close_up(m: BasisModel, r: Index) -> None:
     """Remove basis vector r and its row of L.  Later rows move up; the last becomes zero.  O(N^2 / 2 + N D)."""
-    last = b.n[0] - 1
+    last = m.n[0] - 1
     row = row_of(r)
     for i in range(r, last):
         below = row + i + 1
         for j in range(i + 1):
-            b.l[row + j] = b.l[below + j]
-        for j in range(len(b.v[0])):
-            b.v[i, j] = b.v[i + 1, j]
+            m.l[row + j] = m.l[below + j]
+        for j in range(len(m.v[0])):
+            m.v[i, j] = m.v[i + 1, j]
         row = below
     for j in range(last + 1):
-        b.l[row + j] = real(0)
-    for j in range(len(b.v[0])):
-        b.v[last, j] = real(0)
-    b.n[0] = last
+        m.l[row + j] = real(0)
+    for j in range(len(m.v[0])):
+        m.v[last, j] = real(0)
+    m.n[0] = last

@@ -7,7 +7,7 @@ errors do not add up: where R has become so large that samples no longer change 
 are orthonormal: where they turn, R's columns do; without the last coordinate, R has neither its last row nor column.
 """
 
-from pykernel.algorithms.basis.coordinates import NystromConfig, NystromWork
+from pykernel.algorithms.basis.coordinates import BasisModel
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
@@ -24,141 +24,145 @@ class Regression(Struct):
     turn: between(Index, 0, N_MAX - 1)  # the coordinate whose ridge is refilled next
 
 
+class RegressionModel(BasisModel):
+    parts = (Regression,)
+
+
 @kernel
-def clear_coordinate(g: Regression, i: Index) -> None:
+def clear_coordinate(m: RegressionModel, i: Index) -> None:
     """Nothing is known of coordinate i, behind all that are in use.  O(N)."""
     row = 0
     for k in range(i):
-        g.r[row + i - k] = real(0)
-        row = row + len(g.coefficients) - k
-    for j in range(len(g.coefficients) - i):
-        g.r[row + j] = real(0)
-    for o in range(len(g.coefficients[0])):
-        g.coefficients[i, o] = real(0)
+        m.r[row + i - k] = real(0)
+        row = row + len(m.coefficients) - k
+    for j in range(len(m.coefficients) - i):
+        m.r[row + j] = real(0)
+    for o in range(len(m.coefficients[0])):
+        m.coefficients[i, o] = real(0)
 
 
 @kernel
-def begin_coordinate(g: Regression, c: NystromConfig, i: Index) -> None:
+def begin_coordinate(m: RegressionModel, i: Index) -> None:
     """Coordinate i, behind all that are in use, is in use: nothing is known of it but the ridge.  O(N)."""
     row = 0
     for k in range(i):
-        row = row + len(g.coefficients) - k
-    g.r[row] = c.root_ridge
+        row = row + len(m.coefficients) - k
+    m.r[row] = m.root_ridge
 
 
 @kernel
-def turn_coordinates(g: Regression, c: NystromConfig, k: Index, cosine: Real, sine: Real) -> None:
+def turn_coordinates(m: RegressionModel, k: Index, cosine: Real, sine: Real) -> None:
     """Update R and the coefficients after a rotation of coordinates k and k + 1.  R becomes triangular again.  O(N)."""
     row = 0
     for i in range(k + 1):
         at = row + k - i
-        old = g.r[at]
-        g.r[at] = cosine * old + sine * g.r[at + 1]
-        g.r[at + 1] = cosine * g.r[at + 1] - sine * old
-        row = row + len(g.coefficients) - i
+        old = m.r[at]
+        m.r[at] = cosine * old + sine * m.r[at + 1]
+        m.r[at + 1] = cosine * m.r[at + 1] - sine * old
+        row = row + len(m.coefficients) - i
     # row: of coordinate k + 1; the one above: of k
-    above = row - (len(g.coefficients) - k)
-    filled = sine * g.r[row]
-    g.r[row] = cosine * g.r[row]
-    length = sqrt(g.r[above] * g.r[above] + filled * filled)
-    if length < c.least:
-        length = c.least
+    above = row - (len(m.coefficients) - k)
+    filled = sine * m.r[row]
+    m.r[row] = cosine * m.r[row]
+    length = sqrt(m.r[above] * m.r[above] + filled * filled)
+    if length < m.least:
+        length = m.least
     # not quotients: libraries differ in subnormal ones
     inverse = real(1) / length
-    co = g.r[above] * inverse
+    co = m.r[above] * inverse
     si = filled * inverse
-    g.r[above] = length
-    for j in range(1, len(g.coefficients) - k):
-        upper = g.r[above + j]
-        lower = g.r[row + j - 1]
-        g.r[above + j] = co * upper + si * lower
-        g.r[row + j - 1] = co * lower - si * upper
-    for o in range(len(g.coefficients[0])):
-        old = g.coefficients[k, o]
-        g.coefficients[k, o] = cosine * old + sine * g.coefficients[k + 1, o]
-        g.coefficients[k + 1, o] = cosine * g.coefficients[k + 1, o] - sine * old
+    m.r[above] = length
+    for j in range(1, len(m.coefficients) - k):
+        upper = m.r[above + j]
+        lower = m.r[row + j - 1]
+        m.r[above + j] = co * upper + si * lower
+        m.r[row + j - 1] = co * lower - si * upper
+    for o in range(len(m.coefficients[0])):
+        old = m.coefficients[k, o]
+        m.coefficients[k, o] = cosine * old + sine * m.coefficients[k + 1, o]
+        m.coefficients[k + 1, o] = cosine * m.coefficients[k + 1, o] - sine * old
 
 
 @kernel
-def drop_coordinate(g: Regression, w: NystromWork, c: NystromConfig, last: Index) -> None:
+def drop_coordinate(m: RegressionModel, last: Index) -> None:
     """Drop the last coordinate in use: the result is least squares on the other coordinates.  O(N^2 / 2).
 
     R_rest c_rest + r_last c_last, R's right side, does not change.
     """
     at = 0
     for i in range(last):
-        w.u[i] = g.r[at + last - i]
-        at = at + len(g.coefficients) - i
-    solve_upper(g.r, w.u, last, len(g.coefficients))
-    for o in range(len(g.coefficients[0])):
-        lost = g.coefficients[last, o]
+        m.u[i] = m.r[at + last - i]
+        at = at + len(m.coefficients) - i
+    solve_upper(m.r, m.u, last, len(m.coefficients))
+    for o in range(len(m.coefficients[0])):
+        lost = m.coefficients[last, o]
         for i in range(last):
-            g.coefficients[i, o] = clipped(
-                g.coefficients[i, o] + w.u[i] * lost, -c.coefficient_limit, c.coefficient_limit
+            m.coefficients[i, o] = clipped(
+                m.coefficients[i, o] + m.u[i] * lost, -m.coefficient_limit, m.coefficient_limit
             )
-    clear_coordinate(g, last)
+    clear_coordinate(m, last)
 
 
 @kernel
-def follow(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
-    """Change the coefficients by (R'R)^-1 w.t times w.error, after the row w.t was added to R.  O(n^2)."""
-    solve_lower(g.r, w.t, n, len(g.coefficients))
-    solve_upper(g.r, w.t, n, len(g.coefficients))
-    for o in range(len(w.error)):
+def follow(m: RegressionModel, n: Index) -> None:
+    """Change the coefficients by (R'R)^-1 m.t times m.error, after the row m.t was added to R.  O(n^2)."""
+    solve_lower(m.r, m.t, n, len(m.coefficients))
+    solve_upper(m.r, m.t, n, len(m.coefficients))
+    for o in range(len(m.error)):
         for i in range(n):
-            g.coefficients[i, o] = clipped(
-                g.coefficients[i, o] + w.t[i] * w.error[o], -c.coefficient_limit, c.coefficient_limit
+            m.coefficients[i, o] = clipped(
+                m.coefficients[i, o] + m.t[i] * m.error[o], -m.coefficient_limit, m.coefficient_limit
             )
 
 
 @kernel
-def fade(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
+def fade(m: RegressionModel, n: Index) -> None:
     """Reduce the weight of earlier samples.  Then refill the ridge of the coordinate whose turn it is.  O(N^2)."""
-    for i in range(len(g.r)):
-        g.r[i] = c.root_forgetting * g.r[i]
-    turn = g.turn[0]
+    for i in range(len(m.r)):
+        m.r[i] = m.root_forgetting * m.r[i]
+    turn = m.turn[0]
     if turn < n:
         for i in range(n):
-            w.t[i] = real(0)
-            w.u[i] = real(0)
-        w.t[turn] = c.refill
-        w.u[turn] = c.refill
-        for o in range(len(w.error)):
-            w.error[o] = -(c.refill * g.coefficients[turn, o])
-        take_up(g.r, w.u, c.least, turn, n, len(g.coefficients))
-        follow(g, w, c, n)
-    g.turn[0] = turn + 1
-    if g.turn[0] >= len(g.coefficients):
-        g.turn[0] = 0
+            m.t[i] = real(0)
+            m.u[i] = real(0)
+        m.t[turn] = m.refill
+        m.u[turn] = m.refill
+        for o in range(len(m.error)):
+            m.error[o] = -(m.refill * m.coefficients[turn, o])
+        take_up(m.r, m.u, m.least, turn, n, len(m.coefficients))
+        follow(m, n)
+    m.turn[0] = turn + 1
+    if m.turn[0] >= len(m.coefficients):
+        m.turn[0] = 0
 
 
 @kernel
-def learn_coordinates(g: Regression, w: NystromWork, c: NystromConfig, n: Index) -> None:
-    """Learn that the functions should be w.target where the coordinates are w.z.  O(N^2)."""
-    for o in range(len(w.error)):
-        error = w.target[o]
+def learn_coordinates(m: RegressionModel, n: Index) -> None:
+    """Learn that the functions should be m.target where the coordinates are m.z.  O(N^2)."""
+    for o in range(len(m.error)):
+        error = m.target[o]
         for i in range(n):
-            error = error - g.coefficients[i, o] * w.z[i]
-        w.error[o] = error
+            error = error - m.coefficients[i, o] * m.z[i]
+        m.error[o] = error
     for i in range(n):
-        w.t[i] = w.z[i]
-        w.u[i] = w.z[i]
-    take_up(g.r, w.u, c.least, 0, n, len(g.coefficients))
-    follow(g, w, c, n)
+        m.t[i] = m.z[i]
+        m.u[i] = m.z[i]
+    take_up(m.r, m.u, m.least, 0, n, len(m.coefficients))
+    follow(m, n)
 
 
 @kernel
-def valid_regression(g: Regression, c: NystromConfig, n: Index) -> Bool:
+def valid_regression(m: RegressionModel, n: Index) -> Bool:
     """Whether R and the coefficients are zero beyond those in use, and R can be divided by."""
     row = 0
-    for i in range(len(g.coefficients)):
-        for j in range(len(g.coefficients) - i):
-            if i + j >= n and g.r[row + j] != real(0):
+    for i in range(len(m.coefficients)):
+        for j in range(len(m.coefficients) - i):
+            if i + j >= n and m.r[row + j] != real(0):
                 return False
-        if i < n and not (g.r[row] >= c.least):
+        if i < n and not (m.r[row] >= m.least):
             return False
-        for o in range(len(g.coefficients[0])):
-            if i >= n and g.coefficients[i, o] != real(0):
+        for o in range(len(m.coefficients[0])):
+            if i >= n and m.coefficients[i, o] != real(0):
                 return False
-        row = row + len(g.coefficients) - i
+        row = row + len(m.coefficients) - i
     return True

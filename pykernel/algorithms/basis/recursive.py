@@ -21,6 +21,7 @@ from pykernel.algorithms.basis.coordinates import (
 )
 from pykernel.algorithms.basis.least_squares import (
     Regression,
+    RegressionModel,
     begin_coordinate,
     drop_coordinate,
     fade,
@@ -28,7 +29,14 @@ from pykernel.algorithms.basis.least_squares import (
     turn_coordinates,
     valid_regression,
 )
-from pykernel.algorithms.basis.reservoir import MOST_SEEN, Reservoir, choose_basis, enlarge, least_missed
+from pykernel.algorithms.basis.reservoir import (
+    MOST_SEEN,
+    Reservoir,
+    ReservoirModel,
+    choose_basis,
+    enlarge,
+    least_missed,
+)
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
@@ -36,6 +44,7 @@ from pykernel.algorithms.packed import row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
 from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.stages import (
+    Scaled,
     StageConfig,
     Stages,
     combine,
@@ -54,55 +63,53 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 # ---------------------------------------------------------------------------------------------------- questions
 
 
+class NystromModel(RegressionModel, ReservoirModel, Scaled):
+    pass
+
+
 @kernel
-def size(b: DeviceBasis, c: NystromConfig) -> Index:
+def size(m: NystromModel) -> Index:
     """Basis vectors in use."""
-    if c.method == Method.GIVEN:
-        return len(c.vectors)
-    return b.n[0]
+    if m.method == Method.GIVEN:
+        return len(m.vectors)
+    return m.n[0]
 
 
 @kernel
-def intact(b: DeviceBasis, c: NystromConfig) -> Bool:
+def intact(m: NystromModel) -> Bool:
     """Whether no loop over basis vectors leaves the memory, whatever lies in it."""
-    if c.method == Method.GIVEN:
+    if m.method == Method.GIVEN:
         return True
-    return b.n[0] >= 0 and b.n[0] <= len(b.v)
+    return m.n[0] >= 0 and m.n[0] <= len(m.v)
 
 
 @kernel
-def countable(b: DeviceBasis, g: Regression, e: Reservoir, c: NystromConfig) -> Bool:
+def countable(m: NystromModel) -> Bool:
     """The same of the reservoir's rows, of random numbers, and of whose turn it is."""
-    if c.forgets:
-        if g.turn[0] < 0 or g.turn[0] >= len(g.coefficients):
+    if m.forgets:
+        if m.turn[0] < 0 or m.turn[0] >= len(m.coefficients):
             return False
-    if c.method == Method.GIVEN:
+    if m.method == Method.GIVEN:
         return True
-    for i in range(len(b.seeds)):
-        if b.seeds[i] < 0 or b.seeds[i] >= LARGEST_PERIOD:
+    for i in range(len(m.seeds)):
+        if m.seeds[i] < 0 or m.seeds[i] >= LARGEST_PERIOD:
             return False
-    return intact(b, c) and e.count[0] >= 0 and e.count[0] <= len(e.rows) and e.seen[0] >= e.count[0]
+    return intact(m) and m.count[0] >= 0 and m.count[0] <= len(m.rows) and m.seen[0] >= m.count[0]
 
 
 @kernel
-def evaluate(g: Regression, w: NystromWork, n: Index, y: Real[OUTPUTS]) -> None:
-    """The functions' values at the coordinates w.z.  O(N) for each output."""
+def evaluate(m: NystromModel, n: Index, y: Real[OUTPUTS]) -> None:
+    """The functions' values at the coordinates m.z.  O(N) for each output."""
     for o in range(len(y)):
         total = real(0)
         for i in range(n):
-            total += g.coefficients[i, o] * w.z[i]
+            total += m.coefficients[i, o] * m.z[i]
         y[o] = total
 
 
 @kernel
 def predict(
-    b: DeviceBasis,
-    g: Regression,
-    a: Stages,
-    w: NystromWork,
-    c: NystromConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: NystromModel,
     x: Real[DIM],
     y: Real[OUTPUTS],
 ) -> Index:
@@ -110,26 +117,20 @@ def predict(
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not intact(b, c):
+    if not intact(m):
         return NystromStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return NystromStatus.REFUSED_INPUT
-    scaled(a, f, q, x, w.x)
-    project(b, w, c, q, w.x)
-    evaluate(g, w, size(b, c), y)
-    combine(a, f, w.x, y)
+    scaled(m, x, m.x)
+    project(m, m.x)
+    evaluate(m, size(m), y)
+    combine(m, m.x, y)
     return NystromStatus.DONE
 
 
 @kernel
 def classify(
-    b: DeviceBasis,
-    g: Regression,
-    a: Stages,
-    w: NystromWork,
-    c: NystromConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: NystromModel,
     x: Real[DIM],
     label: Index[1],
 ) -> Index:
@@ -137,20 +138,15 @@ def classify(
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(b, g, a, w, c, f, q, x, w.y)
+    status = predict(m, x, m.y)
     if status == NystromStatus.DONE:
-        label[0] = winner(w.y)
+        label[0] = winner(m.y)
     return status
 
 
 @kernel
 def features(
-    b: DeviceBasis,
-    a: Stages,
-    w: NystromWork,
-    c: NystromConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: NystromModel,
     x: Real[DIM],
     z: Real[N_MAX],
 ) -> Index:
@@ -158,26 +154,21 @@ def features(
 
     Returns DONE, or REFUSED_INPUT with z unchanged.
     """
-    if not intact(b, c):
+    if not intact(m):
         return NystromStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return NystromStatus.REFUSED_INPUT
-    scaled(a, f, q, x, w.x)
-    project(b, w, c, q, w.x)
-    n = size(b, c)
+    scaled(m, x, m.x)
+    project(m, m.x)
+    n = size(m)
     for i in range(len(z)):
-        z[i] = w.z[i] if i < n else real(0)
+        z[i] = m.z[i] if i < n else real(0)
     return NystromStatus.DONE
 
 
 @kernel
 def residual(
-    b: DeviceBasis,
-    a: Stages,
-    w: NystromWork,
-    c: NystromConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: NystromModel,
     x: Real[DIM],
     part: Real[1],
 ) -> Index:
@@ -185,13 +176,13 @@ def residual(
 
     Returns DONE, or REFUSED_INPUT with part unchanged.
     """
-    if not intact(b, c):
+    if not intact(m):
         return NystromStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return NystromStatus.REFUSED_INPUT
-    scaled(a, f, q, x, w.x)
-    project(b, w, c, q, w.x)
-    part[0] = relative(w)
+    scaled(m, x, m.x)
+    project(m, m.x)
+    part[0] = relative(m)
     return NystromStatus.DONE
 
 
@@ -199,185 +190,169 @@ def residual(
 
 
 @kernel
-def start_draws(b: DeviceBasis, c: NystromConfig) -> None:
+def start_draws(m: NystromModel) -> None:
     """The first state of the random numbers, if there is none yet."""
-    if b.seeds[0] == 0:
-        b.seeds[0] = c.seed_1
-        b.seeds[1] = c.seed_2
-        b.seeds[2] = c.seed_3
+    if m.seeds[0] == 0:
+        m.seeds[0] = m.seed_1
+        m.seeds[1] = m.seed_2
+        m.seeds[2] = m.seed_3
 
 
 @kernel
-def turn_rows(e: Reservoir, c: NystromConfig, k: Index, cosine: Real, sine: Real) -> None:
+def turn_rows(m: NystromModel, k: Index, cosine: Real, sine: Real) -> None:
     """The rows' coordinates k and k + 1 after the plane they span was turned.  O(M)."""
-    if c.caches:
-        for t in range(e.count[0]):
-            rotate_pair(e.coordinates[t], k, cosine, sine)
+    if m.caches:
+        for t in range(m.count[0]):
+            rotate_pair(m.coordinates[t], k, cosine, sine)
 
 
 @kernel
-def reduce(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, r: Index) -> None:
+def reduce(m: NystromModel, r: Index) -> None:
     """Remove basis vector r: rotate the coordinates until only the last one needs r.  O(N^2 + N M).
 
     L without row r is made triangular again by Givens rotations (G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5),
     which turn the coordinates of everything that is known in them.  Of the sample, more is left over.
     """
-    last = b.n[0] - 1
+    last = m.n[0] - 1
     row = row_of(r)
     for k in range(r, last):
         row = row + k + 1
         # row k + 1, of which the diagonal is a reciprocal
-        diagonal = real(1) / b.l[row + k + 1]
-        length = sqrt(b.l[row + k] * b.l[row + k] + diagonal * diagonal)
+        diagonal = real(1) / m.l[row + k + 1]
+        length = sqrt(m.l[row + k] * m.l[row + k] + diagonal * diagonal)
         inverse = real(1) / length
-        cosine = b.l[row + k] * inverse
+        cosine = m.l[row + k] * inverse
         sine = diagonal * inverse
         # the row is to be row k, and this its diagonal; limits, for a restored L may be one of no matrix at all
-        b.l[row + k] = clipped(inverse, real(1) / c.coordinate_limit, c.reciprocal_limit)
+        m.l[row + k] = clipped(inverse, real(1) / m.coordinate_limit, m.reciprocal_limit)
         later = row
         for i in range(k + 2, last + 1):
             later = later + i
-            old = b.l[later + k]
-            other = b.l[later + k + 1]
-            b.l[later + k] = clipped(cosine * old + sine * other, -c.turned_limit, c.turned_limit)
-            b.l[later + k + 1] = clipped(cosine * other - sine * old, -c.turned_limit, c.turned_limit)
-        rotate_pair(w.z, k, cosine, sine)
-        turn_rows(e, c, k, cosine, sine)
-        turn_coordinates(g, c, k, cosine, sine)
-    close_up(b, r)
-    w.kappa[0] += w.z[last] * w.z[last]
-    drop_coordinate(g, w, c, last)
-    if c.caches:
-        for t in range(e.count[0]):
-            e.coordinates[t, last] = real(0)
+            old = m.l[later + k]
+            other = m.l[later + k + 1]
+            m.l[later + k] = clipped(cosine * old + sine * other, -m.turned_limit, m.turned_limit)
+            m.l[later + k + 1] = clipped(cosine * other - sine * old, -m.turned_limit, m.turned_limit)
+        rotate_pair(m.z, k, cosine, sine)
+        turn_rows(m, k, cosine, sine)
+        turn_coordinates(m, k, cosine, sine)
+    close_up(m, r)
+    m.kappa[0] += m.z[last] * m.z[last]
+    drop_coordinate(m, last)
+    if m.caches:
+        for t in range(m.count[0]):
+            m.coordinates[t, last] = real(0)
 
 
 @kernel
-def widen(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> None:
+def widen(m: NystromModel) -> None:
     """Make the sample a basis vector."""
-    begin_coordinate(g, c, b.n[0])
-    enlarge(b, e, w, c, q, w.x)
+    begin_coordinate(m, m.n[0])
+    enlarge(m, m.x)
 
 
 @kernel
-def adapt(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
+def adapt(m: NystromModel) -> Index:
     """Add the sample to the basis, or not.  The choice depends on its rest and on what the reservoir would miss."""
-    chance = draw(b.seeds)
-    n = b.n[0]
-    if not (w.kappa[0] > c.ald_threshold * w.own[0] and w.kappa[0] > SMALLEST_RESIDUAL):
+    chance = draw(m.seeds)
+    n = m.n[0]
+    if not (m.kappa[0] > m.ald_threshold * m.own[0] and m.kappa[0] > SMALLEST_RESIDUAL):
         return NystromStatus.DONE
-    if not (chance * w.own[0] < w.kappa[0]):
+    if not (chance * m.own[0] < m.kappa[0]):
         return NystromStatus.DONE
-    if n < len(b.v):
-        widen(b, g, e, w, c, q)
+    if n < len(m.v):
+        widen(m)
         return NystromStatus.ADDED
-    if e.count[0] < len(e.rows):
+    if m.count[0] < len(m.rows):
         return NystromStatus.DONE
-    r = least_missed(b, e, w, c, q)
+    r = least_missed(m)
     if r == n:
         return NystromStatus.DONE
-    reduce(b, g, e, w, c, r)
-    widen(b, g, e, w, c, q)
+    reduce(m, r)
+    widen(m)
     return NystromStatus.REPLACED
 
 
 @kernel
-def keep_row(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig) -> None:
+def keep_row(m: NystromModel) -> None:
     """Perhaps add the sample to the reservoir.  O(N + D)."""
-    slot = e.count[0]
-    if e.seen[0] < MOST_SEEN:
-        e.seen[0] += 1
-    if slot < len(e.rows):
-        e.count[0] += 1
+    slot = m.count[0]
+    if m.seen[0] < MOST_SEEN:
+        m.seen[0] += 1
+    if slot < len(m.rows):
+        m.count[0] += 1
     else:
-        slot = position(b.seeds, e.seen[0] if e.seen[0] < c.horizon else c.horizon)
-    if slot < len(e.rows):
-        for j in range(len(w.x)):
-            e.rows[slot, j] = w.x[j]
-        for o in range(len(w.target)):
-            e.labels[slot, o] = w.target[o]
-        if c.caches:
-            for i in range(len(w.z)):
-                e.coordinates[slot, i] = w.z[i] if i < b.n[0] else real(0)
+        slot = position(m.seeds, m.seen[0] if m.seen[0] < m.horizon else m.horizon)
+    if slot < len(m.rows):
+        for j in range(len(m.x)):
+            m.rows[slot, j] = m.x[j]
+        for o in range(len(m.target)):
+            m.labels[slot, o] = m.target[o]
+        if m.caches:
+            for i in range(len(m.z)):
+                m.coordinates[slot, i] = m.z[i] if i < m.n[0] else real(0)
 
 
 @kernel
-def learn(
-    b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, f: StageConfig, q: KernelConfig
-) -> Index:
-    """Learn the sample w.x with labels w.target."""
-    project(b, w, c, q, w.x)
-    if f.judges:
-        evaluate(g, w, size(b, c), w.value)
-    if f.limits:
-        for o in range(len(w.target)):
-            w.target[o] = clipped(w.target[o], w.value[o] - w.most[o], w.value[o] + w.most[o])
+def learn(m: NystromModel) -> Index:
+    """Learn the sample m.x with labels m.target."""
+    project(m, m.x)
+    if m.judges:
+        evaluate(m, size(m), m.value)
+    if m.limits:
+        for o in range(len(m.target)):
+            m.target[o] = clipped(m.target[o], m.value[o] - m.most[o], m.value[o] + m.most[o])
     status = 0
-    if c.method != Method.GIVEN:
-        start_draws(b, c)
-    if c.method == Method.STREAM:
-        status = adapt(b, g, e, w, c, q)
-    n = size(b, c)
-    if c.method == Method.GIVEN:
-        start_given(g, c)
-    if c.forgets:
-        fade(g, w, c, n)
-    learn_coordinates(g, w, c, n)
-    if c.method != Method.GIVEN:
-        keep_row(b, e, w, c)
+    if m.method != Method.GIVEN:
+        start_draws(m)
+    if m.method == Method.STREAM:
+        status = adapt(m)
+    n = size(m)
+    if m.method == Method.GIVEN:
+        start_given(m)
+    if m.forgets:
+        fade(m, n)
+    learn_coordinates(m, n)
+    if m.method != Method.GIVEN:
+        keep_row(m)
     return status
 
 
 @kernel
 def take(
-    b: DeviceBasis,
-    g: Regression,
-    e: Reservoir,
-    a: Stages,
-    w: NystromWork,
-    c: NystromConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: NystromModel,
     x: Real[DIM],
 ) -> Index:
-    """Learn the sample x with labels w.target between the stages; both were checked."""
-    if f.standardises:
-        if a.observed[0] < f.input_warmup:
-            observe_both(a, f, x, w.target)
+    """Learn the sample x with labels m.target between the stages; both were checked."""
+    if m.standardises:
+        if m.observed[0] < m.input_warmup:
+            observe_both(m, x, m.target)
             return NystromStatus.OBSERVED
-    scaled(a, f, q, x, w.x)
-    if f.follows:
-        for o in range(len(w.target)):
-            w.label[o] = w.target[o]
-        remain(a, f, w.x, w.label, w.target)
-        if f.limits:
-            farthest(a, f, w.x, w.most)
-    status = learn(b, g, e, w, c, f, q)
-    if f.follows:
-        conclude(a, f, w.x, w.label, w.target, w.value, w.most)
-    if f.standardises:
-        observe(a, f, x)
+    scaled(m, x, m.x)
+    if m.follows:
+        for o in range(len(m.target)):
+            m.label[o] = m.target[o]
+        remain(m, m.x, m.label, m.target)
+        if m.limits:
+            farthest(m, m.x, m.most)
+    status = learn(m)
+    if m.follows:
+        conclude(m, m.x, m.label, m.target, m.value, m.most)
+    if m.standardises:
+        observe(m, x)
     return status
 
 
 @kernel
-def start_given(g: Regression, c: NystromConfig) -> None:
+def start_given(m: NystromModel) -> None:
     """Coordinates of a constant basis begin with the first sample."""
-    if g.r[0] == real(0):
-        for i in range(len(g.coefficients)):
-            begin_coordinate(g, c, i)
+    if m.r[0] == real(0):
+        for i in range(len(m.coefficients)):
+            begin_coordinate(m, i)
 
 
 @kernel
 def update(
-    b: DeviceBasis,
-    g: Regression,
-    e: Reservoir,
-    a: Stages,
-    w: NystromWork,
-    c: NystromConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: NystromModel,
     x: Real[DIM],
     y: Real,
 ) -> Index:
@@ -385,26 +360,19 @@ def update(
 
     Returns DONE, ADDED or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
-    if not countable(b, g, e, c):
+    if not countable(m):
         return NystromStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return NystromStatus.REFUSED_INPUT
-    if not (absolute(y) <= f.label_limit):
+    if not (absolute(y) <= m.label_limit):
         return NystromStatus.REFUSED_LABEL
-    w.target[0] = y
-    return take(b, g, e, a, w, c, f, q, x)
+    m.target[0] = y
+    return take(m, x)
 
 
 @kernel
 def update_many(
-    b: DeviceBasis,
-    g: Regression,
-    e: Reservoir,
-    a: Stages,
-    w: NystromWork,
-    c: NystromConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: NystromModel,
     x: Real[DIM],
     y: Real[OUTPUTS],
 ) -> Index:
@@ -412,28 +380,21 @@ def update_many(
 
     Returns DONE, ADDED or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
-    if not countable(b, g, e, c):
+    if not countable(m):
         return NystromStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return NystromStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= f.label_limit):
+        if not (absolute(y[o]) <= m.label_limit):
             return NystromStatus.REFUSED_LABEL
     for o in range(len(y)):
-        w.target[o] = y[o]
-    return take(b, g, e, a, w, c, f, q, x)
+        m.target[o] = y[o]
+    return take(m, x)
 
 
 @kernel
 def update_class(
-    b: DeviceBasis,
-    g: Regression,
-    e: Reservoir,
-    a: Stages,
-    w: NystromWork,
-    c: NystromConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: NystromModel,
     x: Real[DIM],
     label: Index,
 ) -> Index:
@@ -443,79 +404,79 @@ def update_class(
     O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D).
     Returns DONE, ADDED or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
-    if not countable(b, g, e, c):
+    if not countable(m):
         return NystromStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return NystromStatus.REFUSED_INPUT
-    if label < 0 or label >= c.classes:
+    if label < 0 or label >= m.classes:
         return NystromStatus.REFUSED_LABEL
     positive = 1
-    for o in range(len(w.target)):
-        if not c.single:
+    for o in range(len(m.target)):
+        if not m.single:
             positive = o
-        w.target[o] = real(1) if label == positive else real(-1)
-    return take(b, g, e, a, w, c, f, q, x)
+        m.target[o] = real(1) if label == positive else real(-1)
+    return take(m, x)
 
 
 # --------------------------------------------------------------------------------------------- a basis on demand
 
 
 @kernel
-def select(b: DeviceBasis, g: Regression, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
+def select(m: NystromModel) -> Index:
     """Choose the basis from the reservoir, by EFVS or SGMA, and learn the reservoir's labels again.
 
     O(N rho v (N + D) + M N^2).
     Returns DONE; or TOO_FEW with nothing changed, if there is no sample.
     """
-    if not countable(b, g, e, c):
+    if not countable(m):
         return NystromStatus.REFUSED_STATE
-    if e.count[0] == 0:
+    if m.count[0] == 0:
         return NystromStatus.TOO_FEW
-    start_draws(b, c)
-    drop_basis(b, g, e)
-    choose_basis(b, e, w, c, q)
-    n = b.n[0]
+    start_draws(m)
+    drop_basis(m)
+    choose_basis(m)
+    n = m.n[0]
     for i in range(n):
-        begin_coordinate(g, c, i)
-    for t in range(e.count[0]):
+        begin_coordinate(m, i)
+    for t in range(m.count[0]):
         for i in range(n):
-            w.z[i] = e.coordinates[t, i]
-        for o in range(len(w.target)):
-            w.target[o] = e.labels[t, o]
+            m.z[i] = m.coordinates[t, i]
+        for o in range(len(m.target)):
+            m.target[o] = m.labels[t, o]
         # all weigh alike: slots are in no order of time
-        learn_coordinates(g, w, c, n)
+        learn_coordinates(m, n)
     return NystromStatus.DONE
 
 
 @kernel
-def drop_basis(b: DeviceBasis, g: Regression, e: Reservoir) -> None:
+def drop_basis(m: NystromModel) -> None:
     """Forget the basis and all coordinates."""
-    for i in range(len(b.l)):
-        b.l[i] = real(0)
-        g.r[i] = real(0)
-    for i in range(len(b.v)):
-        for j in range(len(b.v[0])):
-            b.v[i, j] = real(0)
-        for o in range(len(g.coefficients[0])):
-            g.coefficients[i, o] = real(0)
-        for t in range(len(e.rows)):
-            e.coordinates[t, i] = real(0)
-    g.turn[0] = 0
-    b.n[0] = 0
+    for i in range(len(m.l)):
+        m.l[i] = real(0)
+        m.r[i] = real(0)
+    for i in range(len(m.v)):
+        for j in range(len(m.v[0])):
+            m.v[i, j] = real(0)
+        for o in range(len(m.coefficients[0])):
+            m.coefficients[i, o] = real(0)
+        for t in range(len(m.rows)):
+            m.coordinates[t, i] = real(0)
+    m.turn[0] = 0
+    m.n[0] = 0
 
 
 @kernel
-def restart(b: DeviceBasis, g: Regression, e: Reservoir, a: Stages, f: StageConfig) -> Index:
+def restart(m: NystromModel) -> Index:
     """Forget everything, except the state of the random numbers.  O(N^2 + M (N + D))."""
-    forget(a, f)
-    drop_basis(b, g, e)
-    for t in range(len(e.rows)):
-        for j in range(len(e.rows[0])):
-            e.rows[t, j] = real(0)
-        for o in range(len(e.labels[0])):
-            e.labels[t, o] = real(0)
-    e.count[0] = 0
-    e.seen[0] = 0
+    forget(m)
+    drop_basis(m)
+    for t in range(len(m.rows)):
+        for j in range(len(m.rows[0])):
+            m.rows[t, j] = real(0)
+        for o in range(len(m.labels[0])):
+            m.labels[t, o] = real(0)
+    m.count[0] = 0
+    m.seen[0] = 0
     return NystromStatus.DONE
 
 
@@ -524,104 +485,95 @@ def restart(b: DeviceBasis, g: Regression, e: Reservoir, a: Stages, f: StageConf
 
 @kernel
 def rehearse(
-    b: DeviceBasis,
-    g: Regression,
-    e: Reservoir,
-    a: Stages,
-    w: NystromWork,
-    c: NystromConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: NystromModel,
     x: Real[DIM],
 ) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the basis and the reservoir."""
     seed = 1
-    for t in range(c.rehearsed):
+    for t in range(m.rehearsed):
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-            if q.rescales:
-                x[j] = x[j] / q.scale[j] + q.center[j]
-        for o in range(len(w.target)):
+            x[j] = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
+            if m.rescales:
+                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
+        for o in range(len(m.target)):
             seed = (seed * 75 + 74) % 65537
-            w.target[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(b, g, e, a, w, c, f, q, x)
+            m.target[o] = m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
+        status = take(m, x)
         if status < 0:
             break
-    if c.method == Method.EFVS or c.method == Method.SGMA:
-        chosen = select(b, g, e, w, c, q)
+    if m.method == Method.EFVS or m.method == Method.SGMA:
+        chosen = select(m)
         if chosen < 0:
             # only so that the known answer shows it
-            b.seeds[0] = 1
+            m.seeds[0] = 1
 
 
 @kernel
-def valid_basis(b: DeviceBasis, c: NystromConfig) -> Bool:
+def valid_basis(m: NystromModel) -> Bool:
     """Whether L is within its limits, and all is zero beyond the vectors in use."""
-    n = b.n[0]
+    n = m.n[0]
     row = 0
-    for i in range(len(b.v)):
-        for j in range(len(b.v[0])):
-            if i >= n and b.v[i, j] != real(0):
+    for i in range(len(m.v)):
+        for j in range(len(m.v[0])):
+            if i >= n and m.v[i, j] != real(0):
                 return False
         for j in range(i):
-            if not (absolute(b.l[row + j]) <= c.turned_limit):
+            if not (absolute(m.l[row + j]) <= m.turned_limit):
                 return False
-            if i >= n and b.l[row + j] != real(0):
+            if i >= n and m.l[row + j] != real(0):
                 return False
         if i < n:
             # a reciprocal: of a root above that of the smallest residual
-            if not (b.l[row + i] >= real(1) / c.coordinate_limit and b.l[row + i] <= c.reciprocal_limit):
+            if not (m.l[row + i] >= real(1) / m.coordinate_limit and m.l[row + i] <= m.reciprocal_limit):
                 return False
-        elif b.l[row + i] != real(0):
+        elif m.l[row + i] != real(0):
             return False
         row = row + i + 1
-    for i in range(len(b.seeds)):
+    for i in range(len(m.seeds)):
         # all begin together
-        if b.seeds[0] == 0 and b.seeds[i] != 0:
+        if m.seeds[0] == 0 and m.seeds[i] != 0:
             return False
-        if b.seeds[0] != 0 and b.seeds[i] == 0:
+        if m.seeds[0] != 0 and m.seeds[i] == 0:
             return False
-    return b.seeds[0] < 30269 and b.seeds[1] < 30307
+    return m.seeds[0] < 30269 and m.seeds[1] < 30307
 
 
 @kernel
-def valid_rows(b: DeviceBasis, e: Reservoir, c: NystromConfig) -> Bool:
+def valid_rows(m: NystromModel) -> Bool:
     """Whether the reservoir's rows are zero beyond those in use."""
-    count = e.count[0]
-    if e.seen[0] < count:
+    count = m.count[0]
+    if m.seen[0] < count:
         return False
-    if count < len(e.rows) and e.seen[0] != count:
+    if count < len(m.rows) and m.seen[0] != count:
         return False
-    for t in range(len(e.rows)):
-        for j in range(len(e.rows[0])):
-            if t >= count and e.rows[t, j] != real(0):
+    for t in range(len(m.rows)):
+        for j in range(len(m.rows[0])):
+            if t >= count and m.rows[t, j] != real(0):
                 return False
-        if c.method != Method.STREAM:
-            for o in range(len(e.labels[0])):
-                if t >= count and e.labels[t, o] != real(0):
+        if m.method != Method.STREAM:
+            for o in range(len(m.labels[0])):
+                if t >= count and m.labels[t, o] != real(0):
                     return False
-        if c.caches:
-            for i in range(len(b.v)):
-                if (t >= count or i >= b.n[0]) and e.coordinates[t, i] != real(0):
+        if m.caches:
+            for i in range(len(m.v)):
+                if (t >= count or i >= m.n[0]) and m.coordinates[t, i] != real(0):
                     return False
     return True
 
 
 @kernel
-def valid(
-    b: DeviceBasis, g: Regression, e: Reservoir, a: Stages, c: NystromConfig, f: StageConfig, q: KernelConfig
-) -> Bool:
+def valid(m: NystromModel) -> Bool:
     """Whether learning could have led to this state, beyond what the fields' ranges say.  O(N^2 + M (N + D))."""
-    if not valid_stages(a, f, q.input_max_abs):
+    if not valid_stages(m, m.input_max_abs):
         return False
-    if c.method == Method.GIVEN:
-        if g.r[0] == real(0):
-            return valid_regression(g, c, 0)
-        return valid_regression(g, c, len(g.coefficients))
-    if not valid_basis(b, c) or not valid_regression(g, c, b.n[0]):
+    if m.method == Method.GIVEN:
+        if m.r[0] == real(0):
+            return valid_regression(m, 0)
+        return valid_regression(m, len(m.coefficients))
+    if not valid_basis(m) or not valid_regression(m, m.n[0]):
         return False
-    return valid_rows(b, e, c)
+    return valid_rows(m)
 
 
 def _chooses(c: NystromConfig) -> bool:

@@ -6,16 +6,14 @@ Rows come and go so that each sample of the past, or of the last ``horizon``, is
 
 from pykernel.algorithms.basis.coordinates import (
     SMALLEST_RESIDUAL,
-    DeviceBasis,
+    BasisModel,
     Method,
-    NystromConfig,
-    NystromWork,
     append,
     invert_diagonal,
 )
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import M_MAX, N_MAX
-from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
+from pykernel.algorithms.kernel_choice import kernel_value, self_value
 from pykernel.algorithms.packed import substitute_backward, substitute_forward
 from pykernel.algorithms.random_numbers import position
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, Struct, between, kernel, real, sqrt
@@ -34,51 +32,55 @@ class Reservoir(Struct):
     seen: between(Index, 0, MOST_SEEN)  # number of samples seen; counting stops at a limit
 
 
+class ReservoirModel(BasisModel):
+    parts = (Reservoir,)
+
+
 @kernel
-def row_coordinates(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, t: Index) -> None:
-    """Write the coordinates of row t to w.t.  O(N) if they are cached, otherwise O(N^2 / 2 + N D)."""
-    if c.caches:
-        for i in range(b.n[0]):
-            w.t[i] = e.coordinates[t, i]
+def row_coordinates(m: ReservoirModel, t: Index) -> None:
+    """Write the coordinates of row t to m.t.  O(N) if they are cached, otherwise O(N^2 / 2 + N D)."""
+    if m.caches:
+        for i in range(m.n[0]):
+            m.t[i] = m.coordinates[t, i]
     else:
-        for i in range(b.n[0]):
-            w.t[i] = kernel_value(q, b.v[i], e.rows[t])
-        substitute_forward(b.l, w.t, b.n[0], c.coordinate_limit)
+        for i in range(m.n[0]):
+            m.t[i] = kernel_value(m, m.v[i], m.rows[t])
+        substitute_forward(m.l, m.t, m.n[0], m.coordinate_limit)
 
 
 # ----------------------------------------------------------------------------------------- what would be lost
 
 
 @kernel
-def least_missed(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> Index:
+def least_missed(m: ReservoirModel) -> Index:
     """The basis vector whose removal the reservoir would miss least; n is the sample.  O(N^3 / 6 + M (N^2 + N D)).
 
     Without vector j of n + 1, the rows lose sum_t (P_j. k_t)^2 / P_jj, where P inverts the Gram matrix of all.
     """
-    n = b.n[0]
-    inverse = real(1) / w.kappa[0]
-    invert_diagonal(b, w)
-    substitute_backward(b.l, w.z, w.a, n, c.solved_limit)
+    n = m.n[0]
+    inverse = real(1) / m.kappa[0]
+    invert_diagonal(m)
+    substitute_backward(m.l, m.z, m.a, n, m.solved_limit)
     newest = real(0)
     for j in range(n):
-        w.loss[j] = real(0)
-    for t in range(e.count[0]):
-        row_coordinates(b, e, w, c, q, t)
+        m.loss[j] = real(0)
+    for t in range(m.count[0]):
+        row_coordinates(m, t)
         # what the basis leaves over of the row, in the direction of the sample
-        over = kernel_value(q, w.x, e.rows[t])
+        over = kernel_value(m, m.x, m.rows[t])
         for k in range(n):
-            over = over - w.t[k] * w.z[k]
+            over = over - m.t[k] * m.z[k]
         newest += over * over
         over = over * inverse
-        substitute_backward(b.l, w.t, w.u, n, c.solved_limit)
+        substitute_backward(m.l, m.t, m.u, n, m.solved_limit)
         for j in range(n):
-            part = w.u[j] - w.a[j] * over
-            w.loss[j] += part * part
+            part = m.u[j] - m.a[j] * over
+            m.loss[j] += part * part
     best = n
     least = newest * inverse
     for s in range(n):
         i = n - 1 - s
-        loss = w.loss[i] * (real(1) / (w.spread[i] + w.a[i] * w.a[i] * inverse))
+        loss = m.loss[i] * (real(1) / (m.spread[i] + m.a[i] * m.a[i] * inverse))
         # of equals the first
         if loss <= least:
             least = loss
@@ -90,24 +92,24 @@ def least_missed(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig,
 
 
 @kernel
-def survivors(w: NystromWork, c: NystromConfig, e: Reservoir, q: KernelConfig, alive: Index) -> Index:
-    """Keep in w.order the rows whose rest is above ald_threshold, and return their number.  O(M)."""
+def survivors(m: ReservoirModel, alive: Index) -> Index:
+    """Keep in m.order the rows whose rest is above ald_threshold, and return their number.  O(M)."""
     kept = 0
     for s in range(alive):
-        t = w.order[s]
-        if w.rest[t] > c.ald_threshold * self_value(q, e.rows[t]) and w.rest[t] > SMALLEST_RESIDUAL:
-            w.order[kept] = t
+        t = m.order[s]
+        if m.rest[t] > m.ald_threshold * self_value(m, m.rows[t]) and m.rest[t] > SMALLEST_RESIDUAL:
+            m.order[kept] = t
             kept = kept + 1
     return kept
 
 
 @kernel
-def mean_left_over(e: Reservoir, w: NystromWork) -> Real:
+def mean_left_over(m: ReservoirModel) -> Real:
     """Mean of delta over the reservoir: 1 - J of Cawley and Talbot.  O(M)."""
     total = real(0)
-    for t in range(e.count[0]):
-        total += w.rest[t] * w.share[t]
-    return total * (real(1) / real(e.count[0]))
+    for t in range(m.count[0]):
+        total += m.rest[t] * m.share[t]
+    return total * (real(1) / real(m.count[0]))
 
 
 @kernel
@@ -121,102 +123,100 @@ def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> N
 
 
 @kernel
-def gain(e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, r: Index, points: Index, n: Index) -> Real:
+def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
     """What row r as a basis vector takes off the residuals of so many points.  O(points (N + D)).
 
     EFVS: sum_t R_tr^2 / (k_tt R_rr), the gain in relative residual; SGMA: sum_t R_tr^2 / R_rr, that in its trace.
     """
     total = real(0)
     for s in range(points):
-        t = w.points[s]
-        over = kernel_value(q, e.rows[t], e.rows[r])
+        t = m.points[s]
+        over = kernel_value(m, m.rows[t], m.rows[r])
         for i in range(n):
-            over = over - e.coordinates[t, i] * e.coordinates[r, i]
-        if c.method == Method.EFVS:
-            total += over * over * w.share[t]
+            over = over - m.coordinates[t, i] * m.coordinates[r, i]
+        if m.method == Method.EFVS:
+            total += over * over * m.share[t]
         else:
             total += over * over
-    return total * (real(1) / w.rest[r])
+    return total * (real(1) / m.rest[r])
 
 
 @kernel
-def best_candidate(
-    b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, alive: Index
-) -> Index:
+def best_candidate(m: ReservoirModel, alive: Index) -> Index:
     """The row with the largest gain, among rho random rows.  O(rho v (N + D)).
 
     G. C. Cawley, N. L. C. Talbot 2002, sections 1.3 and 1.4; A. J. Smola, B. Schoelkopf 2000, section 4.
     """
     compared = alive
-    if c.candidates < alive:
-        compared = c.candidates
-        shuffle(b.seeds, w.order, alive, compared)
-    points = e.count[0]
-    if c.method == Method.EFVS:
+    if m.candidates < alive:
+        compared = m.candidates
+        shuffle(m.seeds, m.order, alive, compared)
+    points = m.count[0]
+    if m.method == Method.EFVS:
         points = alive
         for s in range(alive):
-            w.points[s] = w.order[s]
-        if c.sampled < alive:
-            points = c.sampled
-            shuffle(b.seeds, w.points, alive, points)
+            m.points[s] = m.order[s]
+        if m.sampled < alive:
+            points = m.sampled
+            shuffle(m.seeds, m.points, alive, points)
     else:
         for t in range(points):
-            w.points[t] = t
-    best = w.order[0]
+            m.points[t] = t
+    best = m.order[0]
     most = -real(1)
     for s in range(compared):
-        value = gain(e, w, c, q, w.order[s], points, b.n[0])
+        value = gain(m, m.order[s], points, m.n[0])
         if value > most:
             most = value
-            best = w.order[s]
+            best = m.order[s]
     return best
 
 
 @kernel
-def enlarge(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def enlarge(m: ReservoirModel, x: Real[DIM]) -> None:
     """Append a basis vector whose coordinates and rest are in w.  Each row gets a new coordinate.  O(M (N + D)).
 
     No other coordinate changes.
     """
-    n = b.n[0]
-    if c.caches:
-        inverse = real(1) / sqrt(w.kappa[0])
-        for t in range(e.count[0]):
-            over = kernel_value(q, x, e.rows[t])
+    n = m.n[0]
+    if m.caches:
+        inverse = real(1) / sqrt(m.kappa[0])
+        for t in range(m.count[0]):
+            over = kernel_value(m, x, m.rows[t])
             for i in range(n):
-                over = over - e.coordinates[t, i] * w.z[i]
-            over = clipped(over * inverse, -c.coordinate_limit, c.coordinate_limit)
-            e.coordinates[t, n] = over
-            if c.method != Method.STREAM:
-                rest = w.rest[t] - over * over
-                w.rest[t] = rest if rest > real(0) else real(0)
-    append(b, w, x)
+                over = over - m.coordinates[t, i] * m.z[i]
+            over = clipped(over * inverse, -m.coordinate_limit, m.coordinate_limit)
+            m.coordinates[t, n] = over
+            if m.method != Method.STREAM:
+                rest = m.rest[t] - over * over
+                m.rest[t] = rest if rest > real(0) else real(0)
+    append(m, x)
 
 
 @kernel
-def satisfied(e: Reservoir, w: NystromWork, c: NystromConfig) -> Bool:
+def satisfied(m: ReservoirModel) -> Bool:
     """Whether what is left over of the reservoir is no more than wanted."""
-    return mean_left_over(e, w) <= c.tau
+    return mean_left_over(m) <= m.tau
 
 
 @kernel
-def choose_basis(b: DeviceBasis, e: Reservoir, w: NystromWork, c: NystromConfig, q: KernelConfig) -> None:
+def choose_basis(m: ReservoirModel) -> None:
     """Choose a basis for the rows, by EFVS or SGMA.  O(N rho v (N + D))."""
-    b.n[0] = 0
-    alive = e.count[0]
+    m.n[0] = 0
+    alive = m.count[0]
     for t in range(alive):
-        own = self_value(q, e.rows[t])
-        w.order[t] = t
-        w.rest[t] = own
-        w.share[t] = real(1) / own if own > SMALLEST_RESIDUAL else real(0)
-    for step in range(len(b.v)):
-        alive = survivors(w, c, e, q, alive)
-        if alive == 0 or satisfied(e, w, c):
+        own = self_value(m, m.rows[t])
+        m.order[t] = t
+        m.rest[t] = own
+        m.share[t] = real(1) / own if own > SMALLEST_RESIDUAL else real(0)
+    for step in range(len(m.v)):
+        alive = survivors(m, alive)
+        if alive == 0 or satisfied(m):
             break
-        r = best_candidate(b, e, w, c, q, alive)
-        for i in range(b.n[0]):
-            w.z[i] = e.coordinates[r, i]
-        w.kappa[0] = w.rest[r]
-        enlarge(b, e, w, c, q, e.rows[r])
+        r = best_candidate(m, alive)
+        for i in range(m.n[0]):
+            m.z[i] = m.coordinates[r, i]
+        m.kappa[0] = m.rest[r]
+        enlarge(m, m.rows[r])
         # rounding may have left something of it
-        w.rest[r] = real(0)
+        m.rest[r] = real(0)

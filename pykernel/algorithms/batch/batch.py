@@ -22,6 +22,7 @@ from pykernel.dialect import (
     Config,
     Constant,
     Index,
+    Model,
     Real,
     Struct,
     absolute,
@@ -112,55 +113,59 @@ class BatchConfig(Config):
     rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
+class BatchModel(Model):
+    parts = Samples, Trained, BatchWork, BatchConfig, KernelConfig
+
+
 # --------------------------------------------------------------------------------------------------- predicting
 
 
 @kernel
-def intact(m: Trained) -> Bool:
+def intact(m: BatchModel) -> Bool:
     """Whether the count n is within its range.  Then no loop leaves the arrays, even in overwritten memory."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v)
 
 
 @kernel
-def evaluate_scaled(m: Trained, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+def evaluate_scaled(m: BatchModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """The functions' values at a scaled input.  O(L D)."""
     for o in range(len(y)):
         y[o] = m.bias[o]
     for i in range(m.n[0]):
-        k = kernel_value(q, m.v[i], x)
+        k = kernel_value(m, m.v[i], x)
         for o in range(len(y)):
             y[o] += m.alpha[i, o] * k
 
 
 @kernel
-def predict(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def predict(m: BatchModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y.  Before the first training f(x) is 0.  O(L D).
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not intact(m):
         return BatchStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return BatchStatus.REFUSED_INPUT
-    if q.rescales:
-        rescale(q, x, w.x)
-        evaluate_scaled(m, q, w.x, w.y)
+    if m.rescales:
+        rescale(m, x, m.x)
+        evaluate_scaled(m, m.x, m.y)
     else:
-        evaluate_scaled(m, q, x, w.y)
+        evaluate_scaled(m, x, m.y)
     for o in range(len(y)):
-        y[o] = clipped(w.y[o], c.low, c.high) if c.clamps else w.y[o]
+        y[o] = clipped(m.y[o], m.low, m.high) if m.clamps else m.y[o]
     return BatchStatus.DONE
 
 
 @kernel
-def classify(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
+def classify(m: BatchModel, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(L D).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(m, w, c, q, x, w.y)
+    status = predict(m, x, m.y)
     if status == BatchStatus.DONE:
-        label[0] = winner(w.y)
+        label[0] = winner(m.y)
     return status
 
 
@@ -168,95 +173,95 @@ def classify(m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[
 
 
 @kernel
-def countable(s: Samples) -> Bool:
+def countable(m: BatchModel) -> Bool:
     """Whether the counts of samples are within their ranges, even in overwritten memory."""
-    return s.next[0] >= 0 and s.next[0] < len(s.inputs) and s.count[0] >= 0 and s.count[0] <= len(s.inputs)
+    return m.next[0] >= 0 and m.next[0] < len(m.inputs) and m.count[0] >= 0 and m.count[0] <= len(m.inputs)
 
 
 @kernel
-def gather(s: Samples, q: KernelConfig, x: Real[DIM]) -> Index:
+def gather(m: BatchModel, x: Real[DIM]) -> Index:
     """Find a place for the sample, and store its inputs there.  Returns DONE or REPLACED."""
-    i = s.next[0]
-    if q.rescales:
-        rescale(q, x, s.inputs[i])
+    i = m.next[0]
+    if m.rescales:
+        rescale(m, x, m.inputs[i])
     else:
         for j in range(len(x)):
-            s.inputs[i, j] = x[j]
-    s.next[0] = i + 1
-    if s.next[0] == len(s.inputs):
-        s.next[0] = 0
-    if s.count[0] == len(s.inputs):
+            m.inputs[i, j] = x[j]
+    m.next[0] = i + 1
+    if m.next[0] == len(m.inputs):
+        m.next[0] = 0
+    if m.count[0] == len(m.inputs):
         return BatchStatus.REPLACED
-    s.count[0] += 1
+    m.count[0] += 1
     return BatchStatus.DONE
 
 
 @kernel
-def update(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real) -> Index:
+def update(m: BatchModel, x: Real[DIM], y: Real) -> Index:
     """Collect a sample for the next training.  If there is no place, it replaces the oldest sample.  O(D).
 
     The model does not change before train is called.
 
     Returns DONE or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
-    if not countable(s):
+    if not countable(m):
         return BatchStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return BatchStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.label_max_abs):
+    if not (absolute(y) <= m.label_max_abs):
         return BatchStatus.REFUSED_LABEL
-    s.targets[s.next[0], 0] = y
-    return gather(s, q, x)
+    m.targets[m.next[0], 0] = y
+    return gather(m, x)
 
 
 @kernel
-def update_many(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def update_many(m: BatchModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Collect a sample for the next training.  If there is no place, it replaces the oldest sample.  O(D).
 
     The model does not change before train is called.
 
     Returns DONE or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
-    if not countable(s):
+    if not countable(m):
         return BatchStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return BatchStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= c.label_max_abs):
+        if not (absolute(y[o]) <= m.label_max_abs):
             return BatchStatus.REFUSED_LABEL
     for o in range(len(y)):
-        s.targets[s.next[0], o] = y[o]
-    return gather(s, q, x)
+        m.targets[m.next[0], o] = y[o]
+    return gather(m, x)
 
 
 @kernel
-def update_class(s: Samples, c: BatchConfig, q: KernelConfig, x: Real[DIM], label: Index) -> Index:
+def update_class(m: BatchModel, x: Real[DIM], label: Index) -> Index:
     """Collect a sample of class number label for the next training.  O(D).
 
     If there is no place, the sample replaces the oldest one.  The model does not change before train is called.
     Returns DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
-    if not countable(s):
+    if not countable(m):
         return BatchStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return BatchStatus.REFUSED_INPUT
-    if label < 0 or label >= c.classes:
+    if label < 0 or label >= m.classes:
         return BatchStatus.REFUSED_LABEL
-    s.labels[s.next[0]] = label
-    return gather(s, q, x)
+    m.labels[m.next[0]] = label
+    return gather(m, x)
 
 
 @kernel
-def restart(s: Samples) -> Index:
+def restart(m: BatchModel) -> Index:
     """Forget the collected samples.  The model does not change.  O(L D)."""
-    for i in range(len(s.inputs)):
-        s.labels[i] = 0
-        for j in range(len(s.inputs[0])):
-            s.inputs[i, j] = real(0)
-        for o in range(len(s.targets[0])):
-            s.targets[i, o] = real(0)
-    s.count[0] = 0
-    s.next[0] = 0
+    for i in range(len(m.inputs)):
+        m.labels[i] = 0
+        for j in range(len(m.inputs[0])):
+            m.inputs[i, j] = real(0)
+        for o in range(len(m.targets[0])):
+            m.targets[i, o] = real(0)
+    m.count[0] = 0
+    m.next[0] = 0
     return BatchStatus.DONE
 
 
@@ -264,15 +269,15 @@ def restart(s: Samples) -> Index:
 
 
 @kernel
-def represented(s: Samples, c: BatchConfig) -> Bool:
+def represented(m: BatchModel) -> Bool:
     """Whether there are at least two samples, and at least one of each class.  O(L) for each class."""
-    if s.count[0] < 2:
+    if m.count[0] < 2:
         return False
-    if c.separates:
-        for k in range(c.classes):
+    if m.separates:
+        for k in range(m.classes):
             found = False
-            for i in range(s.count[0]):
-                if s.labels[i] == k:
+            for i in range(m.count[0]):
+                if m.labels[i] == k:
                     found = True
             if not found:
                 return False
@@ -280,66 +285,66 @@ def represented(s: Samples, c: BatchConfig) -> Bool:
 
 
 @kernel
-def target(s: Samples, c: BatchConfig, i: Index, o: Index) -> Real:
+def target(m: BatchModel, i: Index, o: Index) -> Real:
     """The label of sample i for function o.  For classes: 1 if o is the sample's class, otherwise -1."""
-    if c.separates:
-        if c.single:
-            return real(1) if s.labels[i] == 1 else real(-1)
-        return real(1) if s.labels[i] == o else real(-1)
-    return s.targets[i, o]
+    if m.separates:
+        if m.single:
+            return real(1) if m.labels[i] == 1 else real(-1)
+        return real(1) if m.labels[i] == o else real(-1)
+    return m.targets[i, o]
 
 
 @kernel
-def compare(s: Samples, w: BatchWork, c: BatchConfig, q: KernelConfig) -> Real:
+def compare(m: BatchModel) -> Real:
     """Write K + ridge I.  Returns the largest row sum of |K|, which is at least its largest eigenvalue.  O(L^2 D)."""
-    n = s.count[0]
+    n = m.count[0]
     at = 0
     for i in range(n):
-        w.sums[i] = real(0)
+        m.sums[i] = real(0)
         for j in range(i):
-            k = kernel_value(q, s.inputs[i], s.inputs[j])
-            w.factor[at] = k
-            w.sums[i] += absolute(k)
-            w.sums[j] += absolute(k)
+            k = kernel_value(m, m.inputs[i], m.inputs[j])
+            m.factor[at] = k
+            m.sums[i] += absolute(k)
+            m.sums[j] += absolute(k)
             at = at + 1
-        own = kernel_value(q, s.inputs[i], s.inputs[i])
-        w.factor[at] = own + c.ridge
-        w.sums[i] += absolute(own)
+        own = kernel_value(m, m.inputs[i], m.inputs[i])
+        m.factor[at] = own + m.ridge
+        m.sums[i] += absolute(own)
         at = at + 1
     largest = real(0)
     for i in range(n):
-        if w.sums[i] > largest:
-            largest = w.sums[i]
+        if m.sums[i] > largest:
+            largest = m.sums[i]
     return largest
 
 
 @kernel
-def factorise(w: BatchWork, c: BatchConfig, n: Index) -> Bool:
+def factorise(m: BatchModel, n: Index) -> Bool:
     """Replace the matrix by its Cholesky factor; False if it has none.  O(L^3 / 6)."""
     row = 0
     for i in range(n):
         other = 0
         for j in range(i):
-            total = w.factor[row + j]
+            total = m.factor[row + j]
             for k in range(j):
-                total = total - w.factor[row + k] * w.factor[other + k]
+                total = total - m.factor[row + k] * m.factor[other + k]
             # not total / diagonal: libraries differ in subnormal quotients
-            w.factor[row + j] = total * w.half[j]
+            m.factor[row + j] = total * m.half[j]
             other = other + j + 1
-        pivot = w.factor[row + i]
+        pivot = m.factor[row + i]
         for k in range(i):
-            pivot = pivot - w.factor[row + k] * w.factor[row + k]
+            pivot = pivot - m.factor[row + k] * m.factor[row + k]
         # without rounding errors, the pivot is at least the ridge
-        if not (pivot >= real(0.25) * c.ridge):
+        if not (pivot >= real(0.25) * m.ridge):
             return False
-        w.factor[row + i] = sqrt(pivot)
-        w.half[i] = real(1) / w.factor[row + i]
+        m.factor[row + i] = sqrt(pivot)
+        m.half[i] = real(1) / m.factor[row + i]
         row = row + i + 1
     return True
 
 
 @kernel
-def invert(w: BatchWork, n: Index) -> None:
+def invert(m: BatchModel, n: Index) -> None:
     """Replace the Cholesky factor by its inverse, row by row in place.  O(L^3 / 6)."""
     row = 0
     for i in range(n):
@@ -349,146 +354,146 @@ def invert(w: BatchWork, n: Index) -> None:
             total = real(0)
             start = other
             for k in range(j, i):
-                total += w.factor[row + k] * w.factor[start + j]
+                total += m.factor[row + k] * m.factor[start + j]
                 start = start + k + 1
-            w.factor[row + j] = -(w.half[i] * total)
+            m.factor[row + j] = -(m.half[i] * total)
             other = other + j + 1
-        w.factor[row + i] = w.half[i]
+        m.factor[row + i] = m.half[i]
         row = row + i + 1
 
 
 @kernel
-def spread_out(w: BatchWork, c: BatchConfig, n: Index) -> Bool:
+def spread_out(m: BatchModel, n: Index) -> Bool:
     """Compute the inverse's diagonal, minus the bias's part, and (K + ridge I)^-1 1.  O(L^2).  Cawley and Talbot 2003."""
     for i in range(n):
-        w.sums[i] = real(0)
-        w.spread[i] = real(0)
+        m.sums[i] = real(0)
+        m.spread[i] = real(0)
     mass = real(0)
     row = 0
     for i in range(n):
         half = real(0)
         for j in range(i + 1):
-            half += w.factor[row + j]
-            w.spread[j] += w.factor[row + j] * w.factor[row + j]
+            half += m.factor[row + j]
+            m.spread[j] += m.factor[row + j] * m.factor[row + j]
         for j in range(i + 1):
-            w.sums[j] += w.factor[row + j] * half
+            m.sums[j] += m.factor[row + j] * half
         mass += half * half
         row = row + i + 1
-    if c.biased:
+    if m.biased:
         if not (mass > TINY):
             return False
         inverse = real(1) / mass
         for i in range(n):
-            w.half[i] = w.sums[i] * inverse
-            w.spread[i] = w.spread[i] - w.sums[i] * w.half[i]
+            m.half[i] = m.sums[i] * inverse
+            m.spread[i] = m.spread[i] - m.sums[i] * m.half[i]
     for i in range(n):
-        if not (w.spread[i] > TINY):
+        if not (m.spread[i] > TINY):
             return False
     return True
 
 
 @kernel
-def solve(s: Samples, w: BatchWork, c: BatchConfig, o: Index) -> Bool:
+def solve(m: BatchModel, o: Index) -> Bool:
     """Compute multipliers and bias of one function.  False: one is beyond its limit.  O(L^2)."""
-    n = s.count[0]
+    n = m.count[0]
     mean = real(0)
     rest = real(0)
-    if c.biased:
+    if m.biased:
         # in two parts, so that the common part of all labels costs the multipliers no digits
         for i in range(n):
-            mean += target(s, c, i, o)
+            mean += target(m, i, o)
         mean = mean * (real(1) / real(n))
         for i in range(n):
-            rest += w.half[i] * (target(s, c, i, o) - mean)
-    if not (absolute(mean + rest) <= c.alpha_limit):
+            rest += m.half[i] * (target(m, i, o) - mean)
+    if not (absolute(mean + rest) <= m.alpha_limit):
         return False
-    w.shift[o] = mean + rest
+    m.shift[o] = mean + rest
     for i in range(n):
-        w.solved[i, o] = real(0)
+        m.solved[i, o] = real(0)
     row = 0
     for i in range(n):
         half = real(0)
         for j in range(i + 1):
-            half += w.factor[row + j] * (target(s, c, j, o) - mean - rest)
+            half += m.factor[row + j] * (target(m, j, o) - mean - rest)
         for j in range(i + 1):
-            w.solved[j, o] += w.factor[row + j] * half
+            m.solved[j, o] += m.factor[row + j] * half
         row = row + i + 1
     for i in range(n):
-        if not (absolute(w.solved[i, o]) <= c.alpha_limit):
+        if not (absolute(m.solved[i, o]) <= m.alpha_limit):
             return False
     return True
 
 
 @kernel
-def leave_out(s: Samples, w: BatchWork, c: BatchConfig) -> Bool:
+def leave_out(m: BatchModel) -> Bool:
     """Compute the leave-one-out residuals: each sample is predicted without itself.  False: one overflows.  O(L)."""
-    n = s.count[0]
-    w.squares[0] = real(0)
-    w.mistakes[0] = 0
+    n = m.count[0]
+    m.squares[0] = real(0)
+    m.mistakes[0] = 0
     for i in range(n):
-        for o in range(len(w.y)):
-            y = target(s, c, i, o)
-            residual = w.solved[i, o] * (real(1) / w.spread[i])
-            if not (absolute(residual) <= c.alpha_limit):
+        for o in range(len(m.y)):
+            y = target(m, i, o)
+            residual = m.solved[i, o] * (real(1) / m.spread[i])
+            if not (absolute(residual) <= m.alpha_limit):
                 return False
-            w.squares[0] += residual * residual
-            w.y[o] = y - residual
-        if c.separates:
-            if winner(w.y) != s.labels[i]:
-                w.mistakes[0] += 1
+            m.squares[0] += residual * residual
+            m.y[o] = y - residual
+        if m.separates:
+            if winner(m.y) != m.labels[i]:
+                m.mistakes[0] += 1
     return True
 
 
 @kernel
-def commit(s: Samples, m: Trained, w: BatchWork) -> None:
+def commit(m: BatchModel) -> None:
     """Copy the solution to the model.  O(L D)."""
-    n = s.count[0]
-    m.press[0] = w.squares[0] * (real(1) / real(n * len(w.y)))
-    m.mistaken[0] = real(w.mistakes[0]) / real(n)
+    n = m.count[0]
+    m.press[0] = m.squares[0] * (real(1) / real(n * len(m.y)))
+    m.mistaken[0] = real(m.mistakes[0]) / real(n)
     for i in range(len(m.v)):
         for j in range(len(m.v[0])):
-            m.v[i, j] = s.inputs[i, j]
+            m.v[i, j] = m.inputs[i, j]
         for o in range(len(m.bias)):
-            m.alpha[i, o] = w.solved[i, o] if i < n else real(0)
+            m.alpha[i, o] = m.solved[i, o] if i < n else real(0)
     for o in range(len(m.bias)):
-        m.bias[o] = w.shift[o]
+        m.bias[o] = m.shift[o]
     m.n[0] = n
 
 
 @kernel
-def train(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig) -> Index:
+def train(m: BatchModel) -> Index:
     """Train: make a new model from the collected samples.  O(L^3 / 3 + L^2 D).
 
     Returns DONE; or TOO_FEW or ILL_CONDITIONED with the model unchanged.
     """
-    if not countable(s):
+    if not countable(m):
         return BatchStatus.REFUSED_STATE
-    if not represented(s, c):
+    if not represented(m):
         return BatchStatus.TOO_FEW
-    largest = compare(s, w, c, q)
-    if not (c.ridge >= c.least * largest):
+    largest = compare(m)
+    if not (m.ridge >= m.least * largest):
         return BatchStatus.ILL_CONDITIONED
-    n = s.count[0]
-    factorised = factorise(w, c, n)
+    n = m.count[0]
+    factorised = factorise(m, n)
     if not factorised:
         return BatchStatus.ILL_CONDITIONED
-    invert(w, n)
-    bounded = spread_out(w, c, n)
+    invert(m, n)
+    bounded = spread_out(m, n)
     if not bounded:
         return BatchStatus.ILL_CONDITIONED
     for o in range(len(m.bias)):
-        solved = solve(s, w, c, o)
+        solved = solve(m, o)
         if not solved:
             return BatchStatus.ILL_CONDITIONED
-    settled = leave_out(s, w, c)
+    settled = leave_out(m)
     if not settled:
         return BatchStatus.ILL_CONDITIONED
-    commit(s, m, w)
+    commit(m)
     return BatchStatus.DONE
 
 
 @kernel
-def leave_one_out(m: Trained, out: Real[2]) -> Index:
+def leave_one_out(m: BatchModel, out: Real[2]) -> Index:
     """Write the leave-one-out results of the training: mean squared residual to out[0], error rate to out[1].
 
     Without classes, the error rate is 0.
@@ -505,55 +510,55 @@ def leave_one_out(m: Trained, out: Real[2]) -> Index:
 
 
 @kernel
-def rehearse(s: Samples, m: Trained, w: BatchWork, c: BatchConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def rehearse(m: BatchModel, x: Real[DIM]) -> None:
     """Collect a fixed sequence of made-up samples, and train, for the self-test."""
     seed = 1
     label = 0
     for t in range(REHEARSED):
-        if t < len(s.inputs):
+        if t < len(m.inputs):
             for j in range(len(x)):
                 seed = (seed * 75 + 74) % 65537
-                x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-            i = s.next[0]
-            for o in range(len(s.targets[0])):
+                x[j] = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
+            i = m.next[0]
+            for o in range(len(m.targets[0])):
                 seed = (seed * 75 + 74) % 65537
-                s.targets[i, o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-            s.labels[i] = label
+                m.targets[i, o] = m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
+            m.labels[i] = label
             label = label + 1
-            if label >= c.classes:
+            if label >= m.classes:
                 label = 0
-            status = gather(s, q, x)
+            status = gather(m, x)
             if status < 0:
                 break
-    trained = train(s, m, w, c, q)
+    trained = train(m)
     if trained < 0:
         m.press[0] = real(trained)
 
 
 @kernel
-def valid_samples(s: Samples, c: BatchConfig) -> Bool:
+def valid_samples(m: BatchModel) -> Bool:
     """Whether the collected samples are in order, their classes exist, and unused places are zero.  O(L D)."""
-    n = s.count[0]
-    if n < len(s.inputs) and s.next[0] != n:
+    n = m.count[0]
+    if n < len(m.inputs) and m.next[0] != n:
         return False
-    for i in range(len(s.inputs)):
-        for j in range(len(s.inputs[0])):
-            if i >= n and s.inputs[i, j] != real(0):
+    for i in range(len(m.inputs)):
+        for j in range(len(m.inputs[0])):
+            if i >= n and m.inputs[i, j] != real(0):
                 return False
-        if c.separates:
-            if s.labels[i] < 0 or s.labels[i] >= c.classes:
+        if m.separates:
+            if m.labels[i] < 0 or m.labels[i] >= m.classes:
                 return False
-            if i >= n and s.labels[i] != 0:
+            if i >= n and m.labels[i] != 0:
                 return False
         else:
-            for o in range(len(s.targets[0])):
-                if i >= n and s.targets[i, o] != real(0):
+            for o in range(len(m.targets[0])):
+                if i >= n and m.targets[i, o] != real(0):
                     return False
     return True
 
 
 @kernel
-def valid_trained(m: Trained) -> Bool:
+def valid_trained(m: BatchModel) -> Bool:
     """Whether unused places are zero.  O(L D)."""
     n = m.n[0]
     for i in range(len(m.v)):
@@ -567,9 +572,9 @@ def valid_trained(m: Trained) -> Bool:
 
 
 @kernel
-def valid(s: Samples, m: Trained, c: BatchConfig) -> Bool:
+def valid(m: BatchModel) -> Bool:
     """Whether learning could have led to this state: beyond what the fields' ranges say.  O(L D)."""
-    return valid_samples(s, c) and valid_trained(m)
+    return valid_samples(m) and valid_trained(m)
 
 
 def _program(*learning: Entry) -> Program:

@@ -23,6 +23,7 @@ from pykernel.dialect import (
     Bool,
     Config,
     Index,
+    Model,
     Real,
     Struct,
     absolute,
@@ -100,47 +101,51 @@ class FisherConfig(Config):
     rehearsal_input: Real  # the self-test's inputs are within +- half of this
 
 
+class FisherModel(Model):
+    parts = Scatter, Discriminant, FisherWork, FisherConfig, KernelConfig
+
+
 # --------------------------------------------------------------------------------------------------- predicting
 
 
 @kernel
-def correlate(w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def correlate(m: FisherModel, x: Real[DIM]) -> None:
     """z: kernel values of an input with the basis.  O(P D)."""
-    if q.rescales:
-        rescale(q, x, w.x)
-        for i in range(len(w.z)):
-            w.z[i] = kernel_value(q, c.basis[i], w.x)
+    if m.rescales:
+        rescale(m, x, m.x)
+        for i in range(len(m.z)):
+            m.z[i] = kernel_value(m, m.basis[i], m.x)
     else:
-        for i in range(len(w.z)):
-            w.z[i] = kernel_value(q, c.basis[i], x)
+        for i in range(len(m.z)):
+            m.z[i] = kernel_value(m, m.basis[i], x)
 
 
 @kernel
-def predict(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+def predict(m: FisherModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Write f(x) to y.  Before the first training f(x) is 0.  O(P D).
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return FisherStatus.REFUSED_INPUT
-    correlate(w, c, q, x)
+    correlate(m, x)
     for o in range(len(y)):
         total = m.bias[o]
-        for i in range(len(w.z)):
-            total += m.alpha[o, i] * w.z[i]
+        for i in range(len(m.z)):
+            total += m.alpha[o, i] * m.z[i]
         y[o] = total
     return FisherStatus.DONE
 
 
 @kernel
-def classify(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index[1]) -> Index:
+def classify(m: FisherModel, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(P D).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(m, w, c, q, x, w.y)
+    status = predict(m, x, m.y)
     if status == FisherStatus.DONE:
-        label[0] = winner(w.y)
+        label[0] = winner(m.y)
     return status
 
 
@@ -148,97 +153,95 @@ def classify(m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x
 
 
 @kernel
-def count_all(s: Scatter) -> Index:
+def count_all(m: FisherModel) -> Index:
     """Samples taken since the start."""
     n = 0
-    for k in range(len(s.counts)):
-        n = n + s.counts[k]
+    for k in range(len(m.counts)):
+        n = n + m.counts[k]
     return n
 
 
 @kernel
-def countable(s: Scatter, c: FisherConfig) -> Bool:
+def countable(m: FisherModel) -> Bool:
     """Whether samples can be counted, whatever lies in the memory."""
-    for k in range(len(s.counts)):
-        if s.counts[k] < 0 or s.counts[k] > c.most:
+    for k in range(len(m.counts)):
+        if m.counts[k] < 0 or m.counts[k] > m.most:
             return False
     return True
 
 
 @kernel
-def rotate(s: Scatter, w: FisherWork) -> None:
+def rotate(m: FisherModel) -> None:
     """Add d d' to R'R by Givens rotations.  O(P^2 / 2).  G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5."""
     row = 0
-    for j in range(len(w.d)):
-        r = s.r[row]
-        length = sqrt(r * r + w.d[j] * w.d[j])
+    for j in range(len(m.d)):
+        r = m.r[row]
+        length = sqrt(r * r + m.d[j] * m.d[j])
         # not d / length: libraries differ in subnormal quotients
         inverse = real(1) / length
         cosine = r * inverse
-        sine = w.d[j] * inverse
-        s.r[row] = length
-        for i in range(j + 1, len(w.d)):
-            old = s.r[row + i - j]
-            s.r[row + i - j] = cosine * old + sine * w.d[i]
-            w.d[i] = cosine * w.d[i] - sine * old
-        row = row + len(w.d) - j
+        sine = m.d[j] * inverse
+        m.r[row] = length
+        for i in range(j + 1, len(m.d)):
+            old = m.r[row + i - j]
+            m.r[row + i - j] = cosine * old + sine * m.d[i]
+            m.d[i] = cosine * m.d[i] - sine * old
+        row = row + len(m.d) - j
 
 
 @kernel
-def begin(s: Scatter, c: FisherConfig) -> None:
+def begin(m: FisherModel) -> None:
     """R'R = ridge I."""
     row = 0
-    for j in range(len(s.mean)):
-        s.r[row] = c.root_ridge
-        row = row + len(s.mean) - j
+    for j in range(len(m.mean)):
+        m.r[row] = m.root_ridge
+        row = row + len(m.mean) - j
 
 
 @kernel
-def update(
-    s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index
-) -> Index:
+def update(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     """Collect a sample of class number label.  The model does not change before train is called.  O(P (P + D)).
 
     Returns DONE; or REFUSED_INPUT, REFUSED_LABEL or FULL with nothing changed.
     """
-    if not countable(s, c):
+    if not countable(m):
         return FisherStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return FisherStatus.REFUSED_INPUT
-    if label < 0 or label >= len(s.counts):
+    if label < 0 or label >= len(m.counts):
         return FisherStatus.REFUSED_LABEL
-    n = count_all(s)
-    if n >= c.most:
+    n = count_all(m)
+    if n >= m.most:
         return FisherStatus.FULL
     if n == 0:
-        begin(s, c)
-    correlate(w, c, q, x)
+        begin(m)
+    correlate(m, x)
     part = real(1) / real(n + 1)
     weight = sqrt(real(n) * part)
-    own = real(1) / real(s.counts[label] + 1)
-    for i in range(len(w.z)):
-        d = w.z[i] - s.mean[i]
-        w.d[i] = weight * d
-        s.mean[i] += part * d
-        s.means[label, i] += own * (w.z[i] - s.means[label, i])
-    s.counts[label] += 1
+    own = real(1) / real(m.counts[label] + 1)
+    for i in range(len(m.z)):
+        d = m.z[i] - m.mean[i]
+        m.d[i] = weight * d
+        m.mean[i] += part * d
+        m.means[label, i] += own * (m.z[i] - m.means[label, i])
+    m.counts[label] += 1
     if n > 0:
-        rotate(s, w)
+        rotate(m)
     m.trained[0] = 0
     return FisherStatus.DONE
 
 
 @kernel
-def restart(s: Scatter, m: Discriminant) -> Index:
+def restart(m: FisherModel) -> Index:
     """Forget the collected samples.  The model does not change.  O(P^2)."""
-    for i in range(len(s.r)):
-        s.r[i] = real(0)
-    for i in range(len(s.mean)):
-        s.mean[i] = real(0)
-        for k in range(len(s.counts)):
-            s.means[k, i] = real(0)
-    for k in range(len(s.counts)):
-        s.counts[k] = 0
+    for i in range(len(m.r)):
+        m.r[i] = real(0)
+    for i in range(len(m.mean)):
+        m.mean[i] = real(0)
+        for k in range(len(m.counts)):
+            m.means[k, i] = real(0)
+    for k in range(len(m.counts)):
+        m.counts[k] = 0
     m.trained[0] = 0
     return FisherStatus.DONE
 
@@ -247,88 +250,88 @@ def restart(s: Scatter, m: Discriminant) -> Index:
 
 
 @kernel
-def trace(s: Scatter) -> Real:
+def trace(m: FisherModel) -> Real:
     """Of R'R, which bounds its eigenvalues.  O(P^2 / 2)."""
     total = real(0)
-    for i in range(len(s.r)):
-        total += s.r[i] * s.r[i]
+    for i in range(len(m.r)):
+        total += m.r[i] * m.r[i]
     return total
 
 
 @kernel
-def forward(s: Scatter, w: FisherWork) -> None:
+def forward(m: FisherModel) -> None:
     """R'^-1 d in place of d.  O(P^2 / 2)."""
     row = 0
-    for j in range(len(w.d)):
-        w.d[j] = w.d[j] * (real(1) / s.r[row])
-        for i in range(j + 1, len(w.d)):
-            w.d[i] = w.d[i] - s.r[row + i - j] * w.d[j]
-        row = row + len(w.d) - j
+    for j in range(len(m.d)):
+        m.d[j] = m.d[j] * (real(1) / m.r[row])
+        for i in range(j + 1, len(m.d)):
+            m.d[i] = m.d[i] - m.r[row + i - j] * m.d[j]
+        row = row + len(m.d) - j
 
 
 @kernel
-def backward(s: Scatter, w: FisherWork) -> None:
+def backward(m: FisherModel) -> None:
     """R^-1 d in place of d.  O(P^2 / 2)."""
-    row = len(s.r)
-    for t in range(len(w.d)):
-        j = len(w.d) - 1 - t
+    row = len(m.r)
+    for t in range(len(m.d)):
+        j = len(m.d) - 1 - t
         row = row - 1 - t
-        total = w.d[j]
-        for i in range(j + 1, len(w.d)):
-            total = total - s.r[row + i - j] * w.d[i]
-        w.d[j] = total * (real(1) / s.r[row])
+        total = m.d[j]
+        for i in range(j + 1, len(m.d)):
+            total = total - m.r[row + i - j] * m.d[i]
+        m.d[j] = total * (real(1) / m.r[row])
 
 
 @kernel
-def class_of(c: FisherConfig, o: Index) -> Index:
+def class_of(m: FisherModel, o: Index) -> Index:
     """The class that function o is positive for."""
-    return 1 if c.single else o
+    return 1 if m.single else o
 
 
 @kernel
-def solve(s: Scatter, w: FisherWork, c: FisherConfig, o: Index, n: Index) -> Bool:
+def solve(m: FisherModel, o: Index, n: Index) -> Bool:
     """alpha = N^2 / (N - N_c) (R'R)^-1 (mean of the class - mean), b = -alpha' mean; False if beyond its limit."""
-    k = class_of(c, o)
-    scale = real(n) * (real(n) / real(n - s.counts[k]))
-    for i in range(len(w.d)):
-        w.d[i] = scale * (s.means[k, i] - s.mean[i])
-    forward(s, w)
-    backward(s, w)
+    k = class_of(m, o)
+    scale = real(n) * (real(n) / real(n - m.counts[k]))
+    for i in range(len(m.d)):
+        m.d[i] = scale * (m.means[k, i] - m.mean[i])
+    forward(m)
+    backward(m)
     bias = real(0)
-    for i in range(len(w.d)):
-        if not (absolute(w.d[i]) <= c.alpha_limit):
+    for i in range(len(m.d)):
+        if not (absolute(m.d[i]) <= m.alpha_limit):
             return False
-        w.solved[o, i] = w.d[i]
-        bias = bias - w.d[i] * s.mean[i]
-    w.y[o] = bias
-    return absolute(bias) <= c.alpha_limit
+        m.solved[o, i] = m.d[i]
+        bias = bias - m.d[i] * m.mean[i]
+    m.y[o] = bias
+    return absolute(bias) <= m.alpha_limit
 
 
 @kernel
-def train(s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig) -> Index:
+def train(m: FisherModel) -> Index:
     """Train: make a model of the collected samples.  More samples can be collected later.  O(P^2) for each function.
 
     Returns DONE; or TOO_FEW or ILL_CONDITIONED with the model unchanged.
     """
-    if not countable(s, c):
+    if not countable(m):
         return FisherStatus.REFUSED_STATE
-    n = count_all(s)
+    n = count_all(m)
     if n < 2:
         return FisherStatus.TOO_FEW
-    for k in range(len(s.counts)):
-        if s.counts[k] == 0:
+    for k in range(len(m.counts)):
+        if m.counts[k] == 0:
             return FisherStatus.TOO_FEW
-    spread = trace(s)
-    if not (c.ridge >= c.least * spread):
+    spread = trace(m)
+    if not (m.ridge >= m.least * spread):
         return FisherStatus.ILL_CONDITIONED
-    for o in range(len(w.y)):
-        solved = solve(s, w, c, o, n)
+    for o in range(len(m.y)):
+        solved = solve(m, o, n)
         if not solved:
             return FisherStatus.ILL_CONDITIONED
-    for o in range(len(w.y)):
-        m.bias[o] = w.y[o]
-        for i in range(len(w.z)):
-            m.alpha[o, i] = w.solved[o, i]
+    for o in range(len(m.y)):
+        m.bias[o] = m.y[o]
+        for i in range(len(m.z)):
+            m.alpha[o, i] = m.solved[o, i]
     m.trained[0] = n
     m.assessed[0] = 0
     m.mistakes[0] = 0
@@ -358,60 +361,58 @@ def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> R
 
 
 @kernel
-def assess(
-    s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM], label: Index
-) -> Index:
+def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     """Add a sample's leave-one-out error to the results.  The sample must be one of the training.  O(P (P + D)).
 
     Returns DONE; or REFUSED_INPUT, REFUSED_LABEL, NOT_TRAINED, FULL or REFUSED_LEVERAGE with nothing changed.
     """
-    if not countable(s, c):
+    if not countable(m):
         return FisherStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return FisherStatus.REFUSED_INPUT
-    if label < 0 or label >= len(s.counts):
+    if label < 0 or label >= len(m.counts):
         return FisherStatus.REFUSED_LABEL
     n = m.trained[0]
     if n == 0:
         return FisherStatus.NOT_TRAINED
-    if m.assessed[0] >= c.most:
+    if m.assessed[0] >= m.most:
         return FisherStatus.FULL
-    correlate(w, c, q, x)
-    for i in range(len(w.z)):
-        w.d[i] = w.z[i] - s.mean[i]
+    correlate(m, x)
+    for i in range(len(m.z)):
+        m.d[i] = m.z[i] - m.mean[i]
     squares = real(0)
-    for o in range(len(w.y)):
-        k = class_of(c, o)
-        own = real(s.counts[k])
-        others = real(n - s.counts[k])
+    for o in range(len(m.y)):
+        k = class_of(m, o)
+        own = real(m.counts[k])
+        others = real(n - m.counts[k])
         value = real(0)
-        for i in range(len(w.d)):
-            value += m.alpha[o, i] * w.d[i]
+        for i in range(len(m.d)):
+            value += m.alpha[o, i] * m.d[i]
         # of the indicator target
-        w.y[o] = own / real(n) + value * (own / real(n)) * (others / real(n))
-    forward(s, w)
+        m.y[o] = own / real(n) + value * (own / real(n)) * (others / real(n))
+    forward(m)
     free = real(1) - real(1) / real(n)
-    for i in range(len(w.d)):
-        free = free - w.d[i] * w.d[i]
-    if not (free >= c.free):
+    for i in range(len(m.d)):
+        free = free - m.d[i] * m.d[i]
+    if not (free >= m.free):
         return FisherStatus.REFUSED_LEVERAGE
-    for o in range(len(w.y)):
-        k = class_of(c, o)
-        target = real(n) / real(s.counts[k]) if k == label else -(real(n) / real(n - s.counts[k]))
-        w.y[o] = without(k == label, s.counts[k], n, w.y[o], free)
-        residual = target - w.y[o]
+    for o in range(len(m.y)):
+        k = class_of(m, o)
+        target = real(n) / real(m.counts[k]) if k == label else -(real(n) / real(n - m.counts[k]))
+        m.y[o] = without(k == label, m.counts[k], n, m.y[o], free)
+        residual = target - m.y[o]
         squares += residual * residual
-    if not (m.press[0] + squares <= c.press_limit):
+    if not (m.press[0] + squares <= m.press_limit):
         return FisherStatus.REFUSED_LEVERAGE
     m.press[0] += squares
-    if winner(w.y) != label:
+    if winner(m.y) != label:
         m.mistakes[0] += 1
     m.assessed[0] += 1
     return FisherStatus.DONE
 
 
 @kernel
-def leave_one_out(m: Discriminant, out: Real[2]) -> Index:
+def leave_one_out(m: FisherModel, out: Real[2]) -> Index:
     """Write the leave-one-out results of the assessed samples: mean squared residual to out[0], error rate to out[1].
 
     Returns DONE, or NOT_TRAINED with out unchanged, if no sample was assessed since the training.
@@ -427,56 +428,56 @@ def leave_one_out(m: Discriminant, out: Real[2]) -> Index:
 
 
 @kernel
-def rehearse(s: Scatter, m: Discriminant, w: FisherWork, c: FisherConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def rehearse(m: FisherModel, x: Real[DIM]) -> None:
     """Take up a fixed sequence of pseudo-random samples, train, and assess the last one."""
     seed = 1
     label = 0
     for t in range(REHEARSED):
         label = label + 1
-        if label >= len(s.counts):
+        if label >= len(m.counts):
             label = 0
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-        status = update(s, m, w, c, q, x, label)
+            x[j] = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
+        status = update(m, x, label)
         if status < 0:
             break
-    trained = train(s, m, w, c)
+    trained = train(m)
     if trained == FisherStatus.DONE:
-        assessed = assess(s, m, w, c, q, x, label)
+        assessed = assess(m, x, label)
         if assessed < 0:
             # only so that the known answer shows it
             m.mistakes[0] = 1
 
 
 @kernel
-def valid_scatter(s: Scatter, c: FisherConfig, n: Index) -> Bool:
+def valid_scatter(m: FisherModel, n: Index) -> Bool:
     """Whether R and the means are zero before the first sample, and R can be divided by."""
     row = 0
-    for j in range(len(s.mean)):
-        for k in range(len(s.counts)):
-            if s.counts[k] == 0 and s.means[k, j] != real(0):
+    for j in range(len(m.mean)):
+        for k in range(len(m.counts)):
+            if m.counts[k] == 0 and m.means[k, j] != real(0):
                 return False
-        if n == 0 and s.mean[j] != real(0):
+        if n == 0 and m.mean[j] != real(0):
             return False
-        if n > 0 and not (s.r[row] >= real(0.5) * c.root_ridge):
+        if n > 0 and not (m.r[row] >= real(0.5) * m.root_ridge):
             return False
-        row = row + len(s.mean) - j
-    for i in range(len(s.r)):
-        if n == 0 and s.r[i] != real(0):
+        row = row + len(m.mean) - j
+    for i in range(len(m.r)):
+        if n == 0 and m.r[i] != real(0):
             return False
     return True
 
 
 @kernel
-def valid(s: Scatter, m: Discriminant, c: FisherConfig) -> Bool:
+def valid(m: FisherModel) -> Bool:
     """Whether gathering and training could have led to this state: beyond what the fields' ranges say.  O(P^2)."""
     n = 0
-    for k in range(len(s.counts)):
-        n = n + s.counts[k]
-        if n > c.most:
+    for k in range(len(m.counts)):
+        n = n + m.counts[k]
+        if n > m.most:
             return False
-    if not valid_scatter(s, c, n):
+    if not valid_scatter(m, n):
         return False
     if m.trained[0] != 0 and m.trained[0] != n:
         return False

@@ -29,6 +29,7 @@ from pykernel.dialect import (
     Index,
     Int,
     Int16,
+    Model,
     Struct,
     Uint8,
     Word,
@@ -84,183 +85,183 @@ class FixedFrozenConfig(Config):
     high: Index  # largest prediction
 
 
+class FixedFrozenModel(Model):
+    parts = FixedWork, FixedFrozenConfig, FixedInputConfig, FixedKernelConfig
+
+
 @kernel
-def share(w: FixedWork, c: FixedFrozenConfig, i: Index, k: Index, n: Index) -> None:
+def share(m: FixedFrozenModel, i: Index, k: Index, n: Index) -> None:
     """Add vector i's part to the functions: its weights times k / 2^n.  Pairs: to those of its own class."""
-    if c.decision == Decision.FUNCTIONS:
-        for o in range(len(w.f)):
-            w.f[o] += word(floor_shift(c.weights[i, o] * k, n))
+    if m.decision == Decision.FUNCTIONS:
+        for o in range(len(m.f)):
+            m.f[o] += word(floor_shift(m.weights[i, o] * k, n))
     else:
-        own = c.support_class[i]
+        own = m.support_class[i]
         # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
         pair = own - 1
-        for r in range(len(c.weights[0])):
+        for r in range(len(m.weights[0])):
             if r >= own:
                 pair += 1
-            w.f[pair] += word(floor_shift(c.weights[i, r] * k, n))
+            m.f[pair] += word(floor_shift(m.weights[i, r] * k, n))
             if r < own:
-                pair += len(c.weights[0]) - r - 1
+                pair += len(m.weights[0]) - r - 1
 
 
 @kernel
-def octaves_to(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig, i: Index, square: Word) -> Word:
+def octaves_to(m: FixedFrozenModel, i: Index, square: Word) -> Word:
     """How far x is from v_i, in octaves of the kernel; square is |x|^2.  O(D)."""
-    if c.products:
+    if m.products:
         # both sides of |x - v|^2 = |x|^2 + |v|^2 - 2 v'x are equal modulo 2^32, and the left one is below 2^32
-        return octaves(q, square + c.norms[i] - word(dot(w.x, c.vectors[i])) * 2)
-    return octaves(q, distance(q, w.x, c.vectors[i]))
+        return octaves(m, square + m.norms[i] - word(dot(m.x, m.vectors[i])) * 2)
+    return octaves(m, distance(m, m.x, m.vectors[i]))
 
 
 @kernel
-def sum_single(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
+def sum_single(m: FixedFrozenModel) -> None:
     """The one function of a kernel of distances.  O(N D)."""
-    square = square_norm(w.x) if c.products else word(0)
-    total = c.bias[0]
-    for i in range(len(c.vectors)):
-        u = octaves_to(w, c, q, i, square)
-        if q.rises:
-            total += floor_shift(c.weights[i, 0] * value_at(q, u), c.weight_shift)
+    square = square_norm(m.x) if m.products else word(0)
+    total = m.bias[0]
+    for i in range(len(m.vectors)):
+        u = octaves_to(m, i, square)
+        if m.rises:
+            total += floor_shift(m.weights[i, 0] * value_at(m, u), m.weight_shift)
         else:
-            n = index(u >> 16) + c.weight_shift
+            n = index(u >> 16) + m.weight_shift
             if n < 32:
-                total += floor_shift(c.weights[i, 0] * power(u), n)
-    w.f[0] = word(total)
+                total += floor_shift(m.weights[i, 0] * power(u), n)
+    m.f[0] = word(total)
 
 
 @kernel
-def share_power(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig, i: Index) -> None:
+def share_power(m: FixedFrozenModel, i: Index) -> None:
     """Add vector i's part to the functions of a polynomial kernel.  O(D).
 
     Its value is k / 2^16 times a power of two, from the first 16 bits of a'b.  Relative error: degree + 1 bits of 2^-15.
     """
-    s = dot(w.x, c.vectors[i]) + q.coef0
+    s = dot(m.x, m.vectors[i]) + m.coef0
     u = word(size(s))
     lost = 31 - places(u)
-    m = index((u << lost) >> 16)
-    p = m * 16384
-    for turn in range(1, q.degree):
-        p = multiply_high(p, m)
+    top = index((u << lost) >> 16)
+    p = top * 16384
+    for turn in range(1, m.degree):
+        p = multiply_high(p, top)
     gained = 29 - places(word(p))
     gained = gained if gained > 0 else 0
     k = index(((word(p) << gained) >> 14) & 65535)
-    k = -k if s < 0 and q.odd else k
-    n = lost * q.degree + gained + c.weight_shift
+    k = -k if s < 0 and m.odd else k
+    n = lost * m.degree + gained + m.weight_shift
     if n < 32:
-        share(w, c, i, k, n if n > 0 else 0)
+        share(m, i, k, n if n > 0 else 0)
 
 
 @kernel
-def evaluate(w: FixedWork, c: FixedFrozenConfig, q: FixedKernelConfig) -> None:
+def evaluate(m: FixedFrozenModel) -> None:
     """Compute the functions at the converted inputs.  O(N (D + W)) for W weights of a vector; linear: O(D W)."""
-    if q.function == FixedFunction.LINEAR:
-        for o in range(len(w.f)):
-            w.f[o] = word(dot(w.x, c.factors[o]) + c.bias[o])
-    elif c.single and q.function != FixedFunction.POLYNOMIAL:
-        sum_single(w, c, q)
+    if m.function == FixedFunction.LINEAR:
+        for o in range(len(m.f)):
+            m.f[o] = word(dot(m.x, m.factors[o]) + m.bias[o])
+    elif m.single and m.function != FixedFunction.POLYNOMIAL:
+        sum_single(m)
     else:
-        square = square_norm(w.x) if c.products else word(0)
-        for o in range(len(w.f)):
-            w.f[o] = word(c.bias[o])
-        for i in range(len(c.vectors)):
-            if q.function == FixedFunction.POLYNOMIAL:
-                share_power(w, c, q, i)
+        square = square_norm(m.x) if m.products else word(0)
+        for o in range(len(m.f)):
+            m.f[o] = word(m.bias[o])
+        for i in range(len(m.vectors)):
+            if m.function == FixedFunction.POLYNOMIAL:
+                share_power(m, i)
             else:
-                u = octaves_to(w, c, q, i, square)
-                if q.rises:
-                    share(w, c, i, value_at(q, u), c.weight_shift)
+                u = octaves_to(m, i, square)
+                if m.rises:
+                    share(m, i, value_at(m, u), m.weight_shift)
                 else:
-                    n = index(u >> 16) + c.weight_shift
+                    n = index(u >> 16) + m.weight_shift
                     if n < 32:
-                        share(w, c, i, power(u), n)
+                        share(m, i, power(u), n)
 
 
 @kernel
-def value_of(w: FixedWork, c: FixedFrozenConfig, o: Index) -> Index:
+def value_of(m: FixedFrozenModel, o: Index) -> Index:
     """Function o, within its limits."""
-    f = as_signed(w.f[o])
-    return clip(f, c.low, c.high) if c.clamps else f
+    f = as_signed(m.f[o])
+    return clip(f, m.low, m.high) if m.clamps else f
 
 
 @kernel
-def best_function(w: FixedWork) -> Index:
+def best_function(m: FixedFrozenModel) -> Index:
     """The class with the largest function.  Two classes share one function: a positive value means the second class."""
     best = 0
-    if len(w.f) == 1:
-        if as_signed(w.f[0]) > 0:
+    if len(m.f) == 1:
+        if as_signed(m.f[0]) > 0:
             best = 1
     else:
-        for o in range(1, len(w.f)):
-            if as_signed(w.f[o]) > as_signed(w.f[best]):
+        for o in range(1, len(m.f)):
+            if as_signed(m.f[o]) > as_signed(m.f[best]):
                 best = o
     return best
 
 
 @kernel
-def count_votes(w: FixedWork) -> None:
+def count_votes(m: FixedFrozenModel) -> None:
     """Count the votes: each class gets a vote for each other class that it wins against."""
-    for a in range(len(w.votes)):
-        w.votes[a] = word(0)
-        w.clear[a] = word(0)
+    for a in range(len(m.votes)):
+        m.votes[a] = word(0)
+        m.clear[a] = word(0)
     pair = 0
-    for a in range(len(w.votes)):
-        for b in range(a + 1, len(w.votes)):
-            f = as_signed(w.f[pair])
+    for a in range(len(m.votes)):
+        for b in range(a + 1, len(m.votes)):
+            f = as_signed(m.f[pair])
             if f > 0:
-                w.votes[a] += word(1)
+                m.votes[a] += word(1)
             else:
-                w.votes[b] += word(1)
-            w.clear[a] += word(floor_shift(f, 6))
-            w.clear[b] -= word(floor_shift(f, 6))
+                m.votes[b] += word(1)
+            m.clear[a] += word(floor_shift(f, 6))
+            m.clear[b] -= word(floor_shift(f, 6))
             pair += 1
 
 
 @kernel
-def most_voted(w: FixedWork, c: FixedFrozenConfig) -> Index:
+def most_voted(m: FixedFrozenModel) -> Index:
     """The class that wins against most others; of classes that win as often, the first one or the clearest."""
     best = 0
-    for a in range(1, len(w.votes)):
-        if w.votes[a] > w.votes[best]:
+    for a in range(1, len(m.votes)):
+        if m.votes[a] > m.votes[best]:
             best = a
-        elif c.breaks_ties and w.votes[a] == w.votes[best]:
-            if as_signed(w.clear[a]) > as_signed(w.clear[best]):
+        elif m.breaks_ties and m.votes[a] == m.votes[best]:
+            if as_signed(m.clear[a]) > as_signed(m.clear[best]):
                 best = a
     return best
 
 
 @kernel
-def predict(
-    w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKernelConfig, x: Int16[DIM], y: Int[OUTPUTS]
-) -> Index:
+def predict(m: FixedFrozenModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Index:
     """Predict: write f(x) to y, in units of 1 / LABEL_SCALE.  O(N D).
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return FrozenStatus.REFUSED_INPUT
-    evaluate(w, c, q)
+    evaluate(m)
     for o in range(len(y)):
-        y[o] = value_of(w, c, o)
+        y[o] = value_of(m, o)
     return FrozenStatus.DONE
 
 
 @kernel
-def classify(
-    w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKernelConfig, x: Int16[DIM], label: Index[1]
-) -> Index:
+def classify(m: FixedFrozenModel, x: Int16[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(N D).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return FrozenStatus.REFUSED_INPUT
-    evaluate(w, c, q)
-    if c.decision == Decision.FUNCTIONS:
-        label[0] = best_function(w)
+    evaluate(m)
+    if m.decision == Decision.FUNCTIONS:
+        label[0] = best_function(m)
     else:
-        count_votes(w)
-        label[0] = most_voted(w, c)
+        count_votes(m)
+        label[0] = most_voted(m)
     return FrozenStatus.DONE
 
 
@@ -275,68 +276,66 @@ def logistic(t: Index) -> Index:
 
 
 @kernel
-def calibrate(w: FixedWork, c: FixedFrozenConfig) -> None:
+def calibrate(m: FixedFrozenModel) -> None:
     """Compute a probability of each function, in units of 2^-15."""
-    for o in range(len(w.f)):
-        f = clip(as_signed(w.f[o]), -c.limits[o], c.limits[o])
-        t = floor_shift(floor_shift(f, c.coarse[o]) * c.slope[o], c.slope_shift[o]) + c.offset[o]
-        w.p[o] = logistic(t)
+    for o in range(len(m.f)):
+        f = clip(as_signed(m.f[o]), -m.limits[o], m.limits[o])
+        t = floor_shift(floor_shift(f, m.coarse[o]) * m.slope[o], m.slope_shift[o]) + m.offset[o]
+        m.p[o] = logistic(t)
 
 
 @kernel
-def probability(
-    w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKernelConfig, x: Int16[DIM], chances: Int[CLASSES]
-) -> Index:
+def probability(m: FixedFrozenModel, x: Int16[DIM], chances: Int[CLASSES]) -> Index:
     """Write the probability of each class to chances, in units of 1 / 32768.  O(N D).
 
     J. Platt, Probabilities for SV Machines, 1999.  With several classes, the probabilities are divided by their sum.
 
     Returns DONE, or REFUSED_INPUT with chances unchanged.
     """
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return FrozenStatus.REFUSED_INPUT
-    evaluate(w, c, q)
-    calibrate(w, c)
-    if c.single:
-        chances[1] = w.p[0]
-        chances[0] = CERTAIN - w.p[0]
+    evaluate(m)
+    calibrate(m)
+    if m.single:
+        chances[1] = m.p[0]
+        chances[0] = CERTAIN - m.p[0]
     else:
         total = 0
-        for o in range(len(w.p)):
-            total += w.p[o]
-        for o in range(len(w.p)):
-            chances[o] = quotient(w.p[o] * CERTAIN, total) if total > 0 else quotient(CERTAIN, len(w.p))
+        for o in range(len(m.p)):
+            total += m.p[o]
+        for o in range(len(m.p)):
+            chances[o] = quotient(m.p[o] * CERTAIN, total) if total > 0 else quotient(CERTAIN, len(m.p))
     return FrozenStatus.DONE
 
 
 @kernel
-def rehearse(w: FixedWork, c: FixedFrozenConfig, p: FixedInputConfig, q: FixedKernelConfig, x: Int16[DIM]) -> None:
+def rehearse(m: FixedFrozenModel, x: Int16[DIM]) -> None:
     """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
     seed = 1
-    w.trace[0] = word(0)
+    m.trace[0] = word(0)
     for t in range(REHEARSED):
         for j in range(len(x)):
-            seed = index((word(seed) * 75 + 74 + w.trace[0]) & 65535)
-            x[j] = floor_shift((seed - 32768) * p.most[j if p.each else 0], 16) + p.center[j if p.each else 0]
-        accepted = converted(p, x, w.x)
+            seed = index((word(seed) * 75 + 74 + m.trace[0]) & 65535)
+            x[j] = floor_shift((seed - 32768) * m.most[j if m.each else 0], 16) + m.center[j if m.each else 0]
+        accepted = converted(m, x, m.x)
         if accepted:
             # half of them near one of the vectors, where kernel values are large
-            if q.function != FixedFunction.LINEAR and t % 2 == 1:
-                near_one = (t * 7) % len(c.vectors)
+            if m.function != FixedFunction.LINEAR and t % 2 == 1:
+                near_one = (t * 7) % len(m.vectors)
                 for j in range(len(x)):
-                    w.x[j] = clip(c.vectors[near_one, j], -p.reach, p.reach)
-                w.x[0] = floor_shift(w.x[0], 1)
-            evaluate(w, c, q)
-            for o in range(len(w.f)):
-                w.trace[0] = w.trace[0] * 31 + w.f[o]
-            if c.decision != Decision.FUNCTIONS:
-                count_votes(w)
-                w.trace[0] = w.trace[0] * 31 + word(most_voted(w, c))
-            if c.calibrated:
-                calibrate(w, c)
-                for o in range(len(w.f)):
-                    w.trace[0] = w.trace[0] * 31 + word(w.p[o])
+                    m.x[j] = clip(m.vectors[near_one, j], -m.reach, m.reach)
+                m.x[0] = floor_shift(m.x[0], 1)
+            evaluate(m)
+            for o in range(len(m.f)):
+                m.trace[0] = m.trace[0] * 31 + m.f[o]
+            if m.decision != Decision.FUNCTIONS:
+                count_votes(m)
+                m.trace[0] = m.trace[0] * 31 + word(most_voted(m))
+            if m.calibrated:
+                calibrate(m)
+                for o in range(len(m.f)):
+                    m.trace[0] = m.trace[0] * 31 + word(m.p[o])
 
 
 def _program(labels: LabelKind, *more: Entry) -> Program:

@@ -16,6 +16,7 @@ from pykernel.dialect import (
     Index,
     Int,
     Int16,
+    Model,
     Struct,
     as_signed,
     between,
@@ -68,163 +69,159 @@ class FixedLineConfig(Config):
     high: Index  # largest prediction
 
 
+class FixedLinearModel(Model):
+    parts = FixedLine, FixedLineWork, FixedLineConfig, FixedInputConfig
+
+
 @kernel
-def evaluate(s: FixedLine, w: FixedLineWork, c: FixedLineConfig) -> None:
-    """f(x), in w.f.  O(D)."""
-    for o in range(len(w.f)):
+def evaluate(m: FixedLinearModel) -> None:
+    """f(x), in m.f.  O(D)."""
+    for o in range(len(m.f)):
         # limits, for memory may have been overwritten
-        total = part_of(clip(s.constant[o], -c.slope_most, c.slope_most), c.unit)
-        for j in range(len(w.x)):
-            total += times(clip(s.slope[o, j], -c.slope_most, c.slope_most), w.x[j])
-        w.f[o] = clip(total, -VALUE_MOST, VALUE_MOST)
+        total = part_of(clip(m.constant[o], -m.slope_most, m.slope_most), m.unit)
+        for j in range(len(m.x)):
+            total += times(clip(m.slope[o, j], -m.slope_most, m.slope_most), m.x[j])
+        m.f[o] = clip(total, -VALUE_MOST, VALUE_MOST)
 
 
 @kernel
-def learn(s: FixedLine, w: FixedLineWork, c: FixedLineConfig) -> Index:
-    """w += eta e z / (|z|^2 + 1) for the converted sample with the labels w.y.  O(D)."""
-    if s.frozen[0] != 0:
+def learn(m: FixedLinearModel) -> Index:
+    """w += eta e z / (|z|^2 + 1) for the converted sample with the labels m.y.  O(D)."""
+    if m.frozen[0] != 0:
         return LinearStatus.FROZEN
-    evaluate(s, w, c)
+    evaluate(m)
     # |z|^2 + 1 in the converted inputs' unit
-    power = places(square_norm(w.x) + word(c.unit * c.unit)) - c.eta_shift
-    for o in range(len(w.f)):
-        error = w.y[o] - w.f[o]
-        if c.separates:
+    power = places(square_norm(m.x) + word(m.unit * m.unit)) - m.eta_shift
+    for o in range(len(m.f)):
+        error = m.y[o] - m.f[o]
+        if m.separates:
             # no error where the class is clear enough
-            if (w.y[o] > 0 and w.f[o] >= w.y[o]) or (w.y[o] < 0 and w.f[o] <= w.y[o]):
+            if (m.y[o] > 0 and m.f[o] >= m.y[o]) or (m.y[o] < 0 and m.f[o] <= m.y[o]):
                 error = 0
-        step = floor_shift(part_of(error, c.eta), clip(power, 0, 31))
-        step = clip(step, -c.slope_step, c.slope_step)
-        for j in range(len(w.x)):
-            moved = as_signed(word(s.slope[o, j]) + word(step * w.x[j]))
-            s.slope[o, j] = clip(moved, -c.slope_most, c.slope_most)
-        moved = as_signed(word(s.constant[o]) + word(step * c.unit))
-        s.constant[o] = clip(moved, -c.slope_most, c.slope_most)
+        step = floor_shift(part_of(error, m.eta), clip(power, 0, 31))
+        step = clip(step, -m.slope_step, m.slope_step)
+        for j in range(len(m.x)):
+            moved = as_signed(word(m.slope[o, j]) + word(step * m.x[j]))
+            m.slope[o, j] = clip(moved, -m.slope_most, m.slope_most)
+        moved = as_signed(word(m.constant[o]) + word(step * m.unit))
+        m.constant[o] = clip(moved, -m.slope_most, m.slope_most)
     return LinearStatus.DONE
 
 
 @kernel
-def update(s: FixedLine, w: FixedLineWork, c: FixedLineConfig, p: FixedInputConfig, x: Int16[DIM], y: Int) -> Index:
+def update(m: FixedLinearModel, x: Int16[DIM], y: Int) -> Index:
     """Learn one sample: for the input x, the prediction should be y, in units of 1 / LABEL_SCALE.  O(D).
 
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return LinearStatus.REFUSED_INPUT
-    if y < -c.label_most or y > c.label_most:
+    if y < -m.label_most or y > m.label_most:
         return LinearStatus.REFUSED_LABEL
-    w.y[0] = y
-    return learn(s, w, c)
+    m.y[0] = y
+    return learn(m)
 
 
 @kernel
-def update_many(
-    s: FixedLine, w: FixedLineWork, c: FixedLineConfig, p: FixedInputConfig, x: Int16[DIM], y: Int[OUTPUTS]
-) -> Index:
+def update_many(m: FixedLinearModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Index:
     """Learn one sample: for the input x, the prediction should be y, in units of 1 / LABEL_SCALE.  O(D).
 
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return LinearStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if y[o] < -c.label_most or y[o] > c.label_most:
+        if y[o] < -m.label_most or y[o] > m.label_most:
             return LinearStatus.REFUSED_LABEL
-        w.y[o] = y[o]
-    return learn(s, w, c)
+        m.y[o] = y[o]
+    return learn(m)
 
 
 @kernel
-def update_class(
-    s: FixedLine, w: FixedLineWork, c: FixedLineConfig, p: FixedInputConfig, x: Int16[DIM], label: Index
-) -> Index:
+def update_class(m: FixedLinearModel, x: Int16[DIM], label: Index) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.  O(D).
 
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return LinearStatus.REFUSED_INPUT
-    if label < 0 or label >= c.classes:
+    if label < 0 or label >= m.classes:
         return LinearStatus.REFUSED_LABEL
-    for o in range(len(w.y)):
-        positive = 1 if c.single else o
-        w.y[o] = c.one if label == positive else -c.one
-    return learn(s, w, c)
+    for o in range(len(m.y)):
+        positive = 1 if m.single else o
+        m.y[o] = m.one if label == positive else -m.one
+    return learn(m)
 
 
 @kernel
-def predict(
-    s: FixedLine, w: FixedLineWork, c: FixedLineConfig, p: FixedInputConfig, x: Int16[DIM], y: Int[OUTPUTS]
-) -> Index:
+def predict(m: FixedLinearModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Index:
     """Predict: write f(x) to y, in units of 1 / LABEL_SCALE.  O(D).
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return LinearStatus.REFUSED_INPUT
-    evaluate(s, w, c)
+    evaluate(m)
     for o in range(len(y)):
-        y[o] = clip(w.f[o], c.low, c.high) if c.clamps else w.f[o]
+        y[o] = clip(m.f[o], m.low, m.high) if m.clamps else m.f[o]
     return LinearStatus.DONE
 
 
 @kernel
-def classify(
-    s: FixedLine, w: FixedLineWork, c: FixedLineConfig, p: FixedInputConfig, x: Int16[DIM], label: Index[1]
-) -> Index:
+def classify(m: FixedLinearModel, x: Int16[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(D).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return LinearStatus.REFUSED_INPUT
-    evaluate(s, w, c)
+    evaluate(m)
     best = 0
-    if c.single:
-        if w.f[0] > 0:
+    if m.single:
+        if m.f[0] > 0:
             best = 1
     else:
-        for o in range(1, len(w.f)):
-            if w.f[o] > w.f[best]:
+        for o in range(1, len(m.f)):
+            if m.f[o] > m.f[best]:
                 best = o
     label[0] = best
     return LinearStatus.DONE
 
 
 @kernel
-def freeze(s: FixedLine, frozen: Index) -> Index:
+def freeze(m: FixedLinearModel, frozen: Index) -> Index:
     """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
-    s.frozen[0] = 0
+    m.frozen[0] = 0
     if frozen != 0:
-        s.frozen[0] = 1
+        m.frozen[0] = 1
     return LinearStatus.DONE
 
 
 @kernel
-def rehearse(s: FixedLine, w: FixedLineWork, c: FixedLineConfig, p: FixedInputConfig, x: Int16[DIM]) -> None:
+def rehearse(m: FixedLinearModel, x: Int16[DIM]) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test."""
     seed = 1
     for t in range(REHEARSED):
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = floor_shift((seed - 32768) * p.most[j if p.each else 0], 16) + p.center[j if p.each else 0]
-        accepted = converted(p, x, w.x)
-        for o in range(len(w.y)):
+            x[j] = floor_shift((seed - 32768) * m.most[j if m.each else 0], 16) + m.center[j if m.each else 0]
+        accepted = converted(m, x, m.x)
+        for o in range(len(m.y)):
             seed = (seed * 75 + 74) % 65537
-            w.y[o] = multiply_high(c.label_most, seed if seed < 65536 else 0) - floor_shift(c.label_most, 1)
+            m.y[o] = multiply_high(m.label_most, seed if seed < 65536 else 0) - floor_shift(m.label_most, 1)
         if accepted:
-            status = learn(s, w, c)
+            status = learn(m)
             if status < 0:
                 break
 
 
 @kernel
-def valid(s: FixedLine) -> Bool:
+def valid(m: FixedLinearModel) -> Bool:
     """Every number within its declared range is one that learning can give."""
     return True
 

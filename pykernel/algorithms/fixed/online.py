@@ -11,6 +11,7 @@ from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
 from pykernel.algorithms.fixed.stages import (
     FixedStageConfig,
+    FixedStaged,
     FixedStages,
     conclude,
     finished,
@@ -118,63 +119,65 @@ class FixedOnlineConfig(Config):
     rehearsal_label: Index  # the self-test's labels are within +- half of this
 
 
+class FixedOnlineModel(FixedStaged):
+    parts = FixedExpansion, FixedLearning, FixedOnlineConfig, FixedInputConfig, FixedKernelConfig
+
+
 # ------------------------------------------------------------------------------------------------- candidates
 
 
 @kernel
-def magnitude(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, i: Index) -> Int:
+def magnitude(m: FixedOnlineModel, i: Index) -> Int:
     """|alpha_i|: the largest of a candidate's multipliers; the sample is candidate n."""
-    largest = size(s.alpha[i, 0]) if i < s.n[0] else size(w.step[0])
-    if not c.single:
-        for o in range(1, len(w.step)):
-            a = size(s.alpha[i, o]) if i < s.n[0] else size(w.step[o])
+    largest = size(m.alpha[i, 0]) if i < m.n[0] else size(m.step[0])
+    if not m.single:
+        for o in range(1, len(m.step)):
+            a = size(m.alpha[i, o]) if i < m.n[0] else size(m.step[o])
             if a > largest:
                 largest = a
     return largest
 
 
 @kernel
-def age_of(s: FixedExpansion, i: Index) -> Index:
+def age_of(m: FixedOnlineModel, i: Index) -> Index:
     """Number of samples learned since a candidate was stored or repeated; -1 for the newest sample."""
-    return s.age[i] if i < s.n[0] else -1
+    return m.age[i] if i < m.n[0] else -1
 
 
 @kernel
-def isolation(s: FixedExpansion, w: FixedLearning, i: Index) -> Int:
+def isolation(m: FixedOnlineModel, i: Index) -> Int:
     """Squared distance from a candidate to its nearest neighbour, or a lower bound."""
-    if i >= s.n[0]:
-        return w.nearest_distance[0]
-    bound = size(s.neighbour[i])
-    return bound if bound < w.distance[i] else w.distance[i]
+    if i >= m.n[0]:
+        return m.nearest_distance[0]
+    bound = size(m.neighbour[i])
+    return bound if bound < m.distance[i] else m.distance[i]
 
 
 @kernel
-def unsure(s: FixedExpansion, w: FixedLearning, i: Index) -> Bool:
+def unsure(m: FixedOnlineModel, i: Index) -> Bool:
     """Whether isolation() is only a lower bound."""
-    if i >= s.n[0]:
+    if i >= m.n[0]:
         return False
-    if s.neighbour[i] > 0:
+    if m.neighbour[i] > 0:
         return False
-    return w.distance[i] > -s.neighbour[i]
+    return m.distance[i] > -m.neighbour[i]
 
 
 @kernel
-def weighted_isolation(
-    s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig, i: Index, coarse: Index
-) -> Int:
+def weighted_isolation(m: FixedOnlineModel, i: Index, coarse: Index) -> Int:
     """(alpha_i / 2^coarse)^2 (1 - max_j k_ij), or a lower bound.  Mitchinson et al. 2003, eq. 18."""
-    a = floor_shift(magnitude(s, w, c, i), coarse)
+    a = floor_shift(magnitude(m, i), coarse)
     a = a if a < 32767 else 32767
-    return multiply_high(a * a, ONE - kernel_value(q, word(isolation(s, w, i))))
+    return multiply_high(a * a, ONE - kernel_value(m, word(isolation(m, i))))
 
 
 @kernel
-def coarseness(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig) -> Index:
+def coarseness(m: FixedOnlineModel) -> Index:
     """By which power of two multipliers are divided, so that their squares fit."""
     largest = 0
-    count = s.n[0] + 1
+    count = m.n[0] + 1
     for i in range(count):
-        a = magnitude(s, w, c, i)
+        a = magnitude(m, i)
         if a > largest:
             largest = a
     coarse = 0
@@ -185,85 +188,85 @@ def coarseness(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig) -> Ind
 
 
 @kernel
-def survey(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> Index:
+def survey(m: FixedOnlineModel) -> Index:
     """Compute the candidates' costs, where they need numbers; what multipliers were divided by.  O(N)."""
-    if c.metric != Metric.FMKLMS:
+    if m.metric != Metric.FMKLMS:
         return 0
-    coarse = coarseness(s, w, c)
-    count = s.n[0] + 1
+    coarse = coarseness(m)
+    count = m.n[0] + 1
     for i in range(count):
-        w.score[i] = weighted_isolation(s, w, c, q, i, coarse)
+        m.score[i] = weighted_isolation(m, i, coarse)
     return coarse
 
 
 @kernel
-def cost(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, i: Index) -> Int:
+def cost(m: FixedOnlineModel, i: Index) -> Int:
     """The cost of removing a candidate, after survey().  Mitchinson et al. 2003, section 2."""
-    if c.metric == Metric.MAGNITUDE:
-        return magnitude(s, w, c, i)
-    if c.metric == Metric.FMKLMS:
-        return w.score[i]
-    if c.metric == Metric.FKLMS:
-        return isolation(s, w, i)
+    if m.metric == Metric.MAGNITUDE:
+        return magnitude(m, i)
+    if m.metric == Metric.FMKLMS:
+        return m.score[i]
+    if m.metric == Metric.FKLMS:
+        return isolation(m, i)
     return 0  # ages are compared as they are
 
 
 @kernel
-def precedes(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, i: Index, r: Index) -> Bool:
+def precedes(m: FixedOnlineModel, i: Index, r: Index) -> Bool:
     """Whether to remove candidate i rather than r, if both cost the same."""
-    if c.metric == Metric.AGE:
-        if age_of(s, i) != age_of(s, r):
-            return age_of(s, i) > age_of(s, r)
-    if c.tie == Tie.NEWEST:
-        return age_of(s, i) < age_of(s, r)
-    if c.tie == Tie.OLDEST:
-        return age_of(s, i) > age_of(s, r)
-    return magnitude(s, w, c, i) < magnitude(s, w, c, r)
+    if m.metric == Metric.AGE:
+        if age_of(m, i) != age_of(m, r):
+            return age_of(m, i) > age_of(m, r)
+    if m.tie == Tie.NEWEST:
+        return age_of(m, i) < age_of(m, r)
+    if m.tie == Tie.OLDEST:
+        return age_of(m, i) > age_of(m, r)
+    return magnitude(m, i) < magnitude(m, r)
 
 
 @kernel
-def find_neighbour(s: FixedExpansion, q: FixedKernelConfig, i: Index) -> None:
+def find_neighbour(m: FixedOnlineModel, i: Index) -> None:
     """Compute the distance from expansion vector i to its nearest neighbour.  O(N D)."""
     nearest = FAR
-    for j in range(s.n[0]):
+    for j in range(m.n[0]):
         if j != i:
-            d = index(distance(q, s.v[i], s.v[j]))
+            d = index(distance(m, m.v[i], m.v[j]))
             if d < nearest:
                 nearest = d
-    s.neighbour[i] = nearest
+    m.neighbour[i] = nearest
 
 
 @kernel
-def choose(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> Index:
+def choose(m: FixedOnlineModel) -> Index:
     """The candidate that costs least: a stored vector, or n for the sample.  precedes() and then the position decide ties.
 
     A cost that is computed from a lower bound is a lower bound.  Where the choice depends on one, the lost neighbour is
     searched for, at most SEARCHES times; after that, the choice is among the exact costs.  O(N), and O(N D) for each search.
     """
-    coarse = survey(s, w, c, q)
-    n = s.n[0]
+    coarse = survey(m)
+    n = m.n[0]
     r = n
-    for turn in range(SEARCHES + 1 if c.keeps_neighbours else 1):
+    for turn in range(SEARCHES + 1 if m.keeps_neighbours else 1):
         r = n
-        least = cost(s, w, c, n)
+        least = cost(m, n)
         lost = n
         bound = least
         for i in range(n):
-            value = cost(s, w, c, i)
+            value = cost(m, i)
             if value <= least:
-                guess = c.keeps_neighbours and unsure(s, w, i)
+                guess = m.keeps_neighbours and unsure(m, i)
                 if guess:
                     if value <= bound:
                         bound = value
                         lost = i
-                elif value < least or precedes(s, w, c, i, r) or (r == n and not precedes(s, w, c, r, i)):
+                elif value < least or precedes(m, i, r) or (r == n and not precedes(m, r, i)):
                     least = value
                     r = i
         if lost >= n or bound > least or turn == SEARCHES:
             break
-        find_neighbour(s, q, lost)
-        if c.metric == Metric.FMKLMS:
-            w.score[lost] = weighted_isolation(s, w, c, q, lost, coarse)
+        find_neighbour(m, lost)
+        if m.metric == Metric.FMKLMS:
+            m.score[lost] = weighted_isolation(m, lost, coarse)
     return r
 
 
@@ -271,280 +274,272 @@ def choose(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKe
 
 
 @kernel
-def measure_row(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig, r: Index) -> None:
+def measure_row(m: FixedOnlineModel, r: Index) -> None:
     """Kernel values between stored vector r and the others; those whose nearest it was lose it.  O(N D)."""
-    for i in range(s.n[0]):
-        d = distance(q, s.v[i], s.v[r])
-        if c.projection != Projection.NONE:
-            w.row[i] = kernel_value(q, d)
-        if c.keeps_neighbours:
-            if i != r and s.neighbour[i] == index(d):
-                s.neighbour[i] = -index(d)
+    for i in range(m.n[0]):
+        d = distance(m, m.v[i], m.v[r])
+        if m.projection != Projection.NONE:
+            m.row[i] = kernel_value(m, d)
+        if m.keeps_neighbours:
+            if i != r and m.neighbour[i] == index(d):
+                m.neighbour[i] = -index(d)
 
 
 @kernel
-def project(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, r: Index) -> None:
+def project(m: FixedOnlineModel, r: Index) -> None:
     """Share candidate r's multiplier out: alpha_i + k_ir alpha_r, as if the other vectors were orthogonal.  O(N).
 
     Mitchinson et al. 2003, eq. 16.  "bounded": k_ir is divided by their sum if that is above 1.
     """
-    n = s.n[0]
+    n = m.n[0]
     part = ONE
-    if c.projection == Projection.BOUNDED:
+    if m.projection == Projection.BOUNDED:
         total = 0
         for i in range(n):
             if i != r:
-                total += w.row[i] if r < n else w.k[i]
+                total += m.row[i] if r < n else m.k[i]
         if r < n:
-            total += w.k[r]
+            total += m.k[r]
         # 2^32 / total
         if total > ONE:
             part = quotient(1073741824, floor_shift(total, 2))
             part = part if part < ONE else ONE
-    for o in range(len(w.step)):
-        a = part_of(s.alpha[r, o] if r < n else w.step[o], part)
+    for o in range(len(m.step)):
+        a = part_of(m.alpha[r, o] if r < n else m.step[o], part)
         for i in range(n):
             if i != r:
-                moved = s.alpha[i, o] + part_of(a, w.row[i] if r < n else w.k[i])
-                s.alpha[i, o] = clip(moved, -c.alpha_most, c.alpha_most)
+                moved = m.alpha[i, o] + part_of(a, m.row[i] if r < n else m.k[i])
+                m.alpha[i, o] = clip(moved, -m.alpha_most, m.alpha_most)
         if r < n:
-            w.step[o] = clip(w.step[o] + part_of(a, w.k[r]), -c.alpha_most, c.alpha_most)
+            m.step[o] = clip(m.step[o] + part_of(a, m.k[r]), -m.alpha_most, m.alpha_most)
 
 
 @kernel
-def put_in(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, r: Index) -> None:
+def put_in(m: FixedOnlineModel, r: Index) -> None:
     """Store the sample as vector r, which is counted already.  O(N + D)."""
-    for j in range(len(w.x)):
-        s.v[r, j] = w.x[j]
-    for o in range(len(w.step)):
-        s.alpha[r, o] = w.step[o]
-    if c.keeps_ages:
-        s.age[r] = 0
-    if c.keeps_neighbours:
+    for j in range(len(m.x)):
+        m.v[r, j] = m.x[j]
+    for o in range(len(m.step)):
+        m.alpha[r, o] = m.step[o]
+    if m.keeps_ages:
+        m.age[r] = 0
+    if m.keeps_neighbours:
         nearest = FAR
-        for j in range(s.n[0]):
+        for j in range(m.n[0]):
             if j != r:
-                d = w.distance[j]
+                d = m.distance[j]
                 nearest = d if d < nearest else nearest
-                if d <= size(s.neighbour[j]):
-                    s.neighbour[j] = d
-        s.neighbour[r] = nearest
+                if d <= size(m.neighbour[j]):
+                    m.neighbour[j] = d
+        m.neighbour[r] = nearest
 
 
 @kernel
-def close_gap(s: FixedExpansion, c: FixedOnlineConfig, r: Index) -> None:
+def close_gap(m: FixedOnlineModel, r: Index) -> None:
     """Move the last vector to place r, whose vector was removed.  O(D)."""
-    n = s.n[0]
+    n = m.n[0]
     if n > 0:
         last = n - 1
-        for j in range(len(s.v[0])):
-            s.v[r, j] = s.v[last, j]
-            s.v[last, j] = 0
-        for o in range(len(s.alpha[0])):
-            s.alpha[r, o] = s.alpha[last, o]
-            s.alpha[last, o] = 0
-        if c.keeps_ages:
-            s.age[r] = s.age[last]
-            s.age[last] = 0
-        if c.keeps_neighbours:
-            s.neighbour[r] = s.neighbour[last]
-            s.neighbour[last] = 0
-        s.n[0] = last
+        for j in range(len(m.v[0])):
+            m.v[r, j] = m.v[last, j]
+            m.v[last, j] = 0
+        for o in range(len(m.alpha[0])):
+            m.alpha[r, o] = m.alpha[last, o]
+            m.alpha[last, o] = 0
+        if m.keeps_ages:
+            m.age[r] = m.age[last]
+            m.age[last] = 0
+        if m.keeps_neighbours:
+            m.neighbour[r] = m.neighbour[last]
+            m.neighbour[last] = 0
+        m.n[0] = last
 
 
 @kernel
-def grow_older(s: FixedExpansion, c: FixedOnlineConfig) -> None:
+def grow_older(m: FixedOnlineModel) -> None:
     """Update ages after one more sample was learned."""
-    if c.keeps_ages:
-        for i in range(s.n[0]):
-            if s.age[i] < AGE_MOST:
-                s.age[i] += 1
+    if m.keeps_ages:
+        for i in range(m.n[0]):
+            if m.age[i] < AGE_MOST:
+                m.age[i] += 1
 
 
 @kernel
-def smallness(s: FixedExpansion, i: Index) -> Int:
+def smallness(m: FixedOnlineModel, i: Index) -> Int:
     """The largest of a vector's stored multipliers."""
     largest = 0
-    for o in range(len(s.alpha[0])):
-        a = size(s.alpha[i, o])
+    for o in range(len(m.alpha[0])):
+        a = size(m.alpha[i, o])
         if a > largest:
             largest = a
     return largest
 
 
 @kernel
-def stale(s: FixedExpansion, c: FixedOnlineConfig, older: Index) -> Index:
+def stale(m: FixedOnlineModel, older: Index) -> Index:
     """Position of the first vector that is too old or too small, when all ages grow by ``older``; n for none.  O(N)."""
-    for i in range(s.n[0]):
-        if c.truncates_old:
-            if s.age[i] >= c.truncate_age - older:
+    for i in range(m.n[0]):
+        if m.truncates_old:
+            if m.age[i] >= m.truncate_age - older:
                 return i
-        if c.truncates_small:
-            if smallness(s, i) < c.truncate_below:
+        if m.truncates_small:
+            if smallness(m, i) < m.truncate_below:
                 return i
-    return s.n[0]
+    return m.n[0]
 
 
 @kernel
-def trim(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> None:
+def trim(m: FixedOnlineModel) -> None:
     """Remove stale vectors, at most ``removals``."""
-    for turn in range(c.removals):
-        r = stale(s, c, 0)
-        if r >= s.n[0]:
+    for turn in range(m.removals):
+        r = stale(m, 0)
+        if r >= m.n[0]:
             break
-        if c.keeps_neighbours:
-            measure_row(s, w, c, q, r)
-        close_gap(s, c, r)
+        if m.keeps_neighbours:
+            measure_row(m, r)
+        close_gap(m, r)
 
 
 # ----------------------------------------------------------------------------------------------------- learning
 
 
 @kernel
-def present(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> Int:
+def present(m: FixedOnlineModel) -> Int:
     """f(x) where there is one output; distances and kernel values for the update that follows.  O(N D)."""
     nearest = 0
     nearest_distance = FAR
     total = 0
-    if not c.single:
-        for o in range(len(w.f)):
-            w.f[o] = word(0)
-    for i in range(s.n[0]):
-        d = distance(q, s.v[i], w.x)
+    if not m.single:
+        for o in range(len(m.f)):
+            m.f[o] = word(0)
+    for i in range(m.n[0]):
+        d = distance(m, m.v[i], m.x)
         apart = index(d)
-        value = kernel_value(q, d)
-        w.distance[i] = apart
-        w.k[i] = value
-        if c.single:
-            total += multiply_high(s.alpha[i, 0], value)
+        value = kernel_value(m, d)
+        m.distance[i] = apart
+        m.k[i] = value
+        if m.single:
+            total += multiply_high(m.alpha[i, 0], value)
         else:
-            for o in range(len(w.f)):
-                w.f[o] += word(multiply_high(s.alpha[i, o], value))
+            for o in range(len(m.f)):
+                m.f[o] += word(multiply_high(m.alpha[i, o], value))
         if apart < nearest_distance:
             nearest_distance = apart
             nearest = i
-    w.nearest[0] = nearest
-    w.nearest_distance[0] = nearest_distance
+    m.nearest[0] = nearest
+    m.nearest_distance[0] = nearest_distance
     return total
 
 
 @kernel
-def value_of(w: FixedLearning, total: Int, c: FixedOnlineConfig, o: Index) -> Int:
+def value_of(m: FixedOnlineModel, total: Int, o: Index) -> Int:
     """f(x), within the limit that it has: multipliers cannot add up to more."""
-    if c.single:
+    if m.single:
         return total
-    return clip(as_signed(w.f[o]), -VALUE_MOST, VALUE_MOST)
+    return clip(as_signed(m.f[o]), -VALUE_MOST, VALUE_MOST)
 
 
 @kernel
-def absorb(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> Index:
+def absorb(m: FixedOnlineModel) -> Index:
     """Learn a sample without storing it: the nearest vector's multiplier changes.  O(N)."""
-    i = w.nearest[0]
+    i = m.nearest[0]
     share_of = ONE
-    if c.rule != Rule.QKLMS:
-        share_of = kernel_value(q, word(w.nearest_distance[0]))
-    for o in range(len(w.step)):
-        s.alpha[i, o] = clip(s.alpha[i, o] + part_of(w.step[o], share_of), -c.alpha_most, c.alpha_most)
-    grow_older(s, c)
-    if c.keeps_ages:
-        s.age[i] = 0
-    return Status.ABSORBED if w.nearest_distance[0] > 0 else Status.MERGED
+    if m.rule != Rule.QKLMS:
+        share_of = kernel_value(m, word(m.nearest_distance[0]))
+    for o in range(len(m.step)):
+        m.alpha[i, o] = clip(m.alpha[i, o] + part_of(m.step[o], share_of), -m.alpha_most, m.alpha_most)
+    grow_older(m)
+    if m.keeps_ages:
+        m.age[i] = 0
+    return Status.ABSORBED if m.nearest_distance[0] > 0 else Status.MERGED
 
 
 @kernel
-def insert(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> Index:
+def insert(m: FixedOnlineModel) -> Index:
     """Learn a sample as a new vector; if the budget is full, remove one.  O(N D)."""
-    n = s.n[0]
-    full = n == len(s.v)
+    n = m.n[0]
+    full = n == len(m.v)
     # the vector to remove; n: the sample itself; n + 1: none
     r = n + 1
     dropped = False
-    if c.truncates_small:
-        if magnitude(s, w, c, n) < c.truncate_below:
+    if m.truncates_small:
+        if magnitude(m, n) < m.truncate_below:
             r = n
             dropped = True
-    if c.truncates_old or c.truncates_small:
+    if m.truncates_old or m.truncates_small:
         if full and not dropped:
-            r = stale(s, c, 1)
+            r = stale(m, 1)
             if r < n:
                 dropped = True
-                measure_row(s, w, c, q, r)
+                measure_row(m, r)
     if full and not dropped:
-        r = choose(s, w, c, q)
+        r = choose(m)
         if r < n:
-            measure_row(s, w, c, q, r)
-        if c.projection != Projection.NONE:
-            project(s, w, c, r)
-    grow_older(s, c)
+            measure_row(m, r)
+        if m.projection != Projection.NONE:
+            project(m, r)
+    grow_older(m)
     if r == n:
         return Status.DISCARDED
     if r < n:
-        put_in(s, w, c, r)
+        put_in(m, r)
         return Status.REPLACED
-    if n < len(s.v):
-        s.n[0] = n + 1
-        put_in(s, w, c, n)
+    if n < len(m.v):
+        m.n[0] = n + 1
+        put_in(m, n)
     return Status.ADDED
 
 
 @kernel
-def learn(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> Index:
+def learn(m: FixedOnlineModel) -> Index:
     """Learn the sample, of which error is known, then reduce.  Mitchinson et al. 2003, eq. 2-6."""
-    for o in range(len(w.step)):
+    for o in range(len(m.step)):
         # eq. 2
-        step = clip(part_of(w.error[o], c.eta), -c.alpha_most, c.alpha_most)
-        w.step[o] = clip(step, -c.step_limit, c.step_limit) if c.limits_step else step
-    if c.decays:
+        step = clip(part_of(m.error[o], m.eta), -m.alpha_most, m.alpha_most)
+        m.step[o] = clip(step, -m.step_limit, m.step_limit) if m.limits_step else step
+    if m.decays:
         # eq. 5
-        for i in range(s.n[0]):
-            for o in range(len(w.step)):
-                s.alpha[i, o] = part_of(s.alpha[i, o], c.keep)
+        for i in range(m.n[0]):
+            for o in range(len(m.step)):
+                m.alpha[i, o] = part_of(m.alpha[i, o], m.keep)
     status = 0
-    if s.n[0] > 0 and w.nearest_distance[0] <= c.ald_distance:
-        status = absorb(s, w, c, q)
+    if m.n[0] > 0 and m.nearest_distance[0] <= m.ald_distance:
+        status = absorb(m)
     else:
-        status = insert(s, w, c, q)
-    if c.truncates_old or c.truncates_small:
-        trim(s, w, c, q)
+        status = insert(m)
+    if m.truncates_old or m.truncates_small:
+        trim(m)
     return status
 
 
 @kernel
-def take(
-    s: FixedExpansion, a: FixedStages, w: FixedLearning, c: FixedOnlineConfig, f: FixedStageConfig, q: FixedKernelConfig
-) -> Index:
-    """Learn the converted sample with the labels w.y, which were checked."""
-    if s.frozen[0] != 0:
+def take(m: FixedOnlineModel) -> Index:
+    """Learn the converted sample with the labels m.y, which were checked."""
+    if m.frozen[0] != 0:
         return Status.FROZEN
-    total = present(s, w, c, q)
-    for o in range(len(w.y)):
-        value = value_of(w, total, c, o)
-        rest = remainder(a, f, w.x, w.y[o], o)
+    total = present(m)
+    for o in range(len(m.y)):
+        value = value_of(m, total, o)
+        rest = remainder(m, m.x, m.y[o], o)
         error = rest - value
-        if c.separates:
+        if m.separates:
             # no error where the class is clear enough
             if (rest > 0 and value >= rest) or (rest < 0 and value <= rest):
                 error = 0
-        w.error[o] = error
-        conclude(a, f, w.x, w.y[o], rest, value, o)
-    return learn(s, w, c, q)
+        m.error[o] = error
+        conclude(m, m.x, m.y[o], rest, value, o)
+    return learn(m)
 
 
 @kernel
-def intact(s: FixedExpansion) -> Bool:
+def intact(m: FixedOnlineModel) -> Bool:
     """Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten."""
-    return s.n[0] >= 0 and s.n[0] <= len(s.v)
+    return m.n[0] >= 0 and m.n[0] <= len(m.v)
 
 
 @kernel
 def update(
-    s: FixedExpansion,
-    a: FixedStages,
-    w: FixedLearning,
-    c: FixedOnlineConfig,
-    f: FixedStageConfig,
-    p: FixedInputConfig,
-    q: FixedKernelConfig,
+    m: FixedOnlineModel,
     x: Int16[DIM],
     y: Int,
 ) -> Index:
@@ -552,26 +547,20 @@ def update(
 
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return Status.REFUSED_INPUT
-    if y < -c.label_most or y > c.label_most:
+    if y < -m.label_most or y > m.label_most:
         return Status.REFUSED_LABEL
-    w.y[0] = y
-    return take(s, a, w, c, f, q)
+    m.y[0] = y
+    return take(m)
 
 
 @kernel
 def update_many(
-    s: FixedExpansion,
-    a: FixedStages,
-    w: FixedLearning,
-    c: FixedOnlineConfig,
-    f: FixedStageConfig,
-    p: FixedInputConfig,
-    q: FixedKernelConfig,
+    m: FixedOnlineModel,
     x: Int16[DIM],
     y: Int[OUTPUTS],
 ) -> Index:
@@ -579,27 +568,21 @@ def update_many(
 
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return Status.REFUSED_INPUT
     for o in range(len(y)):
-        if y[o] < -c.label_most or y[o] > c.label_most:
+        if y[o] < -m.label_most or y[o] > m.label_most:
             return Status.REFUSED_LABEL
-        w.y[o] = y[o]
-    return take(s, a, w, c, f, q)
+        m.y[o] = y[o]
+    return take(m)
 
 
 @kernel
 def update_class(
-    s: FixedExpansion,
-    a: FixedStages,
-    w: FixedLearning,
-    c: FixedOnlineConfig,
-    f: FixedStageConfig,
-    p: FixedInputConfig,
-    q: FixedKernelConfig,
+    m: FixedOnlineModel,
     x: Int16[DIM],
     label: Index,
 ) -> Index:
@@ -609,48 +592,42 @@ def update_class(
     Two classes share one function, which should be at least 1 for the second class.
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return Status.REFUSED_INPUT
-    if label < 0 or label >= c.classes:
+    if label < 0 or label >= m.classes:
         return Status.REFUSED_LABEL
-    for o in range(len(w.y)):
-        positive = 1 if c.single else o
-        w.y[o] = c.one if label == positive else -c.one
-    return take(s, a, w, c, f, q)
+    for o in range(len(m.y)):
+        positive = 1 if m.single else o
+        m.y[o] = m.one if label == positive else -m.one
+    return take(m)
 
 
 # ------------------------------------------------------------------------------------------------------- asking
 
 
 @kernel
-def evaluate(s: FixedExpansion, w: FixedLearning, c: FixedOnlineConfig, q: FixedKernelConfig) -> Int:
-    """The kernel part of f(x); where there are several outputs, in w.f.  O(N D)."""
+def evaluate(m: FixedOnlineModel) -> Int:
+    """The kernel part of f(x); where there are several outputs, in m.f.  O(N D)."""
     total = 0
-    if not c.single:
-        for o in range(len(w.f)):
-            w.f[o] = word(0)
-    for i in range(s.n[0]):
-        value = kernel_value(q, distance(q, s.v[i], w.x))
-        if c.single:
-            total += multiply_high(s.alpha[i, 0], value)
+    if not m.single:
+        for o in range(len(m.f)):
+            m.f[o] = word(0)
+    for i in range(m.n[0]):
+        value = kernel_value(m, distance(m, m.v[i], m.x))
+        if m.single:
+            total += multiply_high(m.alpha[i, 0], value)
         else:
-            for o in range(len(w.f)):
-                w.f[o] += word(multiply_high(s.alpha[i, o], value))
+            for o in range(len(m.f)):
+                m.f[o] += word(multiply_high(m.alpha[i, o], value))
     return total
 
 
 @kernel
 def predict(
-    s: FixedExpansion,
-    a: FixedStages,
-    w: FixedLearning,
-    c: FixedOnlineConfig,
-    f: FixedStageConfig,
-    p: FixedInputConfig,
-    q: FixedKernelConfig,
+    m: FixedOnlineModel,
     x: Int16[DIM],
     y: Int[OUTPUTS],
 ) -> Index:
@@ -658,24 +635,20 @@ def predict(
 
     Returns DONE, REFUSED_INPUT or REFUSED_STATE; if it refuses, y is unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return Status.REFUSED_INPUT
-    total = evaluate(s, w, c, q)
+    total = evaluate(m)
     for o in range(len(y)):
-        y[o] = finished(a, f, w.x, value_of(w, total, c, o), o)
+        y[o] = finished(m, m.x, value_of(m, total, o), o)
     return Status.DONE
 
 
 @kernel
 def classify(
-    s: FixedExpansion,
-    w: FixedLearning,
-    c: FixedOnlineConfig,
-    p: FixedInputConfig,
-    q: FixedKernelConfig,
+    m: FixedOnlineModel,
     x: Int16[DIM],
     label: Index[1],
 ) -> Index:
@@ -683,19 +656,19 @@ def classify(
 
     Returns DONE, REFUSED_INPUT or REFUSED_STATE; if it refuses, label is unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return Status.REFUSED_INPUT
-    total = evaluate(s, w, c, q)
+    total = evaluate(m)
     best = 0
-    if c.single:
+    if m.single:
         if total > 0:
             best = 1
     else:
-        for o in range(1, len(w.f)):
-            if as_signed(w.f[o]) > as_signed(w.f[best]):
+        for o in range(1, len(m.f)):
+            if as_signed(m.f[o]) > as_signed(m.f[best]):
                 best = o
     label[0] = best
     return Status.DONE
@@ -703,10 +676,7 @@ def classify(
 
 @kernel
 def novelty(
-    s: FixedExpansion,
-    w: FixedLearning,
-    p: FixedInputConfig,
-    q: FixedKernelConfig,
+    m: FixedOnlineModel,
     x: Int16[DIM],
     y: Int[1],
 ) -> Index:
@@ -714,75 +684,69 @@ def novelty(
 
     Returns DONE, REFUSED_INPUT or REFUSED_STATE; if it refuses, y is unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    accepted = converted(p, x, w.x)
+    accepted = converted(m, x, m.x)
     if not accepted:
         return Status.REFUSED_INPUT
     nearest = FAR
-    for i in range(s.n[0]):
-        d = index(distance(q, s.v[i], w.x))
+    for i in range(m.n[0]):
+        d = index(distance(m, m.v[i], m.x))
         nearest = d if d < nearest else nearest
-    k = kernel_value(q, word(nearest)) if s.n[0] > 0 else 0
+    k = kernel_value(m, word(nearest)) if m.n[0] > 0 else 0
     y[0] = ONE - multiply_high(k + floor_shift(k, 15), k)
     return Status.DONE
 
 
 @kernel
-def freeze(s: FixedExpansion, frozen: Index) -> Index:
+def freeze(m: FixedOnlineModel, frozen: Index) -> Index:
     """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
-    s.frozen[0] = 0
+    m.frozen[0] = 0
     if frozen != 0:
-        s.frozen[0] = 1
+        m.frozen[0] = 1
     return Status.DONE
 
 
 @kernel
 def rehearse(
-    s: FixedExpansion,
-    a: FixedStages,
-    w: FixedLearning,
-    c: FixedOnlineConfig,
-    f: FixedStageConfig,
-    p: FixedInputConfig,
-    q: FixedKernelConfig,
+    m: FixedOnlineModel,
     x: Int16[DIM],
 ) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
-    for t in range(2 * len(s.v) + 32):
-        if c.shortens:
-            if t >= c.rehearsed:
+    for t in range(2 * len(m.v) + 32):
+        if m.shortens:
+            if t >= m.rehearsed:
                 break
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = floor_shift((seed - 32768) * p.most[j if p.each else 0], 16) + p.center[j if p.each else 0]
-        accepted = converted(p, x, w.x)
-        for o in range(len(w.y)):
+            x[j] = floor_shift((seed - 32768) * m.most[j if m.each else 0], 16) + m.center[j if m.each else 0]
+        accepted = converted(m, x, m.x)
+        for o in range(len(m.y)):
             seed = (seed * 75 + 74) % 65537
-            w.y[o] = multiply_high(c.rehearsal_label, seed if seed < 65536 else 0) - floor_shift(c.rehearsal_label, 1)
+            m.y[o] = multiply_high(m.rehearsal_label, seed if seed < 65536 else 0) - floor_shift(m.rehearsal_label, 1)
         if accepted:
-            status = take(s, a, w, c, f, q)
+            status = take(m)
             if status < 0:
                 break
 
 
 @kernel
-def valid(s: FixedExpansion, a: FixedStages, c: FixedOnlineConfig) -> Bool:
+def valid(m: FixedOnlineModel) -> Bool:
     """Whether learning could have led to this state, beyond the declared ranges: what is not in use is zero."""
-    n = s.n[0]
-    for i in range(len(s.v)):
-        for j in range(len(s.v[0])):
-            if i >= n and s.v[i, j] != 0:
+    n = m.n[0]
+    for i in range(len(m.v)):
+        for j in range(len(m.v[0])):
+            if i >= n and m.v[i, j] != 0:
                 return False
-        for o in range(len(s.alpha[0])):
-            if i >= n and s.alpha[i, o] != 0:
+        for o in range(len(m.alpha[0])):
+            if i >= n and m.alpha[i, o] != 0:
                 return False
-        if c.keeps_ages:
-            if i >= n and s.age[i] != 0:
+        if m.keeps_ages:
+            if i >= n and m.age[i] != 0:
                 return False
-        if c.keeps_neighbours:
-            if i >= n and s.neighbour[i] != 0:
+        if m.keeps_neighbours:
+            if i >= n and m.neighbour[i] != 0:
                 return False
     return True
 

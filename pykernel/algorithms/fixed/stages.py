@@ -13,6 +13,7 @@ from pykernel.dialect import (
     Index,
     Int,
     Int16,
+    Model,
     Struct,
     as_signed,
     between,
@@ -67,89 +68,95 @@ class FixedStageConfig(Config):
     high: Index  # largest prediction
 
 
+class FixedStaged(Model):
+    """A model of whole numbers with stages around its rule."""
+
+    parts = FixedStages, FixedStageConfig
+
+
 @kernel
-def line(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], o: Index) -> Int:
+def line(m: FixedStaged, x: Int16[DIM], o: Index) -> Int:
     """The linear part at x.  O(D)."""
     total = 0
     for j in range(len(x)):
-        total += times(clip(a.slope[o, j], -f.slope_most, f.slope_most), x[j])
+        total += times(clip(m.slope[o, j], -m.slope_most, m.slope_most), x[j])
     return total
 
 
 @kernel
-def label_mean(a: FixedStages, f: FixedStageConfig, o: Index) -> Int:
+def label_mean(m: FixedStaged, o: Index) -> Int:
     """The label's running mean, times mean_factor."""
-    return clip(a.mean[o], -f.mean_most, f.mean_most)
+    return clip(m.mean[o], -m.mean_most, m.mean_most)
 
 
 @kernel
-def without_mean(a: FixedStages, f: FixedStageConfig, y: Int, o: Index) -> Int:
+def without_mean(m: FixedStaged, y: Int, o: Index) -> Int:
     """The label less its running mean."""
-    return y - floor_shift(label_mean(a, f, o), f.mean_shift)
+    return y - floor_shift(label_mean(m, o), m.mean_shift)
 
 
 @kernel
-def remainder(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], y: Int, o: Index) -> Int:
+def remainder(m: FixedStaged, x: Int16[DIM], y: Int, o: Index) -> Int:
     """What of a label is left for the model to learn."""
     rest = y
-    if f.centers:
-        rest = without_mean(a, f, y, o)
-    if f.leads:
-        rest = rest - line(a, f, x, o)
-    if f.centers or f.leads:
-        rest = clip(rest, -f.rest_most, f.rest_most)
+    if m.centers:
+        rest = without_mean(m, y, o)
+    if m.leads:
+        rest = rest - line(m, x, o)
+    if m.centers or m.leads:
+        rest = clip(rest, -m.rest_most, m.rest_most)
     return rest
 
 
 @kernel
-def finished(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], value: Int, o: Index) -> Int:
+def finished(m: FixedStaged, x: Int16[DIM], value: Int, o: Index) -> Int:
     """The prediction that the model's answer leads to."""
     y = value
-    if f.gains:
-        if a.count[0] >= GAIN_FIRST:
-            y = part_of(value, clip(a.gain[o], 0, ONE))
-    if f.centers:
-        y = y + floor_shift(label_mean(a, f, o), f.mean_shift)
-    if f.leads:
-        y = y + line(a, f, x, o)
-    if f.clamps:
-        y = clip(y, f.low, f.high)
+    if m.gains:
+        if m.count[0] >= GAIN_FIRST:
+            y = part_of(value, clip(m.gain[o], 0, ONE))
+    if m.centers:
+        y = y + floor_shift(label_mean(m, o), m.mean_shift)
+    if m.leads:
+        y = y + line(m, x, o)
+    if m.clamps:
+        y = clip(y, m.low, m.high)
     return y
 
 
 @kernel
-def follow_mean(a: FixedStages, f: FixedStageConfig, y: Int, o: Index) -> None:
+def follow_mean(m: FixedStaged, y: Int, o: Index) -> None:
     """Move the label's running mean: by 1/1, 1/2, 1/2, 1/4 ... of the difference, down to 2^-mean_pace."""
-    mean = label_mean(a, f, o)
-    moved = mean + floor_shift(y * f.mean_factor - mean, clip(a.pace[0], 0, 16))
-    a.mean[o] = clip(moved, -f.mean_most, f.mean_most)
+    mean = label_mean(m, o)
+    moved = mean + floor_shift(y * m.mean_factor - mean, clip(m.pace[0], 0, 16))
+    m.mean[o] = clip(moved, -m.mean_most, m.mean_most)
 
 
 @kernel
-def follow_line(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], rest: Int, o: Index) -> None:
+def follow_line(m: FixedStaged, x: Int16[DIM], rest: Int, o: Index) -> None:
     """Normalised LMS, whose normaliser |x|^2 + 1 is rounded down to a power of two.  O(D)."""
-    power = places(square_norm(x) + word(f.slope_unit)) - f.slope_shift
-    step = floor_shift(part_of(rest, f.slope_eta), clip(power, 0, 31))
-    step = clip(step, -f.slope_step, f.slope_step)
+    power = places(square_norm(x) + word(m.slope_unit)) - m.slope_shift
+    step = floor_shift(part_of(rest, m.slope_eta), clip(power, 0, 31))
+    step = clip(step, -m.slope_step, m.slope_step)
     for j in range(len(x)):
-        moved = as_signed(word(a.slope[o, j]) + word(step * x[j]))
-        a.slope[o, j] = clip(moved, -f.slope_most, f.slope_most)
+        moved = as_signed(word(m.slope[o, j]) + word(step * x[j]))
+        m.slope[o, j] = clip(moved, -m.slope_most, m.slope_most)
 
 
 @kernel
-def follow_gain(a: FixedStages, f: FixedStageConfig, rest: Int, value: Int, o: Index) -> None:
+def follow_gain(m: FixedStaged, rest: Int, value: Int, o: Index) -> None:
     """Move the means from which the gain is computed, and compute it."""
-    left = clip(floor_shift(rest, f.gain_shift), -GAIN_SIZE, GAIN_SIZE)
-    said = clip(floor_shift(value, f.gain_shift), -GAIN_SIZE, GAIN_SIZE)
-    agreement = clip(a.agreement[o], -GAIN_MOST, GAIN_MOST)
+    left = clip(floor_shift(rest, m.gain_shift), -GAIN_SIZE, GAIN_SIZE)
+    said = clip(floor_shift(value, m.gain_shift), -GAIN_SIZE, GAIN_SIZE)
+    agreement = clip(m.agreement[o], -GAIN_MOST, GAIN_MOST)
     agreement += floor_shift(left * said - agreement, GAIN_PACE)
-    square = clip(a.square[o], 0, GAIN_MOST)
+    square = clip(m.square[o], 0, GAIN_MOST)
     square += floor_shift(said * said - square, GAIN_PACE)
-    a.agreement[o] = clip(agreement, -GAIN_MOST, GAIN_MOST)
-    a.square[o] = clip(square, 0, GAIN_MOST)
+    m.agreement[o] = clip(agreement, -GAIN_MOST, GAIN_MOST)
+    m.square[o] = clip(square, 0, GAIN_MOST)
     # both by the same power of two, so that their quotient can be computed
-    over = a.agreement[o] if a.agreement[o] > 0 else 0
-    under = a.square[o]
+    over = m.agreement[o] if m.agreement[o] > 0 else 0
+    under = m.square[o]
     for turn in range(14):
         if under > 32767:
             over = floor_shift(over, 1)
@@ -157,23 +164,23 @@ def follow_gain(a: FixedStages, f: FixedStageConfig, rest: Int, value: Int, o: I
     gain = ONE
     if under > 0 and over < under:
         gain = quotient((over if over < 32767 else 32767) * ONE, under)
-    a.gain[o] = gain if gain < ONE else ONE
+    m.gain[o] = gain if gain < ONE else ONE
 
 
 @kernel
-def conclude(a: FixedStages, f: FixedStageConfig, x: Int16[DIM], y: Int, rest: Int, value: Int, o: Index) -> None:
+def conclude(m: FixedStaged, x: Int16[DIM], y: Int, rest: Int, value: Int, o: Index) -> None:
     """Let the stages learn from a sample's label, what was left of it, and what the model said."""
-    if f.gains:
-        follow_gain(a, f, rest, value, o)
-    if f.leads:
-        follow_line(a, f, x, rest, o)
-    if f.centers:
-        follow_mean(a, f, y, o)
+    if m.gains:
+        follow_gain(m, rest, value, o)
+    if m.leads:
+        follow_line(m, x, rest, o)
+    if m.centers:
+        follow_mean(m, y, o)
     if o == 0:
-        if a.count[0] < COUNTED:
-            a.count[0] += 1
-        if f.centers:
-            pace = clip(a.pace[0], 0, 16)
-            if pace < f.mean_pace:
-                if floor_shift(a.count[0], pace + 1) > 0:
-                    a.pace[0] = pace + 1
+        if m.count[0] < COUNTED:
+            m.count[0] += 1
+        if m.centers:
+            pace = clip(m.pace[0], 0, 16)
+            if pace < m.mean_pace:
+                if floor_shift(m.count[0], pace + 1) > 0:
+                    m.pace[0] = pace + 1

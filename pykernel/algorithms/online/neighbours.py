@@ -7,9 +7,9 @@ The number of searches in one choice is limited; after that, the choice is among
 The entries are therefore part of the model.
 """
 
-from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
+from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.algorithms.kernels import gaussian, squared_distance
-from pykernel.algorithms.online.state import FAR, Expansion, OnlineConfig, Work, alike
+from pykernel.algorithms.online.state import FAR, OnlineModel, alike
 from pykernel.dialect import Bool, Index, Real, absolute, kernel, real
 
 
@@ -22,112 +22,112 @@ def lesser(a: Real, b: Real) -> Real:
 
 
 @kernel
-def measure_row(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
+def measure_row(m: OnlineModel, r: Index) -> None:
     """row_j = |v_j - v_r|^2; for other kernels than the Gaussian, k_jr.  O(N D)."""
-    for j in range(s.n[0]):
-        if q.function == KernelFunction.GAUSSIAN:
-            w.row[j] = squared_distance(s.v[j], s.v[r])
+    for j in range(m.n[0]):
+        if m.function == KernelFunction.GAUSSIAN:
+            m.row[j] = squared_distance(m.v[j], m.v[r])
         else:
             # for other kernels k_jr, from which distances are computed
-            w.row[j] = alike(s, c, q, j, s.v[r], s.diagonal[r])
+            m.row[j] = alike(m, j, m.v[r], m.diagonal[r])
 
 
 @kernel
-def row_distance(w: Work, j: Index) -> Real:
+def row_distance(m: OnlineModel, j: Index) -> Real:
     """The distance 1 - |k| that an element of row stands for."""
-    return real(1) - absolute(w.row[j])
+    return real(1) - absolute(m.row[j])
 
 
 @kernel
-def find_neighbour(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index) -> None:
+def find_neighbour(m: OnlineModel, i: Index) -> None:
     """Compute the distance from expansion vector i to its nearest neighbour.  O(N D)."""
-    nearest = FAR if q.function == KernelFunction.GAUSSIAN else real(1)
-    for j in range(s.n[0]):
+    nearest = FAR if m.function == KernelFunction.GAUSSIAN else real(1)
+    for j in range(m.n[0]):
         if j != i:
-            if q.function == KernelFunction.GAUSSIAN:
-                nearest = lesser(squared_distance(s.v[i], s.v[j]), nearest)
+            if m.function == KernelFunction.GAUSSIAN:
+                nearest = lesser(squared_distance(m.v[i], m.v[j]), nearest)
             else:
-                nearest = lesser(real(1) - absolute(alike(s, c, q, i, s.v[j], s.diagonal[j])), nearest)
-    s.neighbour[i] = nearest
+                nearest = lesser(real(1) - absolute(alike(m, i, m.v[j], m.diagonal[j])), nearest)
+    m.neighbour[i] = nearest
 
 
 @kernel
-def introduce_neighbour(s: Expansion, w: Work, q: KernelConfig, i: Index) -> None:
+def introduce_neighbour(m: OnlineModel, i: Index) -> None:
     """Update the distances to the nearest neighbours after the sample was stored as vector i.  O(N)."""
-    nearest = FAR if q.function == KernelFunction.GAUSSIAN else real(1)
-    for j in range(s.n[0]):
+    nearest = FAR if m.function == KernelFunction.GAUSSIAN else real(1)
+    for j in range(m.n[0]):
         if j != i:
-            nearest = lesser(w.distance[j], nearest)
-            if w.distance[j] <= absolute(s.neighbour[j]):
-                s.neighbour[j] = w.distance[j]
-    s.neighbour[i] = nearest
+            nearest = lesser(m.distance[j], nearest)
+            if m.distance[j] <= absolute(m.neighbour[j]):
+                m.neighbour[j] = m.distance[j]
+    m.neighbour[i] = nearest
 
 
 @kernel
-def lose_neighbour(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
+def lose_neighbour(m: OnlineModel, r: Index) -> None:
     """Vector r is removed.  Where r was the nearest, the distance becomes a lower bound.  Needs row.  O(N)."""
-    for i in range(s.n[0]):
-        if i != r and s.neighbour[i] == (w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i)):
-            s.neighbour[i] = -(w.row[i] if q.function == KernelFunction.GAUSSIAN else row_distance(w, i))
+    for i in range(m.n[0]):
+        if i != r and m.neighbour[i] == (m.row[i] if m.function == KernelFunction.GAUSSIAN else row_distance(m, i)):
+            m.neighbour[i] = -(m.row[i] if m.function == KernelFunction.GAUSSIAN else row_distance(m, i))
 
 
 @kernel
-def isolation(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+def isolation(m: OnlineModel, i: Index) -> Real:
     """Distance from a candidate to its nearest neighbour, or a lower bound."""
-    if i == s.n[0]:
-        return w.nearest_distance[0]
-    if c.rounds and w.newest[0] == 0:
-        return absolute(s.neighbour[i])
-    return lesser(absolute(s.neighbour[i]), w.distance[i])
+    if i == m.n[0]:
+        return m.nearest_distance[0]
+    if m.rounds and m.newest[0] == 0:
+        return absolute(m.neighbour[i])
+    return lesser(absolute(m.neighbour[i]), m.distance[i])
 
 
 @kernel
-def unsure(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Bool:
+def unsure(m: OnlineModel, i: Index) -> Bool:
     """Whether isolation() is only a lower bound."""
-    if i == s.n[0] or s.neighbour[i] > real(0):
+    if i == m.n[0] or m.neighbour[i] > real(0):
         return False
-    if c.rounds and w.newest[0] == 0:
+    if m.rounds and m.newest[0] == 0:
         return True
-    return w.distance[i] > -s.neighbour[i]
+    return m.distance[i] > -m.neighbour[i]
 
 
 # ------------------------------------------------------------------------------------------------- overlaps
 
 
 @kernel
-def introduce_overlap(s: Expansion, w: Work, i: Index) -> None:
+def introduce_overlap(m: OnlineModel, i: Index) -> None:
     """Add the sample's squared kernel values to the sums, after it was stored as vector i.  O(N)."""
     total = real(0)
-    for j in range(s.n[0]):
+    for j in range(m.n[0]):
         if j != i:
-            squared = w.k[j] * w.k[j]
-            s.overlap[j] += squared
+            squared = m.k[j] * m.k[j]
+            m.overlap[j] += squared
             total += squared
-    s.overlap[i] = total
+    m.overlap[i] = total
 
 
 @kernel
-def lose_overlap(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
+def lose_overlap(m: OnlineModel, r: Index) -> None:
     """Subtract the squared kernel values of vector r, which is removed, from the sums.  Needs row.  O(N)."""
-    for j in range(s.n[0]):
+    for j in range(m.n[0]):
         if j != r:
-            value = gaussian(q.gamma, w.row[j]) if q.function == KernelFunction.GAUSSIAN else w.row[j]
-            rest = s.overlap[j] - value * value
+            value = gaussian(m.gamma, m.row[j]) if m.function == KernelFunction.GAUSSIAN else m.row[j]
+            rest = m.overlap[j] - value * value
             if rest < real(0):
                 rest = real(0)
-            s.overlap[j] = rest
+            m.overlap[j] = rest
 
 
 @kernel
-def renew_overlap(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index) -> None:
+def renew_overlap(m: OnlineModel, i: Index) -> None:
     """Compute the sum of vector i again.  This removes rounding errors.  O(N D)."""
     total = real(0)
-    for j in range(s.n[0]):
+    for j in range(m.n[0]):
         if j != i:
             value = (
-                gaussian(q.gamma, squared_distance(s.v[i], s.v[j]))
-                if q.function == KernelFunction.GAUSSIAN
-                else alike(s, c, q, i, s.v[j], s.diagonal[j])
+                gaussian(m.gamma, squared_distance(m.v[i], m.v[j]))
+                if m.function == KernelFunction.GAUSSIAN
+                else alike(m, i, m.v[j], m.diagonal[j])
             )
             total += value * value
-    s.overlap[i] = total
+    m.overlap[i] = total

@@ -39,6 +39,7 @@ from pykernel.algorithms.online.rules import (
 from pykernel.algorithms.online.state import (
     Expansion,
     OnlineConfig,
+    OnlineModel,
     Rule,
     Status,
     Work,
@@ -74,136 +75,128 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 
 @kernel
-def predict(
-    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
-) -> Index:
+def predict(m: OnlineModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Predict: write f(x) to y.  O(N D).
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    if not within(q, x):
+    if not within(m, x):
         return Status.REFUSED_INPUT
-    if f.standardises or q.rescales:
-        if f.standardises:
-            standardise(a, f, x, w.x)
+    if m.standardises or m.rescales:
+        if m.standardises:
+            standardise(m, x, m.x)
         else:
-            rescale(q, x, w.x)
-        expand(s, c, q, w.x, y)
-        combine(a, f, w.x, y)
+            rescale(m, x, m.x)
+        expand(m, m.x, y)
+        combine(m, m.x, y)
     else:
-        expand(s, c, q, x, y)
-        combine(a, f, x, y)
+        expand(m, x, y)
+        combine(m, x, y)
     return Status.DONE
 
 
 @kernel
-def classify(
-    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], label: Index[1]
-) -> Index:
+def classify(m: OnlineModel, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(N D).
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(s, a, w, c, f, q, x, w.error)
+    status = predict(m, x, m.error)
     if status == Status.DONE:
         best = 0
-        if c.single:
-            if w.error[0] > real(0):
+        if m.single:
+            if m.error[0] > real(0):
                 best = 1
         else:
-            for o in range(1, len(w.error)):
-                if w.error[o] > w.error[best]:
+            for o in range(1, len(m.error)):
+                if m.error[o] > m.error[best]:
                     best = o
         label[0] = best
     return status
 
 
 @kernel
-def compare(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def compare(m: OnlineModel, x: Real[DIM]) -> None:
     """Compute distances and kernel values to the expansion vectors, and the part that they cannot express."""
-    if f.standardises or q.rescales:
-        if f.standardises:
-            standardise(a, f, x, w.x)
+    if m.standardises or m.rescales:
+        if m.standardises:
+            standardise(m, x, m.x)
         else:
-            rescale(q, x, w.x)
-        if c.keeps_diagonal:
-            measure(w, q, w.x)
-        present(s, w, c, q, w.x)
+            rescale(m, x, m.x)
+        if m.keeps_diagonal:
+            measure(m, m.x)
+        present(m, m.x)
     else:
-        if c.keeps_diagonal:
-            measure(w, q, x)
-        present(s, w, c, q, x)
-    if c.keeps_factor:
-        express(s, w, c, s.n[0], s.n[0])
+        if m.keeps_diagonal:
+            measure(m, x)
+        present(m, x)
+    if m.keeps_factor:
+        express(m, m.n[0], m.n[0])
 
 
 @kernel
-def novelty(
-    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
-) -> Index:
+def novelty(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
     """Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
 
     Models with a Gram matrix write kappa = 1 + ridge - k' P k, in O(N^2 + N D).  Models without write 1 - k^2 for the
     nearest vector, in O(N D).
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    if not within(q, x):
+    if not within(m, x):
         return Status.REFUSED_INPUT
-    compare(s, a, w, c, f, q, x)
-    if c.keeps_factor:
-        y[0] = w.kappa[0]
-    elif q.function != KernelFunction.GAUSSIAN:
+    compare(m, x)
+    if m.keeps_factor:
+        y[0] = m.kappa[0]
+    elif m.function != KernelFunction.GAUSSIAN:
         # 1 - k^2, from the distance 1 - |k|
-        y[0] = w.nearest_distance[0] * (real(2) - w.nearest_distance[0])
+        y[0] = m.nearest_distance[0] * (real(2) - m.nearest_distance[0])
     else:
         nearest = real(0)
-        if s.n[0] > 0:
-            nearest = gaussian(q.gamma, w.nearest_distance[0])
+        if m.n[0] > 0:
+            nearest = gaussian(m.gamma, m.nearest_distance[0])
         y[0] = real(1) - nearest * nearest
-    if c.keeps_diagonal:
-        if w.norm[0] == real(0):
+    if m.keeps_diagonal:
+        if m.norm[0] == real(0):
             y[0] = real(0)
     return Status.DONE
 
 
 @kernel
-def variance(
-    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[1]
-) -> Index:
+def variance(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
     """Write to y the expected variance of the label around f(x).  Its unit is the square of the label's unit.
 
     O(N^2 + N D).  Van Vaerenbergh et al. 2012.
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    if not within(q, x):
+    if not within(m, x):
         return Status.REFUSED_INPUT
-    compare(s, a, w, c, f, q, x)
-    if c.unsure:
-        w.noise[0] = noise(a, f)
-    foresee(s, w, c)
-    power = s.power[0]
+    compare(m, x)
+    if m.unsure:
+        m.label_noise[0] = noise(m)
+    foresee(m)
+    power = m.power[0]
     # before the first sample, assume the largest possible variance
-    if s.weight[0] == real(0):
+    if m.weight[0] == real(0):
         power = real(1)
-    if not q.unit:
-        if w.norm[0] == real(0):
-            y[0] = c.noise * power * c.label_max_abs * c.label_max_abs
-            if c.unsure:
-                y[0] = w.noise[0] * power * c.label_max_abs * c.label_max_abs
+    if not m.unit:
+        if m.norm[0] == real(0):
+            y[0] = m.noise * power * m.label_max_abs * m.label_max_abs
+            if m.unsure:
+                y[0] = m.label_noise[0] * power * m.label_max_abs * m.label_max_abs
             return Status.DONE
-        power = w.own[0] * power
-    y[0] = (noise_at(w, c, q) + w.spread[0]) * power * c.label_max_abs * c.label_max_abs
-    if f.gains:
+        power = m.own[0] * power
+    y[0] = (noise_at(m) + m.spread[0]) * power * m.label_max_abs * m.label_max_abs
+    if m.gains:
         # the part of the rule's answer that the gain leaves out, of the output where it is largest
         most = real(0)
-        for o in range(len(w.error)):
-            left = (real(1) - trust(a, f, o)) * w.error[o]
+        for o in range(len(m.error)):
+            left = (real(1) - trust(m, o)) * m.error[o]
             if left * left > most:
                 most = left * left
         y[0] += most
@@ -214,173 +207,173 @@ def variance(
 
 
 @kernel
-def give_to_nearest(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Bool:
+def give_to_nearest(m: OnlineModel) -> Bool:
     """Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1)."""
-    i = w.nearest[0]
+    i = m.nearest[0]
     share = real(1)
-    if q.function != KernelFunction.GAUSSIAN:
-        if not c.radial:
-            share = w.k[i]
-        elif c.rule != Rule.QKLMS:
-            share = real(1) - w.nearest_distance[0]
-    elif c.rule != Rule.QKLMS:
-        share = gaussian(q.gamma, w.nearest_distance[0])
-    if c.drafts:
-        for o in range(len(w.error)):
-            w.beta[i, o] += share * w.beta[s.n[0], o]
+    if m.function != KernelFunction.GAUSSIAN:
+        if not m.radial:
+            share = m.k[i]
+        elif m.rule != Rule.QKLMS:
+            share = real(1) - m.nearest_distance[0]
+    elif m.rule != Rule.QKLMS:
+        share = gaussian(m.gamma, m.nearest_distance[0])
+    if m.drafts:
+        for o in range(len(m.error)):
+            m.beta[i, o] += share * m.beta[m.n[0], o]
     else:
-        for o in range(len(w.error)):
-            w.step[o] = settle(kept(c, s.alpha[i, o]) + share * w.step[o])
-            if not (absolute(w.step[o]) <= c.alpha_limit):
+        for o in range(len(m.error)):
+            m.step[o] = settle(kept(m, m.alpha[i, o]) + share * m.step[o])
+            if not (absolute(m.step[o]) <= m.alpha_limit):
                 return False
     return True
 
 
 @kernel
-def absorb(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, close: Bool) -> Index:
+def absorb(m: OnlineModel, close: Bool) -> Index:
     """Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2)."""
     fits = True
-    if c.rule == Rule.ALD_KRLS:
-        absorb_by_dictionary(s, w, q)
-    elif c.rule == Rule.FB_KRLS:
-        if c.relabels:
-            move_labels(s, w, c)
+    if m.rule == Rule.ALD_KRLS:
+        absorb_by_dictionary(m)
+    elif m.rule == Rule.FB_KRLS:
+        if m.relabels:
+            move_labels(m)
         else:
-            absorb_as_label(s, w, c)
-    elif c.rule == Rule.KNLMS:
-        propose_normalised(s, w, c, real(0))
+            absorb_as_label(m)
+    elif m.rule == Rule.KNLMS:
+        propose_normalised(m, real(0))
     else:
-        propose(s, w, c, q)
-        fits = largest_step(s, w, c) <= c.alpha_limit
-        if close and c.rule != Rule.KRLS_T:
-            shared = give_to_nearest(s, w, c, q)
+        propose(m)
+        fits = largest_step(m) <= m.alpha_limit
+        if close and m.rule != Rule.KRLS_T:
+            shared = give_to_nearest(m)
             fits = fits and shared
-        elif c.keeps_factor:
-            project_klms(s, w, c, s.n[0])
-    if not fits or not acceptable(s, w, c, s.n[0]):
+        elif m.keeps_factor:
+            project_klms(m, m.n[0])
+    if not fits or not acceptable(m, m.n[0]):
         return Status.REFUSED_MULTIPLIER
-    commit(s, w, c)
-    if not c.drafts:
-        for o in range(len(w.error)):
-            s.alpha[w.nearest[0], o] = w.step[o]
-    if c.rule == Rule.KRLS_T:
-        learn_posterior(s, w, c, q)
-    if c.rule == Rule.ALD_KRLS:
-        learn_dictionary(s, w)
-    grow_older(s, w, c, q)
-    if c.keeps_ages and close:
-        s.age[w.nearest[0]] = 0
-    if c.rule == Rule.ALD_KRLS:
+    commit(m)
+    if not m.drafts:
+        for o in range(len(m.error)):
+            m.alpha[m.nearest[0], o] = m.step[o]
+    if m.rule == Rule.KRLS_T:
+        learn_posterior(m)
+    if m.rule == Rule.ALD_KRLS:
+        learn_dictionary(m)
+    grow_older(m)
+    if m.keeps_ages and close:
+        m.age[m.nearest[0]] = 0
+    if m.rule == Rule.ALD_KRLS:
         # the sample is new, but the dictionary is full
-        if w.kappa[0] > c.ald_threshold and not close:
+        if m.kappa[0] > m.ald_threshold and not close:
             return Status.DISCARDED
-    if c.rule == Rule.KNLMS:
+    if m.rule == Rule.KNLMS:
         if not close:
             return Status.DISCARDED
-    if w.nearest_distance[0] > real(0):
+    if m.nearest_distance[0] > real(0):
         return Status.ABSORBED
     return Status.MERGED
 
 
 @kernel
-def stale(s: Expansion, w: Work, c: OnlineConfig, older: Index) -> Index:
+def stale(m: OnlineModel, older: Index) -> Index:
     """Position of the first vector that is too old or too small, when all ages grow by ``older``; n for none.  O(N)."""
-    n = s.n[0]
+    n = m.n[0]
     for i in range(n):
-        if c.truncates_old:
-            if s.age[i] >= c.truncate_age - older:
+        if m.truncates_old:
+            if m.age[i] >= m.truncate_age - older:
                 return i
-        if c.truncates_small:
+        if m.truncates_small:
             if older > 0:
-                if magnitude(s, w, c, i) < c.truncate_below:
+                if magnitude(m, i) < m.truncate_below:
                     return i
-            elif smallness(s, i) < c.truncate_below:
+            elif smallness(m, i) < m.truncate_below:
                 return i
     return n
 
 
 @kernel
-def smallness(s: Expansion, i: Index) -> Real:
+def smallness(m: OnlineModel, i: Index) -> Real:
     """The largest of a vector's stored multipliers."""
     largest = real(0)
-    for o in range(len(s.alpha[0])):
-        if absolute(s.alpha[i, o]) > largest:
-            largest = absolute(s.alpha[i, o])
+    for o in range(len(m.alpha[0])):
+        if absolute(m.alpha[i, o]) > largest:
+            largest = absolute(m.alpha[i, o])
     return largest
 
 
 @kernel
-def trim(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
+def trim(m: OnlineModel) -> None:
     """Remove stale vectors, then vectors whose score is at most lambda_max; at most ``removals`` in all."""
-    for turn in range(c.removals):
-        if s.n[0] == 0:
+    for turn in range(m.removals):
+        if m.n[0] == 0:
             break
-        r = s.n[0]
-        if c.truncates_old or c.truncates_small:
-            r = stale(s, w, c, 0)
-            if r < s.n[0]:
-                locate(s, w, c, q, r)
-        if c.thresholds and not c.newest_only:
-            if r == s.n[0]:
-                w.newest[0] = 0
-                w.inverse_kappa[0] = real(0)
-                for i in range(s.n[0]):
-                    for o in range(len(w.error)):
-                        w.beta[i, o] = s.alpha[i, o]
-                r = choose(s, w, c, q)
-                if not negligible(s, w, c, q, r):
+        r = m.n[0]
+        if m.truncates_old or m.truncates_small:
+            r = stale(m, 0)
+            if r < m.n[0]:
+                locate(m, r)
+        if m.thresholds and not m.newest_only:
+            if r == m.n[0]:
+                m.newest[0] = 0
+                m.inverse_kappa[0] = real(0)
+                for i in range(m.n[0]):
+                    for o in range(len(m.error)):
+                        m.beta[i, o] = m.alpha[i, o]
+                r = choose(m)
+                if not negligible(m, r):
                     break
-                fits = project(s, w, c, q, r)
+                fits = project(m, r)
                 if not fits:
                     break
-                commit(s, w, c)
-        if r == s.n[0]:
+                commit(m)
+        if r == m.n[0]:
             break
-        take_out(s, w, c, q, r)
-        close_gap(s, c, w, r)
+        take_out(m, r)
+        close_gap(m, r)
 
 
 @kernel
-def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     """Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D)."""
-    n = s.n[0]
-    if c.keeps_neighbours:
-        w.searches[0] = 0
-    full = n == len(s.v)
-    propose(s, w, c, q)
-    if not (largest_step(s, w, c) <= c.alpha_limit):
+    n = m.n[0]
+    if m.keeps_neighbours:
+        m.searches[0] = 0
+    full = n == len(m.v)
+    propose(m)
+    if not (largest_step(m) <= m.alpha_limit):
         return Status.REFUSED_MULTIPLIER
     # the vector to remove; n: the sample itself; n + 1: none
     r = n + 1
     dropped = False
-    if c.truncates_small:
-        if largest_step(s, w, c) < c.truncate_below:
+    if m.truncates_small:
+        if largest_step(m) < m.truncate_below:
             r = n
             dropped = True
-    if c.truncates_old or c.truncates_small:
+    if m.truncates_old or m.truncates_small:
         if full and not dropped:
-            r = stale(s, w, c, 1)
+            r = stale(m, 1)
             if r < n:
-                locate(s, w, c, q, r)
+                locate(m, r)
                 dropped = True
-    if not dropped and (full or c.thresholds):
-        r = choose(s, w, c, q)
-        if c.thresholds:
-            if not full and not negligible(s, w, c, q, r):
+    if not dropped and (full or m.thresholds):
+        r = choose(m)
+        if m.thresholds:
+            if not full and not negligible(m, r):
                 r = n + 1
         if r <= n:
-            fits = project(s, w, c, q, r)
+            fits = project(m, r)
             if not fits:
-                unsearch(s, w, c)
+                unsearch(m)
                 return Status.REFUSED_MULTIPLIER
-    if c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS or c.rule == Rule.KRLS_T or c.rule == Rule.KNLMS:
-        if not acceptable(s, w, c, r):
-            unsearch(s, w, c)
+    if m.rule == Rule.FB_KRLS or m.rule == Rule.ALD_KRLS or m.rule == Rule.KRLS_T or m.rule == Rule.KNLMS:
+        if not acceptable(m, r):
+            unsearch(m)
             return Status.REFUSED_MULTIPLIER
-    commit(s, w, c)
-    if c.rule == Rule.KRLS_T:
-        learn_posterior(s, w, c, q)
-    grow_older(s, w, c, q)
+    commit(m)
+    if m.rule == Rule.KRLS_T:
+        learn_posterior(m)
+    grow_older(m)
     if r == n:
         return Status.DISCARDED
     place_at = n
@@ -388,245 +381,239 @@ def insert(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]
     if r < n:
         place_at = r
         status = Status.REPLACED
-        take_out(s, w, c, q, r)
-    put_in(s, w, c, q, x, place_at)
-    if c.rule == Rule.KRLS_T:
-        border_deficit(s, w, c, q, place_at, s.n[0])
-    if c.rule == Rule.ALD_KRLS:
-        s.covariance[place_at, place_at] = real(1)
+        take_out(m, r)
+    put_in(m, x, place_at)
+    if m.rule == Rule.KRLS_T:
+        border_deficit(m, place_at, m.n[0])
+    if m.rule == Rule.ALD_KRLS:
+        m.covariance[place_at, place_at] = real(1)
     return status
 
 
 @kernel
-def renew(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     """Learn a sample after a full model has removed a vector: f(x) is that of the reduced model.  O(N^2 + N D).
 
     Mitchinson et al. 2003, section 3.
     """
-    n = s.n[0]
-    if c.keeps_neighbours:
-        w.searches[0] = 0
-    w.newest[0] = 0
-    w.inverse_kappa[0] = real(0)
+    n = m.n[0]
+    if m.keeps_neighbours:
+        m.searches[0] = 0
+    m.newest[0] = 0
+    m.inverse_kappa[0] = real(0)
     for i in range(n):
-        for o in range(len(w.error)):
-            w.beta[i, o] = s.alpha[i, o]
-    r = choose(s, w, c, q)
-    fits = project(s, w, c, q, r)
+        for o in range(len(m.error)):
+            m.beta[i, o] = m.alpha[i, o]
+    r = choose(m)
+    fits = project(m, r)
     if not fits:
-        unsearch(s, w, c)
+        unsearch(m)
         return Status.REFUSED_MULTIPLIER
-    present(s, w, c, q, x)
-    w.nearest_distance[0] = w.distance[r]
-    w.nearest[0] = r
+    present(m, x)
+    m.nearest_distance[0] = m.distance[r]
+    m.nearest[0] = r
     for i in range(n):
-        if i != r and (w.nearest[0] == r or w.distance[i] < w.nearest_distance[0]):
-            w.nearest_distance[0] = w.distance[i]
-            w.nearest[0] = i
-    for o in range(len(w.error)):
+        if i != r and (m.nearest[0] == r or m.distance[i] < m.nearest_distance[0]):
+            m.nearest_distance[0] = m.distance[i]
+            m.nearest[0] = i
+    for o in range(len(m.error)):
         value = real(0)
         for i in range(n):
             if i != r:
-                value += w.beta[i, o] * w.k[i]
-                w.beta[i, o] = kept(c, w.beta[i, o])
-        if not q.unit:
-            value = w.norm[0] * value
-        if f.follows:
-            w.value[o] = value
-        if f.limits:
-            w.y[o] = clipped(w.y[o], value - w.most[o], value + w.most[o])
-        w.error[o] = miss(c, w.y[o], value)
-        if not q.unit:
-            w.error[o] = w.error[o] / w.norm[0]
-        w.step[o] = settle(limited(c, c.eta * w.error[o]) if q.unit else limited_by_norm(w, c, c.eta * w.error[o]))
-        if not (absolute(w.step[o]) <= c.alpha_limit):
-            unsearch(s, w, c)
+                value += m.beta[i, o] * m.k[i]
+                m.beta[i, o] = kept(m, m.beta[i, o])
+        if not m.unit:
+            value = m.norm[0] * value
+        if m.follows:
+            m.value[o] = value
+        if m.limits:
+            m.y[o] = clipped(m.y[o], value - m.most[o], value + m.most[o])
+        m.error[o] = miss(m, m.y[o], value)
+        if not m.unit:
+            m.error[o] = m.error[o] / m.norm[0]
+        m.step[o] = settle(limited(m, m.eta * m.error[o]) if m.unit else limited_by_norm(m, m.eta * m.error[o]))
+        if not (absolute(m.step[o]) <= m.alpha_limit):
+            unsearch(m)
             return Status.REFUSED_MULTIPLIER
-    close = n > 1 and w.nearest_distance[0] <= c.ald_distance
+    close = n > 1 and m.nearest_distance[0] <= m.ald_distance
     spanned = False
-    if c.keeps_factor:
+    if m.keeps_factor:
         # express the sample by the vectors that stay
-        express(s, w, c, n, n)
-        share = w.u[r] * (real(1) / w.p[r])
-        spanned = w.kappa[0] + w.u[r] * share <= c.ald_threshold
+        express(m, n, n)
+        share = m.u[r] * (real(1) / m.p[r])
+        spanned = m.kappa[0] + m.u[r] * share <= m.ald_threshold
         if spanned and not close:
             for i in range(n):
                 if i != r:
-                    for o in range(len(w.error)):
-                        w.beta[i, o] += (w.u[i] - w.p[i] * share) * w.step[o]
-    for o in range(len(w.error)):
-        w.beta[n, o] = w.step[o]
+                    for o in range(len(m.error)):
+                        m.beta[i, o] += (m.u[i] - m.p[i] * share) * m.step[o]
+    for o in range(len(m.error)):
+        m.beta[n, o] = m.step[o]
     if close:
-        shared = give_to_nearest(s, w, c, q)
+        shared = give_to_nearest(m)
         fits = shared
-    if not fits or not acceptable(s, w, c, r):
-        unsearch(s, w, c)
+    if not fits or not acceptable(m, r):
+        unsearch(m)
         return Status.REFUSED_MULTIPLIER
-    commit(s, w, c)
-    grow_older(s, w, c, q)
-    if c.keeps_ages and close:
-        s.age[w.nearest[0]] = 0
-    take_out(s, w, c, q, r)
+    commit(m)
+    grow_older(m)
+    if m.keeps_ages and close:
+        m.age[m.nearest[0]] = 0
+    take_out(m, r)
     if close or spanned:
-        close_gap(s, c, w, r)
-        if w.nearest_distance[0] > real(0):
+        close_gap(m, r)
+        if m.nearest_distance[0] > real(0):
             return Status.ABSORBED
         return Status.MERGED
-    put_in(s, w, c, q, x, r)
+    put_in(m, x, r)
     return Status.REPLACED
 
 
 @kernel
-def learn(s: Expansion, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Learn the sample x with label w.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule."""
-    if c.keeps_diagonal:
-        measure(w, q, x)
+def learn(m: OnlineModel, x: Real[DIM]) -> Index:
+    """Learn the sample x with label m.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule."""
+    if m.keeps_diagonal:
+        measure(m, x)
         # f(x) is always zero for such an x
-        if w.norm[0] == real(0):
+        if m.norm[0] == real(0):
             return Status.DISCARDED
-    if c.before:
-        if s.n[0] == len(s.v):
-            return renew(s, w, c, f, q, x)
-    present(s, w, c, q, x)
+    if m.before:
+        if m.n[0] == len(m.v):
+            return renew(m, x)
+    present(m, x)
     sure = True
-    for o in range(len(w.error)):
-        value = -w.error[o]
-        if f.follows:
-            w.value[o] = value
-        if f.limits:
-            w.y[o] = clipped(w.y[o], value - w.most[o], value + w.most[o])
-        if c.rule == Rule.KRLS_T and c.forgets:
-            value = c.root_forgetting * value
-        w.error[o] = miss(c, w.y[o], value)
-        sure = sure and w.error[o] == real(0)
+    for o in range(len(m.error)):
+        value = -m.error[o]
+        if m.follows:
+            m.value[o] = value
+        if m.limits:
+            m.y[o] = clipped(m.y[o], value - m.most[o], value + m.most[o])
+        if m.rule == Rule.KRLS_T and m.forgets:
+            value = m.root_forgetting * value
+        m.error[o] = miss(m, m.y[o], value)
+        sure = sure and m.error[o] == real(0)
     # skip samples of a clear class: otherwise least squares would learn less and less from the unclear ones
-    if c.separates and sure:
-        if c.rule == Rule.KRLS_T or c.rule == Rule.FB_KRLS or c.rule == Rule.ALD_KRLS:
+    if m.separates and sure:
+        if m.rule == Rule.KRLS_T or m.rule == Rule.FB_KRLS or m.rule == Rule.ALD_KRLS:
             return Status.DISCARDED
-    if not q.unit:
+    if not m.unit:
         # from here on, learn f(x) / sqrt(k(x, x)) with the normalised kernel
-        for o in range(len(w.error)):
-            w.error[o] = w.error[o] / w.norm[0]
-    close = s.n[0] > 0 and w.nearest_distance[0] <= c.ald_distance
+        for o in range(len(m.error)):
+            m.error[o] = m.error[o] / m.norm[0]
+    close = m.n[0] > 0 and m.nearest_distance[0] <= m.ald_distance
     spanned = False
-    if c.keeps_factor:
-        express(s, w, c, s.n[0], s.n[0])
-        w.inverse_kappa[0] = real(1) / w.kappa[0]
-        spanned = w.kappa[0] <= c.ald_threshold
-    if c.rule == Rule.ALD_KRLS or c.rule == Rule.KNLMS:
-        if s.n[0] == len(s.v):
+    if m.keeps_factor:
+        express(m, m.n[0], m.n[0])
+        m.inverse_kappa[0] = real(1) / m.kappa[0]
+        spanned = m.kappa[0] <= m.ald_threshold
+    if m.rule == Rule.ALD_KRLS or m.rule == Rule.KNLMS:
+        if m.n[0] == len(m.v):
             spanned = True
-    if c.keeps_complex:
-        express_complex(s, w, c, s.n[0])
-    if c.rounds:
-        w.newest[0] = 1
+    if m.keeps_complex:
+        express_complex(m, m.n[0])
+    if m.rounds:
+        m.newest[0] = 1
     status = 0
-    if not c.stores_all and (close or spanned):
-        status = absorb(s, w, c, q, close)
+    if not m.stores_all and (close or spanned):
+        status = absorb(m, close)
     else:
-        status = insert(s, w, c, q, x)
-    if c.truncates_old or c.truncates_small or (c.thresholds and not c.newest_only):
+        status = insert(m, x)
+    if m.truncates_old or m.truncates_small or (m.thresholds and not m.newest_only):
         if status > 0:
-            trim(s, w, c, q)
+            trim(m)
     return status
 
 
 @kernel
-def follow(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
+def follow(m: OnlineModel, x: Real[DIM]) -> Index:
     """Learn the sample, as the rule sees its input, between the stages of its label."""
-    for o in range(len(w.y)):
-        w.label[o] = w.y[o]
-        w.value[o] = real(0)
-    remain(a, f, x, w.label, w.y)
-    if f.limits:
-        farthest(a, f, x, w.most)
-    if c.unsure:
-        w.noise[0] = noise(a, f)
-    status = learn(s, w, c, f, q, x)
+    for o in range(len(m.y)):
+        m.label[o] = m.y[o]
+        m.value[o] = real(0)
+    remain(m, x, m.label, m.y)
+    if m.limits:
+        farthest(m, x, m.most)
+    if m.unsure:
+        m.label_noise[0] = noise(m)
+    status = learn(m, x)
     if status > 0:
-        conclude(a, f, x, w.label, w.y, w.value, w.most)
+        conclude(m, x, m.label, m.y, m.value, m.most)
     return status
 
 
 @kernel
-def take(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> Index:
-    """Learn the sample x with label w.y; both were checked."""
-    if s.frozen[0] != 0:
+def take(m: OnlineModel, x: Real[DIM]) -> Index:
+    """Learn the sample x with label m.y; both were checked."""
+    if m.frozen[0] != 0:
         return Status.FROZEN
-    if f.standardises:
-        if a.observed[0] < f.input_warmup:
-            observe_both(a, f, x, w.y)
+    if m.standardises:
+        if m.observed[0] < m.input_warmup:
+            observe_both(m, x, m.y)
             return Status.OBSERVED
-        standardise(a, f, x, w.x)
-        if f.follows:
-            taken = follow(s, a, w, c, f, q, w.x)
+        standardise(m, x, m.x)
+        if m.follows:
+            taken = follow(m, m.x)
             if taken > 0:
-                observe(a, f, x)
+                observe(m, x)
             return taken
-        status = learn(s, w, c, f, q, w.x)
+        status = learn(m, m.x)
         if status > 0:
-            observe(a, f, x)
+            observe(m, x)
         return status
-    if q.rescales:
-        rescale(q, x, w.x)
-        if f.follows:
-            return follow(s, a, w, c, f, q, w.x)
-        return learn(s, w, c, f, q, w.x)
-    if f.follows:
-        return follow(s, a, w, c, f, q, x)
-    return learn(s, w, c, f, q, x)
+    if m.rescales:
+        rescale(m, x, m.x)
+        if m.follows:
+            return follow(m, m.x)
+        return learn(m, m.x)
+    if m.follows:
+        return follow(m, x)
+    return learn(m, x)
 
 
 @kernel
-def update(
-    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real
-) -> Index:
+def update(m: OnlineModel, x: Real[DIM], y: Real) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(N D) without a Gram matrix, O(N^2 + N D) with one.
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    if not within(q, x):
+    if not within(m, x):
         return Status.REFUSED_INPUT
-    if f.follows:
-        if not (absolute(y) <= f.label_limit):
+    if m.follows:
+        if not (absolute(y) <= m.label_limit):
             return Status.REFUSED_LABEL
-    elif not (absolute(y) <= c.label_max_abs):
+    elif not (absolute(y) <= m.label_max_abs):
         return Status.REFUSED_LABEL
-    w.y[0] = y
-    return take(s, a, w, c, f, q, x)
+    m.y[0] = y
+    return take(m, x)
 
 
 @kernel
-def update_many(
-    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]
-) -> Index:
+def update_many(m: OnlineModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Learn one sample: for the input x, the prediction should be y.
 
     O(N D) without a Gram matrix, O(N^2 + N D) with one.
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    if not within(q, x):
+    if not within(m, x):
         return Status.REFUSED_INPUT
     for o in range(len(y)):
-        if f.follows:
-            if not (absolute(y[o]) <= f.label_limit):
+        if m.follows:
+            if not (absolute(y[o]) <= m.label_limit):
                 return Status.REFUSED_LABEL
-        elif not (absolute(y[o]) <= c.label_max_abs):
+        elif not (absolute(y[o]) <= m.label_max_abs):
             return Status.REFUSED_LABEL
     for o in range(len(y)):
-        w.y[o] = y[o]
-    return take(s, a, w, c, f, q, x)
+        m.y[o] = y[o]
+    return take(m, x)
 
 
 @kernel
-def update_class(
-    s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM], label: Index
-) -> Index:
+def update_class(m: OnlineModel, x: Real[DIM], label: Index) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.
 
     Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.
@@ -634,109 +621,109 @@ def update_class(
     O(N D) without a Gram matrix, O(N^2 + N D) with one.
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    if not within(q, x):
+    if not within(m, x):
         return Status.REFUSED_INPUT
-    if label < 0 or label >= c.classes:
+    if label < 0 or label >= m.classes:
         return Status.REFUSED_LABEL
     positive = 1
-    for o in range(len(w.y)):
-        if not c.single:
+    for o in range(len(m.y)):
+        if not m.single:
             positive = o
-        w.y[o] = real(-1)
+        m.y[o] = real(-1)
         if label == positive:
-            w.y[o] = real(1)
-    return take(s, a, w, c, f, q, x)
+            m.y[o] = real(1)
+    return take(m, x)
 
 
 @kernel
-def freeze(s: Expansion, frozen: Index) -> Index:
+def freeze(m: OnlineModel, frozen: Index) -> Index:
     """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
-    s.frozen[0] = 0
+    m.frozen[0] = 0
     if frozen != 0:
-        s.frozen[0] = 1
+        m.frozen[0] = 1
     return Status.DONE
 
 
 @kernel
-def drift(s: Expansion, c: OnlineConfig, y: Real[1]) -> Index:
+def drift(m: OnlineModel, y: Real[1]) -> Index:
     """Write to y how large the rounding errors of the inverse Gram matrix P are.  O(1).
 
     Each replacement measures one element of (K + ridge I) P - I.  y is the largest one since the last refresh.
     Returns REFRESH_DUE if y is above the limit, otherwise DONE.
     """
-    y[0] = s.drift[0]
-    if s.drift[0] > c.drift_limit:
+    y[0] = m.drift[0]
+    if m.drift[0] > m.drift_limit:
         return Status.REFRESH_DUE
     return Status.DONE
 
 
 @kernel
-def refresh(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
+def refresh(m: OnlineModel) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
     O(N^3 + N^2 D).  Call this function when there is time; in models with drift(), when it returns REFRESH_DUE.
     The predictions do not change.
     """
-    if not intact(s):
+    if not intact(m):
         return Status.REFUSED_STATE
-    for t in range(len(s.v)):
-        if t == s.n[0]:
+    for t in range(len(m.v)):
+        if t == m.n[0]:
             break
         for i in range(t):
-            if q.function == KernelFunction.GAUSSIAN:
-                w.k[i] = gaussian(q.gamma, squared_distance(s.v[i], s.v[t]))
+            if m.function == KernelFunction.GAUSSIAN:
+                m.k[i] = gaussian(m.gamma, squared_distance(m.v[i], m.v[t]))
             else:
-                w.k[i] = alike(s, c, q, i, s.v[t], s.diagonal[t])
-        for j in range(s.n[0]):
-            if c.keeps_factor:
-                s.m[t, j] = real(0)
-            if c.keeps_inverse:
-                s.inverse[t, j] = real(0)
-                s.inverse[j, t] = real(0)
-            if c.keeps_squared:
-                s.squared[t, j] = real(0)
-                s.squared[j, t] = real(0)
-            if c.keeps_complex:
-                s.z_re[t, j] = real(0)
-                s.z_re[j, t] = real(0)
-                s.z_im[t, j] = real(0)
-                s.z_im[j, t] = real(0)
-        if c.keeps_factor:
-            express(s, w, c, t, t)
-            if c.keeps_squared:
-                border_squared(s, w, t, t + 1)
-            if c.keeps_inverse:
-                border_inverse(s, w, t, t + 1)
-            border(s, w, t, t, t + 1)
-        if c.keeps_complex:
-            express_complex(s, w, c, t)
-            border_complex(s, w, t, t + 1)
-        if c.keeps_overlap:
-            renew_overlap(s, c, q, t)
-    if c.keeps_factor:
-        s.drift[0] = real(0)
+                m.k[i] = alike(m, i, m.v[t], m.diagonal[t])
+        for j in range(m.n[0]):
+            if m.keeps_factor:
+                m.m[t, j] = real(0)
+            if m.keeps_inverse:
+                m.inverse[t, j] = real(0)
+                m.inverse[j, t] = real(0)
+            if m.keeps_squared:
+                m.squared[t, j] = real(0)
+                m.squared[j, t] = real(0)
+            if m.keeps_complex:
+                m.z_re[t, j] = real(0)
+                m.z_re[j, t] = real(0)
+                m.z_im[t, j] = real(0)
+                m.z_im[j, t] = real(0)
+        if m.keeps_factor:
+            express(m, t, t)
+            if m.keeps_squared:
+                border_squared(m, t, t + 1)
+            if m.keeps_inverse:
+                border_inverse(m, t, t + 1)
+            border(m, t, t, t + 1)
+        if m.keeps_complex:
+            express_complex(m, t)
+            border_complex(m, t, t + 1)
+        if m.keeps_overlap:
+            renew_overlap(m, t)
+    if m.keeps_factor:
+        m.drift[0] = real(0)
     return Status.DONE
 
 
 @kernel
-def rehearse(s: Expansion, a: Stages, w: Work, c: OnlineConfig, f: StageConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def rehearse(m: OnlineModel, x: Real[DIM]) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
-    for t in range(2 * len(s.v) + 32):
-        if c.shortens:
-            if t >= c.rehearsed:
+    for t in range(2 * len(m.v) + 32):
+        if m.shortens:
+            if t >= m.rehearsed:
                 break
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = c.rehearsal_input * (real(seed) / real(65536) - real(0.5))
-            if q.rescales:
-                x[j] = x[j] / q.scale[j] + q.center[j]
-        for o in range(len(w.y)):
+            x[j] = m.rehearsal_input * (real(seed) / real(65536) - real(0.5))
+            if m.rescales:
+                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
+        for o in range(len(m.y)):
             seed = (seed * 75 + 74) % 65537
-            w.y[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(s, a, w, c, f, q, x)
+            m.y[o] = m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
+        status = take(m, x)
         if status < 0:
             break
 

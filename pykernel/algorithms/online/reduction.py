@@ -11,7 +11,7 @@ f(x) / sqrt(k(x, x)) is an expansion of the normalised kernel, and the stored mu
 """
 
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
+from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.algorithms.kernels import gaussian, one_minus_exp
 from pykernel.algorithms.online.complex_inverse import (
     border_complex,
@@ -52,13 +52,11 @@ from pykernel.algorithms.online.state import (
     FAINT,
     FRESH,
     SEARCHES,
-    Expansion,
     Metric,
-    OnlineConfig,
+    OnlineModel,
     Projection,
     Rule,
     Tie,
-    Work,
     kept,
     place,
     settle,
@@ -69,613 +67,613 @@ from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real
 
 
 @kernel
-def candidates(s: Expansion, w: Work, c: OnlineConfig) -> Index:
+def candidates(m: OnlineModel) -> Index:
     """Number of candidates for removal."""
-    if c.rounds:
-        return s.n[0] + w.newest[0]
-    return s.n[0] + 1
+    if m.rounds:
+        return m.n[0] + m.newest[0]
+    return m.n[0] + 1
 
 
 @kernel
-def multiplier(s: Expansion, w: Work, c: OnlineConfig, i: Index, o: Index) -> Real:
+def multiplier(m: OnlineModel, i: Index, o: Index) -> Real:
     """A candidate's new multiplier, before any removal."""
-    if c.drafts:
-        return w.beta[i, o]
-    if i < s.n[0]:
-        return kept(c, s.alpha[i, o])
-    return w.step[o]
+    if m.drafts:
+        return m.beta[i, o]
+    if i < m.n[0]:
+        return kept(m, m.alpha[i, o])
+    return m.step[o]
 
 
 @kernel
-def magnitude(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+def magnitude(m: OnlineModel, i: Index) -> Real:
     """|alpha_i|: the largest of a candidate's multipliers."""
-    largest = absolute(multiplier(s, w, c, i, 0))
-    if not c.single:
-        for o in range(1, len(s.alpha[0])):
-            a = absolute(multiplier(s, w, c, i, o))
+    largest = absolute(multiplier(m, i, 0))
+    if not m.single:
+        for o in range(1, len(m.alpha[0])):
+            a = absolute(multiplier(m, i, o))
             if a > largest:
                 largest = a
     return largest
 
 
 @kernel
-def energy(s: Expansion, w: Work, c: OnlineConfig, i: Index, part: Real) -> Real:
+def energy(m: OnlineModel, i: Index, part: Real) -> Real:
     """part times the sum over o of alpha_i^2, computed without subnormal numbers."""
-    a = multiplier(s, w, c, i, 0)
+    a = multiplier(m, i, 0)
     total = a * (a * part)
-    if not c.single:
-        for o in range(1, len(s.alpha[0])):
-            a = multiplier(s, w, c, i, o)
+    if not m.single:
+        for o in range(1, len(m.alpha[0])):
+            a = multiplier(m, i, o)
             total += a * (a * part)
     return total
 
 
 @kernel
-def age_of(s: Expansion, i: Index) -> Index:
+def age_of(m: OnlineModel, i: Index) -> Index:
     """Number of samples learned since a candidate was stored or repeated; -1 for the newest sample."""
-    if i == s.n[0]:
+    if i == m.n[0]:
         return -1
-    return s.age[i]
+    return m.age[i]
 
 
 # ------------------------------------------------------------------------------------------------------- scores
 
 
 @kernel
-def survey(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
+def survey(m: OnlineModel) -> None:
     """Compute the numbers that the candidates' scores need.  O(N^2) or less."""
-    if c.metric == Metric.KLMS or c.metric == Metric.MKLMS or c.metric == Metric.SUP:
-        inverse_diagonal(s, w)
-    if c.metric == Metric.LS:
-        inverse_norms(s, w)
-    if c.metric == Metric.LSREG:
-        penalised_losses(s, w, c)
-    if c.metric == Metric.LSRIDGE or c.projection == Projection.LSRIDGE:
-        shrink(s, w, c, candidates(s, w, c))
-    if c.metric == Metric.LSRIDGE:
-        ridge_diagonal(s, w, c, candidates(s, w, c))
-    if c.metric == Metric.FMKLMS:
-        count = candidates(s, w, c)
+    if m.metric == Metric.KLMS or m.metric == Metric.MKLMS or m.metric == Metric.SUP:
+        inverse_diagonal(m)
+    if m.metric == Metric.LS:
+        inverse_norms(m)
+    if m.metric == Metric.LSREG:
+        penalised_losses(m)
+    if m.metric == Metric.LSRIDGE or m.projection == Projection.LSRIDGE:
+        shrink(m, candidates(m))
+    if m.metric == Metric.LSRIDGE:
+        ridge_diagonal(m, candidates(m))
+    if m.metric == Metric.FMKLMS:
+        count = candidates(m)
         for i in range(count):
-            w.score[i] = weighted_isolation(s, w, c, q, i)
+            m.score[i] = weighted_isolation(m, i)
 
 
 @kernel
-def weighted_isolation(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, i: Index) -> Real:
+def weighted_isolation(m: OnlineModel, i: Index) -> Real:
     """alpha_i^2 (1 - max_j k_ij), or a lower bound.  Mitchinson et al. 2003, eq. 18."""
-    if q.function == KernelFunction.GAUSSIAN:
-        return energy(s, w, c, i, one_minus_exp(q.gamma * isolation(s, w, c, i)))
-    return energy(s, w, c, i, isolation(s, w, c, i))
+    if m.function == KernelFunction.GAUSSIAN:
+        return energy(m, i, one_minus_exp(m.gamma * isolation(m, i)))
+    return energy(m, i, isolation(m, i))
 
 
 @kernel
-def ridge_loss(s: Expansion, w: Work, i: Index) -> Real:
+def ridge_loss(m: OnlineModel, i: Index) -> Real:
     """sum_o shrunk_i^2 / W_ii."""
-    part = real(1) / w.score[i]
+    part = real(1) / m.score[i]
     total = real(0)
-    for o in range(len(s.alpha[0])):
-        total += w.shrunk[i, o] * (w.shrunk[i, o] * part)
+    for o in range(len(m.alpha[0])):
+        total += m.shrunk[i, o] * (m.shrunk[i, o] * part)
     return total
 
 
 @kernel
-def cost(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+def cost(m: OnlineModel, i: Index) -> Real:
     """The cost of removing a candidate, after survey().  O(1) for each output.  Mitchinson et al. 2003, section 2."""
-    if c.metric == Metric.MAGNITUDE:
-        return magnitude(s, w, c, i)
-    if c.metric == Metric.AGE:
+    if m.metric == Metric.MAGNITUDE:
+        return magnitude(m, i)
+    if m.metric == Metric.AGE:
         return real(0)  # ages are compared as they are, see precedes()
-    if c.metric == Metric.KLMS:
-        return real(1) / w.score[i]
-    if c.metric == Metric.MKLMS:
-        return energy(s, w, c, i, real(1) / w.score[i])
-    if c.metric == Metric.SUP:
-        return magnitude(s, w, c, i) * (real(1) / w.score[i])
-    if c.metric == Metric.LS:
-        return energy(s, w, c, i, real(1) / w.score[i])
-    if c.metric == Metric.LSREG or c.metric == Metric.FMKLMS:
-        return w.score[i]
-    if c.metric == Metric.LSRIDGE:
-        return ridge_loss(s, w, i)
-    if c.metric == Metric.FKLMS:
-        return isolation(s, w, c, i)
-    return overlap_score(s, w, c, i)
+    if m.metric == Metric.KLMS:
+        return real(1) / m.score[i]
+    if m.metric == Metric.MKLMS:
+        return energy(m, i, real(1) / m.score[i])
+    if m.metric == Metric.SUP:
+        return magnitude(m, i) * (real(1) / m.score[i])
+    if m.metric == Metric.LS:
+        return energy(m, i, real(1) / m.score[i])
+    if m.metric == Metric.LSREG or m.metric == Metric.FMKLMS:
+        return m.score[i]
+    if m.metric == Metric.LSRIDGE:
+        return ridge_loss(m, i)
+    if m.metric == Metric.FKLMS:
+        return isolation(m, i)
+    return overlap_score(m, i)
 
 
 @kernel
-def score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+def score(m: OnlineModel, i: Index) -> Real:
     """A candidate's score: the cost of its removal, times its claim to stay if claims fade.  O(1) for each output."""
-    if c.fades:
-        if i < s.n[0] and s.claim[i] < real(1):
-            return s.claim[i] * cost(s, w, c, i)
-    return cost(s, w, c, i)
+    if m.fades:
+        if i < m.n[0] and m.claim[i] < real(1):
+            return m.claim[i] * cost(m, i)
+    return cost(m, i)
 
 
 @kernel
-def overlap_of(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+def overlap_of(m: OnlineModel, i: Index) -> Real:
     """A candidate's sum of k_ij^2 over the others.  O(1), for the newest sample O(N)."""
-    n = s.n[0]
+    n = m.n[0]
     if i < n:
-        if c.rounds and w.newest[0] == 0:
-            return s.overlap[i]
-        return s.overlap[i] + w.k[i] * w.k[i]
+        if m.rounds and m.newest[0] == 0:
+            return m.overlap[i]
+        return m.overlap[i] + m.k[i] * m.k[i]
     total = real(0)
     for j in range(n):
-        total += w.k[j] * w.k[j]
+        total += m.k[j] * m.k[j]
     return total
 
 
 @kernel
-def overlap_score(s: Expansion, w: Work, c: OnlineConfig, i: Index) -> Real:
+def overlap_score(m: OnlineModel, i: Index) -> Real:
     """1 - sum_j k_ij^2, with AFMKLMS times alpha_i^2.  Mitchinson et al. 2003, section 5."""
-    rest = real(1) - overlap_of(s, w, c, i)
-    if c.metric == Metric.AFKLMS:
+    rest = real(1) - overlap_of(m, i)
+    if m.metric == Metric.AFKLMS:
         return rest
-    return energy(s, w, c, i, rest)
+    return energy(m, i, rest)
 
 
 @kernel
-def precedes(s: Expansion, w: Work, c: OnlineConfig, i: Index, r: Index) -> Bool:
+def precedes(m: OnlineModel, i: Index, r: Index) -> Bool:
     """Whether to remove candidate i rather than r, if both have the same score."""
-    if c.metric == Metric.AGE:
-        if age_of(s, i) != age_of(s, r):
-            return age_of(s, i) > age_of(s, r)
-    if c.tie == Tie.NEWEST:
-        return age_of(s, i) < age_of(s, r)
-    if c.tie == Tie.OLDEST:
-        return age_of(s, i) > age_of(s, r)
-    return magnitude(s, w, c, i) < magnitude(s, w, c, r)
+    if m.metric == Metric.AGE:
+        if age_of(m, i) != age_of(m, r):
+            return age_of(m, i) > age_of(m, r)
+    if m.tie == Tie.NEWEST:
+        return age_of(m, i) < age_of(m, r)
+    if m.tie == Tie.OLDEST:
+        return age_of(m, i) > age_of(m, r)
+    return magnitude(m, i) < magnitude(m, r)
 
 
 @kernel
-def first_certain(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> Index:
+def first_certain(m: OnlineModel, count: Index) -> Index:
     """The first candidate whose score is exact, not a lower bound.  O(N)."""
     for i in range(count):
-        if not unsure(s, w, c, i):
+        if not unsure(m, i):
             return i
     return 0
 
 
 @kernel
-def first_bound(s: Expansion, w: Work, c: OnlineConfig, count: Index) -> Index:
+def first_bound(m: OnlineModel, count: Index) -> Index:
     """The first candidate whose score is only a lower bound; count, if there is none.  O(N)."""
     for i in range(count):
-        if unsure(s, w, c, i):
+        if unsure(m, i):
             return i
     return count
 
 
 @kernel
-def cheapest(s: Expansion, w: Work, c: OnlineConfig) -> Index:
+def cheapest(m: OnlineModel) -> Index:
     """Position of the candidate with the smallest score.  precedes() and then the position decide ties."""
-    count = candidates(s, w, c)
+    count = candidates(m)
     r = 0
-    if c.keeps_neighbours:
-        r = first_certain(s, w, c, count)
-    least = score(s, w, c, r)
+    if m.keeps_neighbours:
+        r = first_certain(m, count)
+    least = score(m, r)
     first = r + 1
     for i in range(first, count):
-        if c.keeps_neighbours:
-            if unsure(s, w, c, i):
+        if m.keeps_neighbours:
+            if unsure(m, i):
                 continue
-        value = score(s, w, c, i)
-        if value < least or (value == least and precedes(s, w, c, i, r)):
+        value = score(m, i)
+        if value < least or (value == least and precedes(m, i, r)):
             least = value
             r = i
     return r
 
 
 @kernel
-def resolve_neighbours(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
+def resolve_neighbours(m: OnlineModel) -> None:
     """Search for the lost neighbours that the choice depends on, at most SEARCHES.  O(N), and O(N D) for each search.
 
     A score that is computed from a lower bound is a lower bound.  The smallest exact score is certainly the smallest
     if every lower bound is larger.
     """
-    count = candidates(s, w, c)
+    count = candidates(m)
     for turn in range(SEARCHES):
         lost = count
         least = real(0)
         for i in range(count):
-            value = score(s, w, c, i)
+            value = score(m, i)
             if i == 0 or value <= least:
-                bound = unsure(s, w, c, i)
+                bound = unsure(m, i)
                 # an exact score must not hide an equal lower bound
                 if i == 0 or value < least or bound:
                     least = value
                     lost = count
                     if bound:
                         lost = i
-        if c.before and lost == count:
+        if m.before and lost == count:
             # every sample removes a vector: use the remaining search for another lost neighbour
-            lost = first_bound(s, w, c, count)
+            lost = first_bound(m, count)
         if lost == count:
             break
-        if lost < s.n[0]:
-            w.searched[turn] = lost
-            w.lost[turn] = s.neighbour[lost]
-            w.searches[0] = turn + 1
-        find_neighbour(s, c, q, lost)
-        if c.metric == Metric.FMKLMS:
-            w.score[lost] = weighted_isolation(s, w, c, q, lost)
+        if lost < m.n[0]:
+            m.searched[turn] = lost
+            m.lost[turn] = m.neighbour[lost]
+            m.searches[0] = turn + 1
+        find_neighbour(m, lost)
+        if m.metric == Metric.FMKLMS:
+            m.score[lost] = weighted_isolation(m, lost)
 
 
 @kernel
-def unsearch(s: Expansion, w: Work, c: OnlineConfig) -> None:
+def unsearch(m: OnlineModel) -> None:
     """Take back what the searches of an update wrote that is refused: it changes nothing."""
-    if c.keeps_neighbours:
-        for turn in range(w.searches[0]):
-            s.neighbour[w.searched[turn]] = w.lost[turn]
+    if m.keeps_neighbours:
+        for turn in range(m.searches[0]):
+            m.neighbour[m.searched[turn]] = m.lost[turn]
 
 
 @kernel
-def choose(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> Index:
+def choose(m: OnlineModel) -> Index:
     """Position of the candidate to remove.  O(N^2 + N D) with a Gram matrix, mostly O(N D) without one."""
-    if c.newest_only:
-        if candidates(s, w, c) > s.n[0]:
-            survey_newest(s, w, c, q)
-            return s.n[0]
-    survey(s, w, c, q)
-    if c.keeps_neighbours:
-        resolve_neighbours(s, w, c, q)
-    return cheapest(s, w, c)
+    if m.newest_only:
+        if candidates(m) > m.n[0]:
+            survey_newest(m)
+            return m.n[0]
+    survey(m)
+    if m.keeps_neighbours:
+        resolve_neighbours(m)
+    return cheapest(m)
 
 
 @kernel
-def survey_newest(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
+def survey_newest(m: OnlineModel) -> None:
     """Compute the numbers that the newest sample's score needs."""
-    n = s.n[0]
-    if c.metric == Metric.KLMS or c.metric == Metric.MKLMS or c.metric == Metric.SUP:
-        w.score[n] = w.inverse_kappa[0]
-    if c.metric == Metric.LS:
+    n = m.n[0]
+    if m.metric == Metric.KLMS or m.metric == Metric.MKLMS or m.metric == Metric.SUP:
+        m.score[n] = m.inverse_kappa[0]
+    if m.metric == Metric.LS:
         total = real(1)
         for j in range(n):
-            total += w.u[j] * w.u[j]
-        w.score[n] = total * w.inverse_kappa[0] * w.inverse_kappa[0]
-    if c.metric == Metric.LSREG:
-        penalised_losses(s, w, c)
-    if c.metric == Metric.LSRIDGE or c.projection == Projection.LSRIDGE:
-        shrink(s, w, c, n + 1)
-    if c.metric == Metric.LSRIDGE:
-        ridge_diagonal(s, w, c, n + 1)
-    if c.metric == Metric.FMKLMS:
-        w.score[n] = weighted_isolation(s, w, c, q, n)
+            total += m.u[j] * m.u[j]
+        m.score[n] = total * m.inverse_kappa[0] * m.inverse_kappa[0]
+    if m.metric == Metric.LSREG:
+        penalised_losses(m)
+    if m.metric == Metric.LSRIDGE or m.projection == Projection.LSRIDGE:
+        shrink(m, n + 1)
+    if m.metric == Metric.LSRIDGE:
+        ridge_diagonal(m, n + 1)
+    if m.metric == Metric.FMKLMS:
+        m.score[n] = weighted_isolation(m, n)
 
 
 @kernel
-def negligible(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> Bool:
+def negligible(m: OnlineModel, r: Index) -> Bool:
     """Whether the chosen candidate's score is at most lambda_max."""
-    value = score(s, w, c, r)
-    if c.metric == Metric.FKLMS and q.function == KernelFunction.GAUSSIAN:
-        value = one_minus_exp(q.gamma * value)
-    if c.metric == Metric.LS or c.metric == Metric.LSRIDGE:
-        value = value * (real(1) / real(candidates(s, w, c)))
-    return value <= c.lambda_max
+    value = score(m, r)
+    if m.metric == Metric.FKLMS and m.function == KernelFunction.GAUSSIAN:
+        value = one_minus_exp(m.gamma * value)
+    if m.metric == Metric.LS or m.metric == Metric.LSRIDGE:
+        value = value * (real(1) / real(candidates(m)))
+    return value <= m.lambda_max
 
 
 # -------------------------------------------------------------------------------------------------- projections
 
 
 @kernel
-def project_klms(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+def project_klms(m: OnlineModel, r: Index) -> None:
     """beta = alpha - P_:r alpha_r / P_rr, where P includes the newest sample.  Needs P_:r in p.  O(N).
 
     Mitchinson et al. 2003, eq. 12.
     """
-    n = s.n[0]
+    n = m.n[0]
     if r == n:
         for i in range(n):
-            for o in range(len(s.alpha[0])):
-                w.beta[i, o] += w.u[i] * w.beta[n, o]
+            for o in range(len(m.alpha[0])):
+                m.beta[i, o] += m.u[i] * m.beta[n, o]
     else:
-        share = w.u[r] * w.inverse_kappa[0]
-        scale = real(1) / (w.p[r] + w.u[r] * share)
-        for o in range(len(s.alpha[0])):
-            g = w.beta[r, o] * scale
+        share = m.u[r] * m.inverse_kappa[0]
+        scale = real(1) / (m.p[r] + m.u[r] * share)
+        for o in range(len(m.alpha[0])):
+            g = m.beta[r, o] * scale
             for i in range(n):
-                w.beta[i, o] -= (w.p[i] + w.u[i] * share) * g
-            w.beta[n, o] += share * g
+                m.beta[i, o] -= (m.p[i] + m.u[i] * share) * g
+            m.beta[n, o] += share * g
 
 
 @kernel
-def project_fklms(s: Expansion, w: Work, q: KernelConfig, r: Index) -> None:
+def project_fklms(m: OnlineModel, r: Index) -> None:
     """beta = alpha + K_:r alpha_r, as if the other vectors were orthogonal.  Needs row.  O(N).
 
     Mitchinson et al. 2003, eq. 16.
     """
-    n = s.n[0]
+    n = m.n[0]
     for i in range(n):
         if i != r:
-            value = w.k[i]
+            value = m.k[i]
             if r < n:
-                value = gaussian(q.gamma, w.row[i]) if q.function == KernelFunction.GAUSSIAN else w.row[i]
-            for o in range(len(s.alpha[0])):
-                w.beta[i, o] += value * w.beta[r, o]
+                value = gaussian(m.gamma, m.row[i]) if m.function == KernelFunction.GAUSSIAN else m.row[i]
+            for o in range(len(m.alpha[0])):
+                m.beta[i, o] += value * m.beta[r, o]
     if r < n:
-        for o in range(len(s.alpha[0])):
-            w.beta[n, o] += w.k[r] * w.beta[r, o]
+        for o in range(len(m.alpha[0])):
+            m.beta[n, o] += m.k[r] * m.beta[r, o]
 
 
 @kernel
-def project_bounded(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
+def project_bounded(m: OnlineModel, r: Index) -> None:
     """beta = alpha + K_:r alpha_r, where K_:r is divided by the sum of its magnitudes if the sum is above 1.  O(N).
 
     Mitchinson et al. 2003, eq. 16, treats the other vectors as orthogonal.  Where vectors are close together, their
     parts would add up to more than alpha_r, and multipliers would grow without limit.  The division prevents this.
     Needs row.
     """
-    n = s.n[0]
+    n = m.n[0]
     total = real(0)
     for i in range(n):
         if i != r:
-            w.q[i] = w.k[i]
+            m.q[i] = m.k[i]
             if r < n:
-                w.q[i] = gaussian(q.gamma, w.row[i]) if q.function == KernelFunction.GAUSSIAN else w.row[i]
-            total += absolute(w.q[i])
-    if not c.before and r < n:
+                m.q[i] = gaussian(m.gamma, m.row[i]) if m.function == KernelFunction.GAUSSIAN else m.row[i]
+            total += absolute(m.q[i])
+    if not m.before and r < n:
         # in rounds after the sample was stored, the loop above has counted the sample already
-        if not (c.rounds and w.newest[0] == 0):
-            total += absolute(w.k[r])
+        if not (m.rounds and m.newest[0] == 0):
+            total += absolute(m.k[r])
     scale = real(1)
     if total > real(1):
         scale = real(1) / total
-    for o in range(len(s.alpha[0])):
-        part = w.beta[r, o] * scale
+    for o in range(len(m.alpha[0])):
+        part = m.beta[r, o] * scale
         for i in range(n):
             if i != r:
-                w.beta[i, o] += w.q[i] * part
+                m.beta[i, o] += m.q[i] * part
         if r < n:
-            w.beta[n, o] += w.k[r] * part
+            m.beta[n, o] += m.k[r] * part
 
 
 @kernel
-def project_ls(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> None:
+def project_ls(m: OnlineModel, r: Index) -> None:
     """beta = alpha - Q_:r alpha_r / Q_rr, where Q = P^2 and P includes the newest sample.  O(N^2).
 
     Mitchinson et al. 2003, eq. 14.
     """
-    n = s.n[0]
+    n = m.n[0]
     # first p = P_:r, then q = P p
-    share = -w.inverse_kappa[0]
-    if is_stored(s, c, r):
-        share = w.u[r] * w.inverse_kappa[0]
-        inverse_column(s, w, r)
+    share = -m.inverse_kappa[0]
+    if is_stored(m, r):
+        share = m.u[r] * m.inverse_kappa[0]
+        inverse_column(m, r)
     else:
         for i in range(n):
-            w.p[i] = real(0)
+            m.p[i] = real(0)
     for i in range(n):
-        w.p[i] += w.u[i] * share
-    w.p[n] = -share
-    inverse_times(s, w.p, w.q, n)
-    product = -w.p[n]
+        m.p[i] += m.u[i] * share
+    m.p[n] = -share
+    inverse_times(m, m.p, m.q, n)
+    product = -m.p[n]
     for i in range(n):
-        product += w.u[i] * w.p[i]
-    product = product * w.inverse_kappa[0]
+        product += m.u[i] * m.p[i]
+    product = product * m.inverse_kappa[0]
     for i in range(n):
-        w.q[i] += w.u[i] * product
-    w.q[n] = -product
-    scale = real(1) / w.q[r]
-    for o in range(len(s.alpha[0])):
-        g = w.beta[r, o] * scale
+        m.q[i] += m.u[i] * product
+    m.q[n] = -product
+    scale = real(1) / m.q[r]
+    for o in range(len(m.alpha[0])):
+        g = m.beta[r, o] * scale
         for i in range(n):
-            w.beta[i, o] -= w.q[i] * g
-        w.beta[n, o] -= w.q[n] * g
+            m.beta[i, o] -= m.q[i] * g
+        m.beta[n, o] -= m.q[n] * g
 
 
 @kernel
-def is_stored(s: Expansion, c: OnlineConfig, r: Index) -> Bool:
+def is_stored(m: OnlineModel, r: Index) -> Bool:
     """Whether a candidate is a stored vector."""
-    if c.newest_only:
+    if m.newest_only:
         return False
-    return r < s.n[0]
+    return r < m.n[0]
 
 
 @kernel
-def locate(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
+def locate(m: OnlineModel, r: Index) -> None:
     """Compute the numbers that take_out() needs for stored vector r.  O(N^2 + N D)."""
-    if c.projection == Projection.FKLMS or c.projection == Projection.BOUNDED or c.keeps_neighbours or c.keeps_overlap:
-        measure_row(s, w, c, q, r)
-    if c.keeps_factor:
-        inverse_column(s, w, r)
+    if m.projection == Projection.FKLMS or m.projection == Projection.BOUNDED or m.keeps_neighbours or m.keeps_overlap:
+        measure_row(m, r)
+    if m.keeps_factor:
+        inverse_column(m, r)
 
 
 @kernel
-def project(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> Bool:
+def project(m: OnlineModel, r: Index) -> Bool:
     """Change the multipliers in beta so that the other vectors replace candidate r.  False: one is out of range.
 
     Also computes the numbers that take_out() needs.
     """
-    if c.projection == Projection.LSRIDGE:
-        project_lsridge(s, w, c, r, candidates(s, w, c))
-    if c.projection == Projection.LS:
-        project_ls(s, w, c, r)
-    if is_stored(s, c, r):
-        locate(s, w, c, q, r)
-    if c.projection == Projection.KLMS:
-        project_klms(s, w, c, r)
-    if c.projection == Projection.FKLMS:
-        project_fklms(s, w, q, r)
-    if c.projection == Projection.BOUNDED:
-        project_bounded(s, w, c, q, r)
-    return acceptable(s, w, c, r)
+    if m.projection == Projection.LSRIDGE:
+        project_lsridge(m, r, candidates(m))
+    if m.projection == Projection.LS:
+        project_ls(m, r)
+    if is_stored(m, r):
+        locate(m, r)
+    if m.projection == Projection.KLMS:
+        project_klms(m, r)
+    if m.projection == Projection.FKLMS:
+        project_fklms(m, r)
+    if m.projection == Projection.BOUNDED:
+        project_bounded(m, r)
+    return acceptable(m, r)
 
 
 @kernel
-def acceptable(s: Expansion, w: Work, c: OnlineConfig, r: Index) -> Bool:
+def acceptable(m: OnlineModel, r: Index) -> Bool:
     """Whether every multiplier, except that of r, is within its range."""
-    if c.drafts:
-        count = candidates(s, w, c)
+    if m.drafts:
+        count = candidates(m)
         for i in range(count):
             if i != r:
-                for o in range(len(s.alpha[0])):
-                    if not (absolute(w.beta[i, o]) <= c.alpha_limit):
+                for o in range(len(m.alpha[0])):
+                    if not (absolute(m.beta[i, o]) <= m.alpha_limit):
                         return False
     return True
 
 
 @kernel
-def commit(s: Expansion, w: Work, c: OnlineConfig) -> None:
+def commit(m: OnlineModel) -> None:
     """Copy the new multipliers of the stored vectors to the model."""
-    if c.drafts:
-        for i in range(s.n[0]):
-            for o in range(len(s.alpha[0])):
-                s.alpha[i, o] = settle(w.beta[i, o])
-    elif c.decays:
-        for i in range(s.n[0]):
-            for o in range(len(s.alpha[0])):
-                s.alpha[i, o] = kept(c, s.alpha[i, o])
+    if m.drafts:
+        for i in range(m.n[0]):
+            for o in range(len(m.alpha[0])):
+                m.alpha[i, o] = settle(m.beta[i, o])
+    elif m.decays:
+        for i in range(m.n[0]):
+            for o in range(len(m.alpha[0])):
+                m.alpha[i, o] = kept(m, m.alpha[i, o])
 
 
 # --------------------------------------------------------------------------------------------- vectors come and go
 
 
 @kernel
-def take_out(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, r: Index) -> None:
+def take_out(m: OnlineModel, r: Index) -> None:
     """Remove vector r from the stored matrices; its place stays.  Needs P_:r in p, and distances in row."""
-    if c.keeps_squared:
-        release_squared(s, w, r)
-    if c.keeps_inverse:
-        release_inverse(s, w, r)
-    if c.keeps_factor:
-        release(s, w, r)
-    if c.keeps_complex:
-        release_complex(s, w, r)
-    if c.keeps_neighbours:
-        lose_neighbour(s, w, q, r)
-    if c.keeps_overlap:
-        lose_overlap(s, w, q, r)
-    if c.rule == Rule.KRLS_T:
-        for j in range(s.n[0]):
-            s.deficit[r, j] = real(0)
-            s.deficit[j, r] = real(0)
+    if m.keeps_squared:
+        release_squared(m, r)
+    if m.keeps_inverse:
+        release_inverse(m, r)
+    if m.keeps_factor:
+        release(m, r)
+    if m.keeps_complex:
+        release_complex(m, r)
+    if m.keeps_neighbours:
+        lose_neighbour(m, r)
+    if m.keeps_overlap:
+        lose_overlap(m, r)
+    if m.rule == Rule.KRLS_T:
+        for j in range(m.n[0]):
+            m.deficit[r, j] = real(0)
+            m.deficit[j, r] = real(0)
 
 
 @kernel
-def put_in(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM], r: Index) -> None:
+def put_in(m: OnlineModel, x: Real[DIM], r: Index) -> None:
     """Store the sample as vector r, in a free place or after the last vector.  Mitchinson et al. 2003, eq. 3-6."""
-    n = s.n[0]
+    n = m.n[0]
     fresh = r == n
     count = n
     if fresh:
         count = n + 1
     else:
-        w.k[r] = real(0)
-    if c.keeps_factor:
+        m.k[r] = real(0)
+    if m.keeps_factor:
         if not fresh:
-            express(s, w, c, n - 1, n)
-        if c.keeps_squared:
-            border_squared(s, w, r, count)
-        if c.keeps_inverse:
-            border_inverse(s, w, r, count)
-        border(s, w, count - 1, r, count)
-    if c.keeps_complex:
+            express(m, n - 1, n)
+        if m.keeps_squared:
+            border_squared(m, r, count)
+        if m.keeps_inverse:
+            border_inverse(m, r, count)
+        border(m, count - 1, r, count)
+    if m.keeps_complex:
         if not fresh:
-            express_complex(s, w, c, n)
-        border_complex(s, w, r, count)
-    place(s, x, r)
-    if c.keeps_diagonal:
-        s.diagonal[r] = w.own[0]
-    for o in range(len(s.alpha[0])):
-        s.alpha[r, o] = settle(multiplier(s, w, c, n, o))
-    s.n[0] = count
-    if c.keeps_neighbours:
-        introduce_neighbour(s, w, q, r)
-    if c.keeps_overlap:
-        introduce_overlap(s, w, r)
-    if c.keeps_ages:
-        s.age[r] = 0
-    if c.fades:
-        s.claim[r] = FRESH
-    if c.keeps_factor:
+            express_complex(m, n)
+        border_complex(m, r, count)
+    place(m, x, r)
+    if m.keeps_diagonal:
+        m.diagonal[r] = m.own[0]
+    for o in range(len(m.alpha[0])):
+        m.alpha[r, o] = settle(multiplier(m, n, o))
+    m.n[0] = count
+    if m.keeps_neighbours:
+        introduce_neighbour(m, r)
+    if m.keeps_overlap:
+        introduce_overlap(m, r)
+    if m.keeps_ages:
+        m.age[r] = 0
+    if m.fades:
+        m.claim[r] = FRESH
+    if m.keeps_factor:
         if not fresh:
-            watch(s, c, q, r)
+            watch(m, r)
 
 
 @kernel
-def close_gap(s: Expansion, c: OnlineConfig, w: Work, r: Index) -> None:
+def close_gap(m: OnlineModel, r: Index) -> None:
     """Move the last vector to place r, whose vector was removed.  O(N + D), and O(N) for each matrix."""
-    last = s.n[0] - 1
+    last = m.n[0] - 1
     # this cannot happen, but GCC does not know that and warns
-    if last >= len(s.v):
+    if last >= len(m.v):
         return
-    for j in range(len(s.v[0])):
-        s.v[r, j] = s.v[last, j]
-        s.v[last, j] = real(0)
-    for o in range(len(s.alpha[0])):
-        s.alpha[r, o] = s.alpha[last, o]
-        s.alpha[last, o] = real(0)
-    if c.keeps_diagonal:
-        s.diagonal[r] = s.diagonal[last]
-        s.diagonal[last] = real(0)
-    if c.keeps_ages:
-        s.age[r] = s.age[last]
-        s.age[last] = 0
-    if c.fades:
-        s.claim[r] = s.claim[last]
-        s.claim[last] = real(0)
-    if c.keeps_neighbours:
-        s.neighbour[r] = s.neighbour[last]
-        s.neighbour[last] = real(0)
-    if c.keeps_overlap:
-        s.overlap[r] = s.overlap[last]
-        s.overlap[last] = real(0)
-    if c.keeps_factor:
+    for j in range(len(m.v[0])):
+        m.v[r, j] = m.v[last, j]
+        m.v[last, j] = real(0)
+    for o in range(len(m.alpha[0])):
+        m.alpha[r, o] = m.alpha[last, o]
+        m.alpha[last, o] = real(0)
+    if m.keeps_diagonal:
+        m.diagonal[r] = m.diagonal[last]
+        m.diagonal[last] = real(0)
+    if m.keeps_ages:
+        m.age[r] = m.age[last]
+        m.age[last] = 0
+    if m.fades:
+        m.claim[r] = m.claim[last]
+        m.claim[last] = real(0)
+    if m.keeps_neighbours:
+        m.neighbour[r] = m.neighbour[last]
+        m.neighbour[last] = real(0)
+    if m.keeps_overlap:
+        m.overlap[r] = m.overlap[last]
+        m.overlap[last] = real(0)
+    if m.keeps_factor:
         for i in range(last):
-            s.m[i, r] = s.m[i, last]
-            s.m[i, last] = real(0)
-    if c.keeps_factor or c.keeps_overlap:
-        if s.probe[0] > last:
-            s.probe[0] = last
-    for j in range(s.n[0]):
-        if c.keeps_inverse:
-            s.inverse[r, j] = s.inverse[last, j]
-            s.inverse[last, j] = real(0)
-        if c.keeps_squared:
-            s.squared[r, j] = s.squared[last, j]
-            s.squared[last, j] = real(0)
-        if c.keeps_complex:
-            s.z_re[r, j] = s.z_re[last, j]
-            s.z_im[r, j] = s.z_im[last, j]
-            s.z_re[last, j] = real(0)
-            s.z_im[last, j] = real(0)
-        if c.rule == Rule.KRLS_T:
-            s.deficit[r, j] = s.deficit[last, j]
-            s.deficit[last, j] = real(0)
-    for j in range(s.n[0]):
-        if c.keeps_inverse:
-            s.inverse[j, r] = s.inverse[j, last]
-            s.inverse[j, last] = real(0)
-        if c.keeps_squared:
-            s.squared[j, r] = s.squared[j, last]
-            s.squared[j, last] = real(0)
-        if c.keeps_complex:
-            s.z_re[j, r] = s.z_re[j, last]
-            s.z_im[j, r] = s.z_im[j, last]
-            s.z_re[j, last] = real(0)
-            s.z_im[j, last] = real(0)
-        if c.rule == Rule.KRLS_T:
-            s.deficit[j, r] = s.deficit[j, last]
-            s.deficit[j, last] = real(0)
-    s.n[0] = last
+            m.m[i, r] = m.m[i, last]
+            m.m[i, last] = real(0)
+    if m.keeps_factor or m.keeps_overlap:
+        if m.probe[0] > last:
+            m.probe[0] = last
+    for j in range(m.n[0]):
+        if m.keeps_inverse:
+            m.inverse[r, j] = m.inverse[last, j]
+            m.inverse[last, j] = real(0)
+        if m.keeps_squared:
+            m.squared[r, j] = m.squared[last, j]
+            m.squared[last, j] = real(0)
+        if m.keeps_complex:
+            m.z_re[r, j] = m.z_re[last, j]
+            m.z_im[r, j] = m.z_im[last, j]
+            m.z_re[last, j] = real(0)
+            m.z_im[last, j] = real(0)
+        if m.rule == Rule.KRLS_T:
+            m.deficit[r, j] = m.deficit[last, j]
+            m.deficit[last, j] = real(0)
+    for j in range(m.n[0]):
+        if m.keeps_inverse:
+            m.inverse[j, r] = m.inverse[j, last]
+            m.inverse[j, last] = real(0)
+        if m.keeps_squared:
+            m.squared[j, r] = m.squared[j, last]
+            m.squared[j, last] = real(0)
+        if m.keeps_complex:
+            m.z_re[j, r] = m.z_re[j, last]
+            m.z_im[j, r] = m.z_im[j, last]
+            m.z_re[j, last] = real(0)
+            m.z_im[j, last] = real(0)
+        if m.rule == Rule.KRLS_T:
+            m.deficit[j, r] = m.deficit[j, last]
+            m.deficit[j, last] = real(0)
+    m.n[0] = last
 
 
 @kernel
-def grow_older(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig) -> None:
+def grow_older(m: OnlineModel) -> None:
     """Update ages and claims after one more sample was learned."""
-    if c.fades:
-        for i in range(s.n[0]):
+    if m.fades:
+        for i in range(m.n[0]):
             # the claim that this sample supports
-            renewed = FRESH * absolute(w.k[i])
-            faded = c.fading * s.claim[i]
-            s.claim[i] = clipped(renewed if renewed > faded else faded, FAINT, FRESH)
-    if c.keeps_ages:
-        for i in range(s.n[0]):
-            if s.age[i] < AGE_MOST:
-                s.age[i] += 1
-    if c.keeps_overlap:
-        if s.n[0] > 0:
-            turn = s.probe[0]
-            if turn < 0 or turn >= s.n[0]:
+            renewed = FRESH * absolute(m.k[i])
+            faded = m.fading * m.claim[i]
+            m.claim[i] = clipped(renewed if renewed > faded else faded, FAINT, FRESH)
+    if m.keeps_ages:
+        for i in range(m.n[0]):
+            if m.age[i] < AGE_MOST:
+                m.age[i] += 1
+    if m.keeps_overlap:
+        if m.n[0] > 0:
+            turn = m.probe[0]
+            if turn < 0 or turn >= m.n[0]:
                 turn = 0
-            s.probe[0] = turn + 1
-            renew_overlap(s, c, q, turn)
+            m.probe[0] = turn + 1
+            renew_overlap(m, turn)

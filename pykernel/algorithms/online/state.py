@@ -6,6 +6,7 @@ from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value, plain_value
 from pykernel.algorithms.kernels import NORM_LEAST, cosine_similarity, gaussian, squared_distance
+from pykernel.algorithms.stages import Scaled
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -183,7 +184,7 @@ class Work(Struct):
     inverse_kappa: Real  # 1 / kappa; 0 if the newest sample is no candidate for removal
     s_re: Real  # real part of 1 / the Schur complement of Z
     s_im: Real  # imaginary part of 1 / the Schur complement of Z
-    noise: Real  # variance of a label's noise / variance of the function, where it is estimated
+    label_noise: Real  # variance of a label's noise / variance of the function, where it is estimated
     spread: Real  # posterior / prior variance of the function at the sample; ALD-KRLS: 1 + u'h
     lost: Real[SEARCHES]  # entries of neighbour before searches replaced them, for an update that is refused
     searched: between(Index[SEARCHES], 0, N_MAX - 1)  # ... of which vectors
@@ -228,7 +229,7 @@ class OnlineConfig(Config):
     keep: Real  # 1 - eta rho: each update multiplies the multipliers by this factor
     forgetting: Real  # forgetting factor: each update multiplies what was learned by this factor
     root_forgetting: Real  # square root of the forgetting factor
-    unsure: bool  # whether that noise is estimated: w.noise, in place of the number here
+    unsure: bool  # whether that noise is estimated: label_noise, in place of the number here
     noise: Real  # variance of a label's noise / variance of the function
     noise_least: Real  # smallest variance of a label's noise / variance of the function at the sample
     label_scale: Real  # 1 / label_max_abs
@@ -258,6 +259,10 @@ class OnlineConfig(Config):
     rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
+class OnlineModel(Scaled):
+    parts = Expansion, Work, OnlineConfig
+
+
 @kernel
 def as_element(value: Real) -> Real:
     """An element of P, kept within limits.  Learning never reaches these limits, but a forged snapshot may."""
@@ -271,9 +276,9 @@ def as_product(value: Real) -> Real:
 
 
 @kernel
-def intact(s: Expansion) -> Bool:
+def intact(m: OnlineModel) -> Bool:
     """Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten."""
-    return s.n[0] >= 0 and s.n[0] <= len(s.v)
+    return m.n[0] >= 0 and m.n[0] <= len(m.v)
 
 
 @kernel
@@ -287,60 +292,60 @@ def within(q: KernelConfig, x: Real[DIM]) -> Bool:
 
 
 @kernel
-def alike(s: Expansion, c: OnlineConfig, q: KernelConfig, i: Index, x: Real[DIM], own: Real) -> Real:
+def alike(m: OnlineModel, i: Index, x: Real[DIM], own: Real) -> Real:
     """Similarity of expansion vector i and an input: k(v_i, x) / sqrt(k(v_i, v_i) k(x, x)), where own = k(x, x).  O(D).
 
     Where k(x, x) is 1 for every x, the similarity is k(v_i, x).
     """
-    if c.keeps_diagonal:
-        return cosine_similarity(plain_value(q, s.v[i], x), s.diagonal[i], own)
-    return kernel_value(q, s.v[i], x)
+    if m.keeps_diagonal:
+        return cosine_similarity(plain_value(m, m.v[i], x), m.diagonal[i], own)
+    return kernel_value(m, m.v[i], x)
 
 
 @kernel
-def measure(w: Work, q: KernelConfig, x: Real[DIM]) -> None:
+def measure(m: OnlineModel, x: Real[DIM]) -> None:
     """Compute k(x, x) and its square root.  The root of a very small k(x, x) is 0, as in cosine_similarity().  O(D)."""
-    own = plain_value(q, x, x)
-    w.own[0] = own
-    w.norm[0] = real(0)
+    own = plain_value(m, x, x)
+    m.own[0] = own
+    m.norm[0] = real(0)
     if own > NORM_LEAST:
-        w.norm[0] = sqrt(own)
+        m.norm[0] = sqrt(own)
 
 
 @kernel
-def expand(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+def expand(m: OnlineModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x) = sum_i alpha_i k(v_i, x).  O(N D).  Mitchinson et al. 2003, eq. 1."""
-    if q.function == KernelFunction.GAUSSIAN:
-        if c.single:
+    if m.function == KernelFunction.GAUSSIAN:
+        if m.single:
             total = real(0)
-            for i in range(s.n[0]):
-                total += s.alpha[i, 0] * gaussian(q.gamma, squared_distance(s.v[i], x))
+            for i in range(m.n[0]):
+                total += m.alpha[i, 0] * gaussian(m.gamma, squared_distance(m.v[i], x))
             y[0] = total
         else:
             for o in range(len(y)):
                 y[o] = real(0)
-            for i in range(s.n[0]):
-                value = gaussian(q.gamma, squared_distance(s.v[i], x))
+            for i in range(m.n[0]):
+                value = gaussian(m.gamma, squared_distance(m.v[i], x))
                 for o in range(len(y)):
-                    y[o] += s.alpha[i, o] * value
+                    y[o] += m.alpha[i, o] * value
     else:
-        expand_alike(s, c, q, x, y)
+        expand_alike(m, x, y)
 
 
 @kernel
-def expand_alike(s: Expansion, c: OnlineConfig, q: KernelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+def expand_alike(m: OnlineModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x) for any kernel: sum_i alpha_i k(v_i, x), times sqrt(k(x, x)) where k is normalised.  O(N D)."""
     own = real(1)
-    if c.keeps_diagonal:
-        own = plain_value(q, x, x)
+    if m.keeps_diagonal:
+        own = plain_value(m, x, x)
     for o in range(len(y)):
         y[o] = real(0)
-    for i in range(s.n[0]):
-        value = alike(s, c, q, i, x, own)
+    for i in range(m.n[0]):
+        value = alike(m, i, x, own)
         for o in range(len(y)):
-            y[o] += s.alpha[i, o] * value
+            y[o] += m.alpha[i, o] * value
     for o in range(len(y)):
-        if not q.unit:
+        if not m.unit:
             # if own is at most NORM_LEAST, every y[o] is zero already
             if own > NORM_LEAST:
                 y[o] = sqrt(own) * y[o]
@@ -355,79 +360,79 @@ def settle(a: Real) -> Real:
 
 
 @kernel
-def kept(c: OnlineConfig, a: Real) -> Real:
+def kept(m: OnlineModel, a: Real) -> Real:
     """A stored multiplier after the decay of one update.  Mitchinson et al. 2003, eq. 5."""
-    if c.decays:
-        return settle(c.keep * a)
+    if m.decays:
+        return settle(m.keep * a)
     return a
 
 
 @kernel
-def place(s: Expansion, x: Real[DIM], i: Index) -> None:
+def place(m: OnlineModel, x: Real[DIM], i: Index) -> None:
     """Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3."""
     for j in range(len(x)):
-        s.v[i, j] = x[j]
+        m.v[i, j] = x[j]
 
 
 @kernel
-def present(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
-    """Compute -f(x) in w.error, and the distances and kernel values for the update that follows.  O(N D)."""
-    if q.function == KernelFunction.GAUSSIAN:
+def present(m: OnlineModel, x: Real[DIM]) -> None:
+    """Compute -f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D)."""
+    if m.function == KernelFunction.GAUSSIAN:
         nearest = 0
         nearest_distance = FAR
         total = real(0)
-        if not c.single:
-            for o in range(len(w.error)):
-                w.error[o] = real(0)
-        for i in range(s.n[0]):
-            distance = squared_distance(s.v[i], x)
-            value = gaussian(q.gamma, distance)
-            w.distance[i] = distance
-            w.k[i] = value
-            if c.single:
-                total += s.alpha[i, 0] * value
+        if not m.single:
+            for o in range(len(m.error)):
+                m.error[o] = real(0)
+        for i in range(m.n[0]):
+            distance = squared_distance(m.v[i], x)
+            value = gaussian(m.gamma, distance)
+            m.distance[i] = distance
+            m.k[i] = value
+            if m.single:
+                total += m.alpha[i, 0] * value
             else:
-                for o in range(len(w.error)):
-                    w.error[o] -= s.alpha[i, o] * value
+                for o in range(len(m.error)):
+                    m.error[o] -= m.alpha[i, o] * value
             if distance < nearest_distance:
                 nearest_distance = distance
                 nearest = i
-        if c.single:
-            w.error[0] = -total
-        w.nearest[0] = nearest
-        w.nearest_distance[0] = nearest_distance
+        if m.single:
+            m.error[0] = -total
+        m.nearest[0] = nearest
+        m.nearest_distance[0] = nearest_distance
     else:
-        present_alike(s, w, c, q, x)
+        present_alike(m, x)
 
 
 @kernel
-def present_alike(s: Expansion, w: Work, c: OnlineConfig, q: KernelConfig, x: Real[DIM]) -> None:
+def present_alike(m: OnlineModel, x: Real[DIM]) -> None:
     """present() for any kernel, after measure().  Kernel values k are normalised; distances are 1 - |k|.  O(N D)."""
     nearest = 0
     nearest_distance = real(1)
-    for o in range(len(w.error)):
-        w.error[o] = real(0)
-    for i in range(s.n[0]):
-        value = alike(s, c, q, i, x, w.own[0])
+    for o in range(len(m.error)):
+        m.error[o] = real(0)
+    for i in range(m.n[0]):
+        value = alike(m, i, x, m.own[0])
         distance = real(1) - absolute(value)
-        w.distance[i] = distance
-        w.k[i] = value
-        for o in range(len(w.error)):
-            w.error[o] -= s.alpha[i, o] * value
+        m.distance[i] = distance
+        m.k[i] = value
+        for o in range(len(m.error)):
+            m.error[o] -= m.alpha[i, o] * value
         if distance < nearest_distance:
             nearest_distance = distance
             nearest = i
-    if not q.unit:
-        for o in range(len(w.error)):
-            w.error[o] = w.norm[0] * w.error[o]
-    w.nearest[0] = nearest
-    w.nearest_distance[0] = nearest_distance
+    if not m.unit:
+        for o in range(len(m.error)):
+            m.error[o] = m.norm[0] * m.error[o]
+    m.nearest[0] = nearest
+    m.nearest_distance[0] = nearest_distance
 
 
 @kernel
-def miss(c: OnlineConfig, y: Real, value: Real) -> Real:
+def miss(m: OnlineModel, y: Real, value: Real) -> Real:
     """The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1."""
-    if c.separates:
+    if m.separates:
         if y * value >= real(1):
             return real(0)
     return y - value

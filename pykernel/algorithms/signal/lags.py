@@ -3,110 +3,110 @@
 from __future__ import annotations
 
 from pykernel.algorithms.elementary import clipped, cosine
-from pykernel.algorithms.signal.state import Signal, SignalConfig, SignalWork
+from pykernel.algorithms.signal.state import SignalModel
 from pykernel.dialect import DIM, Bool, Index, Real, kernel, quotient, real
 
 
 @kernel
-def on_time(g: Signal, k: SignalConfig) -> Bool:
+def on_time(m: SignalModel) -> Bool:
     """Whether every clock is within its period.  O(periods)."""
-    if k.has_periods:
-        for p in range(len(g.clock)):
-            if g.clock[p] < 0 or g.clock[p] >= k.period[p]:
+    if m.has_periods:
+        for p in range(len(m.clock)):
+            if m.clock[p] < 0 or m.clock[p] >= m.period[p]:
                 return False
     return True
 
 
 @kernel
-def intact_signal(g: Signal, k: SignalConfig) -> Bool:
+def intact_signal(m: SignalModel) -> Bool:
     """Whether every count is within its range, so that no call goes beyond its arrays.  O(periods)."""
-    if g.latest[0] < 0 or g.latest[0] >= len(g.kept) or g.steps[0] < 0 or g.steps[0] > len(g.kept):
+    if m.latest[0] < 0 or m.latest[0] >= len(m.kept) or m.steps[0] < 0 or m.steps[0] > len(m.kept):
         return False
-    if k.windows:
-        if g.block[0] < 0 or g.block[0] >= len(g.crossed) or g.blocks[0] < 0 or g.blocks[0] > len(g.crossed):
+    if m.windows:
+        if m.block[0] < 0 or m.block[0] >= len(m.crossed) or m.blocks[0] < 0 or m.blocks[0] > len(m.crossed):
             return False
-        if g.gathered[0] < 0 or g.gathered[0] > k.hop_last:
+        if m.gathered[0] < 0 or m.gathered[0] > m.hop_last:
             return False
-        if k.has_spectrum:
-            if g.raw_at[0] < 0 or g.raw_at[0] >= len(g.raw_kept):
+        if m.has_spectrum:
+            if m.raw_at[0] < 0 or m.raw_at[0] >= len(m.raw_kept):
                 return False
-    return on_time(g, k)
+    return on_time(m)
 
 
 @kernel
-def row_before(g: Signal, ago: Index) -> Index:
+def row_before(m: SignalModel, ago: Index) -> Index:
     """Where the measures of some steps ago are kept."""
-    row = g.latest[0] - ago
-    return row + len(g.kept) if row < 0 else row
+    row = m.latest[0] - ago
+    return row + len(m.kept) if row < 0 else row
 
 
 @kernel
-def keep(g: Signal, w: SignalWork) -> None:
+def keep(m: SignalModel) -> None:
     """A step has ended: keep its measures.  O(measures)."""
-    g.latest[0] = g.latest[0] + 1 if g.latest[0] < len(g.kept) - 1 else 0
-    for i in range(len(w.measured)):
-        g.kept[g.latest[0], i] = w.measured[i]
-    if g.steps[0] < len(g.kept):
-        g.steps[0] += 1
+    m.latest[0] = m.latest[0] + 1 if m.latest[0] < len(m.kept) - 1 else 0
+    for i in range(len(m.measured)):
+        m.kept[m.latest[0], i] = m.measured[i]
+    if m.steps[0] < len(m.kept):
+        m.steps[0] += 1
 
 
 @kernel
-def tick(g: Signal, k: SignalConfig) -> None:
+def tick(m: SignalModel) -> None:
     """A raw sample's time passes.  O(periods)."""
-    if not k.has_periods:
+    if not m.has_periods:
         return
-    for p in range(len(g.clock)):
-        g.clock[p] = g.clock[p] + 1 if g.clock[p] < k.period[p] - 1 else 0
+    for p in range(len(m.clock)):
+        m.clock[p] = m.clock[p] + 1 if m.clock[p] < m.period[p] - 1 else 0
 
 
 @kernel
-def skip(g: Signal, k: SignalConfig, missing: Index) -> None:
+def skip(m: SignalModel, missing: Index) -> None:
     """The time of some raw samples passes.  O(periods)."""
-    if not k.has_periods:
+    if not m.has_periods:
         return
-    for p in range(len(g.clock)):
+    for p in range(len(m.clock)):
         # each below its period, and a sum below twice: no sum overflows
-        rest = missing - k.period[p] * quotient(missing, k.period[p])
-        if rest > 0 and rest < k.period[p]:
-            moved = g.clock[p] + rest
-            g.clock[p] = moved - k.period[p] if moved >= k.period[p] else moved
+        rest = missing - m.period[p] * quotient(missing, m.period[p])
+        if rest > 0 and rest < m.period[p]:
+            moved = m.clock[p] + rest
+            m.clock[p] = moved - m.period[p] if moved >= m.period[p] else moved
 
 
 @kernel
-def phase(g: Signal, k: SignalConfig, p: Index, back: Index) -> Real:
+def phase(m: SignalModel, p: Index, back: Index) -> Real:
     """The part of a period that has passed; back 1: when features were made whose truth comes now."""
-    now = g.clock[p]
+    now = m.clock[p]
     if back == 1:
-        now -= k.period_back[p]
+        now -= m.period_back[p]
         if now < 0:
-            now += k.period[p]
-    return real(now) * k.period_share[p]
+            now += m.period[p]
+    return real(now) * m.period_share[p]
 
 
 @kernel
-def put_feature(k: SignalConfig, out: Real[DIM], f: Index, value: Real) -> None:
+def put_feature(m: SignalModel, out: Real[DIM], f: Index, value: Real) -> None:
     """A feature, within its limit."""
-    out[f] = clipped(value, -k.made_limit[f], k.made_limit[f])
+    out[f] = clipped(value, -m.made_limit[f], m.made_limit[f])
 
 
 @kernel
-def make_features_of(g: Signal, k: SignalConfig, ago: Index, back: Index, out: Real[DIM]) -> None:
+def make_features_of(m: SignalModel, ago: Index, back: Index, out: Real[DIM]) -> None:
     """The features of some steps ago.  O(DIM), and more for means."""
-    for f in range(k.difference_first):
-        put_feature(k, out, f, g.kept[row_before(g, ago + k.made_steps[f]), k.made_of[f]])
-    if k.has_differences:
-        for f in range(k.difference_first, k.average_first):
-            then = g.kept[row_before(g, ago + k.made_steps[f]), k.made_of[f]]
-            put_feature(k, out, f, g.kept[row_before(g, ago), k.made_of[f]] - then)
-    if k.has_averages:
-        for f in range(k.average_first, k.phase_first):
+    for f in range(m.difference_first):
+        put_feature(m, out, f, m.kept[row_before(m, ago + m.made_steps[f]), m.made_of[f]])
+    if m.has_differences:
+        for f in range(m.difference_first, m.average_first):
+            then = m.kept[row_before(m, ago + m.made_steps[f]), m.made_of[f]]
+            put_feature(m, out, f, m.kept[row_before(m, ago), m.made_of[f]] - then)
+    if m.has_averages:
+        for f in range(m.average_first, m.phase_first):
             total = real(0)
-            for s in range(k.made_steps[f]):
-                total += g.kept[row_before(g, ago + s), k.made_of[f]]
-            put_feature(k, out, f, total * k.made_share[f])
-    if k.has_periods:
-        for p in range(len(g.clock)):
-            turns = phase(g, k, p, back)
-            at = k.phase_first + 2 * p
-            put_feature(k, out, at, cosine(turns))
-            put_feature(k, out, at + 1, cosine(turns - real(0.25)))
+            for s in range(m.made_steps[f]):
+                total += m.kept[row_before(m, ago + s), m.made_of[f]]
+            put_feature(m, out, f, total * m.made_share[f])
+    if m.has_periods:
+        for p in range(len(m.clock)):
+            turns = phase(m, p, back)
+            at = m.phase_first + 2 * p
+            put_feature(m, out, at, cosine(turns))
+            put_feature(m, out, at + 1, cosine(turns - real(0.25)))

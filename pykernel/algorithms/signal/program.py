@@ -4,39 +4,64 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
-from pykernel.algorithms.signal import calls, lags, whole
-from pykernel.algorithms.signal.state import Signal, SignalConfig, SignalStatus, SignalWork
-from pykernel.dialect import Kernel, surround
+from pykernel.algorithms.signal import calls, lags, whole, window
+from pykernel.algorithms.signal.state import (
+    Signal,
+    SignalConfig,
+    SignalModel,
+    SignalStatus,
+    SignalWork,
+    acceptable_sample,
+)
+from pykernel.algorithms.signal.whole_state import WholeSignal, WholeSignalConfig, WholeSignalModel, WholeSignalWork
+from pykernel.dialect import Config, Int16, Kernel, Model, Real, Struct, substitute
 from pykernel.dialect.program import Entry, Program
 
-WHOLE: dict[str, Any] = whole.TYPES | {
-    "acceptable_sample": whole.acceptable_sample,
-    "intact_signal": whole.intact_signal,
-    "step": whole.step,
-    "make_features_of": whole.make_features_of,
-    "come_true": whole.come_true,
-    "skip": surround(lags.skip, (), whole.TYPES),
-    "valid_signal": whole.valid_signal,
-    "rehearse_signal": whole.rehearse_signal,
-}
-"""What names of the stage of reals mean in whole numbers."""
 
-REALS: dict[str, Any] = {"Signal": Signal, "SignalWork": SignalWork, "SignalConfig": SignalConfig}
-"""What they are there."""
+@dataclass(frozen=True)
+class Stage:
+    """The stage of reals or of whole numbers.  stand_ins: what is other than in the stage of reals."""
+
+    memory: type[Struct]
+    work: type[Struct]
+    config: type[Config]
+    model: type[Model]
+    stand_ins: Mapping[Any, Any]
+
+    def own(self, kernel: Kernel, **more: Any) -> Kernel:
+        return substitute(kernel, {SignalModel: self.model, **self.stand_ins}, **more)
 
 
-def _alone(kind: Mapping[str, Any]) -> Program:
+REALS = Stage(Signal, SignalWork, SignalConfig, SignalModel, {})
+WHOLE = Stage(
+    WholeSignal,
+    WholeSignalWork,
+    WholeSignalConfig,
+    WholeSignalModel,
+    {
+        Real: Int16,
+        acceptable_sample: whole.acceptable_sample,
+        window.take_raw: whole.take_raw,
+        lags.make_features_of: whole.make_features_of,
+        calls.come_true: whole.come_true,
+        calls.valid_signal: whole.valid_signal,
+        calls.rehearse_signal: whole.rehearse_signal,
+    },
+)
+
+
+def _alone(stage: Stage) -> Program:
     """Features without a model."""
-    own = functools.partial(_own, kind)
+    own = stage.own
     return Program(
         name="signal",
-        structs=(kind["Signal"], kind["SignalWork"]),
-        persistent=(kind["Signal"],),
-        configs=(kind["SignalConfig"],),
+        structs=(stage.memory, stage.work),
+        persistent=(stage.memory,),
+        configs=(stage.config,),
         status=SignalStatus,
         unanswered=(SignalStatus.GATHERING,),
         entries=(
@@ -48,13 +73,6 @@ def _alone(kind: Mapping[str, Any]) -> Program:
         rehearse=own(calls.rehearse_alone),
         valid=own(calls.valid_signal),
     )
-
-
-def _own(kind: Mapping[str, Any], kernel: Kernel) -> Kernel:
-    """A kernel of the stage of reals, or the same in whole numbers."""
-    if kind is REALS:
-        return kernel
-    return kind[kernel.name] if kernel.name in kind else surround(kernel, (), kind)
 
 
 FEATURES, WHOLE_FEATURES = _alone(REALS), _alone(WHOLE)
@@ -76,39 +94,44 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
 
 
 def _with_signal(inner: Program, forecasts: bool) -> Program:
-    kind = WHOLE if inner.whole else REALS
-    own, inside = functools.partial(_own, kind), (*inner.structs, *inner.configs)
+    stage = WHOLE if inner.whole else REALS
     learn = inner.entry(inner.learner) if inner.learns else None
     unlabelled = inner.label is None
-    stand_ins: dict[str, Any] = {**kind, "inner_rehearse": inner.rehearse}
+    around: Any = type("SignalAroundModel", (stage.model,), {"parts": (*inner.structs, *inner.configs)})
+    stand_ins: dict[Any, Any] = {
+        **stage.stand_ins,
+        SignalModel: around,
+        stage.model: around,
+        calls.inner_rehearse: inner.rehearse,
+    }
     if inner.valid is not None:
-        stand_ins["inner_valid"] = inner.valid
+        stand_ins[calls.inner_valid] = inner.valid
     if learn is not None:
-        stand_ins["inner_learn_alone" if unlabelled else "inner_learn"] = learn
-        stand_ins["Truth"] = inner.label
-    make = functools.partial(surround, inside=inside)
+        stand_ins[calls.inner_learn_alone if unlabelled else calls.inner_learn] = learn
+        stand_ins[calls.Truth] = inner.label
+    make = functools.partial(substitute, stand_ins=stand_ins)
     entries = list[Entry]()
     if learn is None:
-        entries.append(Entry("push", own(calls.push), "update"))
+        entries.append(Entry("push", make(calls.push), "update"))
     elif unlabelled:
-        entries.append(Entry("push", make(calls.push_alone, stand_ins=stand_ins, name="push"), "update"))
+        entries.append(Entry("push", make(calls.push_alone), "update"))
     elif forecasts:
-        entries.append(Entry("push", make(calls.push_forecast, stand_ins=stand_ins, name="push"), "update"))
+        entries.append(Entry("push", make(calls.push_forecast), "update"))
     else:
         entries += [
-            Entry("push", own(calls.push), "gather"),
-            Entry("label", make(calls.label, stand_ins=stand_ins), "label"),
-            Entry("push_labelled", make(calls.push_labelled, stand_ins=stand_ins), "update"),
+            Entry("push", make(calls.push), "gather"),
+            Entry("label", make(calls.label), "label"),
+            Entry("push_labelled", make(calls.push_labelled), "update"),
         ]
     for entry in inner.entries:
         if entry.kind == "question":
-            asked = stand_ins | {"inner_ask": entry.kernel, "Answer": inner.questions[entry.name]}
+            asked = stand_ins | {calls.inner_ask: entry.kernel, calls.Answer: inner.questions[entry.name]}
             name = "forecast" if entry.name == "predict" else f"forecast_{entry.name}"
-            kernel = make(calls.forecast, stand_ins=asked, name=name)
+            kernel = substitute(calls.forecast, asked, alias=name)
             entries.append(replace(entry, name=name, kernel=kernel, kind="reading", of=entry.name))
         elif entry.kind not in ("update", "visit"):
             entries.append(entry)
-    entries += [Entry("signal", own(calls.signal), "reading"), Entry("gap", own(calls.gap), "switch")]
+    entries += [Entry("signal", make(calls.signal), "reading"), Entry("gap", make(calls.gap), "switch")]
     # the main question first: of readings, the first one is asked
     entries.sort(key=lambda entry: entry.of != inner.asks)
     names = {member.name: member.value for kind in (inner.status, SignalStatus) for member in kind}
@@ -116,14 +139,14 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
     status.__doc__ = inner.status.__doc__
     return Program(
         name=inner.name,
-        structs=(kind["Signal"], *inner.persistent, kind["SignalWork"], *inner.structs[len(inner.persistent) :]),
-        persistent=(kind["Signal"], *inner.persistent),
-        configs=(kind["SignalConfig"], *inner.configs),
+        structs=(stage.memory, *inner.persistent, stage.work, *inner.structs[len(inner.persistent) :]),
+        persistent=(stage.memory, *inner.persistent),
+        configs=(stage.config, *inner.configs),
         status=status,
         statuses=(inner.status, SignalStatus),
         entries=tuple(entries),
-        rehearse=make(calls.rehearse_around, stand_ins=stand_ins),
-        valid=make(calls.valid_around, stand_ins=stand_ins) if inner.valid is not None else own(calls.valid_signal),
+        rehearse=make(calls.rehearse_around),
+        valid=make(calls.valid_around) if inner.valid is not None else make(calls.valid_signal),
         alarms=inner.alarms,
         unanswered=(SignalStatus.GATHERING,),
         between=inner.between,

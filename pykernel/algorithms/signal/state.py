@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pykernel.dialect import DIM, Bool, Config, Index, Int, Real, Struct, Uint16, absolute, between, extent, kernel
+from pykernel.dialect import (
+    DIM,
+    Bool,
+    Config,
+    Index,
+    Int,
+    Model,
+    Real,
+    Struct,
+    Uint16,
+    absolute,
+    between,
+    extent,
+    kernel,
+)
 
 CHANNELS = extent("CHANNELS", "number of channels of a raw sample", public=True)
 BLOCKS = extent("BLOCKS", "number of blocks in a window")
@@ -40,8 +54,8 @@ class Signal(Struct):
     power2: Real[BLOCKS, CHANNELS]
     power3: Real[BLOCKS, CHANNELS]
     power4: Real[BLOCKS, CHANNELS]
-    low: Real[BLOCKS, CHANNELS]
-    high: Real[BLOCKS, CHANNELS]
+    lowest: Real[BLOCKS, CHANNELS]
+    highest: Real[BLOCKS, CHANNELS]
     tilt: Real[BLOCKS, CHANNELS]  # sum of (time - the block's middle) (sample - the block's first)
     changes: Real[BLOCKS, CHANNELS]  # sum of |differences| within the block
     border: Real[BLOCKS, CHANNELS]  # |difference| to the sample before the block
@@ -188,11 +202,15 @@ class SignalConfig(Config):
     period_back: Int[PERIODS]  # how far the phase was behind when features were made whose truth comes now
 
 
+class SignalModel(Model):
+    parts = Signal, SignalWork, SignalConfig
+
+
 @kernel
-def acceptable_sample(k: SignalConfig, sample: Real[CHANNELS]) -> Bool:
+def acceptable_sample(m: SignalModel, sample: Real[CHANNELS]) -> Bool:
     """Whether every channel is a number within the limit."""
     for j in range(len(sample)):
         # not "if (.. > limit)": NaN must fail
-        if not (absolute(sample[j]) <= k.sample_max_abs):
+        if not (absolute(sample[j]) <= m.sample_max_abs):
             return False
     return True

@@ -9,20 +9,17 @@ What does not compute (what is kept, lags, phases, calls) is the stage of reals,
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from pykernel.algorithms.fixed.values import clip, size
 from pykernel.algorithms.fixed.wide import long_root, product_high
-from pykernel.algorithms.signal import calls, lags
-from pykernel.algorithms.signal.calls import REHEARSED
+from pykernel.algorithms.signal.calls import REHEARSED, step
+from pykernel.algorithms.signal.lags import on_time, row_before
 from pykernel.algorithms.signal.state import CHANNELS
 from pykernel.algorithms.signal.whole_state import (
     FULL,
     SUM_MOST,
     WAVE_MOST,
-    WholeSignal,
-    WholeSignalConfig,
-    WholeSignalWork,
+    WholeSignalModel,
 )
 from pykernel.dialect import (
     DIM,
@@ -37,7 +34,6 @@ from pykernel.dialect import (
     kernel,
     multiply_high,
     quotient,
-    surround,
     word,
 )
 
@@ -52,10 +48,10 @@ QUARTER = Constant(
 
 
 @kernel
-def acceptable_sample(k: WholeSignalConfig, sample: Int16[CHANNELS]) -> Bool:
+def acceptable_sample(m: WholeSignalModel, sample: Int16[CHANNELS]) -> Bool:
     """Whether every channel is within its limit."""
     for j in range(len(sample)):
-        if sample[j] < -k.sample_most[j] or sample[j] > k.sample_most[j]:
+        if sample[j] < -m.sample_most[j] or sample[j] > m.sample_most[j]:
             return False
     return True
 
@@ -69,48 +65,48 @@ def crosses(one: Int, other: Int) -> Index:
 
 
 @kernel
-def begin_block(g: WholeSignal, w: WholeSignalWork, k: WholeSignalConfig) -> None:
+def begin_block(m: WholeSignalModel) -> None:
     """Before the first sample of a block.  O(channels)."""
-    b = g.block[0]
-    for j in range(len(w.lifted)):
-        g.total[b, j] = 0
-        if k.has_squares:
-            g.square_high[b, j] = word(0)
-            g.square_low[b, j] = word(0)
-        if k.has_extremes:
-            g.low[b, j] = w.lifted[j]
-            g.high[b, j] = w.lifted[j]
-        if k.has_change:
-            g.changes[b, j] = word(0)
-            g.border[b, j] = size(w.lifted[j] - g.last[j])
-        if k.has_crossings:
-            g.crossed[b, j] = 0
-            g.crossed_border[b, j] = crosses(g.last[j], w.lifted[j])
+    b = m.block[0]
+    for j in range(len(m.lifted)):
+        m.total[b, j] = 0
+        if m.has_squares:
+            m.square_high[b, j] = word(0)
+            m.square_low[b, j] = word(0)
+        if m.has_extremes:
+            m.lowest[b, j] = m.lifted[j]
+            m.highest[b, j] = m.lifted[j]
+        if m.has_change:
+            m.changes[b, j] = word(0)
+            m.border[b, j] = size(m.lifted[j] - m.last[j])
+        if m.has_crossings:
+            m.crossed[b, j] = 0
+            m.crossed_border[b, j] = crosses(m.last[j], m.lifted[j])
 
 
 @kernel
-def add_sample(g: WholeSignal, w: WholeSignalWork, k: WholeSignalConfig) -> None:
+def add_sample(m: WholeSignalModel) -> None:
     """A sample of a block.  O(channels)."""
-    b = g.block[0]
-    for j in range(len(w.lifted)):
+    b = m.block[0]
+    for j in range(len(m.lifted)):
         # modulo 2^32: memory may have been overwritten
-        total = as_signed(word(g.total[b, j]) + word(w.lifted[j]))
-        g.total[b, j] = clip(total, -k.block_most, k.block_most)
-        if k.has_squares:
-            square = word(w.lifted[j] * w.lifted[j])
-            g.square_high[b, j] += square >> 16
-            g.square_low[b, j] += square & 65535
-        if k.has_extremes:
-            if w.lifted[j] < g.low[b, j]:
-                g.low[b, j] = w.lifted[j]
-            if w.lifted[j] > g.high[b, j]:
-                g.high[b, j] = w.lifted[j]
-        if g.gathered[0] > 0:
-            if k.has_change:
-                g.changes[b, j] += word(size(w.lifted[j] - g.last[j]))
-            if k.has_crossings:
-                crossed = as_signed(word(g.crossed[b, j]) + word(crosses(g.last[j], w.lifted[j])))
-                g.crossed[b, j] = clip(crossed, 0, k.hop_last)
+        total = as_signed(word(m.total[b, j]) + word(m.lifted[j]))
+        m.total[b, j] = clip(total, -m.block_most, m.block_most)
+        if m.has_squares:
+            square = word(m.lifted[j] * m.lifted[j])
+            m.square_high[b, j] += square >> 16
+            m.square_low[b, j] += square & 65535
+        if m.has_extremes:
+            if m.lifted[j] < m.lowest[b, j]:
+                m.lowest[b, j] = m.lifted[j]
+            if m.lifted[j] > m.highest[b, j]:
+                m.highest[b, j] = m.lifted[j]
+        if m.gathered[0] > 0:
+            if m.has_change:
+                m.changes[b, j] += word(size(m.lifted[j] - m.last[j]))
+            if m.has_crossings:
+                crossed = as_signed(word(m.crossed[b, j]) + word(crosses(m.last[j], m.lifted[j])))
+                m.crossed[b, j] = clip(crossed, 0, m.hop_last)
 
 
 @kernel
@@ -121,106 +117,106 @@ def rounded(a: Int, n: Int) -> Int:
 
 
 @kernel
-def total_of(g: WholeSignal, j: Index) -> Int:
+def total_of(m: WholeSignalModel, j: Index) -> Int:
     """The sum of the window's samples.  O(blocks)."""
     total = word(0)
-    for b in range(len(g.total)):
-        total += word(g.total[b, j])
+    for b in range(len(m.total)):
+        total += word(m.total[b, j])
     return clip(as_signed(total), -SUM_MOST, SUM_MOST)
 
 
 @kernel
-def mean_of(g: WholeSignal, k: WholeSignalConfig, j: Index) -> Int:
+def mean_of(m: WholeSignalModel, j: Index) -> Int:
     """The mean of the window.  O(blocks)."""
-    return clip(rounded(total_of(g, j), k.window), -FULL, FULL)
+    return clip(rounded(total_of(m, j), m.window), -FULL, FULL)
 
 
 @kernel
-def deviation_of(g: WholeSignal, k: WholeSignalConfig, j: Index, about_mean: Index) -> Int:
+def deviation_of(m: WholeSignalModel, j: Index, about_mean: Index) -> Int:
     """Root of the mean square of the window, or, about_mean 1, of what is away from its mean.  O(blocks).
 
     Of n samples: sqrt(n sum x^2 - (sum x)^2) / n, exact up to the root.
     """
     upper = word(0)
     lower = word(0)
-    for b in range(len(g.total)):
-        upper += g.square_high[b, j]
+    for b in range(len(m.total)):
+        upper += m.square_high[b, j]
         # each below 2^16 times the hop: no sum over the window overflows
-        lower += g.square_low[b, j]
+        lower += m.square_low[b, j]
     # sum x^2 = high 2^32 + low
     low = (upper << 16) + lower
     high = (upper >> 16) + word(1 if low < lower else 0)
-    n = word(k.window)
+    n = word(m.window)
     square_low = low * n
     square_high = high * n + product_high(low, n)
     if about_mean == 1:
-        total = word(size(total_of(g, j)))
+        total = word(size(total_of(m, j)))
         taken = total * total
         square_high = square_high - product_high(total, total) - word(1 if square_low < taken else 0)
         square_low = square_low - taken
     root = long_root(square_high, square_low)
     most = word(SUM_MOST)
-    return clip(rounded(index(root) if root < most else SUM_MOST, k.window), 0, FULL)
+    return clip(rounded(index(root) if root < most else SUM_MOST, m.window), 0, FULL)
 
 
 @kernel
-def extreme_of(g: WholeSignal, j: Index, highest: Index) -> Int:
+def extreme_of(m: WholeSignalModel, j: Index, highest: Index) -> Int:
     """The largest or the smallest sample of the window.  O(blocks)."""
-    found = g.high[0, j] if highest == 1 else g.low[0, j]
-    for b in range(1, len(g.total)):
+    found = m.highest[0, j] if highest == 1 else m.lowest[0, j]
+    for b in range(1, len(m.total)):
         if highest == 1:
-            if g.high[b, j] > found:
-                found = g.high[b, j]
-        elif g.low[b, j] < found:
-            found = g.low[b, j]
+            if m.highest[b, j] > found:
+                found = m.highest[b, j]
+        elif m.lowest[b, j] < found:
+            found = m.lowest[b, j]
     return found
 
 
 @kernel
-def block_after(g: WholeSignal, b: Index) -> Index:
+def block_after(m: WholeSignalModel, b: Index) -> Index:
     """The position of the next newer block."""
-    return b + 1 if b < len(g.total) - 1 else 0
+    return b + 1 if b < len(m.total) - 1 else 0
 
 
 @kernel
-def change_of(g: WholeSignal, k: WholeSignalConfig, j: Index) -> Int:
+def change_of(m: WholeSignalModel, j: Index) -> Int:
     """Half the mean of |differences| of neighbours in the window.  O(blocks)."""
     total = word(0)
-    oldest = block_after(g, g.block[0])
-    for b in range(len(g.total)):
-        total += g.changes[b, j]
+    oldest = block_after(m, m.block[0])
+    for b in range(len(m.total)):
+        total += m.changes[b, j]
         if b != oldest:
-            total += word(g.border[b, j])
-    return clip(rounded(clip(index(total >> 1), 0, SUM_MOST), k.window - 1), 0, FULL)
+            total += word(m.border[b, j])
+    return clip(rounded(clip(index(total >> 1), 0, SUM_MOST), m.window - 1), 0, FULL)
 
 
 @kernel
-def crossings_of(g: WholeSignal, k: WholeSignalConfig, j: Index) -> Int:
+def crossings_of(m: WholeSignalModel, j: Index) -> Int:
     """How often neighbours in the window have different signs, in parts of all, in units of 2^-15.  O(blocks)."""
     total = word(0)
-    oldest = block_after(g, g.block[0])
-    for b in range(len(g.total)):
-        total += word(g.crossed[b, j])
+    oldest = block_after(m, m.block[0])
+    for b in range(len(m.total)):
+        total += word(m.crossed[b, j])
         if b != oldest:
-            total += word(g.crossed_border[b, j])
-    return clip(rounded(clip(as_signed(total), 0, k.window - 1) * 32768, k.window - 1), 0, FULL)
+            total += word(m.crossed_border[b, j])
+    return clip(rounded(clip(as_signed(total), 0, m.window - 1) * 32768, m.window - 1), 0, FULL)
 
 
 # -------------------------------------------------------------------------------------------------------- bands
 
 
 @kernel
-def keep_raw(g: WholeSignal, w: WholeSignalWork) -> None:
+def keep_raw(m: WholeSignalModel) -> None:
     """Keep the raw sample for the bands.  O(channels)."""
-    for j in range(len(w.lifted)):
-        g.raw_kept[g.raw_at[0], j] = w.lifted[j]
-    g.raw_at[0] = g.raw_at[0] + 1 if g.raw_at[0] < len(g.raw_kept) - 1 else 0
+    for j in range(len(m.lifted)):
+        m.raw_kept[m.raw_at[0], j] = m.lifted[j]
+    m.raw_at[0] = m.raw_at[0] + 1 if m.raw_at[0] < len(m.raw_kept) - 1 else 0
 
 
 @kernel
-def cosine_of(k: WholeSignalConfig, c: Index) -> Index:
+def cosine_of(m: WholeSignalModel, c: Index) -> Index:
     """cos(2 pi c / window) in units of 2^-15, for c from 0 to half of the window."""
-    return k.cosines[c] if c < len(k.cosines) else -k.cosines[2 * len(k.cosines) - 2 - c]
+    return m.cosines[c] if c < len(m.cosines) else -m.cosines[2 * len(m.cosines) - 2 - c]
 
 
 @kernel
@@ -230,95 +226,95 @@ def halved(a: Int, c: Index) -> Int:
 
 
 @kernel
-def weighed(g: WholeSignal, k: WholeSignalConfig, j: Index, t: Index, mean: Int) -> Int:
+def weighed(m: WholeSignalModel, j: Index, t: Index, mean: Int) -> Int:
     """The sample of channel j that is t after the oldest, without the mean, times a Hann window; in units of 2^-13 counts."""
-    at = g.raw_at[0] + t
-    if at >= len(g.raw_kept):
-        at -= len(g.raw_kept)
-    turn = t if t < len(g.raw_kept) - t else len(g.raw_kept) - t
-    weight = floor_shift(32768 - cosine_of(k, turn), 1)
-    return multiply_high((g.raw_kept[at, j] - mean) * 16384, weight)
+    at = m.raw_at[0] + t
+    if at >= len(m.raw_kept):
+        at -= len(m.raw_kept)
+    turn = t if t < len(m.raw_kept) - t else len(m.raw_kept) - t
+    weight = floor_shift(32768 - cosine_of(m, turn), 1)
+    return multiply_high((m.raw_kept[at, j] - mean) * 16384, weight)
 
 
 @kernel
-def prepare(g: WholeSignal, w: WholeSignalWork, k: WholeSignalConfig, j: Index) -> None:
+def prepare(m: WholeSignalModel, j: Index) -> None:
     """The window of channel j as complex numbers of two samples each, in bit-reversed order.  O(W)."""
-    mean = mean_of(g, k, j)
-    for i in range(len(w.im)):
+    mean = mean_of(m, j)
+    for i in range(len(m.im)):
         # the order of i + W / 4 is that of i, and one
-        half = i if i < len(k.reversed) else i - len(k.reversed)
-        to = k.reversed[half] + (0 if i < len(k.reversed) else 1)
-        w.re[to] = weighed(g, k, j, 2 * i, mean)
-        w.im[to] = weighed(g, k, j, 2 * i + 1, mean)
+        half = i if i < len(m.reversed) else i - len(m.reversed)
+        to = m.reversed[half] + (0 if i < len(m.reversed) else 1)
+        m.re[to] = weighed(m, j, 2 * i, mean)
+        m.im[to] = weighed(m, j, 2 * i + 1, mean)
 
 
 @kernel
-def transform(w: WholeSignalWork, k: WholeSignalConfig) -> None:
+def transform(m: WholeSignalModel) -> None:
     """The Fourier transform of the complex numbers in re and im, divided by how many there are.  O(W log W).
 
     Each level halves, so that no number grows: a sum stays within the larger one of the two magnitudes.
     """
-    last = word(len(w.im) - 1)
-    for level in range(k.fourier_levels):
-        for i in range(len(k.reversed)):
+    last = word(len(m.im) - 1)
+    for level in range(m.fourier_levels):
+        for i in range(len(m.reversed)):
             u = word(i)
             place = u & ((word(1) << level) - 1)
             one = index((((u >> level) << (level + 1)) + place) & last)
             other = index((word(one) + (word(1) << level)) & last)
-            turn = index((place << (k.fourier_levels - level)) & last)
-            c = cosine_of(k, turn)
-            s = k.cosines[size(turn - len(k.reversed))]
-            re = halved(w.re[other], c) + multiply_high(w.im[other], s)
-            im = halved(w.im[other], c) - multiply_high(w.re[other], s)
-            half_re = floor_shift(w.re[one], 1)
-            half_im = floor_shift(w.im[one], 1)
-            w.re[other] = clip(half_re - re, -WAVE_MOST, WAVE_MOST)
-            w.im[other] = clip(half_im - im, -WAVE_MOST, WAVE_MOST)
-            w.re[one] = clip(half_re + re, -WAVE_MOST, WAVE_MOST)
-            w.im[one] = clip(half_im + im, -WAVE_MOST, WAVE_MOST)
+            turn = index((place << (m.fourier_levels - level)) & last)
+            c = cosine_of(m, turn)
+            s = m.cosines[size(turn - len(m.reversed))]
+            re = halved(m.re[other], c) + multiply_high(m.im[other], s)
+            im = halved(m.im[other], c) - multiply_high(m.re[other], s)
+            half_re = floor_shift(m.re[one], 1)
+            half_im = floor_shift(m.im[one], 1)
+            m.re[other] = clip(half_re - re, -WAVE_MOST, WAVE_MOST)
+            m.im[other] = clip(half_im - im, -WAVE_MOST, WAVE_MOST)
+            m.re[one] = clip(half_re + re, -WAVE_MOST, WAVE_MOST)
+            m.im[one] = clip(half_im + im, -WAVE_MOST, WAVE_MOST)
 
 
 @kernel
-def spectrum_of(g: WholeSignal, w: WholeSignalWork, k: WholeSignalConfig, j: Index) -> None:
+def spectrum_of(m: WholeSignalModel, j: Index) -> None:
     """The complex amplitudes of channel j's window, re[f] + i im[f] for f from 1 to W / 2.  O(W log W)."""
-    prepare(g, w, k, j)
-    transform(w, k)
-    half = len(w.im)
+    prepare(m, j)
+    transform(m)
+    half = len(m.im)
     # of the highest frequency, the power has no other side: by the root of a half
-    w.re[half] = multiply_high(w.re[0] - w.im[0], 23170)
+    m.re[half] = multiply_high(m.re[0] - m.im[0], 23170)
     # a frequency and its mirror image are made of the same two numbers
-    for i in range(1, len(k.reversed) + 1):
+    for i in range(1, len(m.reversed) + 1):
         mirror = half - i
-        even_re = floor_shift(w.re[i] + w.re[mirror], 2)
-        even_im = floor_shift(w.im[i] - w.im[mirror], 2)
-        odd_re = floor_shift(w.im[i] + w.im[mirror], 1)
-        odd_im = floor_shift(w.re[mirror] - w.re[i], 1)
-        c = k.cosines[i]
-        s = k.cosines[len(k.reversed) - i]
+        even_re = floor_shift(m.re[i] + m.re[mirror], 2)
+        even_im = floor_shift(m.im[i] - m.im[mirror], 2)
+        odd_re = floor_shift(m.im[i] + m.im[mirror], 1)
+        odd_im = floor_shift(m.re[mirror] - m.re[i], 1)
+        c = m.cosines[i]
+        s = m.cosines[len(m.reversed) - i]
         turned_re = multiply_high(odd_re, c) + multiply_high(odd_im, s)
         turned_im = multiply_high(odd_im, c) - multiply_high(odd_re, s)
-        w.re[i] = clip(even_re + turned_re, -WAVE_MOST, WAVE_MOST)
-        w.im[i] = clip(even_im + turned_im, -WAVE_MOST, WAVE_MOST)
-        w.re[mirror] = clip(even_re - turned_re, -WAVE_MOST, WAVE_MOST)
-        w.im[mirror] = clip(turned_im - even_im, -WAVE_MOST, WAVE_MOST)
+        m.re[i] = clip(even_re + turned_re, -WAVE_MOST, WAVE_MOST)
+        m.im[i] = clip(even_im + turned_im, -WAVE_MOST, WAVE_MOST)
+        m.re[mirror] = clip(even_re - turned_re, -WAVE_MOST, WAVE_MOST)
+        m.im[mirror] = clip(turned_im - even_im, -WAVE_MOST, WAVE_MOST)
 
 
 @kernel
-def band_of(w: WholeSignalWork, k: WholeSignalConfig, i: Index) -> Int:
+def band_of(m: WholeSignalModel, i: Index) -> Int:
     """Root mean square between two frequencies.  O(frequencies)."""
     high = word(0)
     low = word(0)
-    for f in range(k.band_first_bin[i], k.band_after_bin[i]):
-        part = word(size(w.re[f]))
+    for f in range(m.band_first_bin[i], m.band_after_bin[i]):
+        part = word(size(m.re[f]))
         added = part * part
         low += added
         high += product_high(part, part) + word(1 if low < added else 0)
-        if f < len(w.im):
-            part = word(size(w.im[f]))
+        if f < len(m.im):
+            part = word(size(m.im[f]))
             added = part * part
             low += added
             high += product_high(part, part) + word(1 if low < added else 0)
-    twice = product_high(long_root(high, low), word(k.band_factor))
+    twice = product_high(long_root(high, low), word(m.band_factor))
     value = index((twice + 1) >> 1)
     return value if value < FULL else FULL
 
@@ -327,89 +323,78 @@ def band_of(w: WholeSignalWork, k: WholeSignalConfig, i: Index) -> Int:
 
 
 @kernel
-def measure_window(g: WholeSignal, w: WholeSignalWork, k: WholeSignalConfig) -> None:
+def measure_window(m: WholeSignalModel) -> None:
     """All measures of the window.  O(measures blocks), and for bands O(W log W)."""
-    if k.has_mean:
-        for i in range(k.mean_first, k.mean_after):
-            w.measured[i] = mean_of(g, k, k.measure_of[i])
-    if k.has_rms:
-        for i in range(k.rms_first, k.rms_after):
-            w.measured[i] = deviation_of(g, k, k.measure_of[i], 0)
-    if k.has_std:
-        for i in range(k.std_first, k.std_after):
-            w.measured[i] = deviation_of(g, k, k.measure_of[i], 1)
-    if k.has_min:
-        for i in range(k.min_first, k.min_after):
-            w.measured[i] = extreme_of(g, k.measure_of[i], 0)
-    if k.has_max:
-        for i in range(k.max_first, k.max_after):
-            w.measured[i] = extreme_of(g, k.measure_of[i], 1)
-    if k.has_range:
-        for i in range(k.range_first, k.range_after):
-            found = extreme_of(g, k.measure_of[i], 1) - extreme_of(g, k.measure_of[i], 0)
-            w.measured[i] = clip(floor_shift(found + 1, 1), -FULL, FULL)
-    if k.has_crossings:
-        for i in range(k.crossings_first, k.crossings_after):
-            w.measured[i] = crossings_of(g, k, k.measure_of[i])
-    if k.has_change:
-        for i in range(k.change_first, k.change_after):
-            w.measured[i] = change_of(g, k, k.measure_of[i])
-    if k.has_band:
-        for j in range(len(w.lifted)):
-            spectrum_of(g, w, k, j)
-            for i in range(k.band_first, k.band_after):
-                if k.measure_of[i] == j:
-                    w.measured[i] = band_of(w, k, i)
+    if m.has_mean:
+        for i in range(m.mean_first, m.mean_after):
+            m.measured[i] = mean_of(m, m.measure_of[i])
+    if m.has_rms:
+        for i in range(m.rms_first, m.rms_after):
+            m.measured[i] = deviation_of(m, m.measure_of[i], 0)
+    if m.has_std:
+        for i in range(m.std_first, m.std_after):
+            m.measured[i] = deviation_of(m, m.measure_of[i], 1)
+    if m.has_min:
+        for i in range(m.min_first, m.min_after):
+            m.measured[i] = extreme_of(m, m.measure_of[i], 0)
+    if m.has_max:
+        for i in range(m.max_first, m.max_after):
+            m.measured[i] = extreme_of(m, m.measure_of[i], 1)
+    if m.has_range:
+        for i in range(m.range_first, m.range_after):
+            found = extreme_of(m, m.measure_of[i], 1) - extreme_of(m, m.measure_of[i], 0)
+            m.measured[i] = clip(floor_shift(found + 1, 1), -FULL, FULL)
+    if m.has_crossings:
+        for i in range(m.crossings_first, m.crossings_after):
+            m.measured[i] = crossings_of(m, m.measure_of[i])
+    if m.has_change:
+        for i in range(m.change_first, m.change_after):
+            m.measured[i] = change_of(m, m.measure_of[i])
+    if m.has_band:
+        for j in range(len(m.lifted)):
+            spectrum_of(m, j)
+            for i in range(m.band_first, m.band_after):
+                if m.measure_of[i] == j:
+                    m.measured[i] = band_of(m, i)
 
 
 @kernel
-def take_raw(g: WholeSignal, w: WholeSignalWork, k: WholeSignalConfig, sample: Int16[CHANNELS]) -> Index:
-    """Take a raw sample; 1 if a step ends with it: there is a new row of measures, in w.measured.  O(channels), and at the
+def take_raw(m: WholeSignalModel, sample: Int16[CHANNELS]) -> Index:
+    """Take a raw sample; 1 if a step ends with it: there is a new row of measures, in m.measured.  O(channels), and at the
     end of a step O(measures blocks) more, and for bands O(W log W)."""
     for j in range(len(sample)):
-        w.lifted[j] = clip(sample[j] * k.fill[j], -FULL, FULL)
-    if not k.windows:
-        for i in range(len(w.measured)):
-            w.measured[i] = w.lifted[k.measure_of[i]]
+        m.lifted[j] = clip(sample[j] * m.fill[j], -FULL, FULL)
+    if not m.windows:
+        for i in range(len(m.measured)):
+            m.measured[i] = m.lifted[m.measure_of[i]]
         return 1
-    if g.begun[0] == 0:
+    if m.begun[0] == 0:
         # there is no sample before: the first one stands for it
         for j in range(len(sample)):
-            g.last[j] = w.lifted[j]
-        g.begun[0] = 1
-    if g.gathered[0] == 0:
-        begin_block(g, w, k)
-    add_sample(g, w, k)
+            m.last[j] = m.lifted[j]
+        m.begun[0] = 1
+    if m.gathered[0] == 0:
+        begin_block(m)
+    add_sample(m)
     for j in range(len(sample)):
-        g.last[j] = w.lifted[j]
-    if k.has_spectrum:
-        keep_raw(g, w)
-    if g.gathered[0] < k.hop_last:
-        g.gathered[0] += 1
+        m.last[j] = m.lifted[j]
+    if m.has_spectrum:
+        keep_raw(m)
+    if m.gathered[0] < m.hop_last:
+        m.gathered[0] += 1
         return 0
-    g.gathered[0] = 0
-    if g.blocks[0] < len(g.total):
-        g.blocks[0] += 1
+    m.gathered[0] = 0
+    if m.blocks[0] < len(m.total):
+        m.blocks[0] += 1
     whole = 0
-    if g.blocks[0] == len(g.total):
-        measure_window(g, w, k)
+    if m.blocks[0] == len(m.total):
+        measure_window(m)
         whole = 1
-    g.block[0] = block_after(g, g.block[0])
+    m.block[0] = block_after(m, m.block[0])
     return whole
 
 
 # ----------------------------------------------------------------------------------------------------- features
-
-TYPES: dict[str, Any] = {
-    "Real": Int16,
-    "Signal": WholeSignal,
-    "SignalWork": WholeSignalWork,
-    "SignalConfig": WholeSignalConfig,
-}
-"""What the types of the stage of reals are here."""
-row_before = surround(lags.row_before, (), TYPES)
-on_time = surround(lags.on_time, (), TYPES)
-intact_signal = surround(lags.intact_signal, (), TYPES | {"on_time": on_time})
 
 
 @kernel
@@ -427,86 +412,73 @@ def cosine(turns: Index) -> Int:
 
 
 @kernel
-def phase(g: WholeSignal, k: WholeSignalConfig, p: Index, back: Index) -> Index:
+def phase(m: WholeSignalModel, p: Index, back: Index) -> Index:
     """The part of a period that has passed, in units of 2^-16; back 1: when features were made whose truth comes now."""
-    now = g.clock[p]
+    now = m.clock[p]
     if back == 1:
-        now -= k.period_back[p]
+        now -= m.period_back[p]
         if now < 0:
-            now += k.period[p]
-    return index((word(now) * word(k.period_share[p])) >> 15)
+            now += m.period[p]
+    return index((word(now) * word(m.period_share[p])) >> 15)
 
 
 @kernel
-def make_features_of(g: WholeSignal, k: WholeSignalConfig, ago: Index, back: Index, out: Int16[DIM]) -> None:
+def make_features_of(m: WholeSignalModel, ago: Index, back: Index, out: Int16[DIM]) -> None:
     """The features of some steps ago.  O(DIM), and more for means."""
-    for f in range(k.difference_first):
-        out[f] = g.kept[row_before(g, ago + k.made_steps[f]), k.made_of[f]]
-    if k.has_differences:
-        for f in range(k.difference_first, k.average_first):
-            then = g.kept[row_before(g, ago + k.made_steps[f]), k.made_of[f]]
-            out[f] = clip(floor_shift(g.kept[row_before(g, ago), k.made_of[f]] - then + 1, 1), -FULL, FULL)
-    if k.has_averages:
-        for f in range(k.average_first, k.phase_first):
+    for f in range(m.difference_first):
+        out[f] = m.kept[row_before(m, ago + m.made_steps[f]), m.made_of[f]]
+    if m.has_differences:
+        for f in range(m.difference_first, m.average_first):
+            then = m.kept[row_before(m, ago + m.made_steps[f]), m.made_of[f]]
+            out[f] = clip(floor_shift(m.kept[row_before(m, ago), m.made_of[f]] - then + 1, 1), -FULL, FULL)
+    if m.has_averages:
+        for f in range(m.average_first, m.phase_first):
             total = 0
-            for s in range(k.made_steps[f]):
-                total += g.kept[row_before(g, ago + s), k.made_of[f]]
-            out[f] = clip(rounded(clip(total, -SUM_MOST, SUM_MOST), k.made_steps[f]), -FULL, FULL)
-    if k.has_periods:
-        for p in range(len(g.clock)):
-            turns = phase(g, k, p, back)
-            at = k.phase_first + 2 * p
+            for s in range(m.made_steps[f]):
+                total += m.kept[row_before(m, ago + s), m.made_of[f]]
+            out[f] = clip(rounded(clip(total, -SUM_MOST, SUM_MOST), m.made_steps[f]), -FULL, FULL)
+    if m.has_periods:
+        for p in range(len(m.clock)):
+            turns = phase(m, p, back)
+            at = m.phase_first + 2 * p
             out[at] = cosine(turns)
             out[at + 1] = cosine(turns + 49152)
-    if k.has_coarse:
+    if m.has_coarse:
         for f in range(len(out)):
-            shift = k.made_shift[f]
+            shift = m.made_shift[f]
             out[f] = floor_shift(out[f] + floor_shift(index(word(1) << shift), 1), shift)
-    if k.has_narrow:
+    if m.has_narrow:
         for f in range(len(out)):
-            out[f] = clip(out[f], k.made_low[f], k.made_high[f])
+            out[f] = clip(out[f], m.made_low[f], m.made_high[f])
 
 
 @kernel
-def come_true(g: WholeSignal, k: WholeSignalConfig) -> Int:
+def come_true(m: WholeSignalModel) -> Int:
     """What should have been forecast for the newest step, in the unit of labels."""
-    return floor_shift(g.kept[g.latest[0], k.label_measure] * k.label_factor, k.label_places)
+    return floor_shift(m.kept[m.latest[0], m.label_measure] * m.label_factor, m.label_places)
 
 
 @kernel
-def valid_signal(g: WholeSignal, k: WholeSignalConfig) -> Bool:
+def valid_signal(m: WholeSignalModel) -> Bool:
     """Whether raw samples within their limit can have led here, beyond the declared ranges.  O(periods)."""
-    if not on_time(g, k):
+    if not on_time(m):
         return False
-    if g.ready[0] == 1 and g.steps[0] <= k.oldest:
+    if m.ready[0] == 1 and m.steps[0] <= m.oldest:
         return False
-    if k.awaits:
-        if g.waiting[0] == 1 and g.ready[0] == 0:
+    if m.awaits:
+        if m.waiting[0] == 1 and m.ready[0] == 0:
             return False
     return True
 
 
-step = surround(
-    calls.step,
-    (),
-    TYPES
-    | {
-        "take_raw": take_raw,
-        "tick": surround(lags.tick, (), TYPES),
-        "keep": surround(lags.keep, (), TYPES),
-        "make_features_of": make_features_of,
-    },
-)
-
-
 @kernel
-def rehearse_signal(g: WholeSignal, w: WholeSignalWork, k: WholeSignalConfig) -> None:
+def rehearse_signal(m: WholeSignalModel) -> None:
     """Take made-up raw samples."""
     seed = 1
     for t in range(REHEARSED):
-        for j in range(len(w.raw)):
+        for j in range(len(m.raw)):
             seed = (seed * 75 + 74) % 65537
-            w.raw[j] = clip(floor_shift((seed - 32768) * k.sample_most[j], 15), -k.sample_most[j], k.sample_most[j])
-        fresh = step(g, w, k, w.raw)
+            m.raw[j] = clip(floor_shift((seed - 32768) * m.sample_most[j], 15), -m.sample_most[j], m.sample_most[j])
+        fresh = step(m, m.raw)
         if fresh:
-            w.raw[0] = g.features[0]
+            m.raw[0] = m.features[0]

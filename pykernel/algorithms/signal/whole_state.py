@@ -12,7 +12,7 @@ from pykernel.algorithms.signal.state import (
     RAW_KEPT,
     RAW_QUARTER,
 )
-from pykernel.dialect import DIM, Config, Index, Int, Int16, Struct, Uint8, Uint16, Word, between
+from pykernel.dialect import DIM, Config, Index, Int, Int16, Model, Struct, Uint8, Uint16, Word, between
 
 FULL = 32767
 """The largest magnitude of a raw sample and of a feature, in counts."""
@@ -45,8 +45,8 @@ class WholeSignal(Struct):
     waiting: between(Index, 0, 1)  # 1: the newest features were not learned yet
     features: between(Int16[DIM], -32767, 32767)  # the newest features: what the model sees
     kept: between(Int16[FEATURES_KEPT, MEASURES], -32767, 32767)  # of the latest steps; row latest is the newest
-    low: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
-    high: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
+    lowest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
+    highest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
     border: between(Uint16[BLOCKS, CHANNELS], 0, 65534)  # |difference| to the sample before the block
     last: between(Int16[CHANNELS], -32767, 32767)  # the sample before
     raw_kept: between(Int16[RAW_KEPT, CHANNELS], -32767, 32767)  # the latest raw samples; the oldest is at raw_at
@@ -132,3 +132,7 @@ class WholeSignalConfig(Config):
     period: Int[PERIODS]  # samples
     period_share: Int[PERIODS]  # 2^31 / samples
     period_back: Int[PERIODS]  # how far the phase was behind when features were made whose truth comes now
+
+
+class WholeSignalModel(Model):
+    parts = WholeSignal, WholeSignalWork, WholeSignalConfig

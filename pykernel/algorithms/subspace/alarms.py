@@ -6,7 +6,7 @@ They settle where rate log more + (1 - rate) log less = 0.  This is a stochastic
 """
 
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.subspace.state import MOST_ODDS, SubspaceConfig
+from pykernel.algorithms.subspace.state import MOST_ODDS, SubspaceModel
 from pykernel.dialect import Bool, Constant, Index, Real, Struct, between, kernel, real
 
 LEAST_ODDS = Constant(2.0**-20)
@@ -45,59 +45,63 @@ class Monitor(Struct):
     held: Index  # number of latest samples in a row above the threshold; at most relearn_after + 1
 
 
+class MonitorModel(SubspaceModel):
+    parts = (Monitor,)
+
+
 @kernel
-def threshold_of(m: Monitor, c: SubspaceConfig) -> Real:
+def threshold_of(m: MonitorModel) -> Real:
     """The level above which there is an alarm."""
-    return m.odds[0] * (real(1) / (real(1) + m.odds[0])) if c.adapts else c.alarm_threshold
+    return m.odds[0] * (real(1) / (real(1) + m.odds[0])) if m.adapts else m.alarm_threshold
 
 
 @kernel
-def adapt(m: Monitor, c: SubspaceConfig, factor: Real) -> None:
+def adapt(m: MonitorModel, factor: Real) -> None:
     """Move the threshold."""
-    if c.adapts:
+    if m.adapts:
         m.odds[0] = clipped(m.odds[0] * factor, LEAST_ALARM, MOST_ODDS)
 
 
 @kernel
-def alarming(m: Monitor, c: SubspaceConfig) -> Bool:
+def alarming(m: MonitorModel) -> Bool:
     """Whether the level is above the threshold."""
-    return above(m.level[0], m.odds[0]) if c.adapts else m.level[0] > c.alarm_threshold
+    return above(m.level[0], m.odds[0]) if m.adapts else m.level[0] > m.alarm_threshold
 
 
 @kernel
-def watch(m: Monitor, c: SubspaceConfig, score: Real, seen: Index) -> Index:
+def watch(m: MonitorModel, score: Real, seen: Index) -> Index:
     """Take a score.  Returns 0: no alarm, 1: an alarm, 2: an alarm, and the sample must not be learned.  O(1)."""
     if seen == 0:
         m.level[0] = score
     else:
-        m.level[0] += c.smoothing * (score - m.level[0])
-    if seen < c.warmup:
-        if c.adapts:
+        m.level[0] += m.smoothing * (score - m.level[0])
+    if seen < m.warmup:
+        if m.adapts:
             # in the second half of the warm-up, when learning has settled
-            if seen >= c.warmup - seen:
+            if seen >= m.warmup - seen:
                 odds = clipped(odds_of(m.level[0]), LEAST_ALARM, MOST_ODDS)
                 if odds > m.odds[0]:
                     m.odds[0] = odds
         return 0
-    if alarming(m, c):
-        if m.held[0] <= c.relearn_after:
+    if alarming(m):
+        if m.held[0] <= m.relearn_after:
             m.held[0] += 1
-        if m.held[0] <= c.relearn_after:
+        if m.held[0] <= m.relearn_after:
             return 2
         # such a long alarm is the new normal
-        adapt(m, c, c.more_alarm)
+        adapt(m, m.more_alarm)
         return 1
     # an alarm raises the threshold once, after its end; raising it earlier would end the alarm
-    if m.held[0] > 0 and m.held[0] <= c.relearn_after:
-        adapt(m, c, c.more_alarm)
+    if m.held[0] > 0 and m.held[0] <= m.relearn_after:
+        adapt(m, m.more_alarm)
     m.held[0] = 0
     # the threshold of a level that stays comes to rest above it, and not on it
     if not above(m.level[0] * NEAR, m.odds[0]):
-        adapt(m, c, c.less_alarm)
+        adapt(m, m.less_alarm)
     return 0
 
 
 @kernel
-def valid_monitor(m: Monitor, c: SubspaceConfig) -> Bool:
+def valid_monitor(m: MonitorModel) -> Bool:
     """Whether scores could have led to this state of the alarms."""
-    return m.held[0] >= 0 and m.held[0] <= c.relearn_after + 1
+    return m.held[0] >= 0 and m.held[0] <= m.relearn_after + 1

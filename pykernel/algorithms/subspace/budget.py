@@ -9,15 +9,13 @@ The newest sample is a candidate for removal before it is stored, so neither way
 """
 
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
+from pykernel.algorithms.kernel_choice import kernel_value, self_value
 from pykernel.algorithms.packed import invert, row_of, symmetric_clear, symmetric_row, symmetric_times
 from pykernel.algorithms.subspace.state import (
     SMALLEST_SQUARE,
     Budget,
-    Subspace,
-    SubspaceConfig,
+    SubspaceModel,
     SubspaceStatus,
-    SubspaceWork,
     Update,
     add_products,
     add_square,
@@ -34,81 +32,81 @@ FAINT = Constant(2.0**-60)
 
 
 @kernel
-def keeps_gram(c: SubspaceConfig) -> Bool:
+def keeps_gram(m: SubspaceModel) -> Bool:
     """Whether the update needs the Gram matrix."""
-    return c.update == Update.NONPARAMETRIC or c.update == Update.HYBRID
+    return m.update == Update.NONPARAMETRIC or m.update == Update.HYBRID
 
 
 @kernel
-def gram_row(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, i: Index) -> None:
-    """Write row i of the Gram matrix to w.column.  O(N) if the matrix is stored, otherwise O(N D)."""
-    if keeps_gram(c):
-        symmetric_row(s.gram, i, w.column, s.n[0])
+def gram_row(m: SubspaceModel, i: Index) -> None:
+    """Write row i of the Gram matrix to m.column.  O(N) if the matrix is stored, otherwise O(N D)."""
+    if keeps_gram(m):
+        symmetric_row(m.gram, i, m.column, m.n[0])
     else:
-        for l in range(s.n[0]):
-            w.column[l] = kernel_value(q, s.v[l], s.v[i])
+        for l in range(m.n[0]):
+            m.column[l] = kernel_value(m, m.v[l], m.v[i])
 
 
 # ------------------------------------------------------------------------------------------- the inverse Gram matrix
 
 
 @kernel
-def border(s: Subspace, w: SubspaceWork, c: SubspaceConfig, n: Index, delta: Real) -> None:
-    """Add the sample to P as row and column n, given w.b = P k and delta.  O(N^2 / 2)."""
+def border(m: SubspaceModel, n: Index, delta: Real) -> None:
+    """Add the sample to P as row and column n, given m.b = P k and delta.  O(N^2 / 2)."""
     inverse = real(1) / delta
     row = 0
     for i in range(n):
-        part = w.b[i] * inverse
+        part = m.b[i] * inverse
         for j in range(i + 1):
-            s.p[row + j] = clipped(s.p[row + j] + part * w.b[j], -c.inverse_limit, c.inverse_limit)
+            m.p[row + j] = clipped(m.p[row + j] + part * m.b[j], -m.inverse_limit, m.inverse_limit)
         row = row + i + 1
     for j in range(n):
-        s.p[row + j] = clipped(-(w.b[j] * inverse), -c.inverse_limit, c.inverse_limit)
-    s.p[row + n] = inverse
+        m.p[row + j] = clipped(-(m.b[j] * inverse), -m.inverse_limit, m.inverse_limit)
+    m.p[row + n] = inverse
 
 
 @kernel
-def renew(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
+def renew(m: SubspaceModel) -> None:
     """Compute G and P again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 2)."""
-    for i in range(len(s.g)):
-        s.g[i] = real(0)
-    for i in range(s.n[0]):
-        gram_row(s, w, c, q, i)
-        row_times(s, w)
-        add_rows(s.g, s.a[i], w.u)
-    shorten(s, c)
-    if c.budget == Budget.EXACT:
+    for i in range(len(m.g)):
+        m.g[i] = real(0)
+    for i in range(m.n[0]):
+        gram_row(m, i)
+        row_times(m)
+        add_rows(m.g, m.a[i], m.u)
+    shorten(m)
+    if m.budget == Budget.EXACT:
         row = 0
-        for i in range(s.n[0]):
-            gram_row(s, w, c, q, i)
+        for i in range(m.n[0]):
+            gram_row(m, i)
             for j in range(i + 1):
-                s.p[row + j] = w.column[j]
+                m.p[row + j] = m.column[j]
             row = row + i + 1
         # the vectors were independent when they were stored; rounding must not change this
-        invert(s.p, s.n[0], SLACK * c.ald_threshold, c.renewal_bound, c.coordinate_limit)
+        invert(m.p, m.n[0], SLACK * m.ald_threshold, m.renewal_bound, m.coordinate_limit)
         for i in range(row):
-            s.p[i] = clipped(s.p[i], -c.inverse_limit, c.inverse_limit)
+            m.p[i] = clipped(m.p[i], -m.inverse_limit, m.inverse_limit)
 
 
 @kernel
-def compare(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
-    """Compute w.b = P k, and w.delta, the part of the sample that the vectors cannot express.  O(N^2)."""
-    n = s.n[0]
+def compare(m: SubspaceModel) -> None:
+    """Compute m.b = P k, and m.delta, the part of the sample that the vectors cannot express.  O(N^2)."""
+    n = m.n[0]
     for attempt in range(2):
-        symmetric_times(s.p, w.k, w.b, n)
-        delta = w.own[0]
+        symmetric_times(m.p, m.k, m.b, n)
+        delta = m.own[0]
         for i in range(n):
-            delta = delta - w.k[i] * w.b[i]
-        w.delta[0] = clipped(delta, real(0), w.own[0])
+            delta = delta - m.k[i] * m.b[i]
+        m.delta[0] = clipped(delta, real(0), m.own[0])
         if attempt == 0:
-            if absolute(delta - HALF * w.own[0]) <= (HALF + SLACK) * w.own[0]:
+            if absolute(delta - HALF * m.own[0]) <= (HALF + SLACK) * m.own[0]:
                 break
             # if delta is not from 0 to k(x, x), P is no inverse any more
-            renew(s, w, c, q)
+            renew(m)
 
 
 @kernel
-def correct(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
+def correct(m: SubspaceModel) -> None:
     """Correct one column of P, so that P K e_i = e_i.  Each call takes the next column.  O(N D + N^2).
 
     The BFGS formula is P - (e_i h' + h e_i') / y_i + e_i e_i' (y'h / y_i^2 + 1 / y_i), where y = K e_i and h = P y.
@@ -116,198 +114,198 @@ def correct(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) ->
     quasi-Newton updates are linearly convergent matrix inversion algorithms, 2017).  If h is far from e_i, P is computed
     again.
     """
-    n = s.n[0]
-    i = s.probe[0]
+    n = m.n[0]
+    i = m.probe[0]
     if i >= n:
         i = 0
-    s.probe[0] = i + 1
-    gram_row(s, w, c, q, i)
-    symmetric_times(s.p, w.column, w.b, n)
+    m.probe[0] = i + 1
+    gram_row(m, i)
+    symmetric_times(m.p, m.column, m.b, n)
     total = real(0)
     worst = real(0)
     for l in range(n):
-        total += w.column[l] * w.b[l]
-        off = w.b[l] - real(1) if l == i else w.b[l]
+        total += m.column[l] * m.b[l]
+        off = m.b[l] - real(1) if l == i else m.b[l]
         if absolute(off) > worst:
             worst = absolute(off)
     # k(x, x) is above zero, except in a forged snapshot
-    if not (worst <= HALF and w.column[i] > SMALLEST_SQUARE):
-        renew(s, w, c, q)
+    if not (worst <= HALF and m.column[i] > SMALLEST_SQUARE):
+        renew(m)
     else:
-        inverse = real(1) / w.column[i]
+        inverse = real(1) / m.column[i]
         at = row_of(i)
         for l in range(n):
             if l < i:
-                s.p[at + l] = clipped(s.p[at + l] - w.b[l] * inverse, -c.inverse_limit, c.inverse_limit)
+                m.p[at + l] = clipped(m.p[at + l] - m.b[l] * inverse, -m.inverse_limit, m.inverse_limit)
             elif l == i:
                 at = at + i
-                changed = s.p[at] + (real(1) + total * inverse - real(2) * w.b[i]) * inverse
-                s.p[at] = clipped(changed, -c.inverse_limit, c.inverse_limit)
+                changed = m.p[at] + (real(1) + total * inverse - real(2) * m.b[i]) * inverse
+                m.p[at] = clipped(changed, -m.inverse_limit, m.inverse_limit)
             else:
                 at = at + l
-                s.p[at] = clipped(s.p[at] - w.b[l] * inverse, -c.inverse_limit, c.inverse_limit)
+                m.p[at] = clipped(m.p[at] - m.b[l] * inverse, -m.inverse_limit, m.inverse_limit)
 
 
 # --------------------------------------------------------------------------------------------------- who goes
 
 
 @kernel
-def claim_of(s: Subspace, c: SubspaceConfig, i: Index) -> Real:
+def claim_of(m: SubspaceModel, i: Index) -> Real:
     """Vector i's claim to stay."""
-    return s.claim[i] if c.fades else real(1)
+    return m.claim[i] if m.fades else real(1)
 
 
 @kernel
-def own_inverse(s: Subspace, w: SubspaceWork, c: SubspaceConfig, at: Index, i: Index) -> Real:
+def own_inverse(m: SubspaceModel, at: Index, i: Index) -> Real:
     """Diagonal element i of the inverse Gram matrix with the sample; without, it is at place ``at`` of P."""
-    value = s.p[at] + w.b[i] * w.b[i] * (real(1) / w.delta[0])
-    return value if value > c.inverse_least else c.inverse_least
+    value = m.p[at] + m.b[i] * m.b[i] * (real(1) / m.delta[0])
+    return value if value > m.inverse_least else m.inverse_least
 
 
 @kernel
-def least_missed(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
+def least_missed(m: SubspaceModel) -> Index:
     """The vector whose removal changes the subspace least; n is the sample.  O(N r)."""
     best = 0
     least = real(0)
     at = 0
-    for i in range(s.n[0]):
-        cost = claim_of(s, c, i) * square(s.a[i])
-        if c.budget == Budget.EXACT:
-            cost = cost * (real(1) / own_inverse(s, w, c, at, i))
+    for i in range(m.n[0]):
+        cost = claim_of(m, i) * square(m.a[i])
+        if m.budget == Budget.EXACT:
+            cost = cost * (real(1) / own_inverse(m, at, i))
             at = at + i + 2
         else:
-            cost = cost * self_value(q, s.v[i])
+            cost = cost * self_value(m, m.v[i])
         if i == 0 or cost < least:
             best = i
             least = cost
-    own = square(w.t) * (w.delta[0] if c.budget == Budget.EXACT else w.own[0])
-    return s.n[0] if own < least else best
+    own = square(m.t) * (m.delta[0] if m.budget == Budget.EXACT else m.own[0])
+    return m.n[0] if own < least else best
 
 
 # ----------------------------------------------------------------------------------------------- what happens then
 
 
 @kernel
-def project(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
+def project(m: SubspaceModel) -> None:
     """Replace Phi A + phi t' by Phi (A + b t'): keep the part of the sample that the vectors express.  O(N r)."""
-    for i in range(s.n[0]):
-        for j in range(len(w.t)):
-            s.a[i, j] = clipped(s.a[i, j] + w.b[i] * w.t[j], -c.row_limit, c.row_limit)
-    add_square(s.g, -w.delta[0], w.t)
+    for i in range(m.n[0]):
+        for j in range(len(m.t)):
+            m.a[i, j] = clipped(m.a[i, j] + m.b[i] * m.t[j], -m.row_limit, m.row_limit)
+    add_square(m.g, -m.delta[0], m.t)
 
 
 @kernel
-def leave_out(s: Subspace, w: SubspaceWork) -> None:
+def leave_out(m: SubspaceModel) -> None:
     """Replace Phi A + phi t' by Phi A: drop the sample.  O(N r)."""
-    for j in range(len(w.h)):
-        w.h[j] = w.own[0] * w.t[j]
-    for i in range(s.n[0]):
-        for j in range(len(w.h)):
-            w.h[j] += w.k[i] * s.a[i, j]
-    add_products(s.g, -real(1), w.t, w.h)
-    add_square(s.g, w.own[0], w.t)
+    for j in range(len(m.h)):
+        m.h[j] = m.own[0] * m.t[j]
+    for i in range(m.n[0]):
+        for j in range(len(m.h)):
+            m.h[j] += m.k[i] * m.a[i, j]
+    add_products(m.g, -real(1), m.t, m.h)
+    add_square(m.g, m.own[0], m.t)
 
 
 @kernel
-def release_exactly(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -> None:
+def release_exactly(m: SubspaceModel, r: Index) -> None:
     """Replace vector r by the sample, in A and in P.  The others keep what they express of r.  O(N^2 + N r).
 
     P with the sample is P + b b' / delta, where the sample's row of P is 0 and its b is -1.  Let c be column r of this
     matrix.  Removing r subtracts c c' / c_r.
     """
-    n = s.n[0]
-    inverse = real(1) / w.delta[0]
-    symmetric_row(s.p, r, w.column, n)
-    own = own_inverse(s, w, c, row_of(r) + r, r)
-    part = w.b[r] * inverse
+    n = m.n[0]
+    inverse = real(1) / m.delta[0]
+    symmetric_row(m.p, r, m.column, n)
+    own = own_inverse(m, row_of(r) + r, r)
+    part = m.b[r] * inverse
     for i in range(n):
-        w.column[i] += part * w.b[i]
-    w.column[r] = -part
+        m.column[i] += part * m.b[i]
+    m.column[r] = -part
     release = real(1) / own
-    for j in range(len(w.u)):
-        w.u[j] = s.a[r, j]
+    for j in range(len(m.u)):
+        m.u[j] = m.a[r, j]
     for i in range(n):
-        share = w.column[i] * release
+        share = m.column[i] * release
         if i == r:
-            for j in range(len(w.t)):
-                w.t[j] = clipped(w.t[j] - share * w.u[j], -c.row_limit, c.row_limit)
+            for j in range(len(m.t)):
+                m.t[j] = clipped(m.t[j] - share * m.u[j], -m.row_limit, m.row_limit)
         else:
-            for j in range(len(w.u)):
-                s.a[i, j] = clipped(s.a[i, j] - share * w.u[j], -c.row_limit, c.row_limit)
-    add_square(s.g, -release, w.u)
-    w.b[r] = -real(1)
-    symmetric_clear(s.p, r, n)
+            for j in range(len(m.u)):
+                m.a[i, j] = clipped(m.a[i, j] - share * m.u[j], -m.row_limit, m.row_limit)
+    add_square(m.g, -release, m.u)
+    m.b[r] = -real(1)
+    symmetric_clear(m.p, r, n)
     row = 0
     for i in range(n):
-        one = w.b[i] * inverse
-        other = w.column[i] * release
+        one = m.b[i] * inverse
+        other = m.column[i] * release
         for j in range(i + 1):
-            changed = s.p[row + j] + (one * w.b[j] - other * w.column[j])
-            s.p[row + j] = clipped(changed, -c.inverse_limit, c.inverse_limit)
+            changed = m.p[row + j] + (one * m.b[j] - other * m.column[j])
+            m.p[row + j] = clipped(changed, -m.inverse_limit, m.inverse_limit)
         row = row + i + 1
 
 
 @kernel
-def release_dropping(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, r: Index) -> None:
+def release_dropping(m: SubspaceModel, r: Index) -> None:
     """Drop vector r with its row a of A: G - a h' - h a' + k_rr a a', where h = A'k(X, x_r).  O(N D + N r)."""
-    gram_row(s, w, c, q, r)
-    row_times(s, w)
-    for j in range(len(w.u)):
-        w.u[j] += w.k[r] * w.t[j]
-        w.h[j] = s.a[r, j]
-    add_products(s.g, -real(1), w.h, w.u)
-    add_square(s.g, w.column[r], w.h)
+    gram_row(m, r)
+    row_times(m)
+    for j in range(len(m.u)):
+        m.u[j] += m.k[r] * m.t[j]
+        m.h[j] = m.a[r, j]
+    add_products(m.g, -real(1), m.h, m.u)
+    add_square(m.g, m.column[r], m.h)
 
 
 @kernel
-def put(s: Subspace, w: SubspaceWork, c: SubspaceConfig, i: Index) -> None:
+def put(m: SubspaceModel, i: Index) -> None:
     """Store the sample, and its rows of A and K, at position i.  O(N + D + r)."""
-    for j in range(len(w.x)):
-        s.v[i, j] = w.x[j]
-    for j in range(len(w.t)):
-        s.a[i, j] = clipped(w.t[j], -c.row_limit, c.row_limit)
-    if c.fades:
-        s.claim[i] = real(1)
-    if keeps_gram(c):
+    for j in range(len(m.x)):
+        m.v[i, j] = m.x[j]
+    for j in range(len(m.t)):
+        m.a[i, j] = clipped(m.t[j], -m.row_limit, m.row_limit)
+    if m.fades:
+        m.claim[i] = real(1)
+    if keeps_gram(m):
         at = row_of(i)
-        for l in range(s.n[0]):
+        for l in range(m.n[0]):
             if l < i:
-                s.gram[at + l] = w.k[l]
+                m.gram[at + l] = m.k[l]
             elif l == i:
                 at = at + i
-                s.gram[at] = w.own[0]
+                m.gram[at] = m.own[0]
             else:
                 at = at + l
-                s.gram[at] = w.k[l]
+                m.gram[at] = m.k[l]
 
 
 @kernel
-def settle(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
-    """Store the sample, whose row of A is in w.t.  If the budget is full, replace a vector or drop the sample.
+def settle(m: SubspaceModel) -> Index:
+    """Store the sample, whose row of A is in m.t.  If the budget is full, replace a vector or drop the sample.
 
     O(N^2 + N (D + r)), with budget drop O(N (D + r)).
     """
-    n = s.n[0]
+    n = m.n[0]
     status = SubspaceStatus.ADDED
-    if n < len(s.v):
-        if c.budget == Budget.EXACT:
-            border(s, w, c, n, w.delta[0])
-        s.n[0] = n + 1
-        put(s, w, c, n)
+    if n < len(m.v):
+        if m.budget == Budget.EXACT:
+            border(m, n, m.delta[0])
+        m.n[0] = n + 1
+        put(m, n)
     else:
-        r = least_missed(s, w, c, q)
+        r = least_missed(m)
         if r == n:
-            if c.budget == Budget.EXACT:
-                project(s, w, c)
+            if m.budget == Budget.EXACT:
+                project(m)
             else:
-                leave_out(s, w)
+                leave_out(m)
             return SubspaceStatus.DONE
-        if c.budget == Budget.EXACT:
-            release_exactly(s, w, c, r)
+        if m.budget == Budget.EXACT:
+            release_exactly(m, r)
         else:
-            release_dropping(s, w, c, q, r)
-        put(s, w, c, r)
+            release_dropping(m, r)
+        put(m, r)
         status = SubspaceStatus.REPLACED
-    if c.budget == Budget.EXACT:
-        correct(s, w, c, q)
+    if m.budget == Budget.EXACT:
+        correct(m)
     return status

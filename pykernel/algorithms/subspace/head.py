@@ -6,7 +6,7 @@ It learns from the features of a sample before the subspace learns the sample.  
 from pykernel.algorithms.elementary import clipped, exp_negative, logistic
 from pykernel.algorithms.kernel_choice import winner
 from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
-from pykernel.algorithms.subspace.state import RANK, SubspaceConfig, SubspaceWork
+from pykernel.algorithms.subspace.state import RANK, SubspaceModel
 from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, between, extent, kernel, real
 
 HEAD = extent("HEAD", "(r + 1) (r + 2) / 2: size of a triangle with a row for each feature and one for the constant")
@@ -22,14 +22,18 @@ class Head(Struct):
     turn: between(Index, 0, RANK)  # the coefficient whose ridge is refilled next
 
 
+class HeadModel(SubspaceModel):
+    parts = (Head,)
+
+
 @kernel
-def evaluate(h: Head, w: SubspaceWork, y: Real[OUTPUTS]) -> None:
-    """Compute the functions' values at the features w.z.  O(r) for each function."""
-    last = len(w.z) - 1
+def evaluate(m: HeadModel, y: Real[OUTPUTS]) -> None:
+    """Compute the functions' values at the features m.z.  O(r) for each function."""
+    last = len(m.z) - 1
     for o in range(len(y)):
-        total = h.coefficients[last, o]
+        total = m.coefficients[last, o]
         for i in range(last):
-            total += h.coefficients[i, o] * w.z[i]
+            total += m.coefficients[i, o] * m.z[i]
         y[o] = total
 
 
@@ -37,72 +41,72 @@ def evaluate(h: Head, w: SubspaceWork, y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def follow(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
-    """Change the coefficients by (R'R)^-1 w.gain times w.error, after the row w.gain was added to R.  O(r^2)."""
-    solve_lower(h.r, w.gain, len(w.gain), len(w.gain))
-    solve_upper(h.r, w.gain, len(w.gain), len(w.gain))
-    for i in range(len(w.gain)):
-        for o in range(len(w.error)):
-            h.coefficients[i, o] = clipped(
-                h.coefficients[i, o] + w.gain[i] * w.error[o], -c.coefficient_limit, c.coefficient_limit
+def follow(m: HeadModel) -> None:
+    """Change the coefficients by (R'R)^-1 m.gain times m.error, after the row m.gain was added to R.  O(r^2)."""
+    solve_lower(m.r, m.gain, len(m.gain), len(m.gain))
+    solve_upper(m.r, m.gain, len(m.gain), len(m.gain))
+    for i in range(len(m.gain)):
+        for o in range(len(m.error)):
+            m.coefficients[i, o] = clipped(
+                m.coefficients[i, o] + m.gain[i] * m.error[o], -m.coefficient_limit, m.coefficient_limit
             )
 
 
 @kernel
-def fade(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
+def fade(m: HeadModel) -> None:
     """Reduce the weight of earlier samples.  Then refill the ridge of the coefficient whose turn it is.  O(r^2)."""
-    for i in range(len(h.r)):
-        h.r[i] = c.root_forgetting * h.r[i]
-    turn = h.turn[0]
-    for i in range(len(w.row)):
-        w.row[i] = c.refill if i == turn else real(0)
-        w.gain[i] = w.row[i]
-    for o in range(len(w.error)):
-        w.error[o] = -(c.refill * h.coefficients[turn, o])
-    take_up(h.r, w.row, c.head_least, turn, len(w.row), len(w.row))
-    follow(h, w, c)
-    h.turn[0] = turn + 1 if turn + 1 < len(w.row) else 0
+    for i in range(len(m.r)):
+        m.r[i] = m.root_forgetting * m.r[i]
+    turn = m.turn[0]
+    for i in range(len(m.row)):
+        m.row[i] = m.refill if i == turn else real(0)
+        m.gain[i] = m.row[i]
+    for o in range(len(m.error)):
+        m.error[o] = -(m.refill * m.coefficients[turn, o])
+    take_up(m.r, m.row, m.head_least, turn, len(m.row), len(m.row))
+    follow(m)
+    m.turn[0] = turn + 1 if turn + 1 < len(m.row) else 0
 
 
 @kernel
-def in_turn(h: Head, c: SubspaceConfig) -> Bool:
+def in_turn(m: HeadModel) -> Bool:
     """Whether turn is the number of a coefficient, even in overwritten memory."""
-    if c.forgets:
-        return h.turn[0] >= 0 and h.turn[0] < len(h.coefficients)
+    if m.forgets:
+        return m.turn[0] >= 0 and m.turn[0] < len(m.coefficients)
     return True
 
 
 @kernel
-def learn_ridge(h: Head, w: SubspaceWork, c: SubspaceConfig) -> None:
+def learn_ridge(m: HeadModel) -> None:
     """Learn by recursive least squares.  Givens rotations update R, and the gain updates the coefficients.  O(r^2).
 
     S. Haykin, Adaptive Filter Theory, square-root RLS; min sum forgetting^(t - s) |y_s - f(x_s)|^2 + ridge
     |coefficients|^2.
     """
-    if h.r[0] == real(0):
+    if m.r[0] == real(0):
         at = 0
-        for i in range(len(w.z)):
-            h.r[at] = c.root_ridge
-            at = at + len(w.z) - i
-    if c.forgets:
-        fade(h, w, c)
-    evaluate(h, w, w.y)
-    for o in range(len(w.error)):
-        w.error[o] = w.target[o] - w.y[o]
-    for i in range(len(w.z)):
-        w.row[i] = w.z[i]
-        w.gain[i] = w.z[i]
-    take_up(h.r, w.row, c.head_least, 0, len(w.row), len(w.row))
-    follow(h, w, c)
+        for i in range(len(m.z)):
+            m.r[at] = m.root_ridge
+            at = at + len(m.z) - i
+    if m.forgets:
+        fade(m)
+    evaluate(m, m.y)
+    for o in range(len(m.error)):
+        m.error[o] = m.target[o] - m.y[o]
+    for i in range(len(m.z)):
+        m.row[i] = m.z[i]
+        m.gain[i] = m.z[i]
+    take_up(m.r, m.row, m.head_least, 0, len(m.row), len(m.row))
+    follow(m)
 
 
 # --------------------------------------------------------------------------------------------- logistic regression
 
 
 @kernel
-def probabilities(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
+def probabilities(m: HeadModel, y: Real[OUTPUTS]) -> None:
     """Convert the functions' values to probabilities: of the second of two classes, or of each class.  O(classes)."""
-    if c.single:
+    if m.single:
         y[0] = logistic(y[0])
     else:
         best = winner(y)
@@ -117,62 +121,62 @@ def probabilities(c: SubspaceConfig, y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def learn_logistic(h: Head, w: SubspaceWork, c: SubspaceConfig, share: Real) -> None:
+def learn_logistic(m: HeadModel, share: Real) -> None:
     """Learn by a step down the gradient of -log p + share |coefficients|^2 / 2.  O(r) for each class.
 
     The step is a part of the safe step.  The second derivative along (z, 1) is at most (|z|^2 + 1) / 4, or
     (|z|^2 + 1) / 2 with more than two classes.
     """
     length = real(0)
-    for i in range(len(w.z)):
-        length += w.z[i] * w.z[i]
-    step = c.head_eta * (real(1) / length)
+    for i in range(len(m.z)):
+        length += m.z[i] * m.z[i]
+    step = m.head_eta * (real(1) / length)
     keep = real(1) - step * share
     if keep < real(0):
         keep = real(0)
-    evaluate(h, w, w.y)
-    probabilities(c, w.y)
-    for o in range(len(w.error)):
+    evaluate(m, m.y)
+    probabilities(m, m.y)
+    for o in range(len(m.error)):
         # a label is 1 or -1
-        wanted = real(1) if w.target[o] > real(0) else real(0)
-        w.error[o] = step * (wanted - w.y[o])
-    for i in range(len(w.z)):
-        for o in range(len(w.error)):
-            h.coefficients[i, o] = clipped(
-                keep * h.coefficients[i, o] + w.error[o] * w.z[i], -c.coefficient_limit, c.coefficient_limit
+        wanted = real(1) if m.target[o] > real(0) else real(0)
+        m.error[o] = step * (wanted - m.y[o])
+    for i in range(len(m.z)):
+        for o in range(len(m.error)):
+            m.coefficients[i, o] = clipped(
+                keep * m.coefficients[i, o] + m.error[o] * m.z[i], -m.coefficient_limit, m.coefficient_limit
             )
 
 
 @kernel
-def learn(h: Head, w: SubspaceWork, c: SubspaceConfig, share: Real) -> None:
-    """Learn that the functions should be w.target at the features w.z."""
-    if c.logistic:
-        learn_logistic(h, w, c, share)
+def learn(m: HeadModel, share: Real) -> None:
+    """Learn that the functions should be m.target at the features m.z."""
+    if m.logistic:
+        learn_logistic(m, share)
     else:
-        learn_ridge(h, w, c)
+        learn_ridge(m)
 
 
 @kernel
-def forget_labels(h: Head) -> None:
+def forget_labels(m: HeadModel) -> None:
     """Forget what the head learned."""
-    for i in range(len(h.r)):
-        h.r[i] = real(0)
-    for i in range(len(h.coefficients)):
-        for o in range(len(h.coefficients[0])):
-            h.coefficients[i, o] = real(0)
-    h.turn[0] = 0
+    for i in range(len(m.r)):
+        m.r[i] = real(0)
+    for i in range(len(m.coefficients)):
+        for o in range(len(m.coefficients[0])):
+            m.coefficients[i, o] = real(0)
+    m.turn[0] = 0
 
 
 @kernel
-def valid_head(h: Head, c: SubspaceConfig) -> Bool:
+def valid_head(m: HeadModel) -> Bool:
     """Whether R is zero, or has a diagonal that can be divided by."""
-    if not c.logistic:
+    if not m.logistic:
         at = 0
-        for i in range(len(h.coefficients)):
-            if h.r[0] != real(0) and not (h.r[at] >= c.head_least):
+        for i in range(len(m.coefficients)):
+            if m.r[0] != real(0) and not (m.r[at] >= m.head_least):
                 return False
-            for j in range(len(h.coefficients) - i):
-                if h.r[0] == real(0) and h.r[at + j] != real(0):
+            for j in range(len(m.coefficients) - i):
+                if m.r[0] == real(0) and m.r[at + j] != real(0):
                     return False
-            at = at + len(h.coefficients) - i
+            at = at + len(m.coefficients) - i
     return True

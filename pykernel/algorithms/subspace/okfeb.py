@@ -11,6 +11,7 @@ from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
 from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.stages import (
+    Scaled,
     StageConfig,
     Stages,
     combine,
@@ -26,6 +27,7 @@ from pykernel.algorithms.stages import (
 )
 from pykernel.algorithms.subspace.alarms import (
     Monitor,
+    MonitorModel,
     above,
     moved,
     odds_of,
@@ -36,6 +38,7 @@ from pykernel.algorithms.subspace.alarms import (
 from pykernel.algorithms.subspace.budget import FAINT, border, compare, keeps_gram, project, put, renew, settle
 from pykernel.algorithms.subspace.head import (
     Head,
+    HeadModel,
     evaluate,
     forget_labels,
     in_turn,
@@ -86,14 +89,17 @@ MOST_FORGOTTEN = Constant(0.5)
 # ---------------------------------------------------------------------------------------------------- questions
 
 
+class OkfebModel(MonitorModel, Scaled):
+    pass
+
+
+class LabelledModel(OkfebModel, HeadModel):
+    """One with labels."""
+
+
 @kernel
 def novelty(
-    s: Subspace,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: OkfebModel,
     x: Real[DIM],
     score: Real[1],
 ) -> Index:
@@ -102,24 +108,19 @@ def novelty(
     score = |phi(x) - L q|^2 / k(x, x).  Before the first sample score is 1.  O(N (D + r) + r^3 / 6).
     Returns DONE, or REFUSED_INPUT with score unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return SubspaceStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return SubspaceStatus.REFUSED_INPUT
-    scaled(a, f, q, x, w.x)
-    code(s, w, c, q)
-    score[0] = w.score[0]
+    scaled(m, x, m.x)
+    code(m)
+    score[0] = m.score[0]
     return SubspaceStatus.DONE
 
 
 @kernel
 def features(
-    s: Subspace,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: OkfebModel,
     x: Real[DIM],
     z: Real[RANK],
 ) -> Index:
@@ -128,27 +129,21 @@ def features(
     z = R q, where R is upper triangular and R'R = L'L.  O(N (D + r) + r^3 / 3).
     Returns DONE, or REFUSED_INPUT with z unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return SubspaceStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return SubspaceStatus.REFUSED_INPUT
-    scaled(a, f, q, x, w.x)
-    code(s, w, c, q)
-    make_features(s, w, c)
+    scaled(m, x, m.x)
+    code(m)
+    make_features(m)
     for j in range(len(z)):
-        z[j] = w.z[j]
+        z[j] = m.z[j]
     return SubspaceStatus.DONE
 
 
 @kernel
 def predict(
-    s: Subspace,
-    h: Head,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: LabelledModel,
     x: Real[DIM],
     y: Real[OUTPUTS],
 ) -> Index:
@@ -157,27 +152,21 @@ def predict(
     Before the first sample f(x) is 0.
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not intact(s):
+    if not intact(m):
         return SubspaceStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return SubspaceStatus.REFUSED_INPUT
-    scaled(a, f, q, x, w.x)
-    code(s, w, c, q)
-    make_features(s, w, c)
-    evaluate(h, w, y)
-    combine(a, f, w.x, y)
+    scaled(m, x, m.x)
+    code(m)
+    make_features(m)
+    evaluate(m, y)
+    combine(m, m.x, y)
     return SubspaceStatus.DONE
 
 
 @kernel
 def classify(
-    s: Subspace,
-    h: Head,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: LabelledModel,
     x: Real[DIM],
     label: Index[1],
 ) -> Index:
@@ -185,21 +174,15 @@ def classify(
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(s, h, a, w, c, f, q, x, w.y)
+    status = predict(m, x, m.y)
     if status == SubspaceStatus.DONE:
-        label[0] = winner(w.y)
+        label[0] = winner(m.y)
     return status
 
 
 @kernel
 def probability(
-    s: Subspace,
-    h: Head,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: LabelledModel,
     x: Real[DIM],
     p: Real[CLASSES],
 ) -> Index:
@@ -207,23 +190,23 @@ def probability(
 
     Returns DONE, or REFUSED_INPUT with p unchanged.
     """
-    status = predict(s, h, a, w, c, f, q, x, w.y)
+    status = predict(m, x, m.y)
     if status == SubspaceStatus.DONE:
-        probabilities(c, w.y)
-        if c.single:
-            p[0] = real(1) - w.y[0]
-            p[1] = w.y[0]
+        probabilities(m, m.y)
+        if m.single:
+            p[0] = real(1) - m.y[0]
+            p[1] = m.y[0]
         else:
-            for o in range(len(w.y)):
-                p[o] = w.y[o]
+            for o in range(len(m.y)):
+                p[o] = m.y[o]
     return status
 
 
 @kernel
-def alarm(m: Monitor, c: SubspaceConfig, state: Real[2]) -> Index:
+def alarm(m: OkfebModel, state: Real[2]) -> Index:
     """Write the alarm level to state[0] and its threshold to state[1].  Returns DONE."""
     state[0] = m.level[0]
-    state[1] = threshold_of(m, c)
+    state[1] = threshold_of(m)
     return SubspaceStatus.DONE
 
 
@@ -231,358 +214,332 @@ def alarm(m: Monitor, c: SubspaceConfig, state: Real[2]) -> Index:
 
 
 @kernel
-def countable(s: Subspace, c: SubspaceConfig) -> Bool:
+def countable(m: OkfebModel) -> Bool:
     """Whether all counts are within their ranges, as intact(), and also the counters of update."""
-    if c.budget == Budget.EXACT:
-        if s.probe[0] < 0 or s.probe[0] > s.n[0]:
+    if m.budget == Budget.EXACT:
+        if m.probe[0] < 0 or m.probe[0] > m.n[0]:
             return False
-    if s.examined[0] < 0 or s.examined[0] >= len(s.a[0]):
+    if m.examined[0] < 0 or m.examined[0] >= len(m.a[0]):
         return False
-    return intact(s) and s.seen[0] >= 0
+    return intact(m) and m.seen[0] >= 0
 
 
 @kernel
-def share_of_ridge(s: Subspace, c: SubspaceConfig) -> Real:
+def share_of_ridge(m: OkfebModel) -> Real:
     """One sample's share of the ridge: 1 / min(samples seen, window)."""
-    count = s.seen[0]
-    if count > c.window:
-        count = c.window
+    count = m.seen[0]
+    if count > m.window:
+        count = m.window
     return real(1) / real(count)
 
 
 @kernel
-def step_length(s: Subspace, w: SubspaceWork, c: SubspaceConfig, rho: Real) -> Real:
+def step_length(m: OkfebModel, rho: Real) -> Real:
     """The step length mu."""
-    reach = square(w.q) + rho
+    reach = square(m.q) + rho
     most = REACH * (real(1) / reach)
-    mu = c.eta
-    if c.step == Step.CONSTANT:
-        mu = c.eta * (real(1) / w.own[0])
-    if c.step == Step.NORMALISED:
-        mu = c.eta * (real(1) / reach)
-    if c.step == Step.DECREASING:
-        s.total[0] = clipped(s.total[0] + reach, real(0), c.moment_limit)
-        mu = c.eta * (real(1) / s.total[0])
-    if c.step == Step.AVERAGED:
-        s.total[0] = clipped(c.averaging * s.total[0] + reach, real(0), c.moment_limit)
-        mu = c.eta * (real(1) / s.total[0])
+    mu = m.eta
+    if m.step == Step.CONSTANT:
+        mu = m.eta * (real(1) / m.own[0])
+    if m.step == Step.NORMALISED:
+        mu = m.eta * (real(1) / reach)
+    if m.step == Step.DECREASING:
+        m.total[0] = clipped(m.total[0] + reach, real(0), m.moment_limit)
+        mu = m.eta * (real(1) / m.total[0])
+    if m.step == Step.AVERAGED:
+        m.total[0] = clipped(m.averaging * m.total[0] + reach, real(0), m.moment_limit)
+        mu = m.eta * (real(1) / m.total[0])
     return mu if mu < most else most
 
 
 @kernel
-def forgotten(c: SubspaceConfig, q: KernelConfig, mu: Real, share: Real) -> Real:
+def forgotten(m: OkfebModel, mu: Real, share: Real) -> Real:
     """mu rho, the part of L that the ridge takes in a step.
 
     If mu depends on the sample, the part is at most 1 / min(samples seen, window).  Otherwise a sample far from L could
     erase L.
     """
-    part = mu * c.shrinkage * share
-    if not (q.unit and c.step == Step.CONSTANT):
+    part = mu * m.shrinkage * share
+    if not (m.unit and m.step == Step.CONSTANT):
         if part > share:
             part = share
     return part if part < MOST_FORGOTTEN else MOST_FORGOTTEN
 
 
 @kernel
-def censored(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
+def censored(m: OkfebModel) -> Bool:
     """Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate.  Algorithm 4."""
-    if c.tolerates:
-        if w.score[0] < c.insensitivity:
+    if m.tolerates:
+        if m.score[0] < m.insensitivity:
             return True
-    if c.censors:
-        if s.n[0] == len(s.v):
-            if s.censor[0] == real(0):
-                s.censor[0] = odds_of(w.score[0])
+    if m.censors:
+        if m.n[0] == len(m.v):
+            if m.censor[0] == real(0):
+                m.censor[0] = odds_of(m.score[0])
                 return False
-            enough = not above(w.score[0], s.censor[0])
-            s.censor[0] = moved(s.censor[0], c.less_censoring if enough else c.more_censoring)
+            enough = not above(m.score[0], m.censor[0])
+            m.censor[0] = moved(m.censor[0], m.less_censoring if enough else m.more_censoring)
             return enough
     return False
 
 
 @kernel
-def wonder(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
+def wonder(m: OkfebModel) -> None:
     """Count strange samples in a row.  The subspace hardly expresses a strange sample, but expresses most others.
 
     For such a sample q, every gradient and the sample's row of A are near zero.  So the sample would be removed first.
     Without this count, a regime that has nothing in common with earlier ones would never be learned.
     """
-    strange = w.score[0] > STRANGE and s.known[0] > KNOWN
+    strange = m.score[0] > STRANGE and m.known[0] > KNOWN
     if not strange:
-        s.strange[0] = 0
-    elif s.strange[0] < NEW_REGIME:
-        s.strange[0] += 1
-    s.known[0] += share_of_ridge(s, c) * ((real(1) - w.score[0]) - s.known[0])
+        m.strange[0] = 0
+    elif m.strange[0] < NEW_REGIME:
+        m.strange[0] += 1
+    m.known[0] += share_of_ridge(m) * ((real(1) - m.score[0]) - m.known[0])
 
 
 @kernel
-def examine_next(s: Subspace) -> None:
+def examine_next(m: OkfebModel) -> None:
     """Begin to measure the use of the next column of L."""
-    s.examined[0] = s.examined[0] + 1 if s.examined[0] + 1 < len(s.a[0]) else 0
-    s.looks[0] = 0
-    s.use[0] = real(0)
+    m.examined[0] = m.examined[0] + 1 if m.examined[0] + 1 < len(m.a[0]) else 0
+    m.looks[0] = 0
+    m.use[0] = real(0)
 
 
 @kernel
-def examine(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Bool:
+def examine(m: OkfebModel) -> Bool:
     """Whether the examined column of L is idle: the other columns express LOOKS samples almost as well.  O(r^2 / 2).
 
     Without column j, a sample's rest would be larger by q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a
     regime ends, or when it has become a multiple of another column.  No gradient changes this.
     """
-    if not (w.own[0] > SMALLEST_SQUARE):
+    if not (m.own[0] > SMALLEST_SQUARE):
         return False
-    j = s.examined[0]
-    inverse = redundancy(w, c, j)
-    part = w.q[j] * w.q[j] * (real(1) / inverse)
-    s.use[0] += clipped(part * (real(1) / w.own[0]), real(0), real(1))
-    if s.looks[0] < LOOKS:
-        s.looks[0] += 1
-    elif s.use[0] > IDLE:
-        examine_next(s)
-    return s.looks[0] == LOOKS and not (s.use[0] > IDLE)
+    j = m.examined[0]
+    inverse = redundancy(m, j)
+    part = m.q[j] * m.q[j] * (real(1) / inverse)
+    m.use[0] += clipped(part * (real(1) / m.own[0]), real(0), real(1))
+    if m.looks[0] < LOOKS:
+        m.looks[0] += 1
+    elif m.use[0] > IDLE:
+        examine_next(m)
+    return m.looks[0] == LOOKS and not (m.use[0] > IDLE)
 
 
 @kernel
-def untouched(s: Subspace) -> Bool:
+def untouched(m: OkfebModel) -> Bool:
     """Whether L'L = I.  This is so until the first update that moves L.  O(r^2 / 2)."""
     at = 0
-    for i in range(s.rank[0]):
+    for i in range(m.rank[0]):
         for j in range(i):
-            if s.g[at + j] != real(0):
+            if m.g[at + j] != real(0):
                 return False
-        if s.g[at + i] != real(1):
+        if m.g[at + i] != real(1):
             return False
         at = at + i + 1
     return True
 
 
 @kernel
-def compare_first(s: Subspace, w: SubspaceWork) -> None:
-    """Compute w.b = P k and w.delta while every vector started a column: then A A' = P and A'k = v.  O(N r)."""
+def compare_first(m: OkfebModel) -> None:
+    """Compute m.b = P k and m.delta while every vector started a column: then A A' = P and A'k = v.  O(N r)."""
     known = real(0)
-    for j in range(s.rank[0]):
-        known += w.inner[j] * w.inner[j]
-    for i in range(s.n[0]):
+    for j in range(m.rank[0]):
+        known += m.inner[j] * m.inner[j]
+    for i in range(m.n[0]):
         total = real(0)
-        for j in range(s.rank[0]):
-            total += s.a[i, j] * w.inner[j]
-        w.b[i] = total
-    w.delta[0] = clipped(w.own[0] - known, real(0), w.own[0])
+        for j in range(m.rank[0]):
+            total += m.a[i, j] * m.inner[j]
+        m.b[i] = total
+    m.delta[0] = clipped(m.own[0] - known, real(0), m.own[0])
 
 
 @kernel
-def is_new(w: SubspaceWork, c: SubspaceConfig) -> Bool:
+def is_new(m: OkfebModel) -> Bool:
     """Whether the sample is new enough to be stored: otherwise the inverse Gram matrix would get too large."""
-    return w.delta[0] > c.ald_threshold * w.own[0] and w.delta[0] * c.inverse_limit > real(1)
+    return m.delta[0] > m.ald_threshold * m.own[0] and m.delta[0] * m.inverse_limit > real(1)
 
 
 @kernel
-def start(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Bool:
+def start(m: OkfebModel) -> Bool:
     """Start a column of L with the sample, if the vectors do not express it.  False: they do.  O(N^2).
 
     Gram-Schmidt in feature space: A = chol(K)^-T.
     """
-    if c.budget == Budget.DROP or untouched(s):
-        compare_first(s, w)
+    if m.budget == Budget.DROP or untouched(m):
+        compare_first(m)
     else:
-        compare(s, w, c, q)
-    fresh = is_new(w, c)
+        compare(m)
+    fresh = is_new(m)
     if not fresh:
         return False
-    n = s.n[0]
-    start_column(s, w, c, w.delta[0])
+    n = m.n[0]
+    start_column(m, m.delta[0])
     at = 0
     for j in range(n):
         at = at + j + 1
     for j in range(n):
-        s.g[at + j] = real(0)
-    s.g[at + n] = real(1)
-    if c.budget == Budget.EXACT:
-        border(s, w, c, n, w.delta[0])
-    for j in range(len(w.t)):
-        w.t[j] = s.a[n, j]
-    s.n[0] = n + 1
-    put(s, w, c, n)
+        m.g[at + j] = real(0)
+    m.g[at + n] = real(1)
+    if m.budget == Budget.EXACT:
+        border(m, n, m.delta[0])
+    for j in range(len(m.t)):
+        m.t[j] = m.a[n, j]
+    m.n[0] = n + 1
+    put(m, n)
     return True
 
 
 @kernel
-def learn_sample(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig, stored: Bool) -> Index:
+def learn_sample(m: OkfebModel, stored: Bool) -> Index:
     """Move L towards the sample.  Store the sample, or the part that the vectors express.  O(N^2 + N (D + r) + r^3)."""
-    share = share_of_ridge(s, c)
-    mu = step_length(s, w, c, c.shrinkage * share)
-    move(s, w, c, mu, forgotten(c, q, mu, share), stored)
+    share = share_of_ridge(m)
+    mu = step_length(m, m.shrinkage * share)
+    move(m, mu, forgotten(m, mu, share), stored)
     learned = SubspaceStatus.DONE
     if stored:
-        learned = settle(s, w, c, q)
-    elif not keeps_gram(c):
-        project(s, w, c)
+        learned = settle(m)
+    elif not keeps_gram(m):
+        project(m)
     return learned
 
 
 @kernel
-def adjust(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
+def adjust(m: OkfebModel) -> Index:
     """Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), drop without N^2."""
-    if s.rank[0] < len(s.a[0]):
-        started = start(s, w, c, q)
+    if m.rank[0] < len(m.a[0]):
+        started = start(m)
         if started:
             return SubspaceStatus.ADDED
         status = SubspaceStatus.DONE
         # with budget drop it would be stored, but nothing in it is new
-        if c.budget == Budget.EXACT and s.rank[0] > 0 and w.own[0] > SMALLEST_SQUARE:
-            status = learn_sample(s, w, c, q, False)
+        if m.budget == Budget.EXACT and m.rank[0] > 0 and m.own[0] > SMALLEST_SQUARE:
+            status = learn_sample(m, False)
         return status
-    wonder(s, w, c)
-    idle = examine(s, w, c)
-    enough = censored(s, w, c)
+    wonder(m)
+    idle = examine(m)
+    enough = censored(m)
     if enough:
         return SubspaceStatus.CENSORED
-    if not (w.own[0] > SMALLEST_SQUARE):
+    if not (m.own[0] > SMALLEST_SQUARE):
         return SubspaceStatus.DONE
     stored = True
-    if c.budget == Budget.EXACT:
-        compare(s, w, c, q)
-        stored = is_new(w, c)
-    left = w.left[0] if stored else w.left[0] - w.delta[0]
-    if left > c.ald_threshold * w.own[0]:
-        column = dead_column(s, c)
-        if s.strange[0] >= NEW_REGIME:
-            column = weakest_column(s, w, c)
-        elif column < 0 and idle and w.score[0] > LEFT:
-            column = s.examined[0]
+    if m.budget == Budget.EXACT:
+        compare(m)
+        stored = is_new(m)
+    left = m.left[0] if stored else m.left[0] - m.delta[0]
+    if left > m.ald_threshold * m.own[0]:
+        column = dead_column(m)
+        if m.strange[0] >= NEW_REGIME:
+            column = weakest_column(m)
+        elif column < 0 and idle and m.score[0] > LEFT:
+            column = m.examined[0]
         if column >= 0:
-            s.strange[0] = 0
-            if column == s.examined[0]:
-                examine_next(s)
-            restart_column(s, w, c, column)
+            m.strange[0] = 0
+            if column == m.examined[0]:
+                examine_next(m)
+            restart_column(m, column)
             status = SubspaceStatus.DONE
             if stored:
-                status = settle(s, w, c, q)
+                status = settle(m)
             else:
-                project(s, w, c)
+                project(m)
             return status
-    learned = learn_sample(s, w, c, q, stored)
+    learned = learn_sample(m, stored)
     return learned
 
 
 @kernel
-def track(s: Subspace, m: Monitor, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
-    """Learn the input w.x, as the kernel sees it.  In models with labels, also write its features to w.z."""
-    code(s, w, c, q)
-    if c.learns_labels:
-        make_features(s, w, c)
+def track(m: OkfebModel) -> Index:
+    """Learn the input m.x, as the kernel sees it.  In models with labels, also write its features to m.z."""
+    code(m)
+    if m.learns_labels:
+        make_features(m)
     alarmed = 0
-    if c.watches:
-        alarmed = watch(m, c, w.score[0], s.seen[0])
-    if s.seen[0] < MOST_SEEN:
-        s.seen[0] += 1
-    if c.fades:
-        for i in range(s.n[0]):
-            s.claim[i] = clipped(c.fading * s.claim[i], FAINT, real(1))
+    if m.watches:
+        alarmed = watch(m, m.score[0], m.seen[0])
+    if m.seen[0] < MOST_SEEN:
+        m.seen[0] += 1
+    if m.fades:
+        for i in range(m.n[0]):
+            m.claim[i] = clipped(m.fading * m.claim[i], FAINT, real(1))
     if alarmed == 2:
         return SubspaceStatus.HELD
-    status = adjust(s, w, c, q)
-    shorten(s, c)
+    status = adjust(m)
+    shorten(m)
     return SubspaceStatus.NOVEL if alarmed == 1 else status
 
 
 @kernel
 def take(
-    s: Subspace,
-    m: Monitor,
-    h: Head,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: LabelledModel,
     x: Real[DIM],
 ) -> Index:
-    """Learn the sample x with labels w.target between the stages; both were checked."""
-    if f.standardises:
-        if a.observed[0] < f.input_warmup:
-            observe_both(a, f, x, w.target)
+    """Learn the sample x with labels m.target between the stages; both were checked."""
+    if m.standardises:
+        if m.observed[0] < m.input_warmup:
+            observe_both(m, x, m.target)
             return SubspaceStatus.OBSERVED
-    scaled(a, f, q, x, w.x)
-    if f.follows:
-        for o in range(len(w.target)):
-            w.label[o] = w.target[o]
-        remain(a, f, w.x, w.label, w.target)
-    status = track(s, m, w, c, q)
-    if f.judges:
-        evaluate(h, w, w.value)
-    if f.limits:
-        farthest(a, f, w.x, w.most)
-        for o in range(len(w.target)):
-            w.target[o] = clipped(w.target[o], w.value[o] - w.most[o], w.value[o] + w.most[o])
-    learn(h, w, c, c.head_ridge * share_of_ridge(s, c))
-    if f.follows:
-        conclude(a, f, w.x, w.label, w.target, w.value, w.most)
-    if f.standardises:
+    scaled(m, x, m.x)
+    if m.follows:
+        for o in range(len(m.target)):
+            m.label[o] = m.target[o]
+        remain(m, m.x, m.label, m.target)
+    status = track(m)
+    if m.judges:
+        evaluate(m, m.value)
+    if m.limits:
+        farthest(m, m.x, m.most)
+        for o in range(len(m.target)):
+            m.target[o] = clipped(m.target[o], m.value[o] - m.most[o], m.value[o] + m.most[o])
+    learn(m, m.head_ridge * share_of_ridge(m))
+    if m.follows:
+        conclude(m, m.x, m.label, m.target, m.value, m.most)
+    if m.standardises:
         # what is held back is not learned by the scale, either: a lasting fault would become normal
         if status != SubspaceStatus.HELD:
-            observe(a, f, x)
+            observe(m, x)
     return status
 
 
 @kernel
 def take_input(
-    s: Subspace,
-    m: Monitor,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: OkfebModel,
     x: Real[DIM],
 ) -> Index:
     """Learn the input x, which was checked."""
-    if f.standardises:
-        if a.observed[0] < f.input_warmup:
-            observe(a, f, x)
+    if m.standardises:
+        if m.observed[0] < m.input_warmup:
+            observe(m, x)
             return SubspaceStatus.OBSERVED
-    scaled(a, f, q, x, w.x)
-    status = track(s, m, w, c, q)
-    if f.standardises:
+    scaled(m, x, m.x)
+    status = track(m)
+    if m.standardises:
         # what is held back is not learned by the scale, either: a lasting fault would become normal
         if status != SubspaceStatus.HELD:
-            observe(a, f, x)
+            observe(m, x)
     return status
 
 
 @kernel
 def update(
-    s: Subspace,
-    m: Monitor,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: OkfebModel,
     x: Real[DIM],
 ) -> Index:
     """Learn one sample x.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
 
     Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT with nothing changed.
     """
-    if not countable(s, c):
+    if not countable(m):
         return SubspaceStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return SubspaceStatus.REFUSED_INPUT
-    return take_input(s, m, a, w, c, f, q, x)
+    return take_input(m, x)
 
 
 @kernel
 def update_real(
-    s: Subspace,
-    m: Monitor,
-    h: Head,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: LabelledModel,
     x: Real[DIM],
     y: Real,
 ) -> Index:
@@ -590,26 +547,19 @@ def update_real(
 
     Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
-    if not countable(s, c) or not in_turn(h, c):
+    if not countable(m) or not in_turn(m):
         return SubspaceStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return SubspaceStatus.REFUSED_INPUT
-    if not (absolute(y) <= f.label_limit):
+    if not (absolute(y) <= m.label_limit):
         return SubspaceStatus.REFUSED_LABEL
-    w.target[0] = y
-    return take(s, m, h, a, w, c, f, q, x)
+    m.target[0] = y
+    return take(m, x)
 
 
 @kernel
 def update_reals(
-    s: Subspace,
-    m: Monitor,
-    h: Head,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: LabelledModel,
     x: Real[DIM],
     y: Real[OUTPUTS],
 ) -> Index:
@@ -617,28 +567,21 @@ def update_reals(
 
     Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
-    if not countable(s, c) or not in_turn(h, c):
+    if not countable(m) or not in_turn(m):
         return SubspaceStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return SubspaceStatus.REFUSED_INPUT
     for o in range(len(y)):
-        if not (absolute(y[o]) <= f.label_limit):
+        if not (absolute(y[o]) <= m.label_limit):
             return SubspaceStatus.REFUSED_LABEL
     for o in range(len(y)):
-        w.target[o] = y[o]
-    return take(s, m, h, a, w, c, f, q, x)
+        m.target[o] = y[o]
+    return take(m, x)
 
 
 @kernel
 def update_class(
-    s: Subspace,
-    m: Monitor,
-    h: Head,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: LabelledModel,
     x: Real[DIM],
     label: Index,
 ) -> Index:
@@ -648,81 +591,81 @@ def update_class(
     O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
     Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
     """
-    if not countable(s, c) or not in_turn(h, c):
+    if not countable(m) or not in_turn(m):
         return SubspaceStatus.REFUSED_STATE
-    if not acceptable(q, x):
+    if not acceptable(m, x):
         return SubspaceStatus.REFUSED_INPUT
-    if label < 0 or label >= c.classes:
+    if label < 0 or label >= m.classes:
         return SubspaceStatus.REFUSED_LABEL
     positive = 1
-    for o in range(len(w.target)):
-        if not c.single:
+    for o in range(len(m.target)):
+        if not m.single:
             positive = o
-        w.target[o] = real(1) if label == positive else real(-1)
-    return take(s, m, h, a, w, c, f, q, x)
+        m.target[o] = real(1) if label == positive else real(-1)
+    return take(m, x)
 
 
 # ------------------------------------------------------------------------------------------------------- actions
 
 
 @kernel
-def refresh(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> Index:
+def refresh(m: OkfebModel) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
     O(N^2 (D + r)), with budget exact O(N^2 (D + r) + N^3 / 2).
     Returns DONE, or REFUSED_STATE.
     """
-    if not intact(s):
+    if not intact(m):
         return SubspaceStatus.REFUSED_STATE
-    renew(s, w, c, q)
+    renew(m)
     return SubspaceStatus.DONE
 
 
 @kernel
-def forget_samples(s: Subspace, m: Monitor) -> None:
+def forget_samples(m: OkfebModel) -> None:
     """Forget the subspace and the alarm level."""
-    for i in range(len(s.v)):
-        for j in range(len(s.v[0])):
-            s.v[i, j] = real(0)
-        for j in range(len(s.a[0])):
-            s.a[i, j] = real(0)
-        s.claim[i] = real(0)
-    for i in range(len(s.g)):
-        s.g[i] = real(0)
-        s.moments[i] = real(0)
-    for i in range(len(s.p)):
-        s.p[i] = real(0)
-        s.gram[i] = real(0)
-    s.total[0] = real(0)
-    s.censor[0] = real(0)
-    s.n[0] = 0
-    s.rank[0] = 0
-    s.seen[0] = 0
-    s.probe[0] = 0
-    s.known[0] = real(0)
-    s.strange[0] = 0
-    s.use[0] = real(0)
-    s.examined[0] = 0
-    s.looks[0] = 0
+    for i in range(len(m.v)):
+        for j in range(len(m.v[0])):
+            m.v[i, j] = real(0)
+        for j in range(len(m.a[0])):
+            m.a[i, j] = real(0)
+        m.claim[i] = real(0)
+    for i in range(len(m.g)):
+        m.g[i] = real(0)
+        m.moments[i] = real(0)
+    for i in range(len(m.p)):
+        m.p[i] = real(0)
+        m.gram[i] = real(0)
+    m.total[0] = real(0)
+    m.censor[0] = real(0)
+    m.n[0] = 0
+    m.rank[0] = 0
+    m.seen[0] = 0
+    m.probe[0] = 0
+    m.known[0] = real(0)
+    m.strange[0] = 0
+    m.use[0] = real(0)
+    m.examined[0] = 0
+    m.looks[0] = 0
     m.level[0] = real(0)
     m.odds[0] = real(0)
     m.held[0] = 0
 
 
 @kernel
-def restart(s: Subspace, m: Monitor, a: Stages, f: StageConfig) -> Index:
+def restart(m: OkfebModel) -> Index:
     """Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE."""
-    forget_samples(s, m)
-    forget(a, f)
+    forget_samples(m)
+    forget(m)
     return SubspaceStatus.DONE
 
 
 @kernel
-def restart_all(s: Subspace, m: Monitor, h: Head, a: Stages, f: StageConfig) -> Index:
+def restart_all(m: LabelledModel) -> Index:
     """Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE."""
-    forget_samples(s, m)
-    forget_labels(h)
-    forget(a, f)
+    forget_samples(m)
+    forget_labels(m)
+    forget(m)
     return SubspaceStatus.DONE
 
 
@@ -731,52 +674,39 @@ def restart_all(s: Subspace, m: Monitor, h: Head, a: Stages, f: StageConfig) -> 
 
 @kernel
 def rehearse(
-    s: Subspace,
-    m: Monitor,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: OkfebModel,
     x: Real[DIM],
 ) -> None:
     """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
     seed = 1
-    for t in range(c.rehearsed):
+    for t in range(m.rehearsed):
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-            if q.rescales:
-                x[j] = x[j] / q.scale[j] + q.center[j]
-        status = take_input(s, m, a, w, c, f, q, x)
+            x[j] = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
+            if m.rescales:
+                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
+        status = take_input(m, x)
         if status < 0:
             break
 
 
 @kernel
 def rehearse_labels(
-    s: Subspace,
-    m: Monitor,
-    h: Head,
-    a: Stages,
-    w: SubspaceWork,
-    c: SubspaceConfig,
-    f: StageConfig,
-    q: KernelConfig,
+    m: LabelledModel,
     x: Real[DIM],
 ) -> None:
     """Learn a fixed sequence of made-up samples and labels, for the self-test.  They fill the budget."""
     seed = 1
-    for t in range(c.rehearsed):
+    for t in range(m.rehearsed):
         for j in range(len(x)):
             seed = (seed * 75 + 74) % 65537
-            x[j] = c.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-            if q.rescales:
-                x[j] = x[j] / q.scale[j] + q.center[j]
-        for o in range(len(w.target)):
+            x[j] = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
+            if m.rescales:
+                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
+        for o in range(len(m.target)):
             seed = (seed * 75 + 74) % 65537
-            w.target[o] = c.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(s, m, h, a, w, c, f, q, x)
+            m.target[o] = m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
+        status = take(m, x)
         if status < 0:
             break
 
@@ -801,72 +731,72 @@ def empty_from(a: Real[...], first: Index, n: Index) -> Bool:
 
 
 @kernel
-def valid_subspace(s: Subspace, c: SubspaceConfig) -> Bool:
+def valid_subspace(m: OkfebModel) -> Bool:
     """Whether the numbers of the subspace are within their limits, and zero in unused places."""
-    n = s.n[0]
-    rank = s.rank[0]
+    n = m.n[0]
+    rank = m.rank[0]
     # rank itself, too: a storage may give another number at the next reading
-    if not intact(s) or s.seen[0] < n or rank > len(s.a[0]):
+    if not intact(m) or m.seen[0] < n or rank > len(m.a[0]):
         return False
     pairs = 0
-    for i in range(len(s.v)):
+    for i in range(len(m.v)):
         if i < n:
             pairs = pairs + i + 1
-        rows = within(s.a[i], len(s.a[0]), real(2) * c.row_limit)
+        rows = within(m.a[i], len(m.a[0]), real(2) * m.row_limit)
         if not rows:
             return False
         if i >= n:
-            if not empty_from(s.v[i], 0, len(s.v[0])):
+            if not empty_from(m.v[i], 0, len(m.v[0])):
                 return False
-        if not empty_from(s.a[i], rank if i < n else 0, len(s.a[0])):
+        if not empty_from(m.a[i], rank if i < n else 0, len(m.a[0])):
             return False
-        if c.fades:
-            if i < n and s.claim[i] < FAINT:
+        if m.fades:
+            if i < n and m.claim[i] < FAINT:
                 return False
-            if i >= n and s.claim[i] != real(0):
+            if i >= n and m.claim[i] != real(0):
                 return False
     columns = 0
     for j in range(rank):
         columns = columns + j + 1
-    if not empty_from(s.g, columns, len(s.g)):
+    if not empty_from(m.g, columns, len(m.g)):
         return False
-    if c.budget == Budget.EXACT:
-        if not empty_from(s.p, pairs, len(s.p)):
+    if m.budget == Budget.EXACT:
+        if not empty_from(m.p, pairs, len(m.p)):
             return False
-        if s.probe[0] > n:
+        if m.probe[0] > n:
             return False
-    if keeps_gram(c):
-        if not empty_from(s.gram, pairs, len(s.gram)):
+    if keeps_gram(m):
+        if not empty_from(m.gram, pairs, len(m.gram)):
             return False
     return True
 
 
 @kernel
-def valid_rest(s: Subspace, m: Monitor, c: SubspaceConfig) -> Bool:
+def valid_rest(m: OkfebModel) -> Bool:
     """Whether learning could have led to these sums, thresholds and levels."""
-    if s.use[0] > real(s.looks[0]):
+    if m.use[0] > real(m.looks[0]):
         return False
-    if c.watches:
-        return valid_monitor(m, c)
+    if m.watches:
+        return valid_monitor(m)
     return True
 
 
 @kernel
-def valid(s: Subspace, m: Monitor, a: Stages, c: SubspaceConfig, f: StageConfig, q: KernelConfig) -> Bool:
+def valid(m: OkfebModel) -> Bool:
     """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
-    if not (valid_subspace(s, c) and valid_rest(s, m, c)):
+    if not (valid_subspace(m) and valid_rest(m)):
         return False
-    if f.standardises:
-        return valid_inputs(a, f, q.input_max_abs)
+    if m.standardises:
+        return valid_inputs(m, m.input_max_abs)
     return True
 
 
 @kernel
-def valid_all(s: Subspace, m: Monitor, h: Head, a: Stages, c: SubspaceConfig, f: StageConfig, q: KernelConfig) -> Bool:
+def valid_all(m: LabelledModel) -> Bool:
     """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
-    if not (valid_subspace(s, c) and valid_rest(s, m, c) and valid_head(h, c)):
+    if not (valid_subspace(m) and valid_rest(m) and valid_head(m)):
         return False
-    return valid_stages(a, f, q.input_max_abs)
+    return valid_stages(m, m.input_max_abs)
 
 
 ALARMS = (SubspaceStatus.NOVEL, SubspaceStatus.HELD)

@@ -28,6 +28,7 @@ from pykernel.dialect import (
     Config,
     Constant,
     Index,
+    Model,
     Real,
     Struct,
     between,
@@ -218,72 +219,76 @@ class SubspaceConfig(Config):
     rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
+class SubspaceModel(Model):
+    parts = Subspace, SubspaceWork, SubspaceConfig, KernelConfig
+
+
 @kernel
-def intact(s: Subspace) -> Bool:
+def intact(m: SubspaceModel) -> Bool:
     """Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory."""
-    n = s.n[0]
-    rank = s.rank[0]
-    if n < 0 or n > len(s.v) or rank < 0 or rank > n or rank > len(s.a[0]):
+    n = m.n[0]
+    rank = m.rank[0]
+    if n < 0 or n > len(m.v) or rank < 0 or rank > n or rank > len(m.a[0]):
         return False
     # each of the first vectors starts a column
-    return rank == len(s.a[0]) or rank == n
+    return rank == len(m.a[0]) or rank == n
 
 
 @kernel
-def code(s: Subspace, w: SubspaceWork, c: SubspaceConfig, q: KernelConfig) -> None:
-    """Compute k, v, q and the rest of the scaled input w.x.  O(N (D + r) + r^3 / 6)."""
-    rank = s.rank[0]
-    own = self_value(q, w.x)
-    for j in range(len(w.q)):
-        w.inner[j] = real(0)
-        w.q[j] = real(0)
-    for i in range(s.n[0]):
-        value = kernel_value(q, s.v[i], w.x)
-        w.k[i] = value
+def code(m: SubspaceModel) -> None:
+    """Compute k, v, q and the rest of the scaled input m.x.  O(N (D + r) + r^3 / 6)."""
+    rank = m.rank[0]
+    own = self_value(m, m.x)
+    for j in range(len(m.q)):
+        m.inner[j] = real(0)
+        m.q[j] = real(0)
+    for i in range(m.n[0]):
+        value = kernel_value(m, m.v[i], m.x)
+        m.k[i] = value
         for j in range(rank):
-            w.inner[j] += value * s.a[i, j]
-    factorise(s.g, w.c, rank, c.shrinkage, real(0), real(0.5) * c.shrinkage, c.root_bound, c.factor_limit)
+            m.inner[j] += value * m.a[i, j]
+    factorise(m.g, m.c, rank, m.shrinkage, real(0), real(0.5) * m.shrinkage, m.root_bound, m.factor_limit)
     for j in range(rank):
         # |L'phi|^2 is at most tr G k(x, x)
-        w.inner[j] = clipped(w.inner[j], -c.inner_limit, c.inner_limit)
-        w.q[j] = w.inner[j]
+        m.inner[j] = clipped(m.inner[j], -m.inner_limit, m.inner_limit)
+        m.q[j] = m.inner[j]
     # |C^-1 v|^2 = v'(G + lambda I)^-1 v is at most k(x, x)
-    substitute_forward(w.c, w.q, rank, c.coordinate_limit)
+    substitute_forward(m.c, m.q, rank, m.coordinate_limit)
     # |q|^2 is at most k(x, x) / (4 lambda)
-    substitute_backward(w.c, w.q, w.q, rank, c.code_limit)
+    substitute_backward(m.c, m.q, m.q, rank, m.code_limit)
     left = own
     for j in range(rank):
-        left = left - (w.inner[j] + c.shrinkage * w.q[j]) * w.q[j]
+        left = left - (m.inner[j] + m.shrinkage * m.q[j]) * m.q[j]
     # rounding may make the rest negative
     left = clipped(left, real(0), own)
-    w.own[0] = own
-    w.left[0] = left
-    w.score[0] = real(0)
+    m.own[0] = own
+    m.left[0] = left
+    m.score[0] = real(0)
     if own > SMALLEST_SQUARE:
-        w.score[0] = clipped(left * (real(1) / own), real(0), real(1))
+        m.score[0] = clipped(left * (real(1) / own), real(0), real(1))
 
 
 @kernel
-def make_features(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
+def make_features(m: SubspaceModel) -> None:
     """Compute the features z = R q of the coded sample, where R'R = G.  O(r^3 / 6).
 
     z'z approximates the kernel.  Unused features are zero.  A 1 follows the features.
     """
-    rank = s.rank[0]
-    factorise(s.g, w.f, rank, real(0), FLAT, SMALLEST_SQUARE, real(0), c.factor_limit)
-    for j in range(len(w.q)):
-        w.z[j] = real(0)
-    w.z[len(w.q)] = real(1)
+    rank = m.rank[0]
+    factorise(m.g, m.f, rank, real(0), FLAT, SMALLEST_SQUARE, real(0), m.factor_limit)
+    for j in range(len(m.q)):
+        m.z[j] = real(0)
+    m.z[len(m.q)] = real(1)
     row = 0
     for i in range(rank):
         # row i of the lower factor R'
         for j in range(i):
-            w.z[j] += w.f[row + j] * w.q[i]
-        if w.f[row + i] > real(0):
-            w.z[i] += w.q[i] * (real(1) / w.f[row + i])
+            m.z[j] += m.f[row + j] * m.q[i]
+        if m.f[row + i] > real(0):
+            m.z[i] += m.q[i] * (real(1) / m.f[row + i])
         row = row + i + 1
     for j in range(rank):
-        w.z[j] = clipped(w.z[j], -c.coordinate_limit, c.coordinate_limit)
+        m.z[j] = clipped(m.z[j], -m.coordinate_limit, m.coordinate_limit)
 
 
 @kernel
@@ -328,47 +333,47 @@ def add_products(g: Real[...], scale: Real, a: Real[RANK], b: Real[RANK]) -> Non
 
 
 @kernel
-def start_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, delta: Real) -> None:
+def start_column(m: SubspaceModel, delta: Real) -> None:
     """Start a new column of L: the part of the sample that the vectors cannot express, with length 1.  O(N)."""
-    n = s.n[0]
+    n = m.n[0]
     inverse = real(1) / sqrt(delta)
     for i in range(n):
-        s.a[i, n] = clipped(-(w.b[i] * inverse), -c.row_limit, c.row_limit)
-    s.a[n, n] = clipped(inverse, real(0), c.row_limit)
-    s.rank[0] = n + 1
+        m.a[i, n] = clipped(-(m.b[i] * inverse), -m.row_limit, m.row_limit)
+    m.a[n, n] = clipped(inverse, real(0), m.row_limit)
+    m.rank[0] = n + 1
 
 
 @kernel
-def dead_column(s: Subspace, c: SubspaceConfig) -> Index:
+def dead_column(m: SubspaceModel) -> Index:
     """The first empty column of L; -1 if there is none.  O(r).
 
     A column becomes empty when all its vectors were removed.  No gradient moves a column of zeros.
     """
     at = 0
-    for j in range(s.rank[0]):
-        if not (s.g[at] > c.dead):
+    for j in range(m.rank[0]):
+        if not (m.g[at] > m.dead):
             return j
         at = at + j + 2
     return -1
 
 
 @kernel
-def redundancy(w: SubspaceWork, c: SubspaceConfig, j: Index) -> Real:
+def redundancy(m: SubspaceModel, j: Index) -> Real:
     """Element (j, j) of (G + lambda I)^-1; large if the other columns almost express column j.  O(r^2 / 2)."""
-    for i in range(len(w.u)):
-        w.u[i] = real(1) if i == j else real(0)
+    for i in range(len(m.u)):
+        m.u[i] = real(1) if i == j else real(0)
     # column j of C^-1; no element is above 1 / sqrt(lambda)
-    substitute_forward(w.c, w.u, len(w.u), c.root_bound)
-    return square(w.u)
+    substitute_forward(m.c, m.u, len(m.u), m.root_bound)
+    return square(m.u)
 
 
 @kernel
-def weakest_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
+def weakest_column(m: SubspaceModel) -> Index:
     """The column of L that the other columns express best.  O(r^3 / 2)."""
     best = 0
     largest = real(0)
-    for j in range(len(w.u)):
-        total = redundancy(w, c, j)
+    for j in range(len(m.u)):
+        total = redundancy(m, j)
         if total > largest:
             best = j
             largest = total
@@ -376,7 +381,7 @@ def weakest_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> Index:
 
 
 @kernel
-def restart_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) -> None:
+def restart_column(m: SubspaceModel, r: Index) -> None:
     """Replace column r of L by the part of the sample that the other columns do not express, with the usual length.
 
     O(N r + r^2).
@@ -384,32 +389,32 @@ def restart_column(s: Subspace, w: SubspaceWork, c: SubspaceConfig, r: Index) ->
     # the usual squared length: the mean of G's diagonal, or lambda if that is larger
     length = real(0)
     at = 0
-    for j in range(len(w.q)):
-        length += s.g[at]
+    for j in range(len(m.q)):
+        length += m.g[at]
         at = at + j + 2
-    length = length * (real(1) / real(len(w.q)))
-    if not (length > c.shrinkage):
-        length = c.shrinkage
-    lost = w.q[r]
-    w.q[r] = real(0)
+    length = length * (real(1) / real(len(m.q)))
+    if not (length > m.shrinkage):
+        length = m.shrinkage
+    lost = m.q[r]
+    m.q[r] = real(0)
     at = row_of(r)
     # L'(phi - L q) = lambda q; without q_r, g_r q_r is added
-    symmetric_row(s.g, r, w.h, len(w.h))
-    left = w.left[0] + (real(2) * c.shrinkage + w.h[r]) * lost * lost
+    symmetric_row(m.g, r, m.h, len(m.h))
+    left = m.left[0] + (real(2) * m.shrinkage + m.h[r]) * lost * lost
     scale = sqrt(length) * (real(1) / sqrt(left))
-    for i in range(s.n[0]):
-        s.a[i, r] = clipped(-(product(s.a[i], w.q) * scale), -c.row_limit, c.row_limit)
-    for i in range(len(w.q)):
-        w.t[i] = real(0)
-        value = (c.shrinkage * w.q[i] + w.h[i] * lost) * scale
+    for i in range(m.n[0]):
+        m.a[i, r] = clipped(-(product(m.a[i], m.q) * scale), -m.row_limit, m.row_limit)
+    for i in range(len(m.q)):
+        m.t[i] = real(0)
+        value = (m.shrinkage * m.q[i] + m.h[i] * lost) * scale
         if i < r:
-            s.g[at + i] = value
+            m.g[at + i] = value
         elif i == r:
             at = at + r
-            s.g[at] = length
+            m.g[at] = length
         else:
             at = at + i
-            s.g[at] = value
-    w.t[r] = scale
-    if c.update == Update.RLS:
-        symmetric_clear(s.moments, r, len(w.q))
+            m.g[at] = value
+    m.t[r] = scale
+    if m.update == Update.RLS:
+        symmetric_clear(m.moments, r, len(m.q))

@@ -15,9 +15,7 @@ from pykernel.algorithms.packed import (
 from pykernel.algorithms.subspace.state import (
     RANK,
     SMALLEST_SQUARE,
-    Subspace,
-    SubspaceConfig,
-    SubspaceWork,
+    SubspaceModel,
     Update,
     add_products,
     add_square,
@@ -30,137 +28,137 @@ LONGEST = Constant(float32=2.0**80, float64=2.0**700)
 
 
 @kernel
-def move_parametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, keep: Real) -> None:
+def move_parametric(m: SubspaceModel, mu: Real, keep: Real) -> None:
     """L = keep L + mu (phi - L q) q'.  Algorithm 2.  O(N r)."""
-    for i in range(s.n[0]):
-        part = mu * product(s.a[i], w.q)
-        for j in range(len(w.q)):
-            s.a[i, j] = keep * s.a[i, j] - part * w.q[j]
-    for j in range(len(w.q)):
-        w.t[j] = mu * w.q[j]
-    for i in range(len(s.g)):
-        s.g[i] = keep * keep * s.g[i]
-    add_square(s.g, mu * (real(2) * keep * c.shrinkage + mu * w.left[0]), w.q)
+    for i in range(m.n[0]):
+        part = mu * product(m.a[i], m.q)
+        for j in range(len(m.q)):
+            m.a[i, j] = keep * m.a[i, j] - part * m.q[j]
+    for j in range(len(m.q)):
+        m.t[j] = mu * m.q[j]
+    for i in range(len(m.g)):
+        m.g[i] = keep * keep * m.g[i]
+    add_square(m.g, mu * (real(2) * keep * m.shrinkage + mu * m.left[0]), m.q)
 
 
 @kernel
-def correlate(s: Subspace, w: SubspaceWork, c: SubspaceConfig, stored: Bool) -> Real:
-    """Compute s = Phi'(phi - L q), and w.newest for a sample that will be stored.  O(N^2).
+def correlate(m: SubspaceModel, stored: Bool) -> Real:
+    """Compute s = Phi'(phi - L q), and m.newest for a sample that will be stored.  O(N^2).
 
     Returns the largest row sum of |K|, which is at least |K|_2.
     """
-    n = s.n[0]
+    n = m.n[0]
     for i in range(n):
-        w.ks[i] = product(s.a[i], w.q)
-    symmetric_times(s.gram, w.ks, w.s, n)
+        m.ks[i] = product(m.a[i], m.q)
+    symmetric_times(m.gram, m.ks, m.s, n)
     last = real(0)
     if stored:
-        last = w.own[0]
+        last = m.own[0]
         for i in range(n):
-            last += absolute(w.k[i])
+            last += absolute(m.k[i])
     largest = last
     for i in range(n):
         # |phi_i'(phi - L q)| is at most sqrt(k(x_i, x_i) k(x, x))
-        w.s[i] = clipped(w.k[i] - w.s[i], -c.value_bound, c.value_bound)
-        symmetric_row(s.gram, i, w.column, n)
-        total = absolute(w.k[i]) if stored else real(0)
+        m.s[i] = clipped(m.k[i] - m.s[i], -m.value_bound, m.value_bound)
+        symmetric_row(m.gram, i, m.column, n)
+        total = absolute(m.k[i]) if stored else real(0)
         for j in range(n):
-            total += absolute(w.column[j])
+            total += absolute(m.column[j])
         if total > largest:
             largest = total
     if not (largest > SMALLEST_SQUARE):
         # only in a forged snapshot
-        largest = w.own[0]
-    newest = w.own[0] - product(w.inner, w.q) if stored else real(0)
-    w.newest[0] = clipped(newest, -c.value_bound, c.value_bound)
+        largest = m.own[0]
+    newest = m.own[0] - product(m.inner, m.q) if stored else real(0)
+    m.newest[0] = clipped(newest, -m.value_bound, m.value_bound)
     return largest
 
 
 @kernel
-def move_hybrid(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, keep: Real, stored: Bool) -> None:
+def move_hybrid(m: SubspaceModel, step: Real, keep: Real, stored: Bool) -> None:
     """A = keep A + mu s q', where mu = step / the largest row sum of |K|.  O(N^2 + N r).
 
     mu |A'K s| is at most step |L| |phi|.  mu^2 s'K s can be very large where q is small; G is limited later.
     """
-    n = s.n[0]
-    largest = correlate(s, w, c, stored)
+    n = m.n[0]
+    largest = correlate(m, stored)
     mu = step * (real(1) / largest)
-    symmetric_times(s.gram, w.s, w.ks, n)
-    for j in range(len(w.h)):
-        w.h[j] = real(0)
+    symmetric_times(m.gram, m.s, m.ks, n)
+    for j in range(len(m.h)):
+        m.h[j] = real(0)
     length = real(0)
-    last = w.newest[0] * w.own[0]
+    last = m.newest[0] * m.own[0]
     for i in range(n):
         if stored:
-            w.ks[i] += w.k[i] * w.newest[0]
-            last += w.k[i] * w.s[i]
-        moved = mu * w.ks[i]
-        length += w.s[i] * moved
-        for j in range(len(w.h)):
-            w.h[j] += s.a[i, j] * moved
-    length = clipped(mu * (length + w.newest[0] * (mu * last)), real(0), LONGEST)
-    most = real(2) * c.inner_limit * step
-    for j in range(len(w.h)):
-        w.h[j] = clipped(w.h[j], -most, most)
+            m.ks[i] += m.k[i] * m.newest[0]
+            last += m.k[i] * m.s[i]
+        moved = mu * m.ks[i]
+        length += m.s[i] * moved
+        for j in range(len(m.h)):
+            m.h[j] += m.a[i, j] * moved
+    length = clipped(mu * (length + m.newest[0] * (mu * last)), real(0), LONGEST)
+    most = real(2) * m.inner_limit * step
+    for j in range(len(m.h)):
+        m.h[j] = clipped(m.h[j], -most, most)
     for i in range(n):
-        part = mu * w.s[i]
-        for j in range(len(w.q)):
-            s.a[i, j] = clipped(keep * s.a[i, j] + part * w.q[j], -c.row_limit, c.row_limit)
-    for j in range(len(w.q)):
-        w.t[j] = mu * w.newest[0] * w.q[j]
-    for i in range(len(s.g)):
-        s.g[i] = keep * keep * s.g[i]
-    add_products(s.g, keep, w.h, w.q)
-    add_square(s.g, length, w.q)
+        part = mu * m.s[i]
+        for j in range(len(m.q)):
+            m.a[i, j] = clipped(keep * m.a[i, j] + part * m.q[j], -m.row_limit, m.row_limit)
+    for j in range(len(m.q)):
+        m.t[j] = mu * m.newest[0] * m.q[j]
+    for i in range(len(m.g)):
+        m.g[i] = keep * keep * m.g[i]
+    add_products(m.g, keep, m.h, m.q)
+    add_square(m.g, length, m.q)
 
 
 @kernel
-def move_nonparametric(s: Subspace, w: SubspaceWork, c: SubspaceConfig, step: Real, loss: Real, stored: Bool) -> None:
+def move_nonparametric(m: SubspaceModel, step: Real, loss: Real, stored: Bool) -> None:
     """A = A + (mu s q' - loss K A) / the largest row sum of |K|, where loss = mu rho.  Algorithm 3.  O(N^2 r)."""
-    n = s.n[0]
-    largest = correlate(s, w, c, stored)
+    n = m.n[0]
+    largest = correlate(m, stored)
     mu = step * (real(1) / largest)
     fade = loss * (real(1) / largest)
     for i in range(n):
-        times_rows(s, w, i)
-        for j in range(len(w.u)):
-            w.ka[i, j] = w.u[j]
+        times_rows(m, i)
+        for j in range(len(m.u)):
+            m.ka[i, j] = m.u[j]
     for i in range(n):
-        for j in range(len(w.q)):
-            moved = s.a[i, j] + (mu * (w.s[i] * w.q[j]) - fade * w.ka[i, j])
-            s.a[i, j] = clipped(moved, -c.row_limit, c.row_limit)
-    for j in range(len(w.q)):
-        w.t[j] = mu * (w.newest[0] * w.q[j]) - fade * w.inner[j] if stored else real(0)
-    for i in range(len(s.g)):
-        s.g[i] = real(0)
-    for j in range(len(w.h)):
-        w.h[j] = w.own[0] * w.t[j]
+        for j in range(len(m.q)):
+            moved = m.a[i, j] + (mu * (m.s[i] * m.q[j]) - fade * m.ka[i, j])
+            m.a[i, j] = clipped(moved, -m.row_limit, m.row_limit)
+    for j in range(len(m.q)):
+        m.t[j] = mu * (m.newest[0] * m.q[j]) - fade * m.inner[j] if stored else real(0)
+    for i in range(len(m.g)):
+        m.g[i] = real(0)
+    for j in range(len(m.h)):
+        m.h[j] = m.own[0] * m.t[j]
     for i in range(n):
-        times_rows(s, w, i)
+        times_rows(m, i)
         if stored:
-            for j in range(len(w.u)):
-                w.u[j] += w.k[i] * w.t[j]
-                w.h[j] += w.k[i] * s.a[i, j]
-        add_rows(s.g, s.a[i], w.u)
+            for j in range(len(m.u)):
+                m.u[j] += m.k[i] * m.t[j]
+                m.h[j] += m.k[i] * m.a[i, j]
+        add_rows(m.g, m.a[i], m.u)
     if stored:
-        add_rows(s.g, w.t, w.h)
+        add_rows(m.g, m.t, m.h)
 
 
 @kernel
-def times_rows(s: Subspace, w: SubspaceWork, i: Index) -> None:
-    """Write row i of K A to w.u.  O(N r)."""
-    symmetric_row(s.gram, i, w.column, s.n[0])
-    row_times(s, w)
+def times_rows(m: SubspaceModel, i: Index) -> None:
+    """Write row i of K A to m.u.  O(N r)."""
+    symmetric_row(m.gram, i, m.column, m.n[0])
+    row_times(m)
 
 
 @kernel
-def row_times(s: Subspace, w: SubspaceWork) -> None:
-    """Write A'w.column to w.u.  O(N r)."""
-    for j in range(len(w.u)):
-        w.u[j] = real(0)
-    for i in range(s.n[0]):
-        for j in range(len(w.u)):
-            w.u[j] += w.column[i] * s.a[i, j]
+def row_times(m: SubspaceModel) -> None:
+    """Write A'm.column to m.u.  O(N r)."""
+    for j in range(len(m.u)):
+        m.u[j] = real(0)
+    for i in range(m.n[0]):
+        for j in range(len(m.u)):
+            m.u[j] += m.column[i] * m.a[i, j]
 
 
 @kernel
@@ -174,99 +172,99 @@ def add_rows(g: Real[...], a: Real[RANK], u: Real[RANK]) -> None:
 
 
 @kernel
-def move_rls(s: Subspace, w: SubspaceWork, c: SubspaceConfig) -> None:
+def move_rls(m: SubspaceModel) -> None:
     """L = L M + phi t', where t = T q, M = I - q t' - (1 - f) lambda T and T = (S + lambda I)^-1.  O(N r^2 + r^3).
 
     For f = 1 this is L = (lambda L_0 + sum phi q') (sum q q' + lambda I)^-1.
     """
-    for i in range(len(s.moments)):
-        s.moments[i] = c.memory * s.moments[i]
-    add_square(s.moments, real(1), w.q)
-    for i in range(len(s.moments)):
-        s.moments[i] = clipped(s.moments[i], -c.moment_limit, c.moment_limit)
-    factorise(s.moments, w.c, len(w.q), c.shrinkage, real(0), real(0.5) * c.shrinkage, c.root_bound, c.moment_root)
-    for j in range(len(w.t)):
-        w.t[j] = w.q[j]
+    for i in range(len(m.moments)):
+        m.moments[i] = m.memory * m.moments[i]
+    add_square(m.moments, real(1), m.q)
+    for i in range(len(m.moments)):
+        m.moments[i] = clipped(m.moments[i], -m.moment_limit, m.moment_limit)
+    factorise(m.moments, m.c, len(m.q), m.shrinkage, real(0), real(0.5) * m.shrinkage, m.root_bound, m.moment_root)
+    for j in range(len(m.t)):
+        m.t[j] = m.q[j]
     # q'T q is at most 1, and |T q| at most 1 / sqrt(lambda); the limits are twice that, because of rounding
-    substitute_forward(w.c, w.t, len(w.t), real(2))
-    substitute_backward(w.c, w.t, w.t, len(w.t), real(2) * c.root_bound)
-    for j in range(len(w.q)):
-        for i in range(len(w.q)):
-            w.m[i, j] = -(w.q[i] * w.t[j])
-        w.m[j, j] += real(1)
-    if c.leaks:
-        for j in range(len(w.q)):
-            for i in range(len(w.u)):
-                w.u[i] = real(0)
-            w.u[j] = real(1)
+    substitute_forward(m.c, m.t, len(m.t), real(2))
+    substitute_backward(m.c, m.t, m.t, len(m.t), real(2) * m.root_bound)
+    for j in range(len(m.q)):
+        for i in range(len(m.q)):
+            m.m[i, j] = -(m.q[i] * m.t[j])
+        m.m[j, j] += real(1)
+    if m.leaks:
+        for j in range(len(m.q)):
+            for i in range(len(m.u)):
+                m.u[i] = real(0)
+            m.u[j] = real(1)
             # T is at most 1 / lambda
-            substitute_forward(w.c, w.u, len(w.u), real(2) * c.root_bound)
-            substitute_backward(w.c, w.u, w.u, len(w.u), real(2) * c.root_bound * c.root_bound)
-            for i in range(len(w.u)):
-                w.m[i, j] = w.m[i, j] - (real(1) - c.memory) * c.shrinkage * w.u[i]
-    for j in range(len(w.h)):
+            substitute_forward(m.c, m.u, len(m.u), real(2) * m.root_bound)
+            substitute_backward(m.c, m.u, m.u, len(m.u), real(2) * m.root_bound * m.root_bound)
+            for i in range(len(m.u)):
+                m.m[i, j] = m.m[i, j] - (real(1) - m.memory) * m.shrinkage * m.u[i]
+    for j in range(len(m.h)):
         total = real(0)
-        for i in range(len(w.inner)):
-            total += w.m[i, j] * w.inner[i]
-        w.h[j] = total
-    # M'G M goes to w.c first, because the old G is needed to the end
+        for i in range(len(m.inner)):
+            total += m.m[i, j] * m.inner[i]
+        m.h[j] = total
+    # M'G M goes to m.c first, because the old G is needed to the end
     row = 0
-    for j in range(len(w.u)):
-        for i in range(len(w.u)):
-            w.u[i] = w.m[i, j]
-        symmetric_times(s.g, w.u, w.row, len(w.u))
+    for j in range(len(m.u)):
+        for i in range(len(m.u)):
+            m.u[i] = m.m[i, j]
+        symmetric_times(m.g, m.u, m.row, len(m.u))
         for i in range(j + 1):
             total = real(0)
-            for k in range(len(w.u)):
-                total += w.m[k, i] * w.row[k]
-            w.c[row + i] = total
+            for k in range(len(m.u)):
+                total += m.m[k, i] * m.row[k]
+            m.c[row + i] = total
         row = row + j + 1
-    for i in range(len(s.g)):
-        s.g[i] = w.c[i]
-    add_products(s.g, real(1), w.h, w.t)
-    add_square(s.g, w.own[0], w.t)
-    for i in range(s.n[0]):
-        for j in range(len(w.u)):
+    for i in range(len(m.g)):
+        m.g[i] = m.c[i]
+    add_products(m.g, real(1), m.h, m.t)
+    add_square(m.g, m.own[0], m.t)
+    for i in range(m.n[0]):
+        for j in range(len(m.u)):
             total = real(0)
-            for k in range(len(w.u)):
-                total += s.a[i, k] * w.m[k, j]
-            w.u[j] = clipped(total, -c.row_limit, c.row_limit)
-        for j in range(len(w.u)):
-            s.a[i, j] = w.u[j]
+            for k in range(len(m.u)):
+                total += m.a[i, k] * m.m[k, j]
+            m.u[j] = clipped(total, -m.row_limit, m.row_limit)
+        for j in range(len(m.u)):
+            m.a[i, j] = m.u[j]
 
 
 @kernel
-def move(s: Subspace, w: SubspaceWork, c: SubspaceConfig, mu: Real, loss: Real, stored: Bool) -> None:
-    """Move L towards the coded sample, and write the sample's row of A to w.t.  loss = mu rho is the ridge's part."""
+def move(m: SubspaceModel, mu: Real, loss: Real, stored: Bool) -> None:
+    """Move L towards the coded sample, and write the sample's row of A to m.t.  loss = mu rho is the ridge's part."""
     keep = real(1) - loss
     if keep < real(0):
         keep = real(0)
-    if c.update == Update.PARAMETRIC:
-        move_parametric(s, w, c, mu, keep)
-    elif c.update == Update.NONPARAMETRIC:
-        move_nonparametric(s, w, c, mu, loss, stored)
-    elif c.update == Update.HYBRID:
-        move_hybrid(s, w, c, mu, keep, stored)
+    if m.update == Update.PARAMETRIC:
+        move_parametric(m, mu, keep)
+    elif m.update == Update.NONPARAMETRIC:
+        move_nonparametric(m, mu, loss, stored)
+    elif m.update == Update.HYBRID:
+        move_hybrid(m, mu, keep, stored)
     else:
-        move_rls(s, w, c)
+        move_rls(m)
 
 
 @kernel
-def shorten(s: Subspace, c: SubspaceConfig) -> None:
+def shorten(m: SubspaceModel) -> None:
     """Halve L if it has grown beyond its limit.  The fit does not depend on the length of L.  O(r^2 / 2), or O(N r).
 
     No element of G is above its trace, except in a forged snapshot.
     """
-    for i in range(len(s.g)):
-        s.g[i] = clipped(s.g[i], -c.element_limit, c.element_limit)
+    for i in range(len(m.g)):
+        m.g[i] = clipped(m.g[i], -m.element_limit, m.element_limit)
     trace = real(0)
     at = 0
-    for j in range(len(s.a[0])):
-        trace += s.g[at]
+    for j in range(len(m.a[0])):
+        trace += m.g[at]
         at = at + j + 2
-    if not (trace <= c.square_limit):
-        for i in range(len(s.g)):
-            s.g[i] = clipped(real(0.25) * s.g[i], -c.square_limit, c.square_limit)
-        for i in range(s.n[0]):
-            for j in range(len(s.a[0])):
-                s.a[i, j] = real(0.5) * s.a[i, j]
+    if not (trace <= m.square_limit):
+        for i in range(len(m.g)):
+            m.g[i] = clipped(real(0.25) * m.g[i], -m.square_limit, m.square_limit)
+        for i in range(m.n[0]):
+            for j in range(len(m.a[0])):
+                m.a[i, j] = real(0.5) * m.a[i, j]

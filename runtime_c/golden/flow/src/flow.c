@@ -599,7 +599,7 @@ static bool flow_project(flow_t *s, int32_t r)
     return flow_acceptable(s, r);
 }
 
-/* Compute -f(x) in w.error, and the distances and kernel values for the update that follows.  O(N D). */
+/* Compute -f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D). */
 static void flow_present(flow_t *s, const float x[FLOW_DIM])
 {
     int32_t nearest = 0;
@@ -925,7 +925,7 @@ static int32_t flow_insert(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Learn the sample x with label w.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
+/* Learn the sample x with label m.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
 static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
 {
     flow_present(s, x);
@@ -949,7 +949,7 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Learn the sample x with label w.y; both were checked. */
+/* Learn the sample x with label m.y; both were checked. */
 static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->frozen != 0) {

@@ -568,7 +568,7 @@ static void level_unsearch(level_t *s)
     }
 }
 
-/* Compute -f(x) in w.error, and the distances and kernel values for the update that follows.  O(N D). */
+/* Compute -f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D). */
 static void level_present(level_t *s, const float x[LEVEL_DIM])
 {
     int32_t nearest = 0;
@@ -792,7 +792,7 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
     return status;
 }
 
-/* Learn the sample x with label w.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
+/* Learn the sample x with label m.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
 static int32_t level_learn(level_t *s, const float x[LEVEL_DIM])
 {
     level_present(s, x);
@@ -813,7 +813,7 @@ static int32_t level_learn(level_t *s, const float x[LEVEL_DIM])
     return status;
 }
 
-/* Learn the sample x with label w.y; both were checked. */
+/* Learn the sample x with label m.y; both were checked. */
 static int32_t level_take(level_t *s, const float x[LEVEL_DIM])
 {
     if (s->frozen != 0) {

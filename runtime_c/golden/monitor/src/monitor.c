@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x28680FC6u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x4C01DC29u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -502,7 +502,7 @@ static void monitor_substitute_backward(const float *l, const float *z, float *o
     }
 }
 
-/* Compute k, v, q and the rest of the scaled input w.x.  O(N (D + r) + r^3 / 6). */
+/* Compute k, v, q and the rest of the scaled input m.x.  O(N (D + r) + r^3 / 6). */
 static void monitor_code(monitor_t *s)
 {
     const int32_t rank = s->rank;
@@ -632,55 +632,55 @@ static bool monitor_above(float part, float odds)
 }
 
 /* Whether the level is above the threshold. */
-static bool monitor_alarming(const monitor_t *m)
+static bool monitor_alarming(const monitor_t *s)
 {
-    return monitor_above(m->level, m->odds);
+    return monitor_above(s->level, s->odds);
 }
 
 /* Move the threshold. */
-static void monitor_adapt(monitor_t *m, float factor)
+static void monitor_adapt(monitor_t *s, float factor)
 {
-    m->odds = monitor_clipped(m->odds * factor, MONITOR_LEAST_ALARM, MONITOR_MOST_ODDS);
+    s->odds = monitor_clipped(s->odds * factor, MONITOR_LEAST_ALARM, MONITOR_MOST_ODDS);
 }
 
 /* Take a score.  Returns 0: no alarm, 1: an alarm, 2: an alarm, and the sample must not be learned.  O(1). */
-static int32_t monitor_watch(monitor_t *m, float score, int32_t seen)
+static int32_t monitor_watch(monitor_t *s, float score, int32_t seen)
 {
     if (seen == 0) {
-        m->level = score;
+        s->level = score;
     } else {
-        m->level += MONITOR_SMOOTHING * (score - m->level);
+        s->level += MONITOR_SMOOTHING * (score - s->level);
     }
     if (seen < MONITOR_WARMUP) {
         /* in the second half of the warm-up, when learning has settled */
         if (seen >= (MONITOR_WARMUP - seen)) {
-            const float odds = monitor_clipped(monitor_odds_of(m->level), MONITOR_LEAST_ALARM,
+            const float odds = monitor_clipped(monitor_odds_of(s->level), MONITOR_LEAST_ALARM,
                     MONITOR_MOST_ODDS);
-            if (odds > m->odds) {
-                m->odds = odds;
+            if (odds > s->odds) {
+                s->odds = odds;
             }
         }
         return 0;
     }
-    if (monitor_alarming(m)) {
-        if (m->held <= MONITOR_RELEARN_AFTER) {
-            m->held++;
+    if (monitor_alarming(s)) {
+        if (s->held <= MONITOR_RELEARN_AFTER) {
+            s->held++;
         }
-        if (m->held <= MONITOR_RELEARN_AFTER) {
+        if (s->held <= MONITOR_RELEARN_AFTER) {
             return 2;
         }
         /* such a long alarm is the new normal */
-        monitor_adapt(m, MONITOR_MORE_ALARM);
+        monitor_adapt(s, MONITOR_MORE_ALARM);
         return 1;
     }
     /* an alarm raises the threshold once, after its end; raising it earlier would end the alarm */
-    if ((m->held > 0) && (m->held <= MONITOR_RELEARN_AFTER)) {
-        monitor_adapt(m, MONITOR_MORE_ALARM);
+    if ((s->held > 0) && (s->held <= MONITOR_RELEARN_AFTER)) {
+        monitor_adapt(s, MONITOR_MORE_ALARM);
     }
-    m->held = 0;
+    s->held = 0;
     /* the threshold of a level that stays comes to rest above it, and not on it */
-    if (!monitor_above(m->level * MONITOR_NEAR, m->odds)) {
-        monitor_adapt(m, MONITOR_LESS_ALARM);
+    if (!monitor_above(s->level * MONITOR_NEAR, s->odds)) {
+        monitor_adapt(s, MONITOR_LESS_ALARM);
     }
     return 0;
 }
@@ -707,7 +707,7 @@ static bool monitor_untouched(const monitor_t *s)
     return true;
 }
 
-/* Compute w.b = P k and w.delta while every vector started a column: then A A' = P and A'k = v.  O(N r). */
+/* Compute m.b = P k and m.delta while every vector started a column: then A A' = P and A'k = v.  O(N r). */
 static void monitor_compare_first(monitor_t *s)
 {
     float known = 0.0f;
@@ -768,7 +768,7 @@ static void monitor_symmetric_row(const float *p, int32_t i, float *out, int32_t
     }
 }
 
-/* Write row i of the Gram matrix to w.column.  O(N) if the matrix is stored, otherwise O(N D). */
+/* Write row i of the Gram matrix to m.column.  O(N) if the matrix is stored, otherwise O(N D). */
 static void monitor_gram_row(monitor_t *s, int32_t i)
 {
     MONITOR_LOOP(30)
@@ -778,7 +778,7 @@ static void monitor_gram_row(monitor_t *s, int32_t i)
     }
 }
 
-/* Write A'w.column to w.u.  O(N r). */
+/* Write A'm.column to m.u.  O(N r). */
 static void monitor_row_times(monitor_t *s)
 {
     MONITOR_LOOP(31)
@@ -936,7 +936,7 @@ static void monitor_renew(monitor_t *s)
     }
 }
 
-/* Compute w.b = P k, and w.delta, the part of the sample that the vectors cannot express.  O(N^2). */
+/* Compute m.b = P k, and m.delta, the part of the sample that the vectors cannot express.  O(N^2). */
 static void monitor_compare(monitor_t *s)
 {
     const int32_t n = s->n;
@@ -963,9 +963,9 @@ static void monitor_compare(monitor_t *s)
 }
 
 /* Whether the sample is new enough to be stored: otherwise the inverse Gram matrix would get too large. */
-static bool monitor_is_new(const monitor_t *w)
+static bool monitor_is_new(const monitor_t *s)
 {
-    return (w->delta > (MONITOR_ALD_THRESHOLD * w->own)) && ((w->delta * MONITOR_INVERSE_LIMIT) > 1.0f);
+    return (s->delta > (MONITOR_ALD_THRESHOLD * s->own)) && ((s->delta * MONITOR_INVERSE_LIMIT) > 1.0f);
 }
 
 /* Start a new column of L: the part of the sample that the vectors cannot express, with length 1.  O(N). */
@@ -982,7 +982,7 @@ static void monitor_start_column(monitor_t *s, float delta)
     s->rank = n + 1;
 }
 
-/* Add the sample to P as row and column n, given w.b = P k and delta.  O(N^2 / 2). */
+/* Add the sample to P as row and column n, given m.b = P k and delta.  O(N^2 / 2). */
 static void monitor_border(monitor_t *s, int32_t n, float delta)
 {
     const float inverse = 1.0f / delta;
@@ -1148,7 +1148,7 @@ static void monitor_move_parametric(monitor_t *s, float mu, float keep)
     monitor_add_square(s->g, mu * ((2.0f * keep * MONITOR_SHRINKAGE) + (mu * s->left)), s->q);
 }
 
-/* Move L towards the coded sample, and write the sample's row of A to w.t.  loss = mu rho is the ridge's part. */
+/* Move L towards the coded sample, and write the sample's row of A to m.t.  loss = mu rho is the ridge's part. */
 static void monitor_move(monitor_t *s, float mu, float loss)
 {
     float keep = 1.0f - loss;
@@ -1343,7 +1343,7 @@ static void monitor_correct(monitor_t *s)
     }
 }
 
-/* Store the sample, whose row of A is in w.t.  If the budget is full, replace a vector or drop the sample.
+/* Store the sample, whose row of A is in m.t.  If the budget is full, replace a vector or drop the sample.
  *
  * O(N^2 + N (D + r)), with budget drop O(N (D + r)). */
 static int32_t monitor_settle(monitor_t *s)
@@ -1401,16 +1401,16 @@ static void monitor_wonder(monitor_t *s)
 }
 
 /* Element (j, j) of (G + lambda I)^-1; large if the other columns almost express column j.  O(r^2 / 2). */
-static float monitor_redundancy(monitor_t *w, int32_t j)
+static float monitor_redundancy(monitor_t *s, int32_t j)
 {
     MONITOR_LOOP(85)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(85)
-        w->u[i] = (i == j) ? 1.0f : 0.0f;
+        s->u[i] = (i == j) ? 1.0f : 0.0f;
     }
     /* column j of C^-1; no element is above 1 / sqrt(lambda) */
-    monitor_substitute_forward(w->c, w->u, MONITOR_RANK, MONITOR_ROOT_BOUND);
-    return monitor_square(w->u);
+    monitor_substitute_forward(s->c, s->u, MONITOR_RANK, MONITOR_ROOT_BOUND);
+    return monitor_square(s->u);
 }
 
 /* Begin to measure the use of the next column of L. */
@@ -1604,7 +1604,7 @@ static int32_t monitor_adjust(monitor_t *s)
     return learned;
 }
 
-/* Learn the input w.x, as the kernel sees it.  In models with labels, also write its features to w.z. */
+/* Learn the input m.x, as the kernel sees it.  In models with labels, also write its features to m.z. */
 static int32_t monitor_track(monitor_t *s)
 {
     monitor_code(s);
@@ -1660,9 +1660,9 @@ int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONIT
 }
 
 /* The level above which there is an alarm. */
-static float monitor_threshold_of(const monitor_t *m)
+static float monitor_threshold_of(const monitor_t *s)
 {
-    return m->odds * (1.0f / (1.0f + m->odds));
+    return s->odds * (1.0f / (1.0f + s->odds));
 }
 
 int32_t monitor_alarm(const monitor_t *s, float state[2])

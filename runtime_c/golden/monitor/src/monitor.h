@@ -28,8 +28,8 @@ extern "C" {
 #define MONITOR_RAM_BYTES 4612u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define MONITOR_SNAPSHOT_BYTES 3740u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0x29A8FA82u /* another spec or another algorithm gives another number */
-#define MONITOR_STAMP 0x28680FC6u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_CONFIG_HASH 0x92AA1962u /* another spec or another algorithm gives another number */
+#define MONITOR_STAMP 0x4C01DC29u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */

@@ -362,7 +362,7 @@ static int32_t pressure_choose(const pressure_t *s)
     return pressure_cheapest(s);
 }
 
-/* Compute -f(x) in w.error, and the distances and kernel values for the update that follows.  O(N D). */
+/* Compute -f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D). */
 static void pressure_present(pressure_t *s, const double x[PRESSURE_DIM])
 {
     int32_t nearest = 0;
@@ -526,7 +526,7 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     return status;
 }
 
-/* Learn the sample x with label w.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
+/* Learn the sample x with label m.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
 static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
@@ -547,7 +547,7 @@ static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
     return status;
 }
 
-/* Learn the sample x with label w.y; both were checked. */
+/* Learn the sample x with label m.y; both were checked. */
 static int32_t pressure_take(pressure_t *s, const double x[PRESSURE_DIM])
 {
     if (s->frozen != 0) {
