@@ -191,14 +191,13 @@ class _Typer:
         if self.returns not in (Real, Index, Word, Bool, None):
             self.refuse(node, f"the result is {kernel.returns}; a kernel returns Real, Index, Int, Word, Bool or None")
         body = list(node.body)
-        doc = ast.get_docstring(node) or ""
-        if doc:
+        if ast.get_docstring(node):
             body = body[1:]
         statements = self.block(body)
         if kernel.returns is not None and not self.ends(statements):
             self.refuse(node.body[-1], "not every path returns a value; end with a return")
         self.comments.refuse_lost()
-        return Function(kernel, doc, tuple(params), pointer, self.returns, statements)
+        return Function(kernel, kernel.doc, tuple(params), pointer, self.returns, statements)
 
     def ends(self, body: tuple[Statement, ...]) -> bool:
         last = body[-1] if body else None

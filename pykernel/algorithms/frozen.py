@@ -18,7 +18,8 @@ from pykernel.algorithms.elementary import (
     logistic,
 )
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
-from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, acceptable, kernel_value, rescale, winner
+from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
+from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value, winner
 from pykernel.algorithms.kernels import fourier
 from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
@@ -93,7 +94,7 @@ class FrozenConfig(Config):
 
 
 class FrozenModel(Model):
-    parts = FrozenWork, FrozenConfig, KernelConfig
+    parts = FrozenWork, FrozenConfig, InputConfig, KernelConfig
 
 
 @kernel
@@ -356,7 +357,7 @@ def _program(labels: LabelKind, *more: Entry) -> Program:
         name="frozen",
         structs=(FrozenWork,),
         persistent=(),
-        configs=(FrozenConfig, KernelConfig),
+        configs=(FrozenConfig, InputConfig, KernelConfig),
         status=FrozenStatus,
         entries=(Entry("predict", predict, "question"), *more),
         rehearse=rehearse,

@@ -17,7 +17,7 @@ from pykernel.algorithms.kernels import (
     sigmoid,
     squared_distance,
 )
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, absolute, kernel, placeholder, real, sqrt, unroll
+from pykernel.dialect import DIM, OUTPUTS, Config, Index, Real, kernel, placeholder, real, sqrt
 
 
 class KernelFunction(IntEnum):
@@ -37,38 +37,17 @@ class KernelFunction(IntEnum):
 
 
 class KernelConfig(Config):
-    """How inputs are scaled and compared, derived from a spec by ``pykernel.spec.kernel_settings``."""
+    """How inputs are compared, derived from a spec by ``pykernel.spec.kernel_settings``."""
 
     function: KernelFunction
     normalises: bool  # whether values are divided by sqrt(k(a, a) k(b, b))
     unit: bool  # whether k(x, x) is 1 for every x
-    rescales: bool  # whether inputs are scaled before they are compared
     gamma: Real  # factor in the kernel, before |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid)
     rate: Real  # Gaussian, Laplacian, Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t
     exponent: Real  # alpha of the rational quadratic kernel
     coef0: Real  # polynomial and sigmoid kernels: the constant in gamma a'b + coef0
     degree: Index  # degree of the polynomial kernel
     max_value: Real  # largest |k(a, b)| of a user's kernel
-    input_center: Real[DIM]  # numbers that are subtracted from the inputs
-    input_scale: Real[DIM]  # factors of the inputs, after input_center was subtracted
-    input_max_abs: Real  # largest |x_j| that is accepted
-
-
-@kernel
-def acceptable(q: KernelConfig, x: Real[DIM]) -> Bool:
-    """Whether every input is a number within the limit."""
-    for j in unroll(len(x)):
-        # not "if (.. > limit)": NaN must fail
-        if not (absolute(x[j]) <= q.input_max_abs):
-            return False
-    return True
-
-
-@kernel
-def rescale(q: KernelConfig, x: Real[DIM], out: Real[DIM]) -> None:
-    """(x - center) scale.  O(D)."""
-    for j in range(len(x)):
-        out[j] = (x[j] - q.input_center[j]) * q.input_scale[j]
 
 
 @placeholder

@@ -14,7 +14,7 @@ code.  Zeros mean that nothing was learned yet.  Squares are taken in units of t
 """
 
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.kernel_choice import KernelConfig, rescale
+from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -58,6 +58,18 @@ class Stages(Struct):
     label_power: Real  # running mean of |y - m|^2
     label_shock: between(Real, 0, LOUD)  # as shock, of labels
     judged: between(Index, 0, "gain_horizon")  # number of samples behind these means, at most their horizon
+    frozen: between(Index, 0, 1)  # 1: learning is switched off
+
+
+class Sample(Struct):
+    """The sample that is learned.  Every call computes it anew; zeros are always valid."""
+
+    x: Real[DIM]  # the input as the rule sees it
+    y: Real[OUTPUTS]  # what f(x) should be
+    label: Real[OUTPUTS]  # the label before the stages took their part off
+    value: Real[OUTPUTS]  # f(x) before the sample was learned
+    most: Real[OUTPUTS]  # how far from that value a label counts in full
+    error: Real[OUTPUTS]  # f(x); once the rule has heard the label, y - f(x)
 
 
 class StageConfig(Config):
@@ -72,6 +84,7 @@ class StageConfig(Config):
     judges: bool  # whether any of the last three is so: answers are compared with labels
     follows: bool  # whether any of these five is so: labels pass stages
     clamps: bool  # whether predictions are kept between low and high
+    scales: bool  # whether the rule sees other inputs than are given
     clip: Real  # largest standardised input, in standard deviations
     input_warmup: Index  # number of samples for the standardiser before the model learns
     input_horizon: Index  # number of latest samples that the inputs' mean and variance describe
@@ -94,13 +107,7 @@ class StageConfig(Config):
 class Staged(Model):
     """A model with stages around its rule."""
 
-    parts = Stages, StageConfig
-
-
-class Scaled(Staged):
-    """One whose inputs are scaled by given numbers, too."""
-
-    parts = (KernelConfig,)
+    parts = Stages, Sample, StageConfig, InputConfig
 
 
 VARIANCE_FLOOR = Constant(2.0**-80)
@@ -132,15 +139,15 @@ def standardise(m: Staged, x: Real[DIM], standardised: Real[DIM]) -> None:
 
 
 @kernel
-def scaled(m: Scaled, x: Real[DIM], out: Real[DIM]) -> None:
-    """Write the scaled input to out, by running statistics or by given numbers.  O(D)."""
+def see(m: Staged, x: Real[DIM]) -> None:
+    """Write the input as the rule sees it to m.x, scaled by running statistics or by given numbers.  O(D)."""
     if m.standardises:
-        standardise(m, x, out)
+        standardise(m, x, m.x)
     elif m.rescales:
-        rescale(m, x, out)
+        rescale(m, x, m.x)
     else:
         for j in range(len(x)):
-            out[j] = x[j]
+            m.x[j] = x[j]
 
 
 @kernel
@@ -185,11 +192,22 @@ def average(m: Staged, y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def observe_both(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """Before the rule begins, the statistics of inputs and labels do."""
-    observe(m, x)
-    if m.centers:
-        average(m, y)
+def warm_up(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
+    """Whether the rule is to wait: before it begins, the statistics of inputs and labels do."""
+    if m.standardises:
+        if m.observed[0] < m.input_warmup:
+            observe(m, x)
+            if m.centers:
+                average(m, y)
+            return True
+    return False
+
+
+@kernel
+def settle_inputs(m: Staged, x: Real[DIM]) -> None:
+    """The rule has learned the sample: the statistics of its inputs learn, too."""
+    if m.standardises:
+        observe(m, x)
 
 
 @kernel
@@ -241,19 +259,6 @@ def combine(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
-    """r = y - m - l(x), within its limit: what the rule has to learn.  O(D) for each output.
-
-    The first label is its own mean: nothing remains.
-    """
-    for o in range(len(y)):
-        r[o] = clipped(y[o] - lead(m, x, o), -m.remainder_limit, m.remainder_limit)
-        if m.centers:
-            if m.averaged[0] == 0:
-                r[o] = real(0)
-
-
-@kernel
 def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
     """How far from the rule's answer a remainder counts in full, for the input as the rule sees it.  O(D)."""
     allowed = m.label_clip * (real(1) + m.label_shock[0])
@@ -267,6 +272,21 @@ def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
         most[o] = LOUD * m.remainder_limit
         if m.judged[0] >= TRUSTED and m.left_power[o] > real(0):
             most[o] = allowed * (m.label_limit * sqrt(m.left_power[o]))
+
+
+@kernel
+def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
+    """r = y - m - l(x), within its limit: what the rule has to learn.  O(D) for each output.
+
+    The first label is its own mean: nothing remains.
+    """
+    for o in range(len(y)):
+        r[o] = clipped(y[o] - lead(m, x, o), -m.remainder_limit, m.remainder_limit)
+        if m.centers:
+            if m.averaged[0] == 0:
+                r[o] = real(0)
+    if m.limits:
+        farthest(m, x, m.most)
 
 
 @kernel
@@ -293,22 +313,15 @@ def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate:
 
 
 @kernel
-def conclude(
-    m: Staged,
-    x: Real[DIM],
-    y: Real[OUTPUTS],
-    r: Real[OUTPUTS],
-    k: Real[OUTPUTS],
-    most: Real[OUTPUTS],
-) -> None:
-    """The rule has learned r, within most of what it had answered, k: the stages learn, too.  O(D) for each output.
+def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
+    """The rule has learned r, within m.most of what it had answered, k: the stages learn, too.  O(D) for each output.
 
     A label that was too far away is replaced in y by the one that was learned.
     """
     if m.limits:
         outlying = False
         for o in range(len(y)):
-            if r[o] >= k[o] + most[o] or r[o] <= k[o] - most[o]:
+            if r[o] >= k[o] + m.most[o] or r[o] <= k[o] - m.most[o]:
                 outlying = True
                 # the answer may be beyond what a label can be
                 y[o] = clipped(lead(m, x, o) + r[o], -m.label_limit, m.label_limit)
@@ -335,13 +348,13 @@ def conclude(
 
 
 @kernel
-def valid_inputs(m: Staged, limit: Real) -> Bool:
+def valid_inputs(m: Staged) -> Bool:
     """Whether inputs within their limit can have these means and variances, and the scales fit.  O(D)."""
     for j in range(len(m.mean)):
         # twice the limit, and eight times its square: both with room for rounding
-        if not (absolute(m.mean[j]) * real(0.5) <= limit):
+        if not (absolute(m.mean[j]) * real(0.5) <= m.input_max_abs):
             return False
-        if not (m.variance[j] >= real(0) and m.variance[j] * real(0.125) <= limit * limit):
+        if not (m.variance[j] >= real(0) and m.variance[j] * real(0.125) <= m.input_max_abs * m.input_max_abs):
             return False
         if m.observed[0] == 0:
             if m.mean[j] != real(0) or m.variance[j] != real(0) or m.scale[j] != real(0):
@@ -376,10 +389,15 @@ def valid_labels(m: Staged) -> Bool:
 
 
 @kernel
-def valid_stages(m: Staged, limit: Real) -> Bool:
-    """Whether inputs up to the limit, and labels up to theirs, can have led to these stages.  O(D) for each output."""
+def valid_stages(m: Staged, blank: Bool) -> Bool:
+    """Whether samples within their limits can have led to these stages, and the rule waited for them.
+
+    blank: whether the rule has learned nothing yet.  O(D) for each output.
+    """
     if m.standardises:
-        if not valid_inputs(m, limit):
+        if m.observed[0] < m.input_warmup and not blank:
+            return False
+        if not valid_inputs(m):
             return False
     if m.follows:
         if not valid_labels(m):

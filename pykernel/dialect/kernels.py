@@ -25,6 +25,7 @@ class Kernel:
     intrinsic: Callable[[Precision, bool], Callable] | None = None
     names: Mapping[str, Kernel] = field(default_factory=dict)  # what globals stand for, in place of the file's own
     alias: str = ""  # its name, if not the function's
+    words: Mapping[str, str] = field(default_factory=dict)  # what words of its docstring stand for
     params: dict[str, Any] = field(init=False)
     returns: Any = field(init=False)
     source: bytes = field(init=False, repr=False)
@@ -44,13 +45,19 @@ class Kernel:
             raise TypeError(f"{self.name} with other names cannot be pickled; pickle what it is made of")
         return self.rebuild or (_imported, (self.function.__module__, self.function.__qualname__))
 
-    def twin(self, names: Mapping[str, Kernel], kinds: Mapping[str, Any], returns: Any, alias: str = "") -> Kernel:
-        """The same function, for which these globals stand for other kernels, with these types of parameters and result."""
+    def twin(self, **changed: Any) -> Kernel:
+        """The same function, of which some of the fields above are others."""
         twin = object.__new__(Kernel)
         # not made anew, which would read a file that may have changed since
-        changed = {"names": {**self.names, **names}, "params": dict(kinds), "returns": returns}
-        twin.__dict__.update({**self.__dict__, **changed, "alias": alias or self.alias})
+        twin.__dict__.update({**self.__dict__, **changed})
         return twin
+
+    @property
+    def doc(self) -> str:
+        text = inspect.getdoc(self.function) or ""
+        for word, meaning in self.words.items():
+            text = text.replace(word, meaning)
+        return text
 
     @property
     def name(self) -> str:
@@ -115,7 +122,8 @@ def substitute(k: Kernel, stand_ins: Mapping[Any, Any], alias: str = "") -> Kern
     """The kernel with others in the place of some, wherever these are called on the way down; itself if none is.
 
     stand_ins: a kernel, such as a placeholder, -> what comes in its place; a type of parameters (a ``Model``, a ``Variable``,
-    the scalar of arrays) -> the type there.  alias: another name, for a program with two of it.  One kernel and the same
+    the scalar of arrays) -> the type there; words of docstrings ->
+    other words.  alias: another name, for a program with two of it.  One kernel and the same
     stand-ins give one result, so that it is compiled and checked once.
     """
     found = _substituted(k, tuple(stand_ins.items()))
@@ -131,19 +139,24 @@ def _substituted(k: Kernel, stand_ins: tuple[tuple[Any, Any], ...]) -> Kernel:
     names = {name: new for name, old in called.items() if (new := _substituted(old, stand_ins)) is not old}
     kinds = {name: _kind(kind, others) for name, kind in k.params.items()}
     returns = _kind(k.returns, others)
+    words = {
+        word: meaning for word, meaning in stand_ins if isinstance(word, str) and word in (k.function.__doc__ or "")
+    }
     same = returns is k.returns and all(kinds[name] is kind for name, kind in k.params.items())
-    return k if same and not names else k.twin(names, kinds, returns)
+    if same and not names and not words:
+        return k
+    return k.twin(names={**k.names, **names}, params=kinds, returns=returns, words={**k.words, **words})
 
 
 def _kind(kind: Any, others: Mapping[Any, Any]) -> Any:
-    if isinstance(kind, Array) and kind.scalar in others:
+    if isinstance(kind, Array) and kind not in others and kind.scalar in others:
         return Array(others[kind.scalar], kind.extents)
     return others.get(kind, kind)
 
 
 @functools.cache
 def _named(k: Kernel, alias: str) -> Kernel:
-    return k.twin({}, k.params, k.returns, alias)
+    return k.twin(alias=alias)
 
 
 unroll = range

@@ -183,24 +183,30 @@ def rate(spec: Spec) -> float:
     return gamma / math.log(2)
 
 
+def input_parameters(spec: Spec) -> dict[str, Any]:
+    """Values of InputConfig's fields, in float64."""
+    center, scale = spec.scaling
+    return {
+        "rescales": center is not None or scale is not None,
+        "input_center": center if center is not None else np.zeros(spec.dim),
+        "input_scale": scale if scale is not None else np.ones(spec.dim),
+        "input_max_abs": spec.input.max_abs,
+    }
+
+
 def parameters(spec: Spec) -> dict[str, Any]:
-    """Values of KernelConfig's fields, in float64."""
+    """Values of KernelConfig's and InputConfig's fields, in float64."""
     kernel = spec.kernel
     assert kernel is not None
-    center, scale = spec.scaling
     fades = kernel.function in ("gaussian", "laplacian", "matern12")
-    return {
+    return input_parameters(spec) | {
         "function": FUNCTIONS[kernel.function],
         "normalises": kernel.normalise,
         "unit": kernel.normalise or kernel.function in UNIT,
-        "rescales": center is not None or scale is not None,
         "gamma": 0.0 if fades else kernel.gamma or (1.0 if kernel.function == "custom" else 0.0),
         "rate": rate(spec) if fades else 0.0,
         "exponent": kernel.alpha,
         "coef0": kernel.coef0,
         "degree": kernel.degree,
         "max_value": kernel.max_value or 0.0,
-        "input_center": center if center is not None else np.zeros(spec.dim),
-        "input_scale": scale if scale is not None else np.ones(spec.dim),
-        "input_max_abs": spec.input.max_abs,
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from pykernel.spec import kernel_settings
 from pykernel.spec.family import Refuse
 from pykernel.spec.sections import Label, Section
 
@@ -86,31 +87,40 @@ def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
 
 
 def parameters(spec: Any, most: float) -> dict[str, Any]:
-    """Values of StageConfig; most: the largest answer of the rule."""
+    """Values of StageConfig and InputConfig, and of FrameConfig but for the self-test's; most: the largest answer of the rule."""
     limit, label, moves = spec.label_max_abs, spec.label, _moves(spec)
     linear = getattr(spec, "linear", None)
     widest = most + (limit * (2 + spec.input.clip * spec.dim) if moves else 0.0)
-    return NOISE | {
-        "standardises": spec.input.standardise,
-        "centers": label.center,
-        "leads": linear is not None,
-        "gains": label.gain,
-        "limits": label.clip is not None,
-        "judges": label.gain or label.clip is not None or estimates_noise(spec),
-        "estimates_noise": estimates_noise(spec),
-        "follows": moves or label.gain or label.clip is not None or estimates_noise(spec),
-        "clamps": label.low is not None or label.high is not None,
-        "clip": spec.input.clip,
-        "input_warmup": spec.input.warmup,
-        "input_horizon": spec.input.horizon,
-        "center_horizon": label.horizon,
-        "gain_horizon": GAIN_HORIZON,
-        "linear_eta": linear.eta if linear is not None else 0.0,
-        "linear_limit": limit,
-        "remainder_limit": REMAINDER * limit,
-        "label_limit": limit,
-        "label_unit": 1 / limit,
-        "label_clip": label.clip or 0.0,
-        "low": label.low if label.low is not None else -widest,
-        "high": label.high if label.high is not None else widest,
-    }
+    given = kernel_settings.input_parameters(spec)
+    return (
+        NOISE
+        | given
+        | {
+            "single": spec.outputs == 1,
+            "separates": spec.label_kind == "class",
+            "classes": len(label.classes or ()),
+            "scales": spec.input.standardise or given["rescales"],
+            "standardises": spec.input.standardise,
+            "centers": label.center,
+            "leads": linear is not None,
+            "gains": label.gain,
+            "limits": label.clip is not None,
+            "judges": label.gain or label.clip is not None or estimates_noise(spec),
+            "estimates_noise": estimates_noise(spec),
+            "follows": moves or label.gain or label.clip is not None or estimates_noise(spec),
+            "clamps": label.low is not None or label.high is not None,
+            "clip": spec.input.clip,
+            "input_warmup": spec.input.warmup,
+            "input_horizon": spec.input.horizon,
+            "center_horizon": label.horizon,
+            "gain_horizon": GAIN_HORIZON,
+            "linear_eta": linear.eta if linear is not None else 0.0,
+            "linear_limit": limit,
+            "remainder_limit": REMAINDER * limit,
+            "label_limit": limit,
+            "label_unit": 1 / limit,
+            "label_clip": label.clip or 0.0,
+            "low": label.low if label.low is not None else -widest,
+            "high": label.high if label.high is not None else widest,
+        }
+    )

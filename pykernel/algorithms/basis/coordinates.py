@@ -13,7 +13,10 @@ from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import M_MAX, N_MAX, PACKED
-from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, self_value, winner
+from pykernel.algorithms.frame import FrameConfig, Sample
+from pykernel.algorithms.frozen import FrozenStatus
+from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value, winner
 from pykernel.algorithms.packed import row_of, substitute_forward
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD
 from pykernel.algorithms.selftest import strained
@@ -50,16 +53,11 @@ class Method(IntEnum):
 
 
 class NystromStatus(IntEnum):
-    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
+    """What only models that choose a basis return."""
 
-    DONE = 0
     ADDED = 1  # the sample was added to the basis; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important basis vector
-    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
-    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
-    REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
     TOO_FEW = -4  # there is no sample to choose a basis from
-    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
 class DeviceBasis(Struct):
@@ -74,19 +72,12 @@ class DeviceBasis(Struct):
 class NystromWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    x: Real[DIM]  # a scaled input
     z: Real[N_MAX]  # coordinates of the input
     t: Real[N_MAX]  # coordinates of a row of the reservoir, or a row that is added to the regression
     u: Real[N_MAX]  # K_SS^-1 k_S of a row of the reservoir
     a: Real[N_MAX]  # K_SS^-1 k_S of the sample
     spread: Real[N_MAX]  # the diagonal of K_SS^-1
     loss: Real[N_MAX]  # loss of the reservoir's rows without each basis vector
-    y: Real[OUTPUTS]  # function values
-    target: Real[OUTPUTS]  # labels: what the function values should be
-    label: Real[OUTPUTS]  # the label before the stages took their part off
-    value: Real[OUTPUTS]  # function values before the sample was learned
-    most: Real[OUTPUTS]  # how far from that value a label counts in full
-    error: Real[OUTPUTS]  # target - y
     rest: Real[M_MAX]  # rest of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain
     order: Index[M_MAX]  # rows that may become basis vectors
@@ -100,7 +91,6 @@ class NystromConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.nystrom``."""
 
     method: Method
-    single: bool  # whether there is one function
     bounded: bool  # whether predictions are kept between low and high
     varies: bool  # whether the variance of a prediction is known
     weighs: bool  # whether predictions are weighted sums of coordinates; or the coordinates themselves
@@ -131,19 +121,15 @@ class NystromConfig(Config):
     turned_limit: Real  # limit above every rotated coordinate
     reciprocal_limit: Real  # above the reciprocal of any residual's root
     solved_limit: Real  # limit above every element of K_SS^-1 k
-    label_max_abs: Real  # largest |y| that is accepted
+    label_max_abs: Real  # what the functions have to learn is within this
     least_value: Real  # smallest prediction
     largest_value: Real  # largest prediction
-    classes: Index  # number of classes
-    rehearsed: Index  # number of samples in the self-test
-    rehearsal_input: Real  # the self-test's inputs are within +- half of this
-    rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
 class GivenModel(Model):
     """A model whose basis is in tables."""
 
-    parts = NystromWork, NystromConfig, KernelConfig
+    parts = Sample, NystromWork, NystromConfig, FrameConfig, InputConfig, KernelConfig
 
 
 class BasisModel(GivenModel):
@@ -230,11 +216,11 @@ def predict(m: GivenModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not acceptable(m, x):
-        return NystromStatus.REFUSED_INPUT
+        return FrozenStatus.REFUSED_INPUT
     scaled(m, x)
     project_given(m, m.x)
     combine(m, y)
-    return NystromStatus.DONE
+    return FrozenStatus.DONE
 
 
 @kernel
@@ -244,7 +230,7 @@ def classify(m: GivenModel, x: Real[DIM], label: Index[1]) -> Index:
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
     status = predict(m, x, m.y)
-    if status == NystromStatus.DONE:
+    if status == FrozenStatus.DONE:
         label[0] = winner(m.y)
     return status
 
@@ -256,12 +242,12 @@ def features(m: GivenModel, x: Real[DIM], z: Real[N_MAX]) -> Index:
     Returns DONE, or REFUSED_INPUT with z unchanged.
     """
     if not acceptable(m, x):
-        return NystromStatus.REFUSED_INPUT
+        return FrozenStatus.REFUSED_INPUT
     scaled(m, x)
     project_given(m, m.x)
     for i in range(len(z)):
         z[i] = m.z[i]
-    return NystromStatus.DONE
+    return FrozenStatus.DONE
 
 
 @kernel
@@ -271,11 +257,11 @@ def residual(m: GivenModel, x: Real[DIM], part: Real[1]) -> Index:
     Returns DONE, or REFUSED_INPUT with part unchanged.
     """
     if not acceptable(m, x):
-        return NystromStatus.REFUSED_INPUT
+        return FrozenStatus.REFUSED_INPUT
     scaled(m, x)
     project_given(m, m.x)
     part[0] = relative(m)
-    return NystromStatus.DONE
+    return FrozenStatus.DONE
 
 
 @kernel
@@ -286,11 +272,11 @@ def variance(m: GivenModel, x: Real[DIM], y: Real[1]) -> Index:
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     if not acceptable(m, x):
-        return NystromStatus.REFUSED_INPUT
+        return FrozenStatus.REFUSED_INPUT
     scaled(m, x)
     project_given(m, m.x)
     y[0] = m.prior_variance * m.kappa[0] + m.label_variance
-    return NystromStatus.DONE
+    return FrozenStatus.DONE
 
 
 @kernel
@@ -316,10 +302,10 @@ def rehearse(m: GivenModel, x: Real[DIM]) -> None:
 def _frozen(labels: LabelKind, *more: Entry) -> Program:
     return Program(
         name="nystrom",
-        structs=(NystromWork,),
+        structs=(Sample, NystromWork),
         persistent=(),
-        configs=(NystromConfig, KernelConfig),
-        status=NystromStatus,
+        configs=(NystromConfig, FrameConfig, InputConfig, KernelConfig),
+        status=FrozenStatus,
         entries=(
             Entry("predict", predict, "question"),
             Entry("features", features, "question"),

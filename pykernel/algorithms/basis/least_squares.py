@@ -104,7 +104,7 @@ def drop_coordinate(m: RegressionModel, last: Index) -> None:
 
 
 @kernel
-def follow(m: RegressionModel, n: Index) -> None:
+def move_coefficients(m: RegressionModel, n: Index) -> None:
     """Change the coefficients by (R'R)^-1 m.t times m.error, after the row m.t was added to R.  O(n^2)."""
     solve_lower(m.r, m.t, n, len(m.coefficients))
     solve_upper(m.r, m.t, n, len(m.coefficients))
@@ -130,7 +130,7 @@ def fade(m: RegressionModel, n: Index) -> None:
         for o in range(len(m.error)):
             m.error[o] = -(m.refill * m.coefficients[turn, o])
         take_up(m.r, m.u, m.least, turn, n, len(m.coefficients))
-        follow(m, n)
+        move_coefficients(m, n)
     m.turn[0] = turn + 1
     if m.turn[0] >= len(m.coefficients):
         m.turn[0] = 0
@@ -138,9 +138,9 @@ def fade(m: RegressionModel, n: Index) -> None:
 
 @kernel
 def learn_coordinates(m: RegressionModel, n: Index) -> None:
-    """Learn that the functions should be m.target where the coordinates are m.z.  O(N^2)."""
+    """Learn that the functions should be m.y where the coordinates are m.z.  O(N^2)."""
     for o in range(len(m.error)):
-        error = m.target[o]
+        error = m.y[o]
         for i in range(n):
             error = error - m.coefficients[i, o] * m.z[i]
         m.error[o] = error
@@ -148,7 +148,7 @@ def learn_coordinates(m: RegressionModel, n: Index) -> None:
         m.t[i] = m.z[i]
         m.u[i] = m.z[i]
     take_up(m.r, m.u, m.least, 0, n, len(m.coefficients))
-    follow(m, n)
+    move_coefficients(m, n)
 
 
 @kernel

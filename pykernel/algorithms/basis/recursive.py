@@ -7,6 +7,7 @@ displaces the vector that a reservoir of the stream misses least.  Or the basis 
 
 from __future__ import annotations
 
+from pykernel.algorithms import frame
 from pykernel.algorithms.basis.coordinates import (
     SMALLEST_RESIDUAL,
     DeviceBasis,
@@ -39,32 +40,19 @@ from pykernel.algorithms.basis.reservoir import (
 )
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
+from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, see
+from pykernel.algorithms.inputs import acceptable
+from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.packed import row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
-from pykernel.algorithms.selftest import strained
-from pykernel.algorithms.stages import (
-    Scaled,
-    StageConfig,
-    Stages,
-    combine,
-    conclude,
-    farthest,
-    forget,
-    observe,
-    observe_both,
-    remain,
-    scaled,
-    valid_stages,
-)
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real, sqrt
-from pykernel.dialect.program import Entry, LabelKind, Program
+from pykernel.dialect.program import Entry
 
 # ---------------------------------------------------------------------------------------------------- questions
 
 
-class NystromModel(RegressionModel, ReservoirModel, Scaled):
-    pass
+class NystromModel(Framed, RegressionModel, ReservoirModel):
+    """A basis, coefficients and a reservoir."""
 
 
 @kernel
@@ -77,15 +65,7 @@ def size(m: NystromModel) -> Index:
 
 @kernel
 def intact(m: NystromModel) -> Bool:
-    """Whether no loop over basis vectors leaves the memory, whatever lies in it."""
-    if m.method == Method.GIVEN:
-        return True
-    return m.n[0] >= 0 and m.n[0] <= len(m.v)
-
-
-@kernel
-def countable(m: NystromModel) -> Bool:
-    """The same of the reservoir's rows, of random numbers, and of whose turn it is."""
+    """Whether no loop over basis vectors or the reservoir's rows leaves the memory, whatever lies in it."""
     if m.forgets:
         if m.turn[0] < 0 or m.turn[0] >= len(m.coefficients):
             return False
@@ -94,7 +74,9 @@ def countable(m: NystromModel) -> Bool:
     for i in range(len(m.seeds)):
         if m.seeds[i] < 0 or m.seeds[i] >= LARGEST_PERIOD:
             return False
-    return intact(m) and m.count[0] >= 0 and m.count[0] <= len(m.rows) and m.seen[0] >= m.count[0]
+    if m.n[0] < 0 or m.n[0] > len(m.v):
+        return False
+    return m.count[0] >= 0 and m.count[0] <= len(m.rows) and m.seen[0] >= m.count[0]
 
 
 @kernel
@@ -108,40 +90,10 @@ def evaluate(m: NystromModel, n: Index, y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def predict(
-    m: NystromModel,
-    x: Real[DIM],
-    y: Real[OUTPUTS],
-) -> Index:
-    """Predict: write f(x) = weights' z(x) to y.  Without a basis f(x) is 0.  O(N^2 / 2 + N D).
-
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    if not intact(m):
-        return NystromStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return NystromStatus.REFUSED_INPUT
-    scaled(m, x, m.x)
-    project(m, m.x)
+def give(m: NystromModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x) = weights' z(x).  Without a basis f(x) is 0.  O(N^2 / 2 + N D)."""
+    project(m, x)
     evaluate(m, size(m), y)
-    combine(m, m.x, y)
-    return NystromStatus.DONE
-
-
-@kernel
-def classify(
-    m: NystromModel,
-    x: Real[DIM],
-    label: Index[1],
-) -> Index:
-    """Write the most likely class of x to label, as a number from 0.  O(N^2 / 2 + N D).
-
-    Returns DONE, or REFUSED_INPUT with label unchanged.
-    """
-    status = predict(m, x, m.y)
-    if status == NystromStatus.DONE:
-        label[0] = winner(m.y)
-    return status
 
 
 @kernel
@@ -155,15 +107,15 @@ def features(
     Returns DONE, or REFUSED_INPUT with z unchanged.
     """
     if not intact(m):
-        return NystromStatus.REFUSED_STATE
+        return Status.REFUSED_STATE
     if not acceptable(m, x):
-        return NystromStatus.REFUSED_INPUT
-    scaled(m, x, m.x)
+        return Status.REFUSED_INPUT
+    see(m, x)
     project(m, m.x)
     n = size(m)
     for i in range(len(z)):
         z[i] = m.z[i] if i < n else real(0)
-    return NystromStatus.DONE
+    return Status.DONE
 
 
 @kernel
@@ -177,13 +129,13 @@ def residual(
     Returns DONE, or REFUSED_INPUT with part unchanged.
     """
     if not intact(m):
-        return NystromStatus.REFUSED_STATE
+        return Status.REFUSED_STATE
     if not acceptable(m, x):
-        return NystromStatus.REFUSED_INPUT
-    scaled(m, x, m.x)
+        return Status.REFUSED_INPUT
+    see(m, x)
     project(m, m.x)
     part[0] = relative(m)
-    return NystromStatus.DONE
+    return Status.DONE
 
 
 # ------------------------------------------------------------------------------------------ the basis of a stream
@@ -256,17 +208,17 @@ def adapt(m: NystromModel) -> Index:
     chance = draw(m.seeds)
     n = m.n[0]
     if not (m.kappa[0] > m.ald_threshold * m.own[0] and m.kappa[0] > SMALLEST_RESIDUAL):
-        return NystromStatus.DONE
+        return Status.DONE
     if not (chance * m.own[0] < m.kappa[0]):
-        return NystromStatus.DONE
+        return Status.DONE
     if n < len(m.v):
         widen(m)
         return NystromStatus.ADDED
     if m.count[0] < len(m.rows):
-        return NystromStatus.DONE
+        return Status.DONE
     r = least_missed(m)
     if r == n:
-        return NystromStatus.DONE
+        return Status.DONE
     reduce(m, r)
     widen(m)
     return NystromStatus.REPLACED
@@ -285,22 +237,20 @@ def keep_row(m: NystromModel) -> None:
     if slot < len(m.rows):
         for j in range(len(m.x)):
             m.rows[slot, j] = m.x[j]
-        for o in range(len(m.target)):
-            m.labels[slot, o] = m.target[o]
+        for o in range(len(m.y)):
+            m.labels[slot, o] = m.y[o]
         if m.caches:
             for i in range(len(m.z)):
                 m.coordinates[slot, i] = m.z[i] if i < m.n[0] else real(0)
 
 
 @kernel
-def learn(m: NystromModel) -> Index:
-    """Learn the sample m.x with labels m.target."""
-    project(m, m.x)
+def learn(m: NystromModel, x: Real[DIM]) -> Index:
+    """Learn that f(x) should be m.y."""
+    project(m, x)
     if m.judges:
-        evaluate(m, size(m), m.value)
-    if m.limits:
-        for o in range(len(m.target)):
-            m.target[o] = clipped(m.target[o], m.value[o] - m.most[o], m.value[o] + m.most[o])
+        evaluate(m, size(m), m.error)
+        hear(m)
     status = 0
     if m.method != Method.GIVEN:
         start_draws(m)
@@ -318,104 +268,11 @@ def learn(m: NystromModel) -> Index:
 
 
 @kernel
-def take(
-    m: NystromModel,
-    x: Real[DIM],
-) -> Index:
-    """Learn the sample x with labels m.target between the stages; both were checked."""
-    if m.standardises:
-        if m.observed[0] < m.input_warmup:
-            observe_both(m, x, m.target)
-            return NystromStatus.OBSERVED
-    scaled(m, x, m.x)
-    if m.follows:
-        for o in range(len(m.target)):
-            m.label[o] = m.target[o]
-        remain(m, m.x, m.label, m.target)
-        if m.limits:
-            farthest(m, m.x, m.most)
-    status = learn(m)
-    if m.follows:
-        conclude(m, m.x, m.label, m.target, m.value, m.most)
-    if m.standardises:
-        observe(m, x)
-    return status
-
-
-@kernel
 def start_given(m: NystromModel) -> None:
     """Coordinates of a constant basis begin with the first sample."""
     if m.r[0] == real(0):
         for i in range(len(m.coefficients)):
             begin_coordinate(m, i)
-
-
-@kernel
-def update(
-    m: NystromModel,
-    x: Real[DIM],
-    y: Real,
-) -> Index:
-    """Learn one sample: the input x, and its label y.  O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D).
-
-    Returns DONE, ADDED or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
-    """
-    if not countable(m):
-        return NystromStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return NystromStatus.REFUSED_INPUT
-    if not (absolute(y) <= m.label_limit):
-        return NystromStatus.REFUSED_LABEL
-    m.target[0] = y
-    return take(m, x)
-
-
-@kernel
-def update_many(
-    m: NystromModel,
-    x: Real[DIM],
-    y: Real[OUTPUTS],
-) -> Index:
-    """Learn one sample: the input x, and its label y.  O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D).
-
-    Returns DONE, ADDED or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
-    """
-    if not countable(m):
-        return NystromStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return NystromStatus.REFUSED_INPUT
-    for o in range(len(y)):
-        if not (absolute(y[o]) <= m.label_limit):
-            return NystromStatus.REFUSED_LABEL
-    for o in range(len(y)):
-        m.target[o] = y[o]
-    return take(m, x)
-
-
-@kernel
-def update_class(
-    m: NystromModel,
-    x: Real[DIM],
-    label: Index,
-) -> Index:
-    """Learn one sample: the input x belongs to class number label, counted from 0.
-
-    The function of this class should be 1, the others -1.  Two classes share the function of the second class.
-    O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D).
-    Returns DONE, ADDED or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
-    """
-    if not countable(m):
-        return NystromStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return NystromStatus.REFUSED_INPUT
-    if label < 0 or label >= m.classes:
-        return NystromStatus.REFUSED_LABEL
-    positive = 1
-    for o in range(len(m.target)):
-        if not m.single:
-            positive = o
-        m.target[o] = real(1) if label == positive else real(-1)
-    return take(m, x)
 
 
 # --------------------------------------------------------------------------------------------- a basis on demand
@@ -428,8 +285,8 @@ def select(m: NystromModel) -> Index:
     O(N rho v (N + D) + M N^2).
     Returns DONE; or TOO_FEW with nothing changed, if there is no sample.
     """
-    if not countable(m):
-        return NystromStatus.REFUSED_STATE
+    if not intact(m):
+        return Status.REFUSED_STATE
     if m.count[0] == 0:
         return NystromStatus.TOO_FEW
     start_draws(m)
@@ -441,11 +298,11 @@ def select(m: NystromModel) -> Index:
     for t in range(m.count[0]):
         for i in range(n):
             m.z[i] = m.coordinates[t, i]
-        for o in range(len(m.target)):
-            m.target[o] = m.labels[t, o]
+        for o in range(len(m.y)):
+            m.y[o] = m.labels[t, o]
         # all weigh alike: slots are in no order of time
         learn_coordinates(m, n)
-    return NystromStatus.DONE
+    return Status.DONE
 
 
 @kernel
@@ -466,9 +323,8 @@ def drop_basis(m: NystromModel) -> None:
 
 
 @kernel
-def restart(m: NystromModel) -> Index:
-    """Forget everything, except the state of the random numbers.  O(N^2 + M (N + D))."""
-    forget(m)
+def forget_samples(m: NystromModel) -> None:
+    """Forget basis, coefficients and reservoir, but not the state of the random numbers.  O(N^2 + M (N + D))."""
     drop_basis(m)
     for t in range(len(m.rows)):
         for j in range(len(m.rows[0])):
@@ -477,31 +333,14 @@ def restart(m: NystromModel) -> Index:
             m.labels[t, o] = real(0)
     m.count[0] = 0
     m.seen[0] = 0
-    return NystromStatus.DONE
 
 
 # -------------------------------------------------------------------------------------- self-test and snapshots
 
 
 @kernel
-def rehearse(
-    m: NystromModel,
-    x: Real[DIM],
-) -> None:
-    """Learn a fixed sequence of made-up samples, for the self-test.  They fill the basis and the reservoir."""
-    seed = 1
-    for t in range(m.rehearsed):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-            if m.rescales:
-                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
-        for o in range(len(m.target)):
-            seed = (seed * 75 + 74) % 65537
-            m.target[o] = m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(m, x)
-        if status < 0:
-            break
+def rehearse_choice(m: NystromModel) -> None:
+    """Choose a basis, where it is chosen on demand."""
     if m.method == Method.EFVS or m.method == Method.SGMA:
         chosen = select(m)
         if chosen < 0:
@@ -563,10 +402,8 @@ def valid_rows(m: NystromModel) -> Bool:
 
 
 @kernel
-def valid(m: NystromModel) -> Bool:
+def keeps(m: NystromModel) -> Bool:
     """Whether learning could have led to this state, beyond what the fields' ranges say.  O(N^2 + M (N + D))."""
-    if not valid_stages(m, m.input_max_abs):
-        return False
     if m.method == Method.GIVEN:
         if m.r[0] == real(0):
             return valid_regression(m, 0)
@@ -580,29 +417,26 @@ def _chooses(c: NystromConfig) -> bool:
     return c.method in (Method.EFVS, Method.SGMA)
 
 
-def _program(*learning: Entry) -> Program:
-    return Program(
+NYSTROM_RLS = programs(
+    Rule(
         name="nystrom_rls",
-        structs=(DeviceBasis, Regression, Reservoir, Stages, NystromWork),
-        persistent=(DeviceBasis, Regression, Reservoir, Stages),
-        configs=(NystromConfig, StageConfig, KernelConfig),
-        status=NystromStatus,
-        entries=(
-            Entry("predict", predict, "question"),
-            *learning,
-            Entry("select", select, "action", _chooses),
-            Entry("features", features, "question"),
-            Entry("residual", residual, "question"),
-            Entry("restart", restart, "action"),
-        ),
-        rehearse=rehearse,
-        valid=valid,
+        model=NystromModel,
+        memory=(DeviceBasis, Regression, Reservoir),
+        work=(NystromWork,),
+        configs=(NystromConfig, KernelConfig),
+        statuses=NystromStatus,
+        hooks={
+            frame.answer: give,
+            frame.learn: learn,
+            frame.intact: intact,
+            frame.keeps: keeps,
+            frame.forget_rule: forget_samples,
+            frame.rehearse_more: rehearse_choice,
+        },
+        costs=("O(N^2 / 2 + N D)", "O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D)"),
+        questions=(Entry("features", features, "question"), Entry("residual", residual, "question")),
+        actions=(Entry("select", select, "action", _chooses),),
+        restarts=True,
         between=("select",),
     )
-
-
-NYSTROM_RLS: dict[LabelKind, Program] = {
-    "real": _program(Entry("update", update, "update")),
-    "reals": _program(Entry("update", update_many, "update")),
-    "class": _program(Entry("update", update_class, "update"), Entry("classify", classify, "question")),
-}
+)

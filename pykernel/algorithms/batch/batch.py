@@ -13,7 +13,8 @@ from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import L_MAX, PACKED
-from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
+from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, winner
 from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     DIM,
@@ -114,7 +115,7 @@ class BatchConfig(Config):
 
 
 class BatchModel(Model):
-    parts = Samples, Trained, BatchWork, BatchConfig, KernelConfig
+    parts = Samples, Trained, BatchWork, BatchConfig, InputConfig, KernelConfig
 
 
 # --------------------------------------------------------------------------------------------------- predicting
@@ -582,7 +583,7 @@ def _program(*learning: Entry) -> Program:
         name="batch",
         structs=(Samples, Trained, BatchWork),
         persistent=(Samples, Trained),
-        configs=(BatchConfig, KernelConfig),
+        configs=(BatchConfig, InputConfig, KernelConfig),
         status=BatchStatus,
         entries=(
             Entry("predict", predict, "question"),

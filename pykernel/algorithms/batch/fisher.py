@@ -14,7 +14,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 from pykernel.algorithms.extents import P_MAX, PACKED
-from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, kernel_value, rescale, winner
+from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, winner
 from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     CLASSES,
@@ -102,7 +103,7 @@ class FisherConfig(Config):
 
 
 class FisherModel(Model):
-    parts = Scatter, Discriminant, FisherWork, FisherConfig, KernelConfig
+    parts = Scatter, Discriminant, FisherWork, FisherConfig, InputConfig, KernelConfig
 
 
 # --------------------------------------------------------------------------------------------------- predicting
@@ -491,7 +492,7 @@ FISHER: dict[LabelKind, Program] = {
         name="fisher",
         structs=(Scatter, Discriminant, FisherWork),
         persistent=(Scatter, Discriminant),
-        configs=(FisherConfig, KernelConfig),
+        configs=(FisherConfig, InputConfig, KernelConfig),
         status=FisherStatus,
         entries=(
             Entry("predict", predict, "question"),

@@ -7,16 +7,9 @@ is so much larger than that of the labels that only a diverging model comes near
 
 from __future__ import annotations
 
+from pykernel.algorithms import frame
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
-from pykernel.algorithms.fixed.stages import (
-    FixedStageConfig,
-    FixedStaged,
-    FixedStages,
-    conclude,
-    finished,
-    remainder,
-)
+from pykernel.algorithms.fixed.frame import VALUE_MOST, WHOLE, FixedFramed, acceptable, hear
 from pykernel.algorithms.fixed.values import (
     ONE,
     FixedKernelConfig,
@@ -26,7 +19,9 @@ from pykernel.algorithms.fixed.values import (
     part_of,
     size,
 )
-from pykernel.algorithms.online.state import AGE_MOST, SEARCHES, Metric, Projection, Rule, Status, Tie
+from pykernel.algorithms.frame import Rule as FramedRule
+from pykernel.algorithms.frame import Status, programs
+from pykernel.algorithms.online.state import AGE_MOST, SEARCHES, Metric, OnlineStatus, Projection, Rule, Tie
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -36,7 +31,6 @@ from pykernel.dialect import (
     Int,
     Int16,
     Struct,
-    Uint8,
     Uint16,
     Word,
     as_signed,
@@ -48,14 +42,10 @@ from pykernel.dialect import (
     quotient,
     word,
 )
-from pykernel.dialect.program import Entry, LabelKind, Program
+from pykernel.dialect.program import Entry
 
 FAR = 2147483647
 """Squared distance to a neighbour that does not exist; all others are smaller."""
-VALUE_MOST = 1073741824
-"""Largest |f(x)|: no sum of multipliers is beyond."""
-ERROR_MOST = 1610612736
-"""Largest |y - f(x)|."""
 
 
 class FixedExpansion(Struct):
@@ -66,16 +56,13 @@ class FixedExpansion(Struct):
     neighbour: between(Int[N_MAX], -FAR, FAR)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
     n: between(Int16, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
-    frozen: between(Uint8, 0, 1)  # 1: learning is switched off
     v: between(Int16[N_MAX, DIM], "-reach", "reach")  # expansion vectors
 
 
 class FixedLearning(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    y: between(Int[OUTPUTS], "-label_most", "label_most")  # the sample's label
     f: Word[OUTPUTS]  # f(x), modulo 2^32: a sum may leave int32 on its way
-    error: between(Int[OUTPUTS], -ERROR_MOST, ERROR_MOST)  # what the label and f(x) differ by
     step: between(Int[OUTPUTS], "-alpha_most", "alpha_most")  # the sample's multipliers
     score: Int[N_MAX + 1]  # costs of the candidates for removal
     distance: between(Int[N_MAX], 0, FAR)  # squared distances from the sample to the expansion vectors
@@ -83,7 +70,6 @@ class FixedLearning(Struct):
     nearest: between(Int16, 0, N_MAX - 1)  # position of the nearest expansion vector
     k: Uint16[N_MAX]  # kernel values between the sample and the expansion vectors
     row: Uint16[N_MAX]  # kernel values between a removed vector and the others
-    x: between(Int16[DIM], "-reach", "reach")  # the converted sample
 
 
 class FixedOnlineConfig(Config):
@@ -93,8 +79,6 @@ class FixedOnlineConfig(Config):
     metric: Metric
     projection: Projection
     tie: Tie
-    single: bool  # whether there is one output
-    separates: bool  # whether the label is a class: then there is no error where the class is clear enough
     decays: bool  # whether multipliers decay
     limits_step: bool  # whether one sample's multiplier is limited
     truncates_small: bool  # whether small multipliers are dropped
@@ -109,18 +93,10 @@ class FixedOnlineConfig(Config):
     truncate_below: Index  # vectors whose multipliers are smaller than this are removed
     truncate_age: Index  # vectors of this age are removed
     removals: Index  # largest number of vectors that one update removes, beside the one that the sample replaces
-    label_most: Index  # largest |y| that is accepted
-    one: Index  # what a function is taught for its class
-    classes: Index  # number of classes
-    shortens: (
-        bool  # whether the self-test takes fewer samples than fill and change the budget: that would take too long
-    )
-    rehearsed: Index  # number of samples in that self-test
-    rehearsal_label: Index  # the self-test's labels are within +- half of this
 
 
-class FixedOnlineModel(FixedStaged):
-    parts = FixedExpansion, FixedLearning, FixedOnlineConfig, FixedInputConfig, FixedKernelConfig
+class FixedOnlineModel(FixedFramed):
+    parts = FixedExpansion, FixedLearning, FixedOnlineConfig, FixedKernelConfig
 
 
 # ------------------------------------------------------------------------------------------------- candidates
@@ -451,7 +427,7 @@ def absorb(m: FixedOnlineModel) -> Index:
     grow_older(m)
     if m.keeps_ages:
         m.age[i] = 0
-    return Status.ABSORBED if m.nearest_distance[0] > 0 else Status.MERGED
+    return OnlineStatus.ABSORBED if m.nearest_distance[0] > 0 else OnlineStatus.MERGED
 
 
 @kernel
@@ -480,19 +456,23 @@ def insert(m: FixedOnlineModel) -> Index:
             project(m, r)
     grow_older(m)
     if r == n:
-        return Status.DISCARDED
+        return OnlineStatus.DISCARDED
     if r < n:
         put_in(m, r)
-        return Status.REPLACED
+        return OnlineStatus.REPLACED
     if n < len(m.v):
         m.n[0] = n + 1
         put_in(m, n)
-    return Status.ADDED
+    return OnlineStatus.ADDED
 
 
 @kernel
-def learn(m: FixedOnlineModel) -> Index:
-    """Learn the sample, of which error is known, then reduce.  Mitchinson et al. 2003, eq. 2-6."""
+def learn(m: FixedOnlineModel, x: Int16[DIM]) -> Index:
+    """Learn the sample, then reduce.  Mitchinson et al. 2003, eq. 2-6."""
+    total = present(m)
+    for o in range(len(m.error)):
+        m.error[o] = value_of(m, total, o)
+    hear(m)
     for o in range(len(m.step)):
         # eq. 2
         step = clip(part_of(m.error[o], m.eta), -m.alpha_most, m.alpha_most)
@@ -513,96 +493,9 @@ def learn(m: FixedOnlineModel) -> Index:
 
 
 @kernel
-def take(m: FixedOnlineModel) -> Index:
-    """Learn the converted sample with the labels m.y, which were checked."""
-    if m.frozen[0] != 0:
-        return Status.FROZEN
-    total = present(m)
-    for o in range(len(m.y)):
-        value = value_of(m, total, o)
-        rest = remainder(m, m.x, m.y[o], o)
-        error = rest - value
-        if m.separates:
-            # no error where the class is clear enough
-            if (rest > 0 and value >= rest) or (rest < 0 and value <= rest):
-                error = 0
-        m.error[o] = error
-        conclude(m, m.x, m.y[o], rest, value, o)
-    return learn(m)
-
-
-@kernel
 def intact(m: FixedOnlineModel) -> Bool:
     """Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v)
-
-
-@kernel
-def update(
-    m: FixedOnlineModel,
-    x: Int16[DIM],
-    y: Int,
-) -> Index:
-    """Learn one sample: for the input x, the prediction should be y, in units of 1 / LABEL_SCALE.  O(N D).
-
-    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
-    """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = converted(m, x, m.x)
-    if not accepted:
-        return Status.REFUSED_INPUT
-    if y < -m.label_most or y > m.label_most:
-        return Status.REFUSED_LABEL
-    m.y[0] = y
-    return take(m)
-
-
-@kernel
-def update_many(
-    m: FixedOnlineModel,
-    x: Int16[DIM],
-    y: Int[OUTPUTS],
-) -> Index:
-    """Learn one sample: for the input x, the prediction should be y, in units of 1 / LABEL_SCALE.  O(N D).
-
-    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
-    """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = converted(m, x, m.x)
-    if not accepted:
-        return Status.REFUSED_INPUT
-    for o in range(len(y)):
-        if y[o] < -m.label_most or y[o] > m.label_most:
-            return Status.REFUSED_LABEL
-        m.y[o] = y[o]
-    return take(m)
-
-
-@kernel
-def update_class(
-    m: FixedOnlineModel,
-    x: Int16[DIM],
-    label: Index,
-) -> Index:
-    """Learn one sample: the input x belongs to class number label, counted from 0.  O(N D).
-
-    Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.
-    Two classes share one function, which should be at least 1 for the second class.
-    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
-    """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = converted(m, x, m.x)
-    if not accepted:
-        return Status.REFUSED_INPUT
-    if label < 0 or label >= m.classes:
-        return Status.REFUSED_LABEL
-    for o in range(len(m.y)):
-        positive = 1 if m.single else o
-        m.y[o] = m.one if label == positive else -m.one
-    return take(m)
 
 
 # ------------------------------------------------------------------------------------------------------- asking
@@ -626,52 +519,11 @@ def evaluate(m: FixedOnlineModel) -> Int:
 
 
 @kernel
-def predict(
-    m: FixedOnlineModel,
-    x: Int16[DIM],
-    y: Int[OUTPUTS],
-) -> Index:
-    """Predict: write f(x) to y, in units of 1 / LABEL_SCALE.  O(N D).
-
-    Returns DONE, REFUSED_INPUT or REFUSED_STATE; if it refuses, y is unchanged.
-    """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = converted(m, x, m.x)
-    if not accepted:
-        return Status.REFUSED_INPUT
+def answer(m: FixedOnlineModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+    """y = f(x).  O(N D)."""
     total = evaluate(m)
     for o in range(len(y)):
-        y[o] = finished(m, m.x, value_of(m, total, o), o)
-    return Status.DONE
-
-
-@kernel
-def classify(
-    m: FixedOnlineModel,
-    x: Int16[DIM],
-    label: Index[1],
-) -> Index:
-    """Write the most likely class of x to label, as a number from 0.  O(N D).
-
-    Returns DONE, REFUSED_INPUT or REFUSED_STATE; if it refuses, label is unchanged.
-    """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = converted(m, x, m.x)
-    if not accepted:
-        return Status.REFUSED_INPUT
-    total = evaluate(m)
-    best = 0
-    if m.single:
-        if total > 0:
-            best = 1
-    else:
-        for o in range(1, len(m.f)):
-            if as_signed(m.f[o]) > as_signed(m.f[best]):
-                best = o
-    label[0] = best
-    return Status.DONE
+        y[o] = value_of(m, total, o)
 
 
 @kernel
@@ -686,7 +538,7 @@ def novelty(
     """
     if not intact(m):
         return Status.REFUSED_STATE
-    accepted = converted(m, x, m.x)
+    accepted = acceptable(m, x)
     if not accepted:
         return Status.REFUSED_INPUT
     nearest = FAR
@@ -699,40 +551,7 @@ def novelty(
 
 
 @kernel
-def freeze(m: FixedOnlineModel, frozen: Index) -> Index:
-    """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
-    m.frozen[0] = 0
-    if frozen != 0:
-        m.frozen[0] = 1
-    return Status.DONE
-
-
-@kernel
-def rehearse(
-    m: FixedOnlineModel,
-    x: Int16[DIM],
-) -> None:
-    """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
-    seed = 1
-    for t in range(2 * len(m.v) + 32):
-        if m.shortens:
-            if t >= m.rehearsed:
-                break
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = floor_shift((seed - 32768) * m.most[j if m.each else 0], 16) + m.center[j if m.each else 0]
-        accepted = converted(m, x, m.x)
-        for o in range(len(m.y)):
-            seed = (seed * 75 + 74) % 65537
-            m.y[o] = multiply_high(m.rehearsal_label, seed if seed < 65536 else 0) - floor_shift(m.rehearsal_label, 1)
-        if accepted:
-            status = take(m)
-            if status < 0:
-                break
-
-
-@kernel
-def valid(m: FixedOnlineModel) -> Bool:
+def keeps(m: FixedOnlineModel) -> Bool:
     """Whether learning could have led to this state, beyond the declared ranges: what is not in use is zero."""
     n = m.n[0]
     for i in range(len(m.v)):
@@ -751,26 +570,17 @@ def valid(m: FixedOnlineModel) -> Bool:
     return True
 
 
-def _program(*learning: Entry) -> Program:
-    return Program(
+FIXED_ONLINE = programs(
+    FramedRule(
         name="online",
-        structs=(FixedExpansion, FixedStages, FixedLearning),
-        persistent=(FixedExpansion, FixedStages),
-        configs=(FixedOnlineConfig, FixedStageConfig, FixedInputConfig, FixedKernelConfig),
-        status=Status,
-        entries=(
-            Entry("predict", predict, "question"),
-            *learning,
-            Entry("novelty", novelty, "question"),
-            Entry("freeze", freeze, "switch"),
-        ),
-        rehearse=rehearse,
-        valid=valid,
+        model=FixedOnlineModel,
+        memory=(FixedExpansion,),
+        work=(FixedLearning,),
+        configs=(FixedOnlineConfig, FixedKernelConfig),
+        statuses=OnlineStatus,
+        hooks={frame.answer: answer, frame.learn: learn, frame.intact: intact, frame.keeps: keeps},
+        costs=("O(N D)", "O(N D)"),
+        questions=(Entry("novelty", novelty, "question"),),
+        stand_ins=WHOLE,
     )
-
-
-FIXED_ONLINE: dict[LabelKind, Program] = {
-    "real": _program(Entry("update", update, "update")),
-    "reals": _program(Entry("update", update_many, "update")),
-    "class": _program(Entry("update", update_class, "update"), Entry("classify", classify, "question")),
-}
+)

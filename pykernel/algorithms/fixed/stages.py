@@ -15,6 +15,7 @@ from pykernel.dialect import (
     Int16,
     Model,
     Struct,
+    Uint8,
     as_signed,
     between,
     floor_shift,
@@ -44,6 +45,7 @@ class FixedStages(Struct):
     gain: between(Int[OUTPUTS], 0, ONE)  # what the model's answer is multiplied by, in units of 1 / ONE
     count: between(Index, 0, COUNTED)  # samples that were learned
     pace: between(Index, 0, 16)  # the label's mean moves by 2^-pace of the difference
+    frozen: between(Uint8, 0, 1)  # 1: learning is switched off
 
 
 class FixedStageConfig(Config):
@@ -53,6 +55,8 @@ class FixedStageConfig(Config):
     leads: bool  # whether there is a linear part
     gains: bool  # whether there is a gain
     clamps: bool  # whether predictions are kept between low and high
+    follows: bool  # whether any of the first three is so: labels pass stages
+    scales: bool  # always so: inputs are converted
     mean_factor: Index  # the mean is kept in units of 1 / this
     mean_shift: Index  # ... which is 2 to this power
     mean_most: Index
@@ -168,8 +172,8 @@ def follow_gain(m: FixedStaged, rest: Int, value: Int, o: Index) -> None:
 
 
 @kernel
-def conclude(m: FixedStaged, x: Int16[DIM], y: Int, rest: Int, value: Int, o: Index) -> None:
-    """Let the stages learn from a sample's label, what was left of it, and what the model said."""
+def conclude_one(m: FixedStaged, x: Int16[DIM], y: Int, rest: Int, value: Int, o: Index) -> None:
+    """Let the stages learn from one label of a sample, what was left of it, and what the model said."""
     if m.gains:
         follow_gain(m, rest, value, o)
     if m.leads:
@@ -184,3 +188,17 @@ def conclude(m: FixedStaged, x: Int16[DIM], y: Int, rest: Int, value: Int, o: In
             if pace < m.mean_pace:
                 if floor_shift(m.count[0], pace + 1) > 0:
                     m.pace[0] = pace + 1
+
+
+@kernel
+def remain(m: FixedStaged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
+    """What of the labels is left for the rule to learn."""
+    for o in range(len(y)):
+        r[o] = remainder(m, x, y[o], o)
+
+
+@kernel
+def conclude(m: FixedStaged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
+    """Let the stages learn from a sample's labels, what was left of them, and what the rule said."""
+    for o in range(len(y)):
+        conclude_one(m, x, y[o], r[o], k[o], o)

@@ -1,13 +1,16 @@
 """Online kernel models (Mitchinson et al. 2003): what can be asked of a model."""
 
-from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, rescale
+from pykernel.algorithms import frame
+from pykernel.algorithms.frame import Rule as FramedRule
+from pykernel.algorithms.frame import Status, hear, programs, see
+from pykernel.algorithms.inputs import acceptable
+from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian, squared_distance
 from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
 from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, express
 from pykernel.algorithms.online.neighbours import renew_overlap
 from pykernel.algorithms.online.reduction import (
-    acceptable,
+    bearable,
     choose,
     close_gap,
     commit,
@@ -40,91 +43,30 @@ from pykernel.algorithms.online.state import (
     Expansion,
     OnlineConfig,
     OnlineModel,
+    OnlineStatus,
     Rule,
-    Status,
     Work,
     alike,
     expand,
     intact,
     kept,
     measure,
-    miss,
     present,
     settle,
-    within,
 )
-from pykernel.algorithms.online.validity import valid
-from pykernel.algorithms.selftest import strained
-from pykernel.algorithms.stages import (
-    StageConfig,
-    Stages,
-    combine,
-    conclude,
-    farthest,
-    noise,
-    observe,
-    observe_both,
-    remain,
-    standardise,
-    trust,
-)
-from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real
-from pykernel.dialect.program import Entry, LabelKind, Program
+from pykernel.algorithms.online.validity import keeps
+from pykernel.algorithms.stages import noise, trust
+from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real
+from pykernel.dialect.program import Entry
 
 # ---------------------------------------------------------------------------------------------------- questions
 
 
 @kernel
-def predict(m: OnlineModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Predict: write f(x) to y.  O(N D).
-
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not within(m, x):
-        return Status.REFUSED_INPUT
-    if m.standardises or m.rescales:
-        if m.standardises:
-            standardise(m, x, m.x)
-        else:
-            rescale(m, x, m.x)
-        expand(m, m.x, y)
-        combine(m, m.x, y)
-    else:
-        expand(m, x, y)
-        combine(m, x, y)
-    return Status.DONE
-
-
-@kernel
-def classify(m: OnlineModel, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the most likely class of x to label, as a number from 0.  O(N D).
-
-    Returns DONE, or REFUSED_INPUT with label unchanged.
-    """
-    status = predict(m, x, m.error)
-    if status == Status.DONE:
-        best = 0
-        if m.single:
-            if m.error[0] > real(0):
-                best = 1
-        else:
-            for o in range(1, len(m.error)):
-                if m.error[o] > m.error[best]:
-                    best = o
-        label[0] = best
-    return status
-
-
-@kernel
 def compare(m: OnlineModel, x: Real[DIM]) -> None:
     """Compute distances and kernel values to the expansion vectors, and the part that they cannot express."""
-    if m.standardises or m.rescales:
-        if m.standardises:
-            standardise(m, x, m.x)
-        else:
-            rescale(m, x, m.x)
+    if m.scales:
+        see(m, x)
         if m.keeps_diagonal:
             measure(m, m.x)
         present(m, m.x)
@@ -146,7 +88,7 @@ def novelty(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
     """
     if not intact(m):
         return Status.REFUSED_STATE
-    if not within(m, x):
+    if not acceptable(m, x):
         return Status.REFUSED_INPUT
     compare(m, x)
     if m.keeps_factor:
@@ -174,7 +116,7 @@ def variance(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
     """
     if not intact(m):
         return Status.REFUSED_STATE
-    if not within(m, x):
+    if not acceptable(m, x):
         return Status.REFUSED_INPUT
     compare(m, x)
     if m.unsure:
@@ -250,8 +192,8 @@ def absorb(m: OnlineModel, close: Bool) -> Index:
             fits = fits and shared
         elif m.keeps_factor:
             project_klms(m, m.n[0])
-    if not fits or not acceptable(m, m.n[0]):
-        return Status.REFUSED_MULTIPLIER
+    if not fits or not bearable(m, m.n[0]):
+        return OnlineStatus.REFUSED_MULTIPLIER
     commit(m)
     if not m.drafts:
         for o in range(len(m.error)):
@@ -266,13 +208,13 @@ def absorb(m: OnlineModel, close: Bool) -> Index:
     if m.rule == Rule.ALD_KRLS:
         # the sample is new, but the dictionary is full
         if m.kappa[0] > m.ald_threshold and not close:
-            return Status.DISCARDED
+            return OnlineStatus.DISCARDED
     if m.rule == Rule.KNLMS:
         if not close:
-            return Status.DISCARDED
+            return OnlineStatus.DISCARDED
     if m.nearest_distance[0] > real(0):
-        return Status.ABSORBED
-    return Status.MERGED
+        return OnlineStatus.ABSORBED
+    return OnlineStatus.MERGED
 
 
 @kernel
@@ -342,7 +284,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     full = n == len(m.v)
     propose(m)
     if not (largest_step(m) <= m.alpha_limit):
-        return Status.REFUSED_MULTIPLIER
+        return OnlineStatus.REFUSED_MULTIPLIER
     # the vector to remove; n: the sample itself; n + 1: none
     r = n + 1
     dropped = False
@@ -365,22 +307,22 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
             fits = project(m, r)
             if not fits:
                 unsearch(m)
-                return Status.REFUSED_MULTIPLIER
+                return OnlineStatus.REFUSED_MULTIPLIER
     if m.rule == Rule.FB_KRLS or m.rule == Rule.ALD_KRLS or m.rule == Rule.KRLS_T or m.rule == Rule.KNLMS:
-        if not acceptable(m, r):
+        if not bearable(m, r):
             unsearch(m)
-            return Status.REFUSED_MULTIPLIER
+            return OnlineStatus.REFUSED_MULTIPLIER
     commit(m)
     if m.rule == Rule.KRLS_T:
         learn_posterior(m)
     grow_older(m)
     if r == n:
-        return Status.DISCARDED
+        return OnlineStatus.DISCARDED
     place_at = n
-    status = Status.ADDED
+    status = OnlineStatus.ADDED
     if r < n:
         place_at = r
-        status = Status.REPLACED
+        status = OnlineStatus.REPLACED
         take_out(m, r)
     put_in(m, x, place_at)
     if m.rule == Rule.KRLS_T:
@@ -408,7 +350,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     fits = project(m, r)
     if not fits:
         unsearch(m)
-        return Status.REFUSED_MULTIPLIER
+        return OnlineStatus.REFUSED_MULTIPLIER
     present(m, x)
     m.nearest_distance[0] = m.distance[r]
     m.nearest[0] = r
@@ -422,19 +364,15 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
             if i != r:
                 value += m.beta[i, o] * m.k[i]
                 m.beta[i, o] = kept(m, m.beta[i, o])
-        if not m.unit:
-            value = m.norm[0] * value
-        if m.follows:
-            m.value[o] = value
-        if m.limits:
-            m.y[o] = clipped(m.y[o], value - m.most[o], value + m.most[o])
-        m.error[o] = miss(m, m.y[o], value)
+        m.error[o] = value if m.unit else m.norm[0] * value
+    hear(m)
+    for o in range(len(m.error)):
         if not m.unit:
             m.error[o] = m.error[o] / m.norm[0]
         m.step[o] = settle(limited(m, m.eta * m.error[o]) if m.unit else limited_by_norm(m, m.eta * m.error[o]))
         if not (absolute(m.step[o]) <= m.alpha_limit):
             unsearch(m)
-            return Status.REFUSED_MULTIPLIER
+            return OnlineStatus.REFUSED_MULTIPLIER
     close = n > 1 and m.nearest_distance[0] <= m.ald_distance
     spanned = False
     if m.keeps_factor:
@@ -452,9 +390,9 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     if close:
         shared = give_to_nearest(m)
         fits = shared
-    if not fits or not acceptable(m, r):
+    if not fits or not bearable(m, r):
         unsearch(m)
-        return Status.REFUSED_MULTIPLIER
+        return OnlineStatus.REFUSED_MULTIPLIER
     commit(m)
     grow_older(m)
     if m.keeps_ages and close:
@@ -463,10 +401,10 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     if close or spanned:
         close_gap(m, r)
         if m.nearest_distance[0] > real(0):
-            return Status.ABSORBED
-        return Status.MERGED
+            return OnlineStatus.ABSORBED
+        return OnlineStatus.MERGED
     put_in(m, x, r)
-    return Status.REPLACED
+    return OnlineStatus.REPLACED
 
 
 @kernel
@@ -476,26 +414,23 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
         measure(m, x)
         # f(x) is always zero for such an x
         if m.norm[0] == real(0):
-            return Status.DISCARDED
+            for o in range(len(m.value)):
+                m.value[o] = real(0)
+            return OnlineStatus.DISCARDED
     if m.before:
         if m.n[0] == len(m.v):
             return renew(m, x)
     present(m, x)
+    if m.unsure:
+        m.label_noise[0] = noise(m)
+    hear(m)
     sure = True
     for o in range(len(m.error)):
-        value = -m.error[o]
-        if m.follows:
-            m.value[o] = value
-        if m.limits:
-            m.y[o] = clipped(m.y[o], value - m.most[o], value + m.most[o])
-        if m.rule == Rule.KRLS_T and m.forgets:
-            value = m.root_forgetting * value
-        m.error[o] = miss(m, m.y[o], value)
         sure = sure and m.error[o] == real(0)
     # skip samples of a clear class: otherwise least squares would learn less and less from the unclear ones
     if m.separates and sure:
         if m.rule == Rule.KRLS_T or m.rule == Rule.FB_KRLS or m.rule == Rule.ALD_KRLS:
-            return Status.DISCARDED
+            return OnlineStatus.DISCARDED
     if not m.unit:
         # from here on, learn f(x) / sqrt(k(x, x)) with the normalised kernel
         for o in range(len(m.error)):
@@ -525,128 +460,6 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
 
 
 @kernel
-def follow(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn the sample, as the rule sees its input, between the stages of its label."""
-    for o in range(len(m.y)):
-        m.label[o] = m.y[o]
-        m.value[o] = real(0)
-    remain(m, x, m.label, m.y)
-    if m.limits:
-        farthest(m, x, m.most)
-    if m.unsure:
-        m.label_noise[0] = noise(m)
-    status = learn(m, x)
-    if status > 0:
-        conclude(m, x, m.label, m.y, m.value, m.most)
-    return status
-
-
-@kernel
-def take(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn the sample x with label m.y; both were checked."""
-    if m.frozen[0] != 0:
-        return Status.FROZEN
-    if m.standardises:
-        if m.observed[0] < m.input_warmup:
-            observe_both(m, x, m.y)
-            return Status.OBSERVED
-        standardise(m, x, m.x)
-        if m.follows:
-            taken = follow(m, m.x)
-            if taken > 0:
-                observe(m, x)
-            return taken
-        status = learn(m, m.x)
-        if status > 0:
-            observe(m, x)
-        return status
-    if m.rescales:
-        rescale(m, x, m.x)
-        if m.follows:
-            return follow(m, m.x)
-        return learn(m, m.x)
-    if m.follows:
-        return follow(m, x)
-    return learn(m, x)
-
-
-@kernel
-def update(m: OnlineModel, x: Real[DIM], y: Real) -> Index:
-    """Learn one sample: for the input x, the prediction should be y.
-
-    O(N D) without a Gram matrix, O(N^2 + N D) with one.
-    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
-    """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not within(m, x):
-        return Status.REFUSED_INPUT
-    if m.follows:
-        if not (absolute(y) <= m.label_limit):
-            return Status.REFUSED_LABEL
-    elif not (absolute(y) <= m.label_max_abs):
-        return Status.REFUSED_LABEL
-    m.y[0] = y
-    return take(m, x)
-
-
-@kernel
-def update_many(m: OnlineModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Learn one sample: for the input x, the prediction should be y.
-
-    O(N D) without a Gram matrix, O(N^2 + N D) with one.
-    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
-    """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not within(m, x):
-        return Status.REFUSED_INPUT
-    for o in range(len(y)):
-        if m.follows:
-            if not (absolute(y[o]) <= m.label_limit):
-                return Status.REFUSED_LABEL
-        elif not (absolute(y[o]) <= m.label_max_abs):
-            return Status.REFUSED_LABEL
-    for o in range(len(y)):
-        m.y[o] = y[o]
-    return take(m, x)
-
-
-@kernel
-def update_class(m: OnlineModel, x: Real[DIM], label: Index) -> Index:
-    """Learn one sample: the input x belongs to class number label, counted from 0.
-
-    Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.
-    Two classes share one function, which should be at least 1 for the second class.
-    O(N D) without a Gram matrix, O(N^2 + N D) with one.
-    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
-    """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not within(m, x):
-        return Status.REFUSED_INPUT
-    if label < 0 or label >= m.classes:
-        return Status.REFUSED_LABEL
-    positive = 1
-    for o in range(len(m.y)):
-        if not m.single:
-            positive = o
-        m.y[o] = real(-1)
-        if label == positive:
-            m.y[o] = real(1)
-    return take(m, x)
-
-
-@kernel
-def freeze(m: OnlineModel, frozen: Index) -> Index:
-    """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
-    m.frozen[0] = 0
-    if frozen != 0:
-        m.frozen[0] = 1
-    return Status.DONE
-
-
-@kernel
 def drift(m: OnlineModel, y: Real[1]) -> Index:
     """Write to y how large the rounding errors of the inverse Gram matrix P are.  O(1).
 
@@ -655,7 +468,7 @@ def drift(m: OnlineModel, y: Real[1]) -> Index:
     """
     y[0] = m.drift[0]
     if m.drift[0] > m.drift_limit:
-        return Status.REFRESH_DUE
+        return OnlineStatus.REFRESH_DUE
     return Status.DONE
 
 
@@ -708,54 +521,49 @@ def refresh(m: OnlineModel) -> Index:
 
 
 @kernel
-def rehearse(m: OnlineModel, x: Real[DIM]) -> None:
-    """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
-    seed = 1
-    for t in range(2 * len(m.v) + 32):
-        if m.shortens:
-            if t >= m.rehearsed:
-                break
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = m.rehearsal_input * (real(seed) / real(65536) - real(0.5))
-            if m.rescales:
-                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
-        for o in range(len(m.y)):
-            seed = (seed * 75 + 74) % 65537
-            m.y[o] = m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(m, x)
-        if status < 0:
-            break
+def remembered(m: OnlineModel, value: Real) -> Real:
+    """What KRLS-T has left of its answer when it learns.  Van Vaerenbergh et al. 2012."""
+    if m.rule == Rule.KRLS_T:
+        if m.forgets:
+            return m.root_forgetting * value
+    return value
+
+
+@kernel
+def blank(m: OnlineModel) -> Bool:
+    """Whether there are no vectors."""
+    return m.n[0] == 0
 
 
 def _keeps_matrix(c: OnlineConfig) -> bool:
     return bool(c.keeps_factor or c.keeps_complex or c.keeps_overlap)
 
 
-def _program(*learning: Entry) -> Program:
-    return Program(
+ONLINE = programs(
+    FramedRule(
         name="online",
-        structs=(Expansion, Stages, Work),
-        persistent=(Expansion, Stages),
-        configs=(OnlineConfig, StageConfig, KernelConfig),
-        status=Status,
-        entries=(
-            Entry("predict", predict, "question"),
-            *learning,
+        model=OnlineModel,
+        memory=(Expansion,),
+        work=(Work,),
+        configs=(OnlineConfig, KernelConfig),
+        statuses=OnlineStatus,
+        hooks={
+            frame.answer: expand,
+            frame.learn: learn,
+            frame.remembered: remembered,
+            frame.intact: intact,
+            frame.blank: blank,
+            frame.keeps: keeps,
+        },
+        costs=("O(N D)", "O(N D) without a Gram matrix, O(N^2 + N D) with one"),
+        questions=(
             Entry("novelty", novelty, "question"),
             Entry("variance", variance, "question", lambda c: c.rule == Rule.KRLS_T),
-            Entry("freeze", freeze, "switch"),
+        ),
+        actions=(
             Entry("drift", drift, "reading", lambda c: c.keeps_factor),
             Entry("refresh", refresh, "action", _keeps_matrix),
         ),
-        rehearse=rehearse,
-        valid=valid,
         between=("refresh",),
     )
-
-
-ONLINE: dict[LabelKind, Program] = {
-    "real": _program(Entry("update", update, "update")),
-    "reals": _program(Entry("update", update_many, "update")),
-    "class": _program(Entry("update", update_class, "update"), Entry("classify", classify, "question")),
-}
+)

@@ -495,11 +495,11 @@ def project(m: OnlineModel, r: Index) -> Bool:
         project_fklms(m, r)
     if m.projection == Projection.BOUNDED:
         project_bounded(m, r)
-    return acceptable(m, r)
+    return bearable(m, r)
 
 
 @kernel
-def acceptable(m: OnlineModel, r: Index) -> Bool:
+def bearable(m: OnlineModel, r: Index) -> Bool:
     """Whether every multiplier, except that of r, is within its range."""
     if m.drafts:
         count = candidates(m)

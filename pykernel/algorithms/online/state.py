@@ -4,9 +4,9 @@ from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
+from pykernel.algorithms.frame import Framed
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value, plain_value
 from pykernel.algorithms.kernels import NORM_LEAST, cosine_similarity, gaussian, squared_distance
-from pykernel.algorithms.stages import Scaled
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -24,22 +24,16 @@ from pykernel.dialect import (
 )
 
 
-class Status(IntEnum):
-    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
+class OnlineStatus(IntEnum):
+    """What only models that store vectors return."""
 
-    DONE = 0
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the expansion vector of least cost
     DISCARDED = 3  # the budget was full and the sample cost least: not stored; multipliers may have changed
     ABSORBED = 4  # the sample is similar to the expansion vectors: not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
-    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
-    FROZEN = 7  # learning is switched off: the sample was checked, but not learned
     REFRESH_DUE = 8  # rounding errors have grown in the inverse Gram matrix: call refresh
-    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
-    REFUSED_LABEL = -2  # the label is not finite, or is beyond its limit
     REFUSED_MULTIPLIER = -3  # a multiplier would leave its range.  Call reset, or lower the learning rate
-    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
 class Rule(IntEnum):
@@ -144,7 +138,6 @@ class Expansion(Struct):
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
     probe: between(Index, 0, N_MAX)  # the vector whose stored numbers are checked next
-    frozen: between(Index, 0, 1)  # 1: learning is switched off
 
 
 SEARCHES = 2
@@ -157,14 +150,8 @@ class Work(Struct):
     When the newest sample competes with the n stored vectors, it is candidate number n.
     """
 
-    x: Real[DIM]  # the standardised or scaled sample
     own: Real  # k(x, x) of the sample before normalisation
     norm: Real  # square root of that k(x, x)
-    y: Real[OUTPUTS]  # the sample's label: what f(x) should be
-    label: Real[OUTPUTS]  # the label before the stages took their part off
-    value: Real[OUTPUTS]  # f(x) before the sample was learned
-    most: Real[OUTPUTS]  # how far from that value a label counts in full
-    error: Real[OUTPUTS]  # y - f(x)
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
     u: Real[N_MAX + 1]  # P k: the sample as a combination of expansion vectors; then -1
@@ -200,8 +187,6 @@ class OnlineConfig(Config):
     metric: Metric
     projection: Projection
     tie: Tie
-    single: bool  # whether there is one output
-    separates: bool  # whether the label is a class: then there is no error where the class is clear enough
     decays: bool  # whether rho > 0
     forgets: bool  # whether forgetting < 1
     relabels: bool  # whether every sample moves the labels of the vectors near it
@@ -245,22 +230,15 @@ class OnlineConfig(Config):
     truncate_below: Real  # vectors whose multipliers are smaller than this are removed
     truncate_age: Index  # vectors of this age are removed
     removals: Index  # largest number of vectors that one update removes, beside the one that the sample replaces
-    label_max_abs: Real  # largest |y| that is accepted
+    label_max_abs: Real  # what the rule has to learn is within this
     alpha_limit: Real  # largest |alpha| that is stored
     scaled_limit: Real  # no number of a scaled input is beyond this
     step_limit: Real  # largest |alpha| of a new sample
     drift_limit: Real  # a refresh is due if the drift is above this
-    classes: Index  # number of classes
-    shortens: (
-        bool  # whether the self-test takes fewer samples than fill and change the budget: that would take too long
-    )
-    rehearsed: Index  # number of samples in that self-test
-    rehearsal_input: Real  # the self-test's inputs are within +- half of this
-    rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
-class OnlineModel(Scaled):
-    parts = Expansion, Work, OnlineConfig
+class OnlineModel(Framed):
+    parts = Expansion, Work, OnlineConfig, KernelConfig
 
 
 @kernel
@@ -279,16 +257,6 @@ def as_product(value: Real) -> Real:
 def intact(m: OnlineModel) -> Bool:
     """Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v)
-
-
-@kernel
-def within(q: KernelConfig, x: Real[DIM]) -> Bool:
-    """Whether every input is a number within its limit."""
-    for j in range(len(x)):
-        # not "if (.. > limit)": NaN must fail
-        if not (absolute(x[j]) <= q.input_max_abs):
-            return False
-    return True
 
 
 @kernel
@@ -376,7 +344,7 @@ def place(m: OnlineModel, x: Real[DIM], i: Index) -> None:
 
 @kernel
 def present(m: OnlineModel, x: Real[DIM]) -> None:
-    """Compute -f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D)."""
+    """Compute f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D)."""
     if m.function == KernelFunction.GAUSSIAN:
         nearest = 0
         nearest_distance = FAR
@@ -393,12 +361,12 @@ def present(m: OnlineModel, x: Real[DIM]) -> None:
                 total += m.alpha[i, 0] * value
             else:
                 for o in range(len(m.error)):
-                    m.error[o] -= m.alpha[i, o] * value
+                    m.error[o] += m.alpha[i, o] * value
             if distance < nearest_distance:
                 nearest_distance = distance
                 nearest = i
         if m.single:
-            m.error[0] = -total
+            m.error[0] = total
         m.nearest[0] = nearest
         m.nearest_distance[0] = nearest_distance
     else:
@@ -418,7 +386,7 @@ def present_alike(m: OnlineModel, x: Real[DIM]) -> None:
         m.distance[i] = distance
         m.k[i] = value
         for o in range(len(m.error)):
-            m.error[o] -= m.alpha[i, o] * value
+            m.error[o] += m.alpha[i, o] * value
         if distance < nearest_distance:
             nearest_distance = distance
             nearest = i
@@ -427,12 +395,3 @@ def present_alike(m: OnlineModel, x: Real[DIM]) -> None:
             m.error[o] = m.norm[0] * m.error[o]
     m.nearest[0] = nearest
     m.nearest_distance[0] = nearest_distance
-
-
-@kernel
-def miss(m: OnlineModel, y: Real, value: Real) -> Real:
-    """The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1."""
-    if m.separates:
-        if y * value >= real(1):
-            return real(0)
-    return y - value

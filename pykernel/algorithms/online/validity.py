@@ -8,7 +8,6 @@ from pykernel.algorithms.online.state import (
     Rule,
     settle,
 )
-from pykernel.algorithms.stages import valid_stages
 from pykernel.dialect import Bool, absolute, kernel, real
 
 
@@ -99,7 +98,7 @@ def valid_matrices(m: OnlineModel) -> Bool:
 
 
 @kernel
-def valid(m: OnlineModel) -> Bool:
+def keeps(m: OnlineModel) -> Bool:
     """Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
 
     The ranges that the fields declare hold already.  Unused places must be zero.
@@ -112,9 +111,4 @@ def valid(m: OnlineModel) -> Bool:
     if m.keeps_factor:
         if not valid_factor(m):
             return False
-    if not valid_matrices(m):
-        return False
-    if m.standardises:
-        if m.n[0] > 0 and m.observed[0] < m.input_warmup:
-            return False
-    return valid_stages(m, m.input_max_abs)
+    return valid_matrices(m)

@@ -9,6 +9,7 @@ The newest sample is a candidate for removal before it is stored, so neither way
 """
 
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.frame import Status
 from pykernel.algorithms.kernel_choice import kernel_value, self_value
 from pykernel.algorithms.packed import invert, row_of, symmetric_clear, symmetric_row, symmetric_times
 from pykernel.algorithms.subspace.state import (
@@ -299,7 +300,7 @@ def settle(m: SubspaceModel) -> Index:
                 project(m)
             else:
                 leave_out(m)
-            return SubspaceStatus.DONE
+            return Status.DONE
         if m.budget == Budget.EXACT:
             release_exactly(m, r)
         else:

@@ -41,7 +41,7 @@ def evaluate(m: HeadModel, y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def follow(m: HeadModel) -> None:
+def move_coefficients(m: HeadModel) -> None:
     """Change the coefficients by (R'R)^-1 m.gain times m.error, after the row m.gain was added to R.  O(r^2)."""
     solve_lower(m.r, m.gain, len(m.gain), len(m.gain))
     solve_upper(m.r, m.gain, len(m.gain), len(m.gain))
@@ -64,7 +64,7 @@ def fade(m: HeadModel) -> None:
     for o in range(len(m.error)):
         m.error[o] = -(m.refill * m.coefficients[turn, o])
     take_up(m.r, m.row, m.head_least, turn, len(m.row), len(m.row))
-    follow(m)
+    move_coefficients(m)
     m.turn[0] = turn + 1 if turn + 1 < len(m.row) else 0
 
 
@@ -90,14 +90,14 @@ def learn_ridge(m: HeadModel) -> None:
             at = at + len(m.z) - i
     if m.forgets:
         fade(m)
-    evaluate(m, m.y)
+    evaluate(m, m.answers)
     for o in range(len(m.error)):
-        m.error[o] = m.target[o] - m.y[o]
+        m.error[o] = m.y[o] - m.answers[o]
     for i in range(len(m.z)):
         m.row[i] = m.z[i]
         m.gain[i] = m.z[i]
     take_up(m.r, m.row, m.head_least, 0, len(m.row), len(m.row))
-    follow(m)
+    move_coefficients(m)
 
 
 # --------------------------------------------------------------------------------------------- logistic regression
@@ -134,12 +134,12 @@ def learn_logistic(m: HeadModel, share: Real) -> None:
     keep = real(1) - step * share
     if keep < real(0):
         keep = real(0)
-    evaluate(m, m.y)
-    probabilities(m, m.y)
+    evaluate(m, m.answers)
+    probabilities(m, m.answers)
     for o in range(len(m.error)):
         # a label is 1 or -1
-        wanted = real(1) if m.target[o] > real(0) else real(0)
-        m.error[o] = step * (wanted - m.y[o])
+        wanted = real(1) if m.y[o] > real(0) else real(0)
+        m.error[o] = step * (wanted - m.answers[o])
     for i in range(len(m.z)):
         for o in range(len(m.error)):
             m.coefficients[i, o] = clipped(
@@ -148,8 +148,8 @@ def learn_logistic(m: HeadModel, share: Real) -> None:
 
 
 @kernel
-def learn(m: HeadModel, share: Real) -> None:
-    """Learn that the functions should be m.target at the features m.z."""
+def learn_labels(m: HeadModel, share: Real) -> None:
+    """Learn that the functions should be m.y at the features m.z."""
     if m.logistic:
         learn_logistic(m, share)
     else:

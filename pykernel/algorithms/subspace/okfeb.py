@@ -7,24 +7,13 @@ enough, it moves towards the sample.  If the budget is full, the least important
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.kernel_choice import KernelConfig, acceptable, winner
-from pykernel.algorithms.selftest import strained
-from pykernel.algorithms.stages import (
-    Scaled,
-    StageConfig,
-    Stages,
-    combine,
-    conclude,
-    farthest,
-    forget,
-    observe,
-    observe_both,
-    remain,
-    scaled,
-    valid_inputs,
-    valid_stages,
-)
+from pykernel.algorithms.frame import Rule, Status, hear, predict, programs, see
+from pykernel.algorithms.inputs import acceptable
+from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.subspace.alarms import (
     Monitor,
     MonitorModel,
@@ -42,7 +31,7 @@ from pykernel.algorithms.subspace.head import (
     evaluate,
     forget_labels,
     in_turn,
-    learn,
+    learn_labels,
     probabilities,
     valid_head,
 )
@@ -89,8 +78,8 @@ MOST_FORGOTTEN = Constant(0.5)
 # ---------------------------------------------------------------------------------------------------- questions
 
 
-class OkfebModel(MonitorModel, Scaled):
-    pass
+class OkfebModel(MonitorModel):
+    """A subspace with alarms."""
 
 
 class LabelledModel(OkfebModel, HeadModel):
@@ -109,13 +98,13 @@ def novelty(
     Returns DONE, or REFUSED_INPUT with score unchanged.
     """
     if not intact(m):
-        return SubspaceStatus.REFUSED_STATE
+        return Status.REFUSED_STATE
     if not acceptable(m, x):
-        return SubspaceStatus.REFUSED_INPUT
-    scaled(m, x, m.x)
+        return Status.REFUSED_INPUT
+    see(m, x)
     code(m)
     score[0] = m.score[0]
-    return SubspaceStatus.DONE
+    return Status.DONE
 
 
 @kernel
@@ -130,54 +119,23 @@ def features(
     Returns DONE, or REFUSED_INPUT with z unchanged.
     """
     if not intact(m):
-        return SubspaceStatus.REFUSED_STATE
+        return Status.REFUSED_STATE
     if not acceptable(m, x):
-        return SubspaceStatus.REFUSED_INPUT
-    scaled(m, x, m.x)
+        return Status.REFUSED_INPUT
+    see(m, x)
     code(m)
     make_features(m)
     for j in range(len(z)):
         z[j] = m.z[j]
-    return SubspaceStatus.DONE
+    return Status.DONE
 
 
 @kernel
-def predict(
-    m: LabelledModel,
-    x: Real[DIM],
-    y: Real[OUTPUTS],
-) -> Index:
-    """Predict: write f(x) = coefficients' (z(x), 1) to y.  O(N (D + r) + r^3 / 3).
-
-    Before the first sample f(x) is 0.
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    if not intact(m):
-        return SubspaceStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return SubspaceStatus.REFUSED_INPUT
-    scaled(m, x, m.x)
+def answer(m: LabelledModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x) = coefficients' (z(x), 1); before the first sample 0.  O(N (D + r) + r^3 / 3)."""
     code(m)
     make_features(m)
     evaluate(m, y)
-    combine(m, m.x, y)
-    return SubspaceStatus.DONE
-
-
-@kernel
-def classify(
-    m: LabelledModel,
-    x: Real[DIM],
-    label: Index[1],
-) -> Index:
-    """Write the most likely class of x to label, as a number from 0.  O(N (D + r) + r^3 / 3).
-
-    Returns DONE, or REFUSED_INPUT with label unchanged.
-    """
-    status = predict(m, x, m.y)
-    if status == SubspaceStatus.DONE:
-        label[0] = winner(m.y)
-    return status
 
 
 @kernel
@@ -190,15 +148,15 @@ def probability(
 
     Returns DONE, or REFUSED_INPUT with p unchanged.
     """
-    status = predict(m, x, m.y)
-    if status == SubspaceStatus.DONE:
-        probabilities(m, m.y)
+    status = predict(m, x, m.answers)
+    if status == Status.DONE:
+        probabilities(m, m.answers)
         if m.single:
-            p[0] = real(1) - m.y[0]
-            p[1] = m.y[0]
+            p[0] = real(1) - m.answers[0]
+            p[1] = m.answers[0]
         else:
-            for o in range(len(m.y)):
-                p[o] = m.y[o]
+            for o in range(len(m.answers)):
+                p[o] = m.answers[o]
     return status
 
 
@@ -207,7 +165,7 @@ def alarm(m: OkfebModel, state: Real[2]) -> Index:
     """Write the alarm level to state[0] and its threshold to state[1].  Returns DONE."""
     state[0] = m.level[0]
     state[1] = threshold_of(m)
-    return SubspaceStatus.DONE
+    return Status.DONE
 
 
 # ----------------------------------------------------------------------------------------------------- learning
@@ -396,7 +354,7 @@ def learn_sample(m: OkfebModel, stored: Bool) -> Index:
     share = share_of_ridge(m)
     mu = step_length(m, m.shrinkage * share)
     move(m, mu, forgotten(m, mu, share), stored)
-    learned = SubspaceStatus.DONE
+    learned = Status.DONE
     if stored:
         learned = settle(m)
     elif not keeps_gram(m):
@@ -411,7 +369,7 @@ def adjust(m: OkfebModel) -> Index:
         started = start(m)
         if started:
             return SubspaceStatus.ADDED
-        status = SubspaceStatus.DONE
+        status = Status.DONE
         # with budget drop it would be stored, but nothing in it is new
         if m.budget == Budget.EXACT and m.rank[0] > 0 and m.own[0] > SMALLEST_SQUARE:
             status = learn_sample(m, False)
@@ -422,7 +380,7 @@ def adjust(m: OkfebModel) -> Index:
     if enough:
         return SubspaceStatus.CENSORED
     if not (m.own[0] > SMALLEST_SQUARE):
-        return SubspaceStatus.DONE
+        return Status.DONE
     stored = True
     if m.budget == Budget.EXACT:
         compare(m)
@@ -439,7 +397,7 @@ def adjust(m: OkfebModel) -> Index:
             if column == m.examined[0]:
                 examine_next(m)
             restart_column(m, column)
-            status = SubspaceStatus.DONE
+            status = Status.DONE
             if stored:
                 status = settle(m)
             else:
@@ -471,138 +429,26 @@ def track(m: OkfebModel) -> Index:
 
 
 @kernel
-def take(
-    m: LabelledModel,
-    x: Real[DIM],
-) -> Index:
-    """Learn the sample x with labels m.target between the stages; both were checked."""
-    if m.standardises:
-        if m.observed[0] < m.input_warmup:
-            observe_both(m, x, m.target)
-            return SubspaceStatus.OBSERVED
-    scaled(m, x, m.x)
-    if m.follows:
-        for o in range(len(m.target)):
-            m.label[o] = m.target[o]
-        remain(m, m.x, m.label, m.target)
+def learn(m: OkfebModel, x: Real[DIM]) -> Index:
+    """Learn the input, where there are no labels."""
+    return track(m)
+
+
+@kernel
+def learn_both(m: LabelledModel, x: Real[DIM]) -> Index:
+    """Learn the input, then that f(x) should be m.y."""
     status = track(m)
     if m.judges:
-        evaluate(m, m.value)
-    if m.limits:
-        farthest(m, m.x, m.most)
-        for o in range(len(m.target)):
-            m.target[o] = clipped(m.target[o], m.value[o] - m.most[o], m.value[o] + m.most[o])
-    learn(m, m.head_ridge * share_of_ridge(m))
-    if m.follows:
-        conclude(m, m.x, m.label, m.target, m.value, m.most)
-    if m.standardises:
-        # what is held back is not learned by the scale, either: a lasting fault would become normal
-        if status != SubspaceStatus.HELD:
-            observe(m, x)
+        evaluate(m, m.error)
+        hear(m)
+    learn_labels(m, m.head_ridge * share_of_ridge(m))
     return status
 
 
 @kernel
-def take_input(
-    m: OkfebModel,
-    x: Real[DIM],
-) -> Index:
-    """Learn the input x, which was checked."""
-    if m.standardises:
-        if m.observed[0] < m.input_warmup:
-            observe(m, x)
-            return SubspaceStatus.OBSERVED
-    scaled(m, x, m.x)
-    status = track(m)
-    if m.standardises:
-        # what is held back is not learned by the scale, either: a lasting fault would become normal
-        if status != SubspaceStatus.HELD:
-            observe(m, x)
-    return status
-
-
-@kernel
-def update(
-    m: OkfebModel,
-    x: Real[DIM],
-) -> Index:
-    """Learn one sample x.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
-
-    Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT with nothing changed.
-    """
-    if not countable(m):
-        return SubspaceStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return SubspaceStatus.REFUSED_INPUT
-    return take_input(m, x)
-
-
-@kernel
-def update_real(
-    m: LabelledModel,
-    x: Real[DIM],
-    y: Real,
-) -> Index:
-    """Learn one sample: the input x, and its label y.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
-
-    Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
-    """
-    if not countable(m) or not in_turn(m):
-        return SubspaceStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return SubspaceStatus.REFUSED_INPUT
-    if not (absolute(y) <= m.label_limit):
-        return SubspaceStatus.REFUSED_LABEL
-    m.target[0] = y
-    return take(m, x)
-
-
-@kernel
-def update_reals(
-    m: LabelledModel,
-    x: Real[DIM],
-    y: Real[OUTPUTS],
-) -> Index:
-    """Learn one sample: the input x, and its label y.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
-
-    Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
-    """
-    if not countable(m) or not in_turn(m):
-        return SubspaceStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return SubspaceStatus.REFUSED_INPUT
-    for o in range(len(y)):
-        if not (absolute(y[o]) <= m.label_limit):
-            return SubspaceStatus.REFUSED_LABEL
-    for o in range(len(y)):
-        m.target[o] = y[o]
-    return take(m, x)
-
-
-@kernel
-def update_class(
-    m: LabelledModel,
-    x: Real[DIM],
-    label: Index,
-) -> Index:
-    """Learn one sample: the input x, and its class number label, counted from 0.
-
-    Each class has a function; two classes share the function of the second class.
-    O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
-    Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
-    """
-    if not countable(m) or not in_turn(m):
-        return SubspaceStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return SubspaceStatus.REFUSED_INPUT
-    if label < 0 or label >= m.classes:
-        return SubspaceStatus.REFUSED_LABEL
-    positive = 1
-    for o in range(len(m.target)):
-        if not m.single:
-            positive = o
-        m.target[o] = real(1) if label == positive else real(-1)
-    return take(m, x)
+def took(m: OkfebModel, status: Index) -> Bool:
+    """What is held back is not learned by the scale, either: a lasting fault would become normal."""
+    return status != SubspaceStatus.HELD
 
 
 # ------------------------------------------------------------------------------------------------------- actions
@@ -616,9 +462,9 @@ def refresh(m: OkfebModel) -> Index:
     Returns DONE, or REFUSED_STATE.
     """
     if not intact(m):
-        return SubspaceStatus.REFUSED_STATE
+        return Status.REFUSED_STATE
     renew(m)
-    return SubspaceStatus.DONE
+    return Status.DONE
 
 
 @kernel
@@ -653,62 +499,13 @@ def forget_samples(m: OkfebModel) -> None:
 
 
 @kernel
-def restart(m: OkfebModel) -> Index:
-    """Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE."""
-    forget_samples(m)
-    forget(m)
-    return SubspaceStatus.DONE
-
-
-@kernel
-def restart_all(m: LabelledModel) -> Index:
-    """Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE."""
+def forget_all(m: LabelledModel) -> None:
+    """Forget the subspace, the alarm level and the head."""
     forget_samples(m)
     forget_labels(m)
-    forget(m)
-    return SubspaceStatus.DONE
 
 
-# -------------------------------------------------------------------------------------- self-test and snapshots
-
-
-@kernel
-def rehearse(
-    m: OkfebModel,
-    x: Real[DIM],
-) -> None:
-    """Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors."""
-    seed = 1
-    for t in range(m.rehearsed):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-            if m.rescales:
-                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
-        status = take_input(m, x)
-        if status < 0:
-            break
-
-
-@kernel
-def rehearse_labels(
-    m: LabelledModel,
-    x: Real[DIM],
-) -> None:
-    """Learn a fixed sequence of made-up samples and labels, for the self-test.  They fill the budget."""
-    seed = 1
-    for t in range(m.rehearsed):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-            if m.rescales:
-                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
-        for o in range(len(m.target)):
-            seed = (seed * 75 + 74) % 65537
-            m.target[o] = m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-        status = take(m, x)
-        if status < 0:
-            break
+# ---------------------------------------------------------------------------------------------------- snapshots
 
 
 @kernel
@@ -782,24 +579,21 @@ def valid_rest(m: OkfebModel) -> Bool:
 
 
 @kernel
-def valid(m: OkfebModel) -> Bool:
+def keeps(m: OkfebModel) -> Bool:
     """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
-    if not (valid_subspace(m) and valid_rest(m)):
-        return False
-    if m.standardises:
-        return valid_inputs(m, m.input_max_abs)
-    return True
+    return valid_subspace(m) and valid_rest(m)
 
 
 @kernel
-def valid_all(m: LabelledModel) -> Bool:
-    """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
-    if not (valid_subspace(m) and valid_rest(m) and valid_head(m)):
-        return False
-    return valid_stages(m, m.input_max_abs)
+def keeps_labels(m: LabelledModel) -> Bool:
+    """The same, of the head as well."""
+    return valid_subspace(m) and valid_rest(m) and valid_head(m)
 
 
-ALARMS = (SubspaceStatus.NOVEL, SubspaceStatus.HELD)
+@kernel
+def countable_labels(m: LabelledModel) -> Bool:
+    """As countable(), and whether turn is the number of a coefficient."""
+    return countable(m) and in_turn(m)
 
 
 def _watches(c: SubspaceConfig) -> bool:
@@ -810,54 +604,41 @@ def _logistic(c: SubspaceConfig) -> bool:
     return bool(c.logistic)
 
 
-def _labelled(*learning: Entry) -> Program:
-    return Program(
-        name="okfeb",
-        structs=(Subspace, Monitor, Head, Stages, SubspaceWork),
-        persistent=(Subspace, Monitor, Head, Stages),
-        configs=(SubspaceConfig, StageConfig, KernelConfig),
-        status=SubspaceStatus,
-        entries=(
-            Entry("predict", predict, "question"),
-            *learning,
-            Entry("features", features, "question"),
-            Entry("novelty", novelty, "question"),
-            Entry("alarm", alarm, "reading", _watches),
-            Entry("refresh", refresh, "action"),
-            Entry("restart", restart_all, "action"),
-        ),
-        rehearse=rehearse_labels,
-        valid=valid_all,
-        alarms=ALARMS,
-        between=("refresh",),
-    )
-
-
-OKFEB: dict[LabelKind, Program] = {
-    "none": Program(
-        name="okfeb",
-        structs=(Subspace, Monitor, Stages, SubspaceWork),
-        persistent=(Subspace, Monitor, Stages),
-        configs=(SubspaceConfig, StageConfig, KernelConfig),
-        status=SubspaceStatus,
-        entries=(
-            Entry("novelty", novelty, "question"),
-            Entry("update", update, "update"),
-            Entry("features", features, "question"),
-            Entry("alarm", alarm, "reading", _watches),
-            Entry("refresh", refresh, "action"),
-            Entry("restart", restart, "action"),
-        ),
-        rehearse=rehearse,
-        valid=valid,
-        alarms=ALARMS,
-        between=("refresh",),
-    ),
-    "real": _labelled(Entry("update", update_real, "update")),
-    "reals": _labelled(Entry("update", update_reals, "update")),
-    "class": _labelled(
-        Entry("update", update_class, "update"),
-        Entry("classify", classify, "question"),
-        Entry("probability", probability, "question", _logistic),
-    ),
-}
+_ALONE = Rule(
+    name="okfeb",
+    model=OkfebModel,
+    memory=(Subspace, Monitor),
+    work=(SubspaceWork,),
+    configs=(SubspaceConfig, KernelConfig),
+    statuses=SubspaceStatus,
+    hooks={
+        frame.learn: learn,
+        frame.took: took,
+        frame.intact: countable,
+        frame.keeps: keeps,
+        frame.forget_rule: forget_samples,
+    },
+    costs=("O(N (D + r) + r^3 / 3)", "O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3)"),
+    questions=(Entry("novelty", novelty, "question"), Entry("features", features, "question")),
+    actions=(Entry("alarm", alarm, "reading", _watches), Entry("refresh", refresh, "action")),
+    labels=("none",),
+    restarts=True,
+    alarms=(SubspaceStatus.NOVEL, SubspaceStatus.HELD),
+    between=("refresh",),
+)
+_LABELLED = replace(
+    _ALONE,
+    model=LabelledModel,
+    memory=(Subspace, Monitor, Head),
+    hooks=_ALONE.hooks
+    | {
+        frame.answer: answer,
+        frame.learn: learn_both,
+        frame.intact: countable_labels,
+        frame.keeps: keeps_labels,
+        frame.forget_rule: forget_all,
+    },
+    of_classes=(Entry("probability", probability, "question", _logistic),),
+    labels=("real", "reals", "class"),
+)
+OKFEB: dict[LabelKind, Program] = programs(_ALONE) | programs(_LABELLED)

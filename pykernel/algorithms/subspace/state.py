@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX, PACKED
+from pykernel.algorithms.frame import Framed
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.algorithms.packed import (
     factorise,
@@ -28,7 +29,6 @@ from pykernel.dialect import (
     Config,
     Constant,
     Index,
-    Model,
     Real,
     Struct,
     between,
@@ -73,18 +73,13 @@ class Budget(IntEnum):
 
 
 class SubspaceStatus(IntEnum):
-    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
+    """What only models that track a subspace return; DONE: the sample was learned, but not stored."""
 
-    DONE = 0  # the sample was learned, but not stored as an expansion vector
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important expansion vector
     CENSORED = 3  # the subspace expresses the sample well already, and did not learn it
     NOVEL = 4  # alarm: the alarm level is above its threshold
     HELD = 5  # alarm: the alarm level is above its threshold, and the subspace did not learn the sample
-    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
-    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
-    REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
-    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
 MOST_SEEN = 4_194_304
@@ -126,7 +121,6 @@ class Subspace(Struct):
 class SubspaceWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    x: Real[DIM]  # a scaled input
     k: Real[N_MAX]  # kernel values between the expansion vectors and the sample
     b: Real[N_MAX]  # P k
     column: Real[N_MAX]  # a column of P or K
@@ -144,12 +138,7 @@ class SubspaceWork(Struct):
     z: Real[RANK + 1]  # features; then 1
     row: Real[RANK + 1]  # the row that is added to the head's factor
     gain: Real[RANK + 1]  # change of the head's coefficients for an error of 1
-    y: Real[OUTPUTS]  # function values
-    target: Real[OUTPUTS]  # labels: what the function values should be
-    label: Real[OUTPUTS]  # the label before the stages took their part off
-    value: Real[OUTPUTS]  # function values before the sample was learned
-    most: Real[OUTPUTS]  # how far from that value a label counts in full
-    error: Real[OUTPUTS]  # target - y
+    answers: Real[OUTPUTS]  # function values
     own: Real  # k(x, x)
     left: Real  # rest |phi - L q|^2: the part of the sample that the subspace does not express
     score: Real  # novelty: left / k(x, x)
@@ -171,7 +160,6 @@ class SubspaceConfig(Config):
     adapts: bool  # whether the alarm threshold adapts
     learns_labels: bool  # whether there is a head
     logistic: bool  # whether the head is a logistic regression
-    single: bool  # whether there is one function
     forgets: bool  # whether the head's forgetting < 1
     shrinkage: Real  # lambda, the weight of |q|^2
     root_bound: Real  # 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal
@@ -207,19 +195,15 @@ class SubspaceConfig(Config):
     refill: Real  # head: what is added to keep the ridge constant while earlier samples fade
     coefficient_limit: Real  # head: largest coefficient
     sum_limit: Real  # head: limit above every element of its factor
-    classes: Index  # number of classes
     smoothing: Real  # weight of a new score in the alarm level; 1: the level is the score
     alarm_threshold: Real  # fixed alarm threshold
     more_alarm: Real  # factor of the alarm threshold's odds after an alarm
     less_alarm: Real  # factor of the alarm threshold's odds after a sample without alarm
     warmup: Index  # number of samples before the first alarm is possible
     relearn_after: Index  # an alarm stops learning for at most this number of samples in a row
-    rehearsed: Index  # number of samples in the self-test
-    rehearsal_input: Real  # the self-test's inputs are within +- half of this
-    rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
-class SubspaceModel(Model):
+class SubspaceModel(Framed):
     parts = Subspace, SubspaceWork, SubspaceConfig, KernelConfig
 
 

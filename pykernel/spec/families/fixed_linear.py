@@ -8,20 +8,18 @@ from typing import Any
 
 from pydantic import Field, PrivateAttr
 
-from pykernel.algorithms.fixed.linear import FIXED_LINEAR, VALUE_MOST
+from pykernel.algorithms.fixed.linear import FIXED_LINEAR, LINE_MOST
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec.families.fixed import (
-    LARGEST,
     Conversion,
     WholeSpec,
     complain_of_counts,
     complain_of_ranges,
     complain_of_rate,
     conversion,
-    counted,
     learning_rate,
 )
-from pykernel.spec.families.fixed_online import complain_of_label_range
+from pykernel.spec.families.fixed_online import complain_of_label_range, frame_parameters
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.kernel_settings import validate_scaling
 from pykernel.spec.sections import Label, Learning
@@ -36,6 +34,10 @@ class FixedLinearLearning(Learning):
     eta: float = Field(
         0.1, gt=0, le=1, description="learning rate: the part of an error that one sample corrects; at least 1 / 65,536"
     )
+
+
+REHEARSED = 64
+"""Samples of the self-test."""
 
 
 class FixedLinearSpec(WholeSpec):
@@ -106,24 +108,18 @@ class FixedLinearModels:
         return float(2.0**-spec.label_shift)
 
     def parameters(self, spec: FixedLinearSpec) -> dict[str, Any]:
-        reach, one = max(int(spec.conversion.reach.max()), spec.unit), 2.0**spec.label_shift
+        reach = max(int(spec.conversion.reach.max()), spec.unit)
         rate, doublings = learning_rate(spec.learning.eta)
 
         return {
             **spec.conversion.parameters(),
-            "separates": spec.label_kind == "class",
-            "single": spec.outputs == 1,
-            "clamps": spec.label.low is not None or spec.label.high is not None,
+            **frame_parameters(spec, reach, float(spec.unit) ** 2),
             "unit": spec.unit,
-            "slope_most": min(2**30 - 1, VALUE_MOST * 2**16 // ((spec.dim + 1) * reach)),
-            "slope_step": 2**30 // reach,
+            "line_most": min(2**30 - 1, LINE_MOST * 2**16 // ((spec.dim + 1) * reach)),
+            "line_step": 2**30 // reach,
             "eta": rate,
             "eta_shift": 16 - doublings,
-            "label_most": math.floor(spec.label_max_abs * one),
-            "one": math.floor(one) if spec.label_kind == "class" else 0,
-            "classes": len(spec.label.classes or ()),
-            "low": counted(spec.label.low, one, -LARGEST),
-            "high": counted(spec.label.high, one, LARGEST),
+            "rehearsed": REHEARSED,
         }
 
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, PrivateAttr
 
-from pykernel.algorithms.fixed.online import FIXED_ONLINE, VALUE_MOST
+from pykernel.algorithms.fixed.frame import VALUE_MOST
+from pykernel.algorithms.fixed.online import FIXED_ONLINE
 from pykernel.algorithms.fixed.stages import GAIN_SIZE
 from pykernel.algorithms.fixed.values import ONE
 from pykernel.algorithms.online.state import Metric
@@ -300,14 +301,12 @@ class FixedOnlineModels:
         ages = metric is Metric.AGE or reduction.tie != "smaller" or reduction.truncate_age is not None
         return {
             **made.parameters(),
-            **_stages(spec, int(made.reach.max()), unit**2),
+            **frame_parameters(spec, int(made.reach.max()), unit**2),
             **kernel_parameters(spec, octave),
             "rule": RULES[learning.rule],
             "metric": metric,
             "projection": PROJECTIONS[projection_of(spec)],
             "tie": TIES[reduction.tie],
-            "single": spec.outputs == 1,
-            "separates": spec.label_kind == "class",
             "decays": learning.rho > 0,
             "limits_step": learning.step_limit is not None,
             "truncates_small": reduction.truncate_below is not None,
@@ -322,12 +321,7 @@ class FixedOnlineModels:
             "truncate_below": max(1, round(min((reduction.truncate_below or 1) * one, most))),
             "truncate_age": reduction.truncate_age or 0,
             "removals": reduction.removals,
-            "label_most": math.floor(spec.label_max_abs * one),
-            "one": math.floor(one) if spec.label_kind == "class" else 0,
-            "classes": len(spec.label.classes or ()),
-            "shortens": rehearsed < fills,
             "rehearsed": rehearsed,
-            "rehearsal_label": math.floor(spec.label_max_abs * one),
         }
 
 
@@ -350,19 +344,35 @@ def _keep(spec: Any) -> int:
     return round(max(1 - spec.learning.eta * spec.learning.rho, 0.0) * 65536)
 
 
-def _stages(spec: Any, reach: int, squares: float) -> dict[str, Any]:
-    """Values of FixedStageConfig."""
-    label, one = spec.label, 2.0**spec.label_shift
+STAGES = {"center": False, "gain": False, "horizon": 2000}
+"""Keys of [label] that a family need not have."""
+
+
+def frame_parameters(spec: Any, reach: int, squares: float) -> dict[str, Any]:
+    """Values of FixedStageConfig and FixedFrameConfig, but for the number of samples of the self-test.
+
+    reach: largest magnitude of a converted input; squares: the square of an input of 1.
+    """
+    label, one, linear = spec.label, 2.0**spec.label_shift, getattr(spec, "linear", None)
+    center, gain, horizon = (getattr(label, key, default) for key, default in STAGES.items())
     most = math.floor(spec.label_max_abs * one)
     bits = max(1, most).bit_length()
-    pace = min(16, round(math.log2(label.horizon)))
+    pace = min(16, round(math.log2(horizon)))
     fine = max(0, min(pace, 29 - bits))
-    rate, doublings = learning_rate(spec.linear.eta if spec.linear is not None else 0.5)
+    rate, doublings = learning_rate(linear.eta if linear is not None else 0.5)
 
     return {
-        "centers": label.center,
-        "leads": spec.linear is not None,
-        "gains": label.gain,
+        "single": spec.outputs == 1,
+        "separates": spec.label_kind == "class",
+        "classes": len(label.classes or ()),
+        "label_most": most,
+        "one": math.floor(one) if spec.label_kind == "class" else 0,
+        "rehearsal_label": most,
+        "scales": True,  # inputs are converted
+        "centers": center,
+        "leads": linear is not None,
+        "gains": gain,
+        "follows": center or gain or linear is not None,
         "clamps": label.low is not None or label.high is not None,
         "mean_factor": 2**fine,
         "mean_shift": fine,

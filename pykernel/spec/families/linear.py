@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from pykernel.algorithms.linear import LINEAR, REHEARSED, FeatureKind, Gain
+from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
@@ -37,6 +37,8 @@ SPECTRA = ("gaussian", "laplacian", "matern12", "matern32", "matern52")
 DEGREES = {"matern12": 1, "matern32": 3, "matern52": 5}
 """Degrees of freedom of a Matern kernel's Student t distribution, 2 nu."""
 DEFAULT_FEATURES = 64
+REHEARSED = 96
+"""Samples of the self-test: twice as many as a standardiser's longest warmup, and as many again to learn."""
 GRAIN = 2.0**-16
 """What frequencies are rounded to multiples of, so that they do not depend on the last digits of a machine's functions."""
 
@@ -243,8 +245,6 @@ class LinearModels:
         return stages.parameters(spec, most) | {
             "gain": gain,
             "feature_kind": kind,
-            "single": spec.outputs == 1,
-            "separates": spec.label_kind == "class",
             "forgets": learning.forgetting < 1,
             "eta": learning.eta,
             "forgetting": learning.forgetting,
@@ -255,11 +255,7 @@ class LinearModels:
             "amplitude": math.sqrt(2 / (features - 1)),
             "frequencies": frequencies,
             "phases": phases,
-            "input_max_abs": spec.input.max_abs,
-            "label_max_abs": limit,
             "weight_limit": weight_limit,
-            "classes": len(spec.label.classes or ()),
-            "shortens": rehearsed < REHEARSED,
             "rehearsed": rehearsed,
             "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), 2 * spec.input.max_abs),
             "rehearsal_label": min(1.0, limit),

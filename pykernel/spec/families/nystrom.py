@@ -262,6 +262,8 @@ class _NystromModels:
         return kernel_settings.parameters(spec) | {
             "method": method,
             "single": spec.outputs == 1,
+            "separates": False,  # functions learn 1 and -1
+            "scales": True,  # it works on a copy of the input
             "bounded": spec.label.low is not None or spec.label.high is not None,
             "varies": tables is not None and tables.prior_variance is not None,
             "weighs": weights is not None,
@@ -586,7 +588,7 @@ class NystromLearners(_NystromModels):
         made = self._parameters(spec)
         if spec.input.standardise:
             made["rehearsed"] += spec.input.warmup  # the basis learns nothing of these
-        return made | stages.parameters(spec, made["largest_value"])
+        return stages.parameters(spec, made["largest_value"]) | made
 
 
 NYSTROM_MODELS: Family = NystromModels()

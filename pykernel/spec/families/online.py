@@ -546,8 +546,6 @@ class KernelModels:
                 "metric": choices.metric,
                 "projection": choices.projection,
                 "tie": TIES[reduction.tie],
-                "single": spec.outputs == 1,
-                "separates": spec.label_kind == "class",
                 "decays": learning.rho > 0,
                 "forgets": forgetting < 1,
                 "relabels": learning.relabel,
@@ -600,8 +598,6 @@ class KernelModels:
                 if own["unit"]
                 else learning.step_limit or 1.0,
                 "drift_limit": DRIFT_LIMIT,
-                "classes": len(spec.label.classes or ()),
-                "shortens": rehearsed < fills,
                 "rehearsed": rehearsed,
                 "rehearsal_input": min(
                     3 * sigma / math.sqrt(spec.dim),

@@ -417,6 +417,8 @@ class SubspaceModels:
             kernel_settings.parameters(spec)
             | staged
             | {
+                "separates": False,  # a head learns 1 and -1
+                "scales": True,  # it works on a copy of the input
                 "update": UPDATES[subspace.update],
                 "step": Step.CONSTANT if rls else STEPS[step_of(spec)],
                 "budget": BUDGETS[subspace.budget],
@@ -428,7 +430,6 @@ class SubspaceModels:
                 "adapts": not fixed,
                 "learns_labels": labels,
                 "logistic": logistic,
-                "single": spec.outputs == 1,
                 "forgets": learning.forgetting < 1,
                 "shrinkage": shrinkage,
                 "root_bound": 1 / math.sqrt(shrinkage),
@@ -465,7 +466,6 @@ class SubspaceModels:
                 "refill": root_ridge * math.sqrt(1 - faded),
                 "coefficient_limit": self._coefficient_limit(spec, value),
                 "sum_limit": self._sum_limit(spec, value),
-                "classes": len(spec.label.classes or ()),
                 "smoothing": novelty.smoothing if novelty is not None else 1.0,
                 "alarm_threshold": novelty.threshold if novelty is not None and novelty.threshold is not None else 1.0,
                 "more_alarm": growth(ALARM_STEP * (1 - rate)),

@@ -1,0 +1,195 @@
+"""The frame of rules in whole numbers: ``pykernel.algorithms.frame`` with other types, and with these kernels.
+
+An input is converted where it is checked, so the rule always sees a copy.  There are no statistics of inputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykernel.algorithms import frame, inputs, stages
+from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
+from pykernel.algorithms.fixed.stages import (
+    FixedStageConfig,
+    FixedStaged,
+    FixedStages,
+    conclude,
+    finished,
+    remain,
+)
+from pykernel.algorithms.fixed.values import clip
+from pykernel.algorithms.frame import Status, answer, intact
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Bool,
+    Config,
+    Index,
+    Int,
+    Int16,
+    Real,
+    Struct,
+    between,
+    floor_shift,
+    kernel,
+    multiply_high,
+)
+
+VALUE_MOST = 1073741824
+"""Largest |f(x)|."""
+ERROR_MOST = 1610612736
+"""Largest |y - f(x)|."""
+
+
+class FixedSample(Struct):
+    """The sample that is learned.  Every call computes it anew; zeros are always valid."""
+
+    y: between(Int[OUTPUTS], "-rest_most", "rest_most")  # what f(x) should be
+    label: between(Int[OUTPUTS], "-rest_most", "rest_most")  # the label before the stages took their part off
+    value: between(Int[OUTPUTS], -VALUE_MOST, VALUE_MOST)  # f(x) before the sample was learned
+    error: between(Int[OUTPUTS], -ERROR_MOST, ERROR_MOST)  # f(x); once the rule has heard the label, y - f(x)
+    x: between(Int16[DIM], "-reach", "reach")  # the converted input
+
+
+class FixedFrameConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.fixed_online``."""
+
+    separates: bool  # whether the label is a class: then there is no error where the class is clear enough
+    single: bool  # whether there is one output
+    classes: Index  # number of classes
+    label_most: Index  # largest |y| that is accepted
+    one: Index  # what a function is taught for its class
+    rehearsed: Index  # number of samples in the self-test
+    rehearsal_label: Index  # the self-test's labels are within +- half of this
+
+
+class FixedFramed(FixedStaged):
+    """A model in the frame."""
+
+    parts = FixedSample, FixedFrameConfig, FixedInputConfig
+
+
+@kernel
+def acceptable(m: FixedFramed, x: Int16[DIM]) -> Bool:
+    """Whether every input is within its limit; m.x is then the converted input."""
+    return converted(m, x, m.x)
+
+
+@kernel
+def see(m: FixedFramed, x: Int16[DIM]) -> None:
+    """The input was converted where it was checked."""
+
+
+@kernel
+def predict(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> Index:
+    """Predict: write f(x) to y, in units of 1 / LABEL_SCALE.  O(answer).
+
+    Returns DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not intact(m):
+        return Status.REFUSED_STATE
+    accepted = acceptable(m, x)
+    if not accepted:
+        return Status.REFUSED_INPUT
+    answer(m, m.x, m.error)
+    for o in range(len(y)):
+        y[o] = finished(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
+    return Status.DONE
+
+
+@kernel
+def best_of(m: FixedFramed, y: Int[OUTPUTS]) -> Index:
+    """The class whose function is the largest.  Two classes share one function: a positive value means the second class."""
+    best = 0
+    if m.single:
+        if y[0] > 0:
+            best = 1
+    else:
+        for o in range(1, len(y)):
+            if y[o] > y[best]:
+                best = o
+    return best
+
+
+@kernel
+def hear(m: FixedFramed) -> None:
+    """m.error is f(x): make it y - f(x)."""
+    for o in range(len(m.y)):
+        value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
+        rest = m.y[o]
+        error = rest - value
+        if m.separates:
+            # no error where the class is clear enough
+            if (rest > 0 and value >= rest) or (rest < 0 and value <= rest):
+                error = 0
+        m.value[o] = value
+        m.error[o] = error
+
+
+@kernel
+def acceptable_label(m: FixedFramed, y: Int) -> Bool:
+    """Whether a label is within its limit."""
+    return y >= -m.label_most and y <= m.label_most
+
+
+@kernel
+def taught(m: FixedFramed, own: Bool) -> Int:
+    """What a function should be: for inputs of its class, or for others."""
+    return m.one if own else -m.one
+
+
+@kernel
+def warm_up(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
+    """There are no statistics of inputs to wait for."""
+    return False
+
+
+@kernel
+def settle_inputs(m: FixedFramed, x: Int16[DIM]) -> None:
+    """There are no statistics of inputs."""
+
+
+@kernel
+def made_up_input(m: FixedFramed, j: Index, seed: Index) -> Int:
+    """Input j of the self-test; seed: from 0 to 65536."""
+    return floor_shift((seed - 32768) * m.most[j if m.each else 0], 16) + m.center[j if m.each else 0]
+
+
+@kernel
+def made_up_label(m: FixedFramed, seed: Index) -> Int:
+    """A label of the self-test; seed: from 0 to 65536."""
+    return multiply_high(m.rehearsal_label, seed if seed < 65536 else 0) - floor_shift(m.rehearsal_label, 1)
+
+
+@kernel
+def valid_stages(m: FixedFramed, blank: Bool) -> Bool:
+    """Every number of the stages within its declared range is one that learning can give."""
+    return True
+
+
+WHOLE: dict[Any, Any] = {
+    FixedFramed: frame.Framed,
+    Real[DIM]: Int16[DIM],
+    Real[OUTPUTS]: Int[OUTPUTS],
+    Real: Int,
+    stages.Stages: FixedStages,
+    stages.StageConfig: FixedStageConfig,
+    inputs.InputConfig: FixedInputConfig,
+    stages.Sample: FixedSample,
+    frame.FrameConfig: FixedFrameConfig,
+    inputs.acceptable: acceptable,
+    stages.see: see,
+    frame.predict: predict,
+    frame.best_of: best_of,
+    frame.hear: hear,
+    frame.acceptable_label: acceptable_label,
+    frame.taught: taught,
+    frame.made_up_input: made_up_input,
+    frame.made_up_label: made_up_label,
+    stages.warm_up: warm_up,
+    stages.settle_inputs: settle_inputs,
+    stages.remain: remain,
+    stages.conclude: conclude,
+    stages.valid_stages: valid_stages,
+}
+"""What is other than in the frame of reals."""

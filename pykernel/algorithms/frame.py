@@ -1,0 +1,487 @@
+"""The frame around every rule that learns sample by sample: what all of them promise, once.
+
+A rule brings what is its own: its memory, ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (what
+is true of each of its states), and where it has them ``intact``, ``blank``, ``took``, ``remembered``, ``forget_rule`` and
+``rehearse_more``.  The frame makes the rest: checks of memory, input and label; numbers, several numbers and classes as
+labels; freezing; the stages of inputs and labels; the self-test's sequence; and which states are valid.
+
+    update   intact, acceptable, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), conclude -> settle_inputs
+    predict  intact, acceptable -> see -> answer -> combine
+
+It is written for reals.  In programs of whole numbers the same kernels have other types, and other stages in the place of
+these (``pykernel.algorithms.fixed.frame``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any
+
+from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.inputs import InputConfig, acceptable
+from pykernel.algorithms.selftest import strained
+from pykernel.algorithms.stages import (
+    Sample,
+    StageConfig,
+    Staged,
+    Stages,
+    combine,
+    conclude,
+    forget,
+    remain,
+    see,
+    settle_inputs,
+    valid_stages,
+    warm_up,
+)
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Bool,
+    Config,
+    Index,
+    Kernel,
+    Real,
+    Struct,
+    absolute,
+    kernel,
+    placeholder,
+    real,
+    substitute,
+)
+from pykernel.dialect.program import Entry, LabelKind, Program
+
+
+class Status(IntEnum):
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
+
+    DONE = 0
+    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
+    FROZEN = 7  # learning is switched off: the sample was checked, but not learned
+    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
+    REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
+    REFUSED_STATE = -9  # a count in the memory is beyond its range: the memory was overwritten.  Call reset
+
+
+class FrameConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.frame``."""
+
+    separates: bool  # whether the label is a class: then there is no error where the class is clear enough
+    single: bool  # whether there is one output
+    classes: Index  # number of classes
+    rehearsed: Index  # number of samples in the self-test
+    rehearsal_input: Real  # the self-test's inputs are within +- half of this
+    rehearsal_label: Real  # the self-test's labels are within +- half of this
+
+
+class Framed(Staged):
+    """A model in the frame: a rule's own model is one."""
+
+    parts = (FrameConfig,)
+
+
+# ----------------------------------------------------------------------------------------------- what a rule brings
+
+
+@placeholder
+def answer(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x), the rule's own answer to an input as it sees it."""
+
+
+@placeholder
+def learn(m: Framed, x: Real[DIM]) -> Index:
+    """Learn that f(x) should be m.y; the rule calls hear() as soon as it knows f(x).  Below 0: nothing was changed."""
+
+
+@placeholder
+def keeps(m: Framed) -> Bool:
+    """Whether the rule's learning could have led to its numbers, beyond the ranges that they declare."""
+    return True
+
+
+@placeholder
+def intact(m: Framed) -> Bool:
+    """Whether counts are within their ranges.  Then no loop leaves the arrays, even if the memory was overwritten."""
+    return True
+
+
+@placeholder
+def blank(m: Framed) -> Bool:
+    """Whether the rule has learned nothing yet."""
+    return True
+
+
+@placeholder
+def took(m: Framed, status: Index) -> Bool:
+    """Whether the statistics of the inputs learn the sample, too."""
+    return status >= 0
+
+
+@placeholder
+def remembered(m: Framed, value: Real) -> Real:
+    """What a rule that forgets has left of its answer when it learns."""
+    return value
+
+
+@placeholder
+def forget_rule(m: Framed) -> None:
+    """Forget what the rule has learned."""
+
+
+@placeholder
+def rehearse_more(m: Framed) -> None:
+    """What the self-test does after its samples."""
+
+
+# --------------------------------------------------------------------------------------------------------- questions
+
+
+@kernel
+def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Predict: write f(x) to y.  O(answer).
+
+    Returns DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not intact(m):
+        return Status.REFUSED_STATE
+    accepted = acceptable(m, x)
+    if not accepted:
+        return Status.REFUSED_INPUT
+    if m.scales:
+        see(m, x)
+        answer(m, m.x, y)
+        combine(m, m.x, y)
+    else:
+        answer(m, x, y)
+        combine(m, x, y)
+    return Status.DONE
+
+
+@kernel
+def best_of(m: Framed, y: Real[OUTPUTS]) -> Index:
+    """The class whose function is the largest.  Two classes share one function: a positive value means the second class."""
+    best = 0
+    if m.single:
+        if y[0] > real(0):
+            best = 1
+    else:
+        for o in range(1, len(y)):
+            if y[o] > y[best]:
+                best = o
+    return best
+
+
+@kernel
+def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
+    """Write the most likely class of x to label, as a number from 0.  O(answer).
+
+    Returns DONE, or REFUSED_INPUT with label unchanged.
+    """
+    status = predict(m, x, m.error)
+    if status == Status.DONE:
+        label[0] = best_of(m, m.error)
+    return status
+
+
+# ---------------------------------------------------------------------------------------------------------- learning
+
+
+@kernel
+def miss(m: Framed, y: Real, value: Real) -> Real:
+    """The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1."""
+    if m.separates:
+        if y * value >= real(1):
+            return real(0)
+    return y - value
+
+
+@kernel
+def hear(m: Framed) -> None:
+    """m.error is f(x): limit the label to what counts, and make it y - f(x)."""
+    for o in range(len(m.y)):
+        value = m.error[o]
+        if m.judges:
+            m.value[o] = value
+        if m.limits:
+            m.y[o] = clipped(m.y[o], value - m.most[o], value + m.most[o])
+        m.error[o] = miss(m, m.y[o], remembered(m, value))
+
+
+@kernel
+def follow(m: Framed, x: Real[DIM]) -> Index:
+    """Learn the sample, as the rule sees its input, between the stages of its label."""
+    if m.follows:
+        for o in range(len(m.y)):
+            m.label[o] = m.y[o]
+        remain(m, x, m.label, m.y)
+    status = learn(m, x)
+    if m.follows:
+        if status >= 0:
+            conclude(m, x, m.label, m.y, m.value)
+    return status
+
+
+@kernel
+def take(m: Framed, x: Real[DIM]) -> Index:
+    """Learn the sample x with label y; both were checked."""
+    if m.frozen[0] != 0:
+        return Status.FROZEN
+    warming = warm_up(m, x, m.y)
+    if warming:
+        return Status.OBSERVED
+    status = 0
+    if m.scales:
+        see(m, x)
+        status = follow(m, m.x)
+    else:
+        status = follow(m, x)
+    if took(m, status):
+        settle_inputs(m, x)
+    return status
+
+
+@kernel
+def acceptable_label(m: Framed, y: Real) -> Bool:
+    """Whether a label is a number within its limit."""
+    # not "if (.. > limit)": NaN must fail
+    return absolute(y) <= m.label_limit
+
+
+@kernel
+def update(m: Framed, x: Real[DIM], y: Real) -> Index:
+    """Learn one sample: for the input x, the prediction should be y.
+
+    O(learn).
+    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
+    """
+    if not intact(m):
+        return Status.REFUSED_STATE
+    accepted = acceptable(m, x)
+    if not accepted:
+        return Status.REFUSED_INPUT
+    if not acceptable_label(m, y):
+        return Status.REFUSED_LABEL
+    m.y[0] = y
+    return take(m, x)
+
+
+@kernel
+def update_many(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Learn one sample: for the input x, the prediction should be y.
+
+    O(learn).
+    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
+    """
+    if not intact(m):
+        return Status.REFUSED_STATE
+    accepted = acceptable(m, x)
+    if not accepted:
+        return Status.REFUSED_INPUT
+    for o in range(len(y)):
+        if not acceptable_label(m, y[o]):
+            return Status.REFUSED_LABEL
+    for o in range(len(y)):
+        m.y[o] = y[o]
+    return take(m, x)
+
+
+@kernel
+def taught(m: Framed, own: Bool) -> Real:
+    """What a function should be: for inputs of its class, or for others."""
+    return real(1) if own else real(-1)
+
+
+@kernel
+def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
+    """Learn one sample: the input x belongs to class number label, counted from 0.
+
+    Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.
+    Two classes share one function, which should be at least 1 for the second class.
+    O(learn).
+    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
+    """
+    if not intact(m):
+        return Status.REFUSED_STATE
+    accepted = acceptable(m, x)
+    if not accepted:
+        return Status.REFUSED_INPUT
+    if label < 0 or label >= m.classes:
+        return Status.REFUSED_LABEL
+    for o in range(len(m.y)):
+        m.y[o] = taught(m, label == (1 if m.single else o))
+    return take(m, x)
+
+
+@kernel
+def update_alone(m: Framed, x: Real[DIM]) -> Index:
+    """Learn one sample x.
+
+    O(learn).
+    Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
+    """
+    if not intact(m):
+        return Status.REFUSED_STATE
+    accepted = acceptable(m, x)
+    if not accepted:
+        return Status.REFUSED_INPUT
+    return take(m, x)
+
+
+# --------------------------------------------------------------------------------------------------- the whole model
+
+
+@kernel
+def freeze(m: Framed, frozen: Index) -> Index:
+    """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
+    m.frozen[0] = 0
+    if frozen != 0:
+        m.frozen[0] = 1
+    return Status.DONE
+
+
+@kernel
+def restart(m: Framed) -> Index:
+    """Forget everything that the model learned.  Returns DONE."""
+    forget_rule(m)
+    forget(m)
+    return Status.DONE
+
+
+@kernel
+def made_up_input(m: Framed, j: Index, seed: Index) -> Real:
+    """Input j of the self-test, as the rule sees it; seed: from 0 to 65536."""
+    x = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
+    if m.rescales:
+        return x / m.input_scale[j] + m.input_center[j]
+    return x
+
+
+@kernel
+def made_up_label(m: Framed, seed: Index) -> Real:
+    """A label of the self-test; seed: from 0 to 65536."""
+    return m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
+
+
+@kernel
+def rehearse(m: Framed, x: Real[DIM]) -> None:
+    """Learn a fixed sequence of made-up samples, for the self-test."""
+    seed = 1
+    for t in range(m.rehearsed):
+        for j in range(len(x)):
+            seed = (seed * 75 + 74) % 65537
+            x[j] = made_up_input(m, j, seed)
+        for o in range(len(m.y)):
+            seed = (seed * 75 + 74) % 65537
+            m.y[o] = made_up_label(m, seed)
+        accepted = acceptable(m, x)
+        if accepted:
+            status = take(m, x)
+            if status < 0:
+                break
+    rehearse_more(m)
+
+
+@kernel
+def valid(m: Framed) -> Bool:
+    """Whether learning could have led to this state, beyond what the fields' ranges say."""
+    if not keeps(m):
+        return False
+    return valid_stages(m, blank(m))
+
+
+# --------------------------------------------------------------------------------------------------------- programs
+
+UPDATES: Mapping[LabelKind, Kernel] = {
+    "real": update,
+    "reals": update_many,
+    "class": update_class,
+    "none": update_alone,
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a rule, or a family of rules that share their memory, brings.
+
+    model: all its parts, and the frame's.  memory: what it keeps, and work: what every call computes anew.  statuses: its own.
+    hooks: placeholder above -> the rule's kernel.  costs: of ``answer`` and ``learn``, for the documentation of the C.
+    questions, actions: its own entries.  labels: the kinds that it learns.  Others are as of ``Program``.
+    """
+
+    name: str
+    model: type[Framed]
+    memory: tuple[type[Struct], ...]
+    work: tuple[type[Struct], ...]
+    configs: tuple[type[Config], ...]
+    statuses: type[IntEnum]
+    hooks: Mapping[Any, Any]
+    costs: tuple[str, str]
+    questions: tuple[Entry, ...] = ()
+    actions: tuple[Entry, ...] = ()
+    of_classes: tuple[Entry, ...] = ()
+    labels: Sequence[LabelKind] = ("real", "reals", "class")
+    restarts: bool = False
+    alarms: tuple[IntEnum, ...] = ()
+    between: tuple[str, ...] = ()
+    stand_ins: Mapping[Any, Any] = field(default_factory=dict)
+    """What is other than in the frame of reals; ``Framed`` stands for the rule's own model."""
+
+
+FRAME = (Stages, Sample, StageConfig, InputConfig, FrameConfig)
+"""The frame's own parts."""
+
+
+def programs(rule: Rule) -> dict[LabelKind, Program]:
+    """The rule's program for each kind of label that it learns."""
+    return {kind: _program(rule, kind) for kind in rule.labels}
+
+
+def merged(kinds: Iterable[type[IntEnum]], like: type[IntEnum]) -> type[IntEnum]:
+    """One enumeration of the members of several, with the name of one."""
+    made = IntEnum(like.__name__, {member.name: member.value for kind in kinds for member in kind})  # type: ignore[misc]
+    made.__doc__ = like.__doc__
+    return made  # type: ignore[return-value]
+
+
+def _program(rule: Rule, kind: LabelKind) -> Program:
+    answered, learned = rule.costs
+    stand_ins = {
+        Framed: rule.model,
+        **{key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()},
+        **rule.hooks,
+        "O(answer)": answered,
+        "O(learn)": learned,
+    }
+
+    def own(kernel: Kernel) -> Kernel:
+        return substitute(kernel, stand_ins)
+
+    def all_own(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        return tuple(replace(entry, kernel=own(entry.kernel)) for entry in entries)
+
+    stages, sample, *configs = (rule.stand_ins.get(part, part) for part in FRAME)
+    asked = () if kind == "none" else (Entry("predict", own(predict), "question"),)
+    classes = (Entry("classify", own(classify), "question"), *all_own(rule.of_classes)) if kind == "class" else ()
+    return Program(
+        name=rule.name,
+        structs=(*rule.memory, stages, sample, *rule.work),
+        persistent=(*rule.memory, stages),
+        configs=(*rule.configs, *configs),
+        status=merged((Status, rule.statuses), Status),
+        statuses=(Status, rule.statuses),
+        entries=(
+            *asked,
+            Entry("update", own(UPDATES[kind]), "update"),
+            *classes,
+            *all_own(rule.questions),
+            Entry("freeze", own(freeze), "switch"),
+            *all_own(rule.actions),
+            *((Entry("restart", own(restart), "action"),) if rule.restarts else ()),
+        ),
+        rehearse=own(rehearse),
+        valid=own(valid),
+        alarms=rule.alarms,
+        between=rule.between,
+    )

@@ -1,0 +1,29 @@
+"""What inputs are accepted, and how they are scaled by given numbers."""
+
+from pykernel.dialect import DIM, Bool, Config, Real, absolute, kernel, unroll
+
+
+class InputConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.kernel_settings``."""
+
+    rescales: bool  # whether inputs are scaled by given numbers
+    input_center: Real[DIM]  # numbers that are subtracted from the inputs
+    input_scale: Real[DIM]  # factors of the inputs, after input_center was subtracted
+    input_max_abs: Real  # largest |x_j| that is accepted
+
+
+@kernel
+def acceptable(q: InputConfig, x: Real[DIM]) -> Bool:
+    """Whether every input is a number within the limit."""
+    for j in unroll(len(x)):
+        # not "if (.. > limit)": NaN must fail
+        if not (absolute(x[j]) <= q.input_max_abs):
+            return False
+    return True
+
+
+@kernel
+def rescale(q: InputConfig, x: Real[DIM], out: Real[DIM]) -> None:
+    """(x - center) scale.  O(D)."""
+    for j in range(len(x)):
+        out[j] = (x[j] - q.input_center[j]) * q.input_scale[j]
