@@ -59,6 +59,7 @@ def specialise(
     passes: list[Callable[[Functions], Functions]] = [
         lambda fs: _reached(fs, roots, lambda f: _fold(f, choices, precision, folded)),
         lambda fs: _inline_trivial(fs, roots),
+        lambda fs: {name: _without_copies(f) for name, f in fs.items()},
         lambda fs: _bind_constant_arguments(fs, roots),
         _drop_idle_calls,
         lambda fs: _drop_unread_fields(fs, fields),
@@ -280,21 +281,90 @@ def _map(functions: Functions, concerned: Callable[[Any], bool], change: Callabl
 
 
 def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
-    """Replace calls of functions that only return a parameter or a constant."""
+    """Replace calls of functions that only return a parameter or a constant, or only call another function."""
     trivial = {}
     for name, f in functions.items():
-        if name not in roots and len(f.body) == 1 and isinstance(f.body[0], Return):
-            if isinstance(f.body[0].value, (Local, Literal, Parameter, Member)):
-                trivial[name] = (f.params, f.body[0].value)
+        value = _only_value(f)
+        if name not in roots and value is not None and not f.kernel.dsp:
+            trivial[name] = (f.params, value)
 
     def change(node: Any) -> Any:
         params, value = trivial[node.callee.name]
-        for (param, _), argument in zip(params, node.args, strict=True):
-            if isinstance(value, Local) and value.name == param:
-                return argument
-        return value
+        given = {param: argument for (param, _), argument in zip(params, node.args, strict=True)}
+        if isinstance(value, Call):
+            own = tuple(given.get(a.name, a) if isinstance(a, Local) else a for a in value.args)
+            return replace(value, args=own)
+        return given.get(value.name, value) if isinstance(value, Local) else value
 
     return _map(functions, lambda n: isinstance(n, Call) and n.callee.name in trivial, change)
+
+
+def _only_value(f: Function) -> Expr | None:
+    """What a function that does nothing else returns or calls: a parameter, a constant, or a call with such arguments."""
+    if len(f.body) != 1:
+        return None
+    (only,) = f.body
+    value = only.value if isinstance(only, Return) else only.call if isinstance(only, Do) else None
+    if isinstance(value, (Local, Literal, Parameter, Member)):
+        return value
+    if not isinstance(value, Call) or not all(
+        isinstance(a, (Local, Literal, Parameter, Member, Field)) for a in value.args
+    ):
+        return None
+    # each argument once: it may be an expression
+    passed = [a.name for a in value.args if isinstance(a, Local)]
+    return value if len(set(passed)) == len(passed) else None
+
+
+def _without_copies(function: Function) -> Function:
+    """Without locals that only carry a constant, or carry a value to the next statement."""
+    assigned: dict[str, list[Assign]] = {}
+    reads: dict[str, int] = {}
+    for node in walk(function.body):
+        if isinstance(node, Assign) and isinstance(node.target, Local):
+            assigned.setdefault(node.target.name, []).append(node)
+            reads[node.target.name] = reads.get(node.target.name, 0) - 1  # the target is no reading
+        elif isinstance(node, Local):
+            reads[node.name] = reads.get(node.name, 0) + 1
+    parameters = {name for name, _ in function.params}
+    once = {name: found[0] for name, found in assigned.items() if len(found) == 1 and name not in parameters}
+    body = function.body
+    for name, only in once.items():
+        if isinstance(only.value, (Literal, Member)) and not only.op:
+            body = _substitute(rewrite(body, lambda n, only=only: () if n is only else n), name, only.value)
+    carried = frozenset(name for name, only in once.items() if reads[name] == 1 and not only.op)
+    return _with_body(function, _carry(body, carried))
+
+
+def _carry(body: Body, carried: frozenset[str]) -> Body:
+    kept: list[Statement] = []
+    for following in body:
+        statement = _inside(following, functools.partial(_carry, carried=carried))
+        before = kept[-1] if kept else None
+        if isinstance(before, Assign) and isinstance(before.target, Local) and not before.op and not before.beside:
+            joined = _joined(before, before.target.name, statement, carried)
+            if joined is not None:
+                kept[-1] = replace(joined, above=before.above + joined.above)
+                continue
+        kept.append(statement)
+    return _one_of(body, kept)
+
+
+def _joined(before: Assign, name: str, statement: Statement, carried: frozenset[str]) -> Statement | None:
+    """Both statements as one, if the first only gives the second its value."""
+    if isinstance(statement, Return) and isinstance(statement.value, Local) and statement.value.name == name:
+        return replace(statement, value=before.value) if before.declares else None
+    if isinstance(statement, If) and name in carried:
+        condition = statement.condition
+        if isinstance(condition, Local) and condition.name == name:
+            return replace(statement, condition=before.value)
+        if isinstance(condition, Unary) and condition.op == "not" and condition.operand == before.target:
+            return replace(statement, condition=negated(before.value))
+    if isinstance(statement, Assign) and statement.target == before.target and not statement.op:
+        idle = isinstance(before.value, (Literal, Member))
+        if idle and not any(isinstance(n, Local) and n.name == name for n in walk(statement.value)):
+            return replace(statement, declares=before.declares)
+    return None
 
 
 def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Functions:
