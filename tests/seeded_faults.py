@@ -45,51 +45,51 @@ BASIS = "pykernel/algorithms/basis"
 BATCH = "pykernel/algorithms/batch"
 FAULTS = [
     # ---- online
-    Fault("the least likely class", f"{ONLINE}/online.py", "w.error[o] > w.error[best]", "w.error[o] < w.error[best]"),
+    Fault("the least likely class", "pykernel/algorithms/frame.py", "if y[o] > y[best]:", "if y[o] < y[best]:"),
     Fault("novelty 1 - k, not 1 - k^2", f"{ONLINE}/online.py", "real(1) - nearest * nearest", "real(1) - nearest"),
     Fault(
         *("a repeated vector keeps its age", f"{ONLINE}/online.py"),
-        "    if c.keeps_ages and close:\n        s.age[w.nearest[0]] = 0\n    if c.rule == Rule.ALD_KRLS:",
-        "    if c.rule == Rule.ALD_KRLS:",
+        "    if m.keeps_ages and close:\n        m.age[m.nearest[0]] = 0\n    if m.rule == Rule.ALD_KRLS:",
+        "    if m.rule == Rule.ALD_KRLS:",
     ),
-    Fault("full one vector too early", f"{ONLINE}/online.py", "full = n == len(s.v)", "full = n + 1 == len(s.v)"),
-    Fault("sign of a share", f"{ONLINE}/online.py", "w.kappa[0] + w.u[r] * share", "w.kappa[0] - w.u[r] * share"),
+    Fault("full one vector too early", f"{ONLINE}/online.py", "full = n == len(m.v)", "full = n + 1 == len(m.v)"),
+    Fault("sign of a share", f"{ONLINE}/online.py", "m.kappa[0] + m.u[r] * share", "m.kappa[0] - m.u[r] * share"),
     Fault("alpha in place of alpha^2", f"{ONLINE}/reduction.py", "total = a * (a * part)", "total = a * part"),
     Fault(
         *("the sample does not count in overlaps", f"{ONLINE}/reduction.py"),
-        *("return s.overlap[i] + w.k[i] * w.k[i]", "return s.overlap[i]"),
+        *("return m.overlap[i] + m.k[i] * m.k[i]", "return m.overlap[i]"),
     ),
     Fault("of equals the last", f"{ONLINE}/reduction.py", "if value < least or (value", "if value <= least or (value"),
     Fault(
         *("newest and oldest exchanged", f"{ONLINE}/reduction.py"),
-        *("return age_of(s, i) < age_of(s, r)", "return age_of(s, i) > age_of(s, r)"),
+        *("return age_of(m, i) < age_of(m, r)", "return age_of(m, i) > age_of(m, r)"),
     ),
     Fault(
         *("sign of a bordered inverse", f"{ONLINE}/inverse_gram.py"),
-        *("as_element(s.inverse[i, j] + share * w.u[j])", "as_element(s.inverse[i, j] - share * w.u[j])"),
+        *("as_element(m.inverse[i, j] + share * m.u[j])", "as_element(m.inverse[i, j] - share * m.u[j])"),
     ),
     Fault(
         *("u in place of u^2", f"{ONLINE}/inverse_gram.py"),
-        *("w.score[j] += w.u[j] * w.u[j] * w.inverse_kappa[0]", "w.score[j] += w.u[j] * w.inverse_kappa[0]"),
+        *("m.score[j] += m.u[j] * m.u[j] * m.inverse_kappa[0]", "m.score[j] += m.u[j] * m.inverse_kappa[0]"),
     ),
     Fault("sign of a reflection", f"{ONLINE}/inverse_gram.py", "if pivot < real(0):", "if pivot > real(0):"),
     Fault(
         *("a new vector has no neighbour", f"{ONLINE}/neighbours.py"),
-        *("s.neighbour[j] = w.distance[j]\n    s.neighbour[i] = nearest", "s.neighbour[j] = w.distance[j]"),
+        *("m.neighbour[j] = m.distance[j]\n    m.neighbour[i] = nearest", "m.neighbour[j] = m.distance[j]"),
     ),
-    Fault("overlaps are not kept up", f"{ONLINE}/neighbours.py", "            s.overlap[j] += squared\n", ""),
-    Fault("conjugate lost", f"{ONLINE}/complex_inverse.py", "w.s_im[0] = -(im * scale)", "w.s_im[0] = im * scale"),
+    Fault("overlaps are not kept up", f"{ONLINE}/neighbours.py", "            m.overlap[j] += squared\n", ""),
+    Fault("conjugate lost", f"{ONLINE}/complex_inverse.py", "m.s_im[0] = -(im * scale)", "m.s_im[0] = im * scale"),
     Fault(
         *("multipliers do not decay", f"{ONLINE}/rules.py"),
-        *("w.beta[i, o] = kept(c, s.alpha[i, o])", "w.beta[i, o] = s.alpha[i, o]"),
+        *("m.beta[i, o] = kept(m, m.alpha[i, o])", "m.beta[i, o] = m.alpha[i, o]"),
     ),
     Fault(
         *("the variance's weight is not forgotten", f"{ONLINE}/rules.py"),
-        *("s.weight[0] = c.forgetting * s.weight[0] + real(1)", "s.weight[0] = s.weight[0] + real(1)"),
+        *("m.weight[0] = m.forgetting * m.weight[0] + real(1)", "m.weight[0] = m.weight[0] + real(1)"),
     ),
-    Fault("not symmetric any more", f"{ONLINE}/rules.py", "            s.deficit[j, r] = value\n", ""),
+    Fault("not symmetric any more", f"{ONLINE}/rules.py", "            m.deficit[j, r] = value\n", ""),
     Fault(
-        "off by one", f"{ONLINE}/validity.py", "if i >= n and s.v[i, j] != real(0)", "if i > n and s.v[i, j] != real(0)"
+        "off by one", f"{ONLINE}/validity.py", "if i >= n and m.v[i, j] != real(0)", "if i > n and m.v[i, j] != real(0)"
     ),
     Fault(
         *("no upper bound of the power", f"{ONLINE}/state.py"),
@@ -98,21 +98,21 @@ FAULTS = [
     # ---- linear, standardiser, elementary functions, kernels
     Fault(
         *("no squares among the products", "pykernel/algorithms/linear.py"),
-        "for j in range(i, len(x)):\n                w.phi[k] =",
-        "for j in range(i + 1, len(x)):\n                w.phi[k] =",
+        "for j in range(i, len(x)):\n                m.phi[k] =",
+        "for j in range(i + 1, len(x)):\n                m.phi[k] =",
     ),
     Fault(
         *("sign of a downdate", "pykernel/algorithms/linear.py"),
-        *("growth * (s.root[i, k] - share * w.g[k])", "growth * (s.root[i, k] + share * w.g[k])"),
+        *("growth * (m.root[i, k] - share * m.g[k])", "growth * (m.root[i, k] + share * m.g[k])"),
     ),
     Fault(
-        *("NaN is taken as a label", "pykernel/algorithms/linear.py"),
-        *("if not (absolute(y[o]) <= c.label_max_abs):", "if absolute(y[o]) > c.label_limit:"),
+        *("NaN is taken as a label", "pykernel/algorithms/frame.py"),
+        *("return absolute(y) <= m.label_limit", "return not (absolute(y) > m.label_limit)"),
     ),
     Fault(
         *("brackets of a variance", "pykernel/algorithms/stages.py"),
-        "rest * (a.variance[j] + rate * (difference * difference))",
-        "rest * a.variance[j] + rate * (difference * difference)",
+        "rest * (m.variance[j] + rate * (difference * difference))",
+        "rest * m.variance[j] + rate * (difference * difference)",
     ),
     Fault(
         *("NaN goes on", "pykernel/algorithms/elementary.py", "if not (x >= EXP_LOWEST):", "if x < EXP_LOWEST:"),
@@ -132,41 +132,41 @@ FAULTS = [
     # ---- trained on the device, frozen
     Fault(
         *("sign of the bias's part", f"{BATCH}/batch.py"),
-        *("w.spread[i] - w.sums[i] * w.half[i]", "w.spread[i] + w.sums[i] * w.half[i]"),
+        *("m.spread[i] - m.sums[i] * m.half[i]", "m.spread[i] + m.sums[i] * m.half[i]"),
     ),
     Fault(
         *("the ring ends one too early", f"{BATCH}/batch.py"),
-        *("if s.next[0] == len(s.inputs):", "if s.next[0] == len(s.inputs) - 1:"),
+        *("if m.next[0] == len(m.inputs):", "if m.next[0] == len(m.inputs) - 1:"),
     ),
     Fault(
         *("a class's mean by the number of all", f"{BATCH}/fisher.py"),
-        *("s.means[label, i] += own * (w.z[i]", "s.means[label, i] += part * (w.z[i]"),
+        *("m.means[label, i] += own * (m.z[i]", "m.means[label, i] += part * (m.z[i]"),
     ),
     Fault(
         *("the wrong pair of classes", "pykernel/algorithms/frozen.py"),
-        *("pair = pair + len(c.weights[0]) - r - 1", "pair = pair + len(c.weights[0]) - r"),
+        *("pair = pair + len(m.weights[0]) - r - 1", "pair = pair + len(m.weights[0]) - r"),
     ),
     # ---- bases
     Fault(
         *("coordinates in place of their squares", f"{BASIS}/coordinates.py"),
-        *("rest = rest - w.z[i] * w.z[i]", "rest = rest - w.z[i]"),
+        *("rest = rest - m.z[i] * m.z[i]", "rest = rest - m.z[i]"),
     ),
     Fault(
         *("a turn too many", f"{BASIS}/least_squares.py"),
         *(
-            "if g.turn[0] >= len(g.coefficients):\n        g.turn[0] = 0",
-            "if g.turn[0] > len(g.coefficients):\n        g.turn[0] = 0",
+            "if m.turn[0] >= len(m.coefficients):\n        m.turn[0] = 0",
+            "if m.turn[0] > len(m.coefficients):\n        m.turn[0] = 0",
         ),
     ),
     Fault("of equals the last", f"{BASIS}/reservoir.py", "if loss <= least:", "if loss < least:"),
     # ---- subspaces
     Fault(
-        "a new vector has an old claim", f"{SUBSPACE}/budget.py", "    if c.fades:\n        s.claim[i] = real(1)\n", ""
+        "a new vector has an old claim", f"{SUBSPACE}/budget.py", "    if m.fades:\n        m.claim[i] = real(1)\n", ""
     ),
-    Fault("a row without the step", f"{SUBSPACE}/update.py", "w.t[j] = mu * w.q[j]", "w.t[j] = w.q[j]"),
+    Fault("a row without the step", f"{SUBSPACE}/update.py", "m.t[j] = mu * m.q[j]", "m.t[j] = m.q[j]"),
     Fault(
         *("a turn too many", f"{SUBSPACE}/head.py"),
-        *("turn + 1 if turn + 1 < len(w.row) else 0", "turn + 1 if turn + 1 <= len(w.row) else 0"),
+        *("turn + 1 if turn + 1 < len(m.row) else 0", "turn + 1 if turn + 1 <= len(m.row) else 0"),
     ),
     Fault("alarms in a row, with pauses", f"{SUBSPACE}/alarms.py", "    m.held[0] = 0\n", ""),
     # ---- the generator

@@ -416,7 +416,9 @@ def test_digests_cover_every_file_of_the_algorithms():
     others = set(folder.rglob("*.py")) - covered
     assert folder / "extents.py" in others and len(covered) > 20
     for path in others:
-        assert not re.search(r"^@(kernel|placeholder|intrinsic|with_dsp)|Constant\(", path.read_text(encoding="utf-8"), re.MULTILINE), path
+        assert not re.search(
+            r"^@(kernel|placeholder|intrinsic|with_dsp)|Constant\(", path.read_text(encoding="utf-8"), re.MULTILINE
+        ), path
     # and the digest has every byte of them
     for kernel in reachable(roots):
         text = kernel.file.read_bytes().replace(b"\r\n", b"\n")

@@ -4,13 +4,14 @@ import csv
 import io
 import json
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.online import ONLINE
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
@@ -29,6 +30,8 @@ from pykernel.spec.model import make_spec
 from tests.support.machines import machine
 from tests.support.specs import named
 from tests.support.toys import TOYS, toy_spec
+
+Status: Any = ONLINE["real"].status
 
 INPUTS, LABEL = ("a", "b"), "y"
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.online import ONLINE
 from pykernel.spec.families.online import ridge_of
 from pykernel.spec.model import Spec
 
@@ -144,7 +146,8 @@ class Model:
         )
 
 
-Outcome = tuple[Status, Model]
+Status: Any = ONLINE["real"].status
+Outcome = tuple[IntEnum, Model]
 
 
 class Twin:
@@ -282,7 +285,7 @@ class Twin:
         status: int | None = None,
         held: tuple[np.ndarray, np.ndarray] | None = None,
         age: np.ndarray | None = None,
-    ) -> Status:
+    ) -> IntEnum:
         """Learn (x, label).  The product's answer was ``status``, and it now holds vectors and multipliers (v, alpha).
 
         ``age``: how old its vectors are, if it knows.
