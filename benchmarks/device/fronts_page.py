@@ -5,6 +5,7 @@ python -m benchmarks.device.fronts_page
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,8 @@ FAMILIES = {
 }
 """Marker, line, grey of both, and what fills the marker."""
 BUDGETS = {"flash": (1024, 2048, 4096, 8192, 16384, 32768), "predict": (300, 1000, 3000, 10000)}
-SIZE = 16
-"""Vectors, and hidden units, that the sentences compare."""
+TABLES, SIZE = 3, 16
+"""Tables; vectors, and hidden units, that the sentences compare."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ def compared(found: list[Point], other: str, mine: str, what: Callable[[Point], 
 
 
 def listed(names: list[str]) -> str:
+    if len(names) == TABLES:
+        return "all tables"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "none of the tables"
 
 
@@ -153,13 +156,19 @@ def words(found: list[Point]) -> str:
 
 def sentence(found: list[Point]) -> str:
     """For README.md."""
-    better = compared(found, "network, emlearn", "trained vectors", lambda p: p.error)
-    smaller = compared(found, "network, by hand", "trained vectors", lambda p: p.flash)
-    return (
-        f"Where a network wins: of {SIZE} hidden units it makes fewer errors than {SIZE} trained vectors on {listed(better)} "
-        f"(medians of several splits), and written by hand in C it takes less flash on {listed(smaller)}: "
-        "[fronts](docs/benchmarks.md#fronts).\n"
+    mine, by_emlearn = "trained vectors", "network, emlearn"
+    better = listed(compared(found, by_emlearn, mine, lambda p: p.error))
+    larger = listed(compared(found, mine, by_emlearn, lambda p: p.flash))
+    slower = listed(compared(found, mine, by_emlearn, lambda p: p.predict))
+    smaller = listed(compared(found, "network, by hand", mine, lambda p: p.flash))
+    faster = listed(compared(found, "network, by hand", mine, lambda p: p.predict))
+    text = (
+        f"**Where a network wins.** In the median of several splits, {SIZE} hidden units make fewer errors than {SIZE} trained "
+        f"vectors on {better}. emlearn's C of that network takes more flash on {larger}, more instructions on {slower}. C by "
+        f"hand takes less flash than trained vectors on {smaller}, fewer instructions on {faster} "
+        "([fronts](docs/benchmarks.md#fronts))."
     )
+    return "\n".join(textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)) + "\n"
 
 
 def figure(path: Path, found: list[Point]) -> None:
