@@ -14,7 +14,7 @@ import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
-from pykernel.host.signal import SignalStage
+from pykernel.host.signal import SignalStage, Steps
 from pykernel.importers.gpytorch import read_state
 from pykernel.importers.learned import Answers, learns, read_learned
 from pykernel.importers.safetensors import read_safetensors
@@ -429,10 +429,8 @@ def smaller(
 
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
-    """Inputs that tell the ranges of whole numbers: those that were seen, or the vectors.  Features have their own ranges."""
-    if machine.signal is not None:
-        return None
-    return machine.inputs() if seen is None and not machine.linear else seen
+    """Inputs that tell the ranges of whole numbers: those that were seen, or the vectors.  Features have ranges without."""
+    return machine.inputs() if seen is None and not machine.linear and machine.signal is None else seen
 
 
 @dataclass(frozen=True)
@@ -461,7 +459,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     time, (raw samples, channels).
     source: the estimator, or the ONNX model, of which ONNX's reference implementation computes float32, or the process.
 
-    Returns ``rows``, of raw samples the steps; ``refused``, rows or raw samples beyond the input limit; ``undecided``,
+    Returns ``rows``, of raw samples the steps; ``refused``, rows or raw samples beyond the input limit, and steps with a
+    feature beyond its range, which counts as the end of the range and is not compared; ``undecided``,
     rows whose class hangs on a function that is zero but for rounding, which are not compared by class, nor by votes;
     ``difference``, the largest of a decision value; ``allowed``, the largest that rounding explains; ``classes_differ``,
     rows; ``ok``.
@@ -469,7 +468,14 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     from pykernel.host.model import HostModel
 
     x = np.array(x, np.float64 if spec.real.is_integer else spec.real.dtype, ndmin=2)
-    taken, asked, refused = _rows_of(spec, machine, x) if spec.signal is None else _steps_of(spec, x)
+    rounded: float | np.ndarray = 0.0
+    if spec.signal is None:
+        taken, asked, refused = _rows_of(spec, machine, x)
+    else:
+        taken, asked, refused = _steps_of(spec, x, machine.signal)
+        if spec.real.is_integer and machine.signal is not None:
+            # a feature whose center is taken off may need a coarser unit than the source's
+            rounded = 0.5 * (spec.feature_units[1] > machine.signal.feature_units[1])
     exact, model = taken.astype(np.float64), HostModel(spec.inner)
 
     def of_source(question: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -480,7 +486,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
         raise UserError(
             f"{machine.source}: itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
         )
-    allowed = device_bound(spec, exact) + source_bound(machine, exact)
+    allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
     votes_told = machine.decision == "ovo_vote" and not spec.real.is_integer
@@ -520,19 +526,36 @@ def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, A
     return taken, [(given, slice(None))], len(x) - len(taken)
 
 
-def _steps_of(spec: Spec, x: np.ndarray) -> tuple[np.ndarray, Asked, int]:
-    """The same of raw samples: the features of each step.  What lies between refused rows is a recording of its own."""
+def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np.ndarray, Asked, int]:
+    """The same of raw samples: the features of each step.  What lies between refused rows is a recording of its own.
+
+    source: whose features the spec's are, but for a coarser unit, or a narrower range in whole numbers.
+    """
     assert spec.signal is not None
     if x.shape[1] != spec.width:
         raise UserError(f"{spec.name}: takes raw samples of {spec.width} channels, but rows hold {x.shape[1]} numbers")
     refused = np.flatnonzero(~spec.accepts(x))
     edges = zip([0, *(refused + 1)], [*refused, len(x)], strict=True)
     pieces = [(x[start:end], SignalStage(spec).steps(x[start:end])) for start, end in edges]
-    asked: Asked = [(piece.astype(np.float64), steps.rows) for piece, steps in pieces if len(steps.rows)]
-    if not asked:
+    if not any(len(steps.rows) for _, steps in pieces):
         least = raw_samples_needed(spec.signal)
         raise UserError(f"{spec.name}: needs {least} raw samples in a row for its first features; give more rows")
-    return np.concatenate([steps.features for _, steps in pieces]), asked, len(refused)
+    beyond = 0
+    if source is not None and spec.real.is_integer:
+        within = [(piece, _within(spec, source, piece, steps)) for piece, steps in pieces]
+        beyond = sum(len(steps.rows) - len(left.rows) for (_, steps), (_, left) in zip(pieces, within, strict=True))
+        pieces = within
+    asked: Asked = [(piece.astype(np.float64), steps.rows) for piece, steps in pieces if len(steps.rows)]
+    if not asked:
+        raise UserError(f"{spec.name}: every step has a feature beyond its [input] max_abs; give other rows")
+    return np.concatenate([steps.features for _, steps in pieces]), asked, len(refused) + beyond
+
+
+def _within(spec: Spec, source: Spec, raw: np.ndarray, steps: Steps) -> Steps:
+    """The steps whose features are the source's but for half a unit: others are beyond the range."""
+    apart = np.abs(steps.features - SignalStage(source).steps(raw).features)
+    inside = (apart <= 0.5 * spec.feature_units[1]).all(axis=1)
+    return Steps(steps.rows[inside], steps.features[inside])
 
 
 def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:

@@ -82,10 +82,10 @@ class Conversion:
     rounding: np.ndarray
     shift: np.ndarray
 
-    def error(self, spec: Spec, unit: float, rounded: float = 0.0) -> np.ndarray:
+    def error(self, spec: Spec, unit: float, rounded: float | np.ndarray = 0.0) -> np.ndarray:
         """How far each converted input may be from the real one, in the kernel's unit, (DIM,).
 
-        rounded: by how many counts the real input may be beside its count.
+        rounded: by how many counts the real input may be beside its count, one number or (DIM,).
         """
         resolution, (_, scale) = resolutions(spec), spec.scaling
         each = unit * resolution * (np.ones(spec.dim) if scale is None else np.array(scale, float))
@@ -506,10 +506,11 @@ class FixedFrozenModels(FrozenModels):
             np.clip(self.functions(spec, x), -np.inf if low is None else low, np.inf if high is None else high)
         )
 
-    def error_bound(self, spec: Any, rounded: float = 0.0) -> np.ndarray:
+    def error_bound(self, spec: Any, rounded: float | np.ndarray = 0.0) -> np.ndarray:
         """How far each function may be from the real one, for every input within its limit, (FUNCTIONS,).
 
-        rounded: by how many counts an input may be beside its count; ``ROUNDED`` where counts are made of floats.
+        rounded: by how many counts an input may be beside its count, one number or (DIM,); ``ROUNDED`` where counts are
+        made of floats.
         docs/whole-numbers.md derives the bound.
         """
         scales, expansion = spec.scales, spec.expansion
