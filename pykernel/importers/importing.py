@@ -15,12 +15,12 @@ import numpy as np
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
 from pykernel.host.signal import SignalStage, Steps
-from pykernel.importers.gpytorch import read_state
-from pykernel.importers.learned import Answers, learns, read_learned
+from pykernel.importers.gpytorch import read_state as read_process
+from pykernel.importers.learned import Answers, learns, read_learned, read_state
 from pykernel.importers.safetensors import read_safetensors
 from pykernel.importers.sklearn import posterior, read_estimator
 from pykernel.importers.steps import affine_of, behind, steps_of
-from pykernel.spec.model import Spec, make_spec, shown_value
+from pykernel.spec.model import Spec, load_spec, make_spec, shown_value
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.distilled import distil
 from pykernel.training.rounding import device_bound, notes, source_bound
@@ -239,7 +239,7 @@ def from_gpytorch(
     >>> spec.kernel.function, len(spec.expansion.vectors)
     ('gaussian', 2)
     """
-    process = read_state(state, kernel, jitter)
+    process = read_process(state, kernel, jitter)
     machine = process.machine()
     if scaler is not None:
         where = f"{machine.source}, scaler"
@@ -273,9 +273,11 @@ def load_model(
     distance: Distance = "auto",
     vectors: int | None = None,
     data: ArrayLike | None = None,
+    state: str | Path | None = None,
+    trust_code: bool = False,
 ) -> Spec:
-    """Convert a model's file to a spec: ``.skops``, ``.onnx`` with a support vector machine or a linear model, or
-    ``.safetensors`` with a sparse Gaussian process of GPyTorch.
+    """Convert a model's file to a spec: ``.skops``, ``.onnx`` with a support vector machine or a linear model,
+    ``.safetensors`` with a sparse Gaussian process of GPyTorch, or with ``vectors`` a spec and what a device learned.
 
     Nothing in the file is executed. The types that a .skops file needs are compared with a list before anything is
     loaded. An .onnx or .safetensors file is read as numbers. Pickle files are refused, because loading one executes code of its
@@ -293,6 +295,10 @@ def load_model(
         Of a .safetensors file, as in ``from_gpytorch``.
     precision, max_abs, input_names, classes, distance, vectors, data
         As in ``from_sklearn``.
+    state : path, optional
+        Of a spec: what ``NAME_save`` or ``NAME_store`` wrote, or the ``NAME_STATE_BYTES`` bytes of a device's state.
+    trust_code : bool
+        Of a spec with a kernel of its own: execute the Python file in ``[kernel] source``.
 
     Raises
     ------
@@ -300,13 +306,16 @@ def load_model(
         One sentence, with the file's name, says what was wrong: it is not such a model, is damaged, or contains
         something that cannot be imported.
     """
-    machine, _ = read_file(path, trusted, kernel, jitter)
+    if state is not None:
+        machine, answers = read_device(path, state, vectors, trust_code)
+    else:
+        (machine, _), answers = read_file(path, trusted, kernel, jitter), None
     name, seen = Path(path).stem if name is None else name, None
     with told_of_file(path):
         if data is not None:
             seen = inputs_of(machine, data)
         if vectors is not None:
-            machine, seen = smaller(machine, vectors, seen)
+            machine, seen = smaller(machine, vectors, seen, answers)
         else:
             seen = ranging(machine, seen)
     spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance, seen)
@@ -334,13 +343,15 @@ def read_file(
             f"{where}: is a pickle, and loading one runs whatever it contains; if you trust its author, load it in Python "
             "and give the estimator to pykernel.importers.importing.from_sklearn, or save it with skops.io.dump"
         )
+    if suffix == ".toml":
+        raise UserError(f"{where}: is a spec, which says nothing of what was learned; add --state, a device's state")
     if suffix not in (".skops", ".onnx", ".safetensors"):
         raise UserError(f"{where}: is not a model's file; give {FILES}")
     if suffix != ".safetensors" and not (kernel is None and jitter is None):
         raise UserError(f"{where}: tells its kernel itself; kernel and jitter are for .safetensors files")
     with told_of_file(path):
         if suffix == ".safetensors":
-            process = read_state(read_safetensors(data), kernel, jitter)
+            process = read_process(read_safetensors(data), kernel, jitter)
             return process.machine(), process
         if suffix == ".onnx":
             from pykernel.importers.onnx import read_onnx
@@ -350,6 +361,22 @@ def read_file(
 
         estimator = load_skops(data, trusted)
         return read_estimator(estimator), estimator
+
+
+def read_device(
+    path: str | Path,
+    state: str | Path,
+    vectors: int | None,
+    trust_code: bool = False,
+    announce: Callable[[str], None] | None = None,
+) -> tuple[Machine, Answers]:
+    """What a device with this spec has learned, as ``machine_of`` says.  Raises UserError, one sentence."""
+    where = _path(path)
+    if Path(path).suffix.lower() != ".toml":
+        raise UserError(f"{where}: is no spec, and a state is of one; give the .toml file that the firmware came from")
+    if vectors is None:
+        raise UserError(f"{where}: goes on learning, so that its state is no spec; add --vectors for one that does not")
+    return read_state(load_spec(path, trust_code, announce), state)
 
 
 def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spec, list[str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, field_validator
 
 from pykernel.algorithms.fixed.frozen import CERTAIN, FIXED_FROZEN
 from pykernel.algorithms.fixed.values import FALL, NATURAL, ONE, POWERS, ROOTS, STEPS, THIRD, FixedFunction
@@ -72,7 +72,7 @@ class WholeInput(ScaledInput):
         return given
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Conversion:
     """From counts to the kernel's unit: z = ((x - center) factor + rounding) / 2^shift, rounded down."""
 
@@ -317,18 +317,15 @@ class FixedFrozenSpec(WholeSpec):
     kernel: KernelSection | None = None
     learning: Learning = Learning()
     expansion: Expansion | None = None
-    _scales: Any = PrivateAttr(None)
 
     @property
     def family(self) -> Family:
         return FIXED_FROZEN_MODELS
 
-    @property
+    @cached_property
     def scales(self) -> Scales | None:
         """How the model's numbers are scaled; None if 16 bits do not hold them."""
-        if self._scales is None:
-            self._scales = FIXED_FROZEN_MODELS.scales(self)  # type: ignore[attr-defined]
-        return self._scales  # type: ignore[no-any-return]
+        return FIXED_FROZEN_MODELS.scales(self)  # type: ignore[attr-defined, no-any-return]
 
     @property
     def conversion(self) -> Conversion:
@@ -341,7 +338,7 @@ class FixedFrozenSpec(WholeSpec):
         return self.scales.label_shift
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scales:
     """What is chosen for one model."""
 
