@@ -434,6 +434,8 @@ def _bytes(path: str | Path) -> bytes:
 def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
     """Rows of a machine's inputs, (rows, DIM), of rows of these, of all that its source takes, or of raw samples."""
     try:
+        if np.iscomplexobj(data):
+            raise TypeError
         x = np.array(data, np.float64, ndmin=2)
     except (TypeError, ValueError):
         raise UserError(f"{machine.source}: data is no table of numbers; give an array, (rows, inputs)") from None
@@ -457,7 +459,9 @@ def smaller(
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
     """Inputs that tell the ranges of whole numbers: those that were seen, or the vectors.  Features have ranges without."""
-    return machine.inputs() if seen is None and not machine.linear and machine.signal is None else seen
+    if seen is not None:
+        return seen[np.isfinite(seen).all(axis=1)]  # the device refuses others
+    return None if machine.linear or machine.signal is not None else machine.inputs()
 
 
 @dataclass(frozen=True)
