@@ -138,8 +138,7 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
  * or LEVEL_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
  * Takes the time to read three whole slots, to check the numbers of one, which reads some parts more than once, and to
- * write one.  A slot that is bad is read four times; if readings are wrong, slots are read or checked at most 60 times.
- * */
+ * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
