@@ -162,8 +162,8 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
  * Returns MONITOR_DONE; MONITOR_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or MONITOR_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
- * is wrong in another way, about a hundred slots are read at most. */
+ * Takes the time to read three whole slots, to check the numbers of one, which reads some parts more than once, and to
+ * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -171,8 +171,8 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
  * _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
- * another way, about a hundred slots are read at most. */
+ * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A
+ * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.
