@@ -223,6 +223,14 @@ RESULTS: dict[str, Result] = {
     # river's models, not ours: only another script or other streams make it stale
     "first-river": Result("-m benchmarks.host.first_results --river", ("first-river.csv",), "hours"),
     "flat-cost": Result("-m benchmarks.host.flat_cost", ("flat-cost.csv",), "minutes", (), (BASES,)),
+    "fronts": Result(
+        "-m benchmarks.device.fronts",
+        ("fronts.csv",),
+        "minutes",
+        ("kernels", "whole"),
+        ("pykernel.training.vectors", "pykernel.estimators.trained"),
+    ),
+    "fronts-page": Result("-m benchmarks.device.fronts_page", ("fronts.svg",), "seconds", reads=("fronts.csv",)),
     "grid-search": Result(
         "-m benchmarks.host.grid_search", ("grid-search.*",), "minutes", (), (SELECTION, CLOSED_FORM)
     ),
@@ -266,7 +274,11 @@ RESULTS: dict[str, Result] = {
     **paper("paper-003-changing", ("techniques", "projections"), (), "*.png", "minutes"),
     "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), "hours", (), (CLOSED_FORM,)),
     "peers": Result(
-        "-m benchmarks.device.peers", ("peers.csv",), "minutes", ("default", "kernels"), ("pykernel.tuning.trials",)
+        "-m benchmarks.device.peers",
+        ("peers.csv",),
+        "minutes",
+        ("default", "kernels", "whole"),
+        ("pykernel.tuning.trials", "pykernel.training.vectors", "pykernel.estimators.trained"),
     ),
     "plan-streams": Result(
         "-m benchmarks.host.plan_streams",

@@ -14,13 +14,13 @@ import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain
-from pykernel.host.signal import SignalStage
-from pykernel.importers.gpytorch import read_state
-from pykernel.importers.learned import Answers, learns, read_learned
+from pykernel.host.signal import SignalStage, Steps
+from pykernel.importers.gpytorch import read_state as read_process
+from pykernel.importers.learned import Answers, learns, read_learned, read_state
 from pykernel.importers.safetensors import read_safetensors
 from pykernel.importers.sklearn import posterior, read_estimator
 from pykernel.importers.steps import affine_of, behind, steps_of
-from pykernel.spec.model import Spec, make_spec, shown_value
+from pykernel.spec.model import Spec, load_spec, make_spec, shown_value
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.distilled import distil
 from pykernel.training.rounding import device_bound, notes, source_bound
@@ -239,7 +239,7 @@ def from_gpytorch(
     >>> spec.kernel.function, len(spec.expansion.vectors)
     ('gaussian', 2)
     """
-    process = read_state(state, kernel, jitter)
+    process = read_process(state, kernel, jitter)
     machine = process.machine()
     if scaler is not None:
         where = f"{machine.source}, scaler"
@@ -273,9 +273,11 @@ def load_model(
     distance: Distance = "auto",
     vectors: int | None = None,
     data: ArrayLike | None = None,
+    state: str | Path | None = None,
+    trust_code: bool = False,
 ) -> Spec:
-    """Convert a model's file to a spec: ``.skops``, ``.onnx`` with a support vector machine or a linear model, or
-    ``.safetensors`` with a sparse Gaussian process of GPyTorch.
+    """Convert a model's file to a spec: ``.skops``, ``.onnx`` with a support vector machine or a linear model,
+    ``.safetensors`` with a sparse Gaussian process of GPyTorch, or with ``vectors`` a spec and what a device learned.
 
     Nothing in the file is executed. The types that a .skops file needs are compared with a list before anything is
     loaded. An .onnx or .safetensors file is read as numbers. Pickle files are refused, because loading one executes code of its
@@ -293,6 +295,10 @@ def load_model(
         Of a .safetensors file, as in ``from_gpytorch``.
     precision, max_abs, input_names, classes, distance, vectors, data
         As in ``from_sklearn``.
+    state : path, optional
+        Of a spec: what ``NAME_save`` or ``NAME_store`` wrote, or the ``NAME_STATE_BYTES`` bytes of a device's state.
+    trust_code : bool
+        Of a spec with a kernel of its own: execute the Python file in ``[kernel] source``.
 
     Raises
     ------
@@ -300,13 +306,16 @@ def load_model(
         One sentence, with the file's name, says what was wrong: it is not such a model, is damaged, or contains
         something that cannot be imported.
     """
-    machine, _ = read_file(path, trusted, kernel, jitter)
+    if state is not None:
+        machine, answers = read_device(path, state, vectors, trust_code)
+    else:
+        (machine, _), answers = read_file(path, trusted, kernel, jitter), None
     name, seen = Path(path).stem if name is None else name, None
     with told_of_file(path):
         if data is not None:
             seen = inputs_of(machine, data)
         if vectors is not None:
-            machine, seen = smaller(machine, vectors, seen)
+            machine, seen = smaller(machine, vectors, seen, answers)
         else:
             seen = ranging(machine, seen)
     spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance, seen)
@@ -334,13 +343,15 @@ def read_file(
             f"{where}: is a pickle, and loading one runs whatever it contains; if you trust its author, load it in Python "
             "and give the estimator to pykernel.importers.importing.from_sklearn, or save it with skops.io.dump"
         )
+    if suffix == ".toml":
+        raise UserError(f"{where}: is a spec, which says nothing of what was learned; add --state, a device's state")
     if suffix not in (".skops", ".onnx", ".safetensors"):
         raise UserError(f"{where}: is not a model's file; give {FILES}")
     if suffix != ".safetensors" and not (kernel is None and jitter is None):
         raise UserError(f"{where}: tells its kernel itself; kernel and jitter are for .safetensors files")
     with told_of_file(path):
         if suffix == ".safetensors":
-            process = read_state(read_safetensors(data), kernel, jitter)
+            process = read_process(read_safetensors(data), kernel, jitter)
             return process.machine(), process
         if suffix == ".onnx":
             from pykernel.importers.onnx import read_onnx
@@ -350,6 +361,22 @@ def read_file(
 
         estimator = load_skops(data, trusted)
         return read_estimator(estimator), estimator
+
+
+def read_device(
+    path: str | Path,
+    state: str | Path,
+    vectors: int | None,
+    trust_code: bool = False,
+    announce: Callable[[str], None] | None = None,
+) -> tuple[Machine, Answers]:
+    """What a device with this spec has learned, as ``machine_of`` says.  Raises UserError, one sentence."""
+    where = _path(path)
+    if Path(path).suffix.lower() != ".toml":
+        raise UserError(f"{where}: is no spec, and a state is of one; give the .toml file that the firmware came from")
+    if vectors is None:
+        raise UserError(f"{where}: goes on learning, so that its state is no spec; add --vectors for one that does not")
+    return read_state(load_spec(path, trust_code, announce), state)
 
 
 def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spec, list[str]]:
@@ -407,6 +434,8 @@ def _bytes(path: str | Path) -> bytes:
 def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
     """Rows of a machine's inputs, (rows, DIM), of rows of these, of all that its source takes, or of raw samples."""
     try:
+        if np.iscomplexobj(data):
+            raise TypeError
         x = np.array(data, np.float64, ndmin=2)
     except (TypeError, ValueError):
         raise UserError(f"{machine.source}: data is no table of numbers; give an array, (rows, inputs)") from None
@@ -429,10 +458,10 @@ def smaller(
 
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
-    """Inputs that tell the ranges of whole numbers: those that were seen, or the vectors.  Features have their own ranges."""
-    if machine.signal is not None:
-        return None
-    return machine.inputs() if seen is None and not machine.linear else seen
+    """Inputs that tell the ranges of whole numbers: those that were seen, or the vectors.  Features have ranges without."""
+    if seen is not None:
+        return seen[np.isfinite(seen).all(axis=1)]  # the device refuses others
+    return None if machine.linear or machine.signal is not None else machine.inputs()
 
 
 @dataclass(frozen=True)
@@ -461,7 +490,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     time, (raw samples, channels).
     source: the estimator, or the ONNX model, of which ONNX's reference implementation computes float32, or the process.
 
-    Returns ``rows``, of raw samples the steps; ``refused``, rows or raw samples beyond the input limit; ``undecided``,
+    Returns ``rows``, of raw samples the steps; ``refused``, rows or raw samples beyond the input limit, and steps with a
+    feature beyond its range, which counts as the end of the range and is not compared; ``undecided``,
     rows whose class hangs on a function that is zero but for rounding, which are not compared by class, nor by votes;
     ``difference``, the largest of a decision value; ``allowed``, the largest that rounding explains; ``classes_differ``,
     rows; ``ok``.
@@ -469,7 +499,14 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     from pykernel.host.model import HostModel
 
     x = np.array(x, np.float64 if spec.real.is_integer else spec.real.dtype, ndmin=2)
-    taken, asked, refused = _rows_of(spec, machine, x) if spec.signal is None else _steps_of(spec, x)
+    rounded: float | np.ndarray = 0.0
+    if spec.signal is None:
+        taken, asked, refused = _rows_of(spec, machine, x)
+    else:
+        taken, asked, refused = _steps_of(spec, x, machine.signal)
+        if spec.real.is_integer and machine.signal is not None:
+            # a feature whose center is taken off may need a coarser unit than the source's
+            rounded = 0.5 * (spec.feature_units[1] > machine.signal.feature_units[1])
     exact, model = taken.astype(np.float64), HostModel(spec.inner)
 
     def of_source(question: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -480,7 +517,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
         raise UserError(
             f"{machine.source}: itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
         )
-    allowed = device_bound(spec, exact) + source_bound(machine, exact)
+    allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
     votes_told = machine.decision == "ovo_vote" and not spec.real.is_integer
@@ -520,19 +557,36 @@ def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, A
     return taken, [(given, slice(None))], len(x) - len(taken)
 
 
-def _steps_of(spec: Spec, x: np.ndarray) -> tuple[np.ndarray, Asked, int]:
-    """The same of raw samples: the features of each step.  What lies between refused rows is a recording of its own."""
+def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np.ndarray, Asked, int]:
+    """The same of raw samples: the features of each step.  What lies between refused rows is a recording of its own.
+
+    source: whose features the spec's are, but for a coarser unit, or a narrower range in whole numbers.
+    """
     assert spec.signal is not None
     if x.shape[1] != spec.width:
         raise UserError(f"{spec.name}: takes raw samples of {spec.width} channels, but rows hold {x.shape[1]} numbers")
     refused = np.flatnonzero(~spec.accepts(x))
     edges = zip([0, *(refused + 1)], [*refused, len(x)], strict=True)
     pieces = [(x[start:end], SignalStage(spec).steps(x[start:end])) for start, end in edges]
-    asked: Asked = [(piece.astype(np.float64), steps.rows) for piece, steps in pieces if len(steps.rows)]
-    if not asked:
+    if not any(len(steps.rows) for _, steps in pieces):
         least = raw_samples_needed(spec.signal)
         raise UserError(f"{spec.name}: needs {least} raw samples in a row for its first features; give more rows")
-    return np.concatenate([steps.features for _, steps in pieces]), asked, len(refused)
+    beyond = 0
+    if source is not None and spec.real.is_integer:
+        within = [(piece, _within(spec, source, piece, steps)) for piece, steps in pieces]
+        beyond = sum(len(steps.rows) - len(left.rows) for (_, steps), (_, left) in zip(pieces, within, strict=True))
+        pieces = within
+    asked: Asked = [(piece.astype(np.float64), steps.rows) for piece, steps in pieces if len(steps.rows)]
+    if not asked:
+        raise UserError(f"{spec.name}: every step has a feature beyond its [input] max_abs; give other rows")
+    return np.concatenate([steps.features for _, steps in pieces]), asked, len(refused) + beyond
+
+
+def _within(spec: Spec, source: Spec, raw: np.ndarray, steps: Steps) -> Steps:
+    """The steps whose features are the source's but for half a unit: others are beyond the range."""
+    apart = np.abs(steps.features - SignalStage(source).steps(raw).features)
+    inside = (apart <= 0.5 * spec.feature_units[1]).all(axis=1)
+    return Steps(steps.rows[inside], steps.features[inside])
 
 
 def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:

@@ -1,21 +1,38 @@
-"""Estimators that learned sample by sample, as kernel machines that learn no more: what a smaller one is trained to answer."""
+"""What was learned sample by sample, as kernel machines that learn no more: what a smaller one is trained to answer.
+
+The state is an estimator's, or one that a device has saved.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pykernel.bases.gram import MercerKernel
+from pykernel.dialect import Memory
 from pykernel.errors import UserError
+from pykernel.files import open_plain
 from pykernel.host.model import HostModel
+from pykernel.host.replay import device_memory
+from pykernel.host.snapshot import is_valid, snapshot_bytes
 from pykernel.importers.sklearn import LEARNS
 from pykernel.importers.steps import steps_of
+from pykernel.spec.families.fixed import unit_of
+from pykernel.spec.model import Spec, shown_value
 from pykernel.training.trained import Machine
 
 Answers = Callable[[np.ndarray], np.ndarray]
+RIDGE = 1e-6
+"""Of the functions by the stored vectors, beside the mean of k(v, v)."""
+
+
+LEFT_OUT = ("variance", "probability", "novelty")
+"""What a model may tell beside its prediction."""
 
 
 def learns(estimator: Any) -> bool:
@@ -24,39 +41,88 @@ def learns(estimator: Any) -> bool:
 
 
 def read_learned(estimator: Any) -> tuple[Machine, Answers]:
-    """The stored vectors as a machine, and what the whole model answers at rows of scaled inputs, (rows, F).
-
-    The machine lacks what no kernel computes: the running mean and gain of the labels, the linear part, limits.  Raises
-    UserError.
-    """
+    """What an estimator has learned, as ``machine_of``.  Raises UserError."""
     from sklearn.pipeline import Pipeline
 
     *before, (_, model) = steps_of(estimator)
     where = type(model).__name__
     if not hasattr(model, "model_"):
         raise UserError(f"the {where} has learned nothing yet; call its fit or partial_fit first")
-    host = copy.deepcopy(model.model_)
+    spec, memory = model.model_.spec, model.model_.memory
     if before:
         spec, memory = getattr(model, LEARNS)("model", Pipeline(before))
-        host = HostModel(spec)
-        host.memory.copy_from(memory)
-    spec, memory = host.spec, host.memory
-    if spec.signal is not None or spec.real.is_integer or spec.kernel is None or not _has(memory, "v", "alpha", "n"):
-        raise UserError(f"{where}: stores no vectors of its inputs as numbers; vectors is for models that do")
-    n = int(memory.field("n")[0])
-    if not n:
+    machine, answers = machine_of(spec, copy.deepcopy(memory), where)
+    classes, calibration = (getattr(model, name, None) for name in ("classes_", "calibration_"))
+    return replace(
+        machine,
+        classes=None if classes is None else tuple(classes.tolist()),
+        calibration=None if calibration is None else np.array(calibration, np.float64),
+    ), answers
+
+
+def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
+    """What a device has learned, as ``machine_of``, from a file that it saved: a snapshot, or the NAME_STATE_BYTES bytes
+    of its state.  Nothing of the file is trusted.  Raises UserError."""
+    where = str(state) if str(state).isprintable() else shown_value(str(state))
+    if not spec.program.persistent:
+        raise UserError(f"{spec.name} learns nothing on the device, so there is no state of it; leave {where} out")
+    try:
+        with open_plain(state) as file:
+            data = file.read(snapshot_bytes(spec) + 1)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    memory = device_memory(spec, data, where)
+    if not is_valid(spec, memory):  # of a state without header and CRC nothing was checked yet
+        raise UserError(f"{where}: holds a number that learning cannot give; do not use it")
+    machine, answers = machine_of(spec, memory, spec.name)
+    others = [f"{spec.name}: its {name} is left out" for name in LEFT_OUT if HostModel(spec.inner).has(name)]
+    return replace(machine, notes=tuple(others)), answers
+
+
+def machine_of(spec: Spec, memory: Memory, where: str) -> tuple[Machine, Answers]:
+    """The stored vectors as a machine, and what the whole model answers at rows of scaled inputs, (rows, F).
+
+    The machine lacks what no kernel computes: the running mean and gain of the labels, the linear part, limits.  Where the
+    state has weights of other coordinates, or in whole numbers, the machine's are those of ridge regression to the answers
+    at the vectors.  ``where`` begins a refusal.  O(n^2 (n + D)).  Raises UserError.
+    """
+    host = HostModel(spec.inner)
+    for struct in host.memory.structs:
+        for name in struct.fields:
+            host.memory.field(name)[...] = memory.field(name)
+    known = {name for struct in memory.structs for name in struct.fields}
+    if spec.expansion is None and "v" not in known:
+        raise UserError(f"{where}: stores no vectors of its inputs; vectors is for models that do")
+    if not host.has("predict"):
+        raise UserError(f"{where}: learns no function of its inputs; vectors is for models that do")
+    vectors = _vectors(spec, memory)
+    if not len(vectors):
         raise UserError(f"{where}: stores no vectors yet; let it learn more")
-    center, scale = spec.scaling
+    center, scale = (None if each is None else np.array(each, np.float64) for each in spec.scaling)
     if spec.standardises:
         center, scale = (np.array(memory.field(name), np.float64) for name in ("mean", "scale"))
-    kernel = MercerKernel.of(spec)
-    classes = getattr(model, "classes_", None)
-    calibration = getattr(model, "calibration_", None)
-    weights = np.array(memory.field("alpha")[:n], np.float64)
+
+    def answers(z: np.ndarray) -> np.ndarray:
+        x = z if scale is None else z / scale
+        x = x if center is None else x + center
+        return np.asarray(host.predict(x), np.float64).reshape(len(x), -1)
+
+    kernel, told = MercerKernel.of(spec), answers(vectors)
+    if not np.isfinite(told).all():
+        raise UserError(f"{where}: refuses some of its own vectors; let it learn more")
+    if len(vectors) > 1 and not np.ptp(told, axis=0).any():
+        raise UserError(f"{where}: answers the same for all that it stores; let it learn more")
+    if {"alpha", "v"} <= known and not spec.real.is_integer:
+        weights = np.array(memory.field("alpha")[: len(vectors)], np.float64)
+    else:
+        gram = kernel.gram(vectors, vectors)
+        ridge = RIDGE * float(np.trace(gram)) / len(gram) or 1.0
+        weights = np.linalg.lstsq(gram + ridge * np.eye(len(gram)), told - told.mean(axis=0), rcond=None)[0]
+    label = spec.label.model_dump(exclude_unset=True, include={"column", "columns", "outputs", "low", "high"})
     machine = Machine(
         where,
         kernel.function,
-        np.array(memory.field("v")[:n], np.float64),
+        vectors,
         weights,
         np.zeros(weights.shape[1]),
         gamma=kernel.gamma,
@@ -66,23 +132,22 @@ def read_learned(estimator: Any) -> tuple[Machine, Answers]:
         custom=kernel.custom,
         max_value=kernel.max_value,
         alpha=kernel.alpha,
-        center=None if center is None else np.array(center, np.float64),
-        scale=None if scale is None else np.array(scale, np.float64),
-        classes=None if classes is None else tuple(classes.tolist()),
-        calibration=None if calibration is None else np.array(calibration, np.float64),
-        columns=spec.input.columns,
+        center=center,
+        scale=scale,
+        classes=spec.label.classes,
+        columns=spec.sample_columns,
+        label=label or None,
+        signal=None if spec.signal is None else spec,
     )
-
-    def answers(z: np.ndarray) -> np.ndarray:
-        x = z if machine.scale is None else z / machine.scale
-        x = x if machine.center is None else x + machine.center
-        return np.asarray(host.predict(x), np.float64).reshape(len(x), -1)
-
     return machine, answers
 
 
-def _has(memory: Any, *names: str) -> bool:
-    try:
-        return all(memory.field(name) is not None for name in names)
-    except (KeyError, ValueError, AttributeError):
-        return False
+def _vectors(spec: Spec, memory: Memory) -> np.ndarray:
+    """The stored vectors, in scaled inputs, (n, DIM): those of the state, or those in flash where a state has none."""
+    if spec.expansion is not None:
+        return np.array(spec.expansion.vectors, np.float64)
+    found = np.array(memory.field("v")[: int(memory.field("n")[0])], np.float64)
+    if spec.real.is_integer:
+        (_, octave) = spec.scale_found  # type: ignore[attr-defined]
+        found = found / unit_of(spec, octave)
+    return found

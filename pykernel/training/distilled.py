@@ -37,6 +37,8 @@ RIDGE = 1e-6
 """Of weights, for functions in standard deviations."""
 STEPS = 1000
 """Most steps of a search."""
+FAR = 1e6
+"""Most widths of the kernel from a row to the middle of the rows: no device meets such inputs, and k-means would overflow."""
 VALUES = 2**22
 """Kernel values that are held at once."""
 SPANNED = 1e-6
@@ -140,7 +142,7 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> _
             raise UserError(f"{machine.source}: rows have shape {x.shape}; they must be (rows, {machine.dim})")
         if len(x) < LEAST_ROWS:
             raise UserError(
-                f"{machine.source}: {len(x)} rows cannot tell what is lost; give {LEAST_ROWS} or more, or none: then they are "
+                f"{machine.source}: so few rows ({len(x)}) cannot tell what is lost; give {LEAST_ROWS} or more, or none: then they are "
                 "made up of its vectors"
             )
         if not np.isfinite(x).all():
@@ -249,6 +251,13 @@ class _Search:
         self.pairs = machine.support_class is not None
         self.middle, self.unit = rows.train.mean(axis=0), width_of(machine, rows.train)
         self.judged = rows.judged
+        with np.errstate(all="ignore"):
+            far = max(float(np.abs((z - self.middle) / self.unit).max()) for z in (rows.train, rows.aside, rows.judged))
+        if not (far < FAR and np.isfinite(self.unit).all()):
+            raise UserError(
+                f"{machine.source}: some rows are too far from the others, more than {FAR:,.0f} of its kernel's widths; give rows "
+                "as it was fitted with"
+            )
         answers = [blocks(machine, z, own or machine.functions) for z in (rows.train, rows.aside, rows.judged)]
         if not all(np.isfinite(each).all() for each in answers):
             raise UserError(f"{machine.source}: its functions overflow on these rows; give rows as it was fitted with")

@@ -30,11 +30,14 @@ VALUES = 2**20
 """Kernel values that are held at once."""
 
 
-def device_bound(spec: Spec, x: np.ndarray) -> np.ndarray:
-    """How far the device's functions may be from exact ones at rows of x, (rows, F), which its precision holds."""
+def device_bound(spec: Spec, x: np.ndarray, rounded: float | np.ndarray = 0.0) -> np.ndarray:
+    """How far the device's functions may be from exact ones at rows of x, (rows, F), which its precision holds.
+
+    rounded: of whole numbers, by how many counts exact inputs may be beside x, one number or (DIM,).
+    """
     assert spec.expansion is not None
     if spec.real.is_integer:
-        bound = spec.family.error_bound(spec)  # type: ignore[attr-defined]
+        bound = spec.family.error_bound(spec, rounded)  # type: ignore[attr-defined]
         return np.broadcast_to(bound, (len(x), len(bound)))
     return error_bound(machine_of(spec), x, spec.precision, spec.expansion.distance)
 

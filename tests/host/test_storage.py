@@ -1,12 +1,15 @@
 """Bad storage: histories of wrong readings, wrong writes and power that fails, for a model of each family.
 
-tests/support/storage/histories.c carries them out; its first comment says what is counted.
+tests/support/storage/histories.c carries them out; its first comment says what is counted.  readings.c searches for what
+costs the most readings.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,16 +17,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import FAMILIES, WHOLE_FAMILIES, Spec, make_spec
+from tests.support import ROOT
 from tests.support.harness import write_sources
 from tests.support.machines import MACHINES, SIGNALS
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc; would show what is left on bad storage")
 
-HISTORIES = Path(__file__).parents[1] / "support" / "storage" / "histories.c"
+DOCS = ROOT / "docs"
+STORAGE = Path(__file__).parents[1] / "support" / "storage"
+FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 STATES = 30
 """States that a device of a history can learn, one after the other."""
 WHOLE: dict[str, Any] = {"precision": "int16", "input": {"dim": 3, "max_abs": 4.0}, "label": {"max_abs": 4.0}}
@@ -80,9 +87,8 @@ def histories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     """A function: the counts of some histories of one model."""
     spec, folder = spec_of(request.param), tmp_path_factory.mktemp("storage")
     program, pool = folder / "histories", folder / "pool"
-    sources = [*write_sources(build(spec), folder), HISTORIES]
-    flags = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
-    subprocess.run(["gcc", *flags, f"-I{folder}", *sources, "-o", program], check=True)
+    sources = [*write_sources(build(spec), folder), STORAGE / "histories.c"]
+    subprocess.run(["gcc", *FLAGS, f"-I{folder}", *sources, "-o", program], check=True)
     pool.write_bytes(b"".join(learned_states(spec)))
 
     def run(count: int, kind: str, reads: float, writes: float = 0.0, seed: int = 0) -> dict[str, int]:
@@ -117,3 +123,59 @@ def test_what_was_stored_is_there_after_wrong_readings_and_power_failures(
             assert (found["fallback"], found["refused"], found["empty"]) == (0, 0, 0) and found["stores"] > 100, found
         if (reads, writes) == (0.002, 0.0):  # one wrong reading hides no snapshot, and no store fails for it
             assert found["refused"] <= 0.02 * found["stores"] and found["fallback"] <= 0.005 * found["restores"], found
+
+
+# ------------------------------------------------------------------------------------------------------ how much is read
+
+
+def forged(spec: Spec, good: bytes) -> list[bytes]:
+    """Snapshots with a right CRC-32 and a number that learning cannot give, one for each of some places."""
+    found, places = [], range(snapshot.HEADER.size, len(good) - snapshot.TRAILER.size, 4)
+    for place in places[:: -(-len(places) // 30)]:
+        for word in (b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff"):
+            body = good[:place] + word + good[place + 4 : -snapshot.TRAILER.size]
+            data = body + snapshot.TRAILER.pack(zlib.crc32(body))
+            try:
+                snapshot.read(spec, data)
+            except UserError:
+                found.append(data)
+                break
+    return found
+
+
+def counting(text: str) -> str:
+    """m_snapshot.c, which then counts readings of slots and checks of their numbers."""
+    for before, counter in (
+        ("    uint32_t crc = 0u;\n    look->status = M_STORAGE_FAILED;", "whole_readings"),
+        ("        uint32_t now = 0u;\n        const int32_t status = m_stored_sound(", "checks"),
+    ):
+        assert text.count(before) == 1
+        text = text.replace(before, before.replace("    uint32_t", f"    {counter}++;\n    uint32_t", 1))
+    return text.replace("#include <stddef.h>\n", "#include <stddef.h>\n\nextern uint32_t whole_readings, checks;\n", 1)
+
+
+@pytest.mark.in_turn(5)
+@pytest.mark.parametrize("model", MODELS)
+def test_no_wrong_readings_cost_more_than_the_header_says(model: str, tmp_path: Path, exhaustive: bool) -> None:
+    """The header said that four slots are read, and about a hundred at most; nothing had counted, and a check of numbers, which
+    reads parts of a slot again, counted as one."""
+    spec, program, pool = spec_of(model), tmp_path / "readings", tmp_path / "pool"
+    project = build(spec)
+    sources = write_sources(project, tmp_path)
+    (own,) = (path for path in sources if path.name == "m_snapshot.c")
+    own.write_text(counting(own.read_text()))
+    subprocess.run(["gcc", *FLAGS, f"-I{tmp_path}", *sources, STORAGE / "readings.c", "-o", program], check=True)
+    *_, good = learned_states(spec)
+    bad = forged(spec, good)
+    pool.write_bytes(b"".join([good, *bad]))
+    done = subprocess.run([program, str(3000 if exhaustive else 100), "0", pool], capture_output=True, text=True)
+    assert done.returncode == 0 and bad, (done.returncode, done.stderr)
+    found = {name: int(number) for name, number in map(str.split, done.stdout.splitlines())}
+    header = " ".join(project.files["src/m.h"].replace(" * ", " ").split())
+    for call in ("restore", "store"):
+        # three whole slots and one check; of two slots twelve looks, of two more twelve checks or twelve copies
+        assert (found[f"{call}_whole"], found[f"{call}_checks"], found[f"{call}_most"]) == (3, 1, 60), found
+        page = (DOCS / "snapshots.md").read_text(encoding="utf-8")
+        (low, high) = map(int, re.search(r"(\d+) to (\d+) times\s+the\s+slot", page).groups())  # type: ignore[union-attr]
+        assert low <= round(found[f"{call}_check"] / 100) <= high
+    assert header.count("three whole slots") == header.count("read or checked at most 60 times") == 2

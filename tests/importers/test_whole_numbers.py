@@ -99,3 +99,11 @@ def test_fit_says_what_rounding_costs(tmp_path: Path, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         main([*arguments, "-o", str(tmp_path / "f.toml"), "--json"])
     assert json.loads(capsys.readouterr().out)["rounding"]["difference"] > 0
+
+
+def test_rows_that_are_no_numbers_tell_no_ranges() -> None:
+    x, y = load_diabetes(return_X_y=True)
+    model, odd = SVR().fit(x, y), np.vstack([x, np.full((1, x.shape[1]), np.nan), np.full((1, x.shape[1]), np.inf)])
+    assert from_sklearn(model, "m", precision="int16", data=odd) == from_sklearn(model, "m", precision="int16", data=x)
+    with pytest.raises(UserError, match="data is no table of numbers"):
+        from_sklearn(model, "m", precision="int16", data=x + 1j)

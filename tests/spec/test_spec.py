@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import math
+import pickle
 import re
 import tomllib
 from pathlib import Path
@@ -18,6 +19,8 @@ from hypothesis import strategies as st
 
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, PROJECTIONS, TECHNIQUES
 from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, sections
@@ -559,3 +562,27 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     assert hash_of({**content, "name": "other"}) in hashes
     assert hash_of({**content, "label": {**content["label"], "column": "z"}}) in hashes
     assert hash_of(BASE) == hash_of(make_spec(BASE).model_dump())
+
+
+@pytest.mark.parametrize("rule", ["frozen", "klms", "nlms"])
+def test_specs_of_whole_numbers_are_equal_whatever_was_asked_of_them(rule: str) -> None:
+    """Their scales are computed when they are needed, and are arrays: comparing two of them raised ValueError, and so did the
+    snapshot of a second model."""
+    content: dict[str, Any] = {
+        "name": "m",
+        "precision": "int16",
+        "input": {"dim": 2, "max_abs": [4.0, 8.0]},
+        "learning": {"rule": rule},
+    }
+    if rule == "frozen":
+        content["expansion"] = {"vectors": [[1.0, 0.5]], "weights": [[1.0]], "bias": [0.0]}
+    else:
+        content["label"] = {"max_abs": 4.0}
+    if rule != "nlms":
+        content["kernel"] = {"sigma": 1.0}
+    first, second = make_spec(content), make_spec(content)
+    assert first.config and first == second and hash(first) == hash(second)
+    assert pickle.loads(pickle.dumps(first)) == first and make_spec(first.model_dump(exclude_unset=True)) == first
+    assert first != make_spec(content | {"name": "n"})
+    if rule != "frozen":
+        assert snapshot.save(HostModel(first)) == snapshot.save(HostModel(second))

@@ -196,8 +196,12 @@ LINEAR = Machine("Ridge", "linear", np.ones((5, 3)), np.ones((5, 1)), np.zeros(1
         (a_machine(), True, None, "vectors is True"),
         (a_machine(), 2.5, None, "vectors is 2.5"),
         (a_machine(), 4, np.zeros((50, 2)), "rows have shape (50, 2); they must be (rows, 3)"),
-        (a_machine(), 4, np.zeros((29, 3)), "29 rows cannot tell"),
+        (a_machine(), 4, np.zeros((29, 3)), "so few rows (29) cannot tell"),
         (a_machine(), 4, np.full((50, 3), np.nan), "not finite"),
+        # SciPy's k-means wrote over memory that was not its own
+        (a_machine(), 4, np.outer(np.arange(50), [1e299, 0, 1]), "some rows are too far from the others"),
+        (a_machine(), 4, np.outer(np.arange(50), [1e150, 0, 1]), "some rows are too far from the others"),
+        (replace(a_machine(), function="matern32"), 4, np.outer(np.arange(50), [1e299, 0, 1]), "too far"),
         (replace(a_machine(), function="fourier"), 4, None, "are frequencies"),
     ],
 )

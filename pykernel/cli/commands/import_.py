@@ -16,6 +16,7 @@ from pykernel.errors import CheckFailed, UserError
 if TYPE_CHECKING:
     import numpy as np
 
+    from pykernel.importers.learned import Answers
     from pykernel.spec.model import Spec
     from pykernel.training.distilled import Distilled
     from pykernel.training.trained import Machine
@@ -28,7 +29,7 @@ RAW = 2**17
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
-    model: Annotated[Path, argument("MODEL", "The model, a .skops, .onnx or .safetensors file.")]
+    model: Annotated[Path, argument("MODEL", "A .skops, .onnx or .safetensors file, or a spec.")]
     out: SpecOut
     name: Name = None
     precision: Precision = "float32"
@@ -57,7 +58,7 @@ class ImportOptions:
         option(
             "--kernel",
             value="NAME",
-            text=".safetensors: gaussian, matern12, matern32, matern52.",
+            text="GPyTorch: gaussian, matern12, matern32, matern52.",
         ),
     ] = None
     jitter: Annotated[
@@ -74,6 +75,10 @@ class ImportOptions:
         int | None,
         option("--vectors", value="N", text="Fewer vectors, trained anew.", without="the model's"),
     ] = None
+    state: Annotated[
+        Path | None,
+        option("--state", value="FILE", text="Of a spec: what a device learned."),
+    ] = None
     check: Annotated[
         str | None,
         option("--check", value="DATA", text="CSV file: compare there; train --vectors on it."),
@@ -81,6 +86,9 @@ class ImportOptions:
     trust: Annotated[
         list[str] | None, option("--trust", value="TYPE", text="Let a .skops file load this type, too.")
     ] = None
+    trust_code: Annotated[
+        bool, option("--trust-code", text="Execute the Python file in the spec's [kernel] source.", rare=True)
+    ] = False
     force: Annotated[bool, option("--force", text="Replace a spec that is there.")] = False
     as_json: Json = False
 
@@ -89,22 +97,26 @@ class ImportOptions:
 def import_model(options: ImportOptions) -> None:
     """Import a model that scikit-learn or GPyTorch trained.
 
-    Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the scalers and
-    projections before them. Nothing is trained again, unless --vectors asks for fewer: these learn the model's answers, on
-    rows of --check or made-up ones. skops.io.dump writes .skops files, skl2onnx .onnx files, safetensors the state of
-    GPyTorch's sparse Gaussian processes. No code in the file is executed, and pickles are refused.
+    Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the steps before
+    them; with --vectors also what a device learned. --vectors trains fewer vectors, to give the model's answers on rows of
+    --check or made-up ones. skops.io.dump writes .skops files, skl2onnx .onnx files. No code in a file is executed, and
+    pickles are refused.
 
         pykernel import gate.skops -o gate.toml --check held.csv
+        pykernel import flow.toml --state state.bin --vectors 16 -o small.toml
 
     Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is what
-    --vectors changes, in standard deviations; low and high hold in 95 of 100 cases. With --check, difference is the
-    largest of a decision value. Allowed is the largest that rounding can cause. The class of undecided rows depends on
-    rounding. At most 1,000 rows are compared. Behind SignalFeatures the file has raw samples, and a row is a step.
+    --vectors changes, in standard deviations; low and high hold in 95 of 100 cases. With --check, difference is the largest
+    of a decision value. Allowed is what rounding can cause; it decides the class of undecided rows. At most 1,000 rows or
+    steps are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.
     """
     from pykernel.files import whole_file
 
+    for given in (options.model, options.state, options.check):
+        if given is not None:
+            inputs.need_not_data(options.out, str(given))
     if options.out.exists() and not options.force:
         raise UserError(f"{options.out}: is there already; give another file, or --force to replace it")
     spec, report = imported(options)
@@ -132,17 +144,13 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
         compare_smaller,
         inputs_of,
         ranging,
-        read_file,
         spec_of_file,
         told_of_file,
     )
     from pykernel.parallel import working
     from pykernel.training.distilled import distil
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        machine, source = read_file(options.model, options.trust or (), options.kernel, options.jitter)
-    said = [" ".join(str(warning.message).split()) for warning in caught]
+    machine, source, answers, said = read(options)
     name = prefix(options.out, options.name)
     names, classes = all_words(options.inputs), all_words(options.classes)
     columns = machine.columns if names is None else tuple(names)
@@ -154,9 +162,10 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
         ranges = ranging(machine, seen)
     found, before = None, None
     if options.vectors is not None:
-        before = bytes_of(options.model, machine, *how, ranges)
+        if answers is None:  # else there is no spec of the machine alone
+            before = bytes_of(options.model, machine, *how, ranges)
         with told_of_file(options.model), working("training"):
-            found = distil(machine, options.vectors, seen)
+            found = distil(machine, options.vectors, seen, answers=answers)
         machine = found.machine
     spec, told = spec_of_file(options.model, machine, *how, ranges)
     figures = build(spec).figures
@@ -182,6 +191,20 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
             warnings.simplefilter("ignore")  # the names of the columns are those of the spec
             report["check"] = compare(spec, machine, source, x)
     return spec, report
+
+
+def read(options: ImportOptions) -> tuple[Machine, Any, Answers | None, list[str]]:
+    """The machine, what it is compared with, what it is a part of, and what there is to say of it."""
+    from pykernel.importers.importing import read_device, read_file
+
+    if options.state is not None:
+        how = (options.model, options.state, options.vectors, options.trust_code)
+        machine, answers = read_device(*how, lambda path: output.tell(f"executing {path}"))
+        return machine, None, answers, []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        machine, source = read_file(options.model, options.trust or (), options.kernel, options.jitter)
+    return machine, source, None, [" ".join(str(warning.message).split()) for warning in caught]
 
 
 def all_words(given: str | None) -> list[str] | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, field_validator
 
 from pykernel.algorithms.fixed.frozen import CERTAIN, FIXED_FROZEN
 from pykernel.algorithms.fixed.values import FALL, NATURAL, ONE, POWERS, ROOTS, STEPS, THIRD, FixedFunction
@@ -72,7 +72,7 @@ class WholeInput(ScaledInput):
         return given
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Conversion:
     """From counts to the kernel's unit: z = ((x - center) factor + rounding) / 2^shift, rounded down."""
 
@@ -82,10 +82,10 @@ class Conversion:
     rounding: np.ndarray
     shift: np.ndarray
 
-    def error(self, spec: Spec, unit: float, rounded: float = 0.0) -> np.ndarray:
+    def error(self, spec: Spec, unit: float, rounded: float | np.ndarray = 0.0) -> np.ndarray:
         """How far each converted input may be from the real one, in the kernel's unit, (DIM,).
 
-        rounded: by how many counts the real input may be beside its count.
+        rounded: by how many counts the real input may be beside its count, one number or (DIM,).
         """
         resolution, (_, scale) = resolutions(spec), spec.scaling
         each = unit * resolution * (np.ones(spec.dim) if scale is None else np.array(scale, float))
@@ -317,18 +317,15 @@ class FixedFrozenSpec(WholeSpec):
     kernel: KernelSection | None = None
     learning: Learning = Learning()
     expansion: Expansion | None = None
-    _scales: Any = PrivateAttr(None)
 
     @property
     def family(self) -> Family:
         return FIXED_FROZEN_MODELS
 
-    @property
+    @cached_property
     def scales(self) -> Scales | None:
         """How the model's numbers are scaled; None if 16 bits do not hold them."""
-        if self._scales is None:
-            self._scales = FIXED_FROZEN_MODELS.scales(self)  # type: ignore[attr-defined]
-        return self._scales  # type: ignore[no-any-return]
+        return FIXED_FROZEN_MODELS.scales(self)  # type: ignore[attr-defined, no-any-return]
 
     @property
     def conversion(self) -> Conversion:
@@ -341,7 +338,7 @@ class FixedFrozenSpec(WholeSpec):
         return self.scales.label_shift
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scales:
     """What is chosen for one model."""
 
@@ -506,10 +503,11 @@ class FixedFrozenModels(FrozenModels):
             np.clip(self.functions(spec, x), -np.inf if low is None else low, np.inf if high is None else high)
         )
 
-    def error_bound(self, spec: Any, rounded: float = 0.0) -> np.ndarray:
+    def error_bound(self, spec: Any, rounded: float | np.ndarray = 0.0) -> np.ndarray:
         """How far each function may be from the real one, for every input within its limit, (FUNCTIONS,).
 
-        rounded: by how many counts an input may be beside its count; ``ROUNDED`` where counts are made of floats.
+        rounded: by how many counts an input may be beside its count, one number or (DIM,); ``ROUNDED`` where counts are
+        made of floats.
         docs/whole-numbers.md derives the bound.
         """
         scales, expansion = spec.scales, spec.expansion

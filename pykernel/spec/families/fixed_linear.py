@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from pykernel.algorithms.fixed.linear import FIXED_LINEAR, LINE_MOST
 from pykernel.dialect.program import LabelKind, Program
@@ -43,7 +44,6 @@ REHEARSED = 64
 class FixedLinearSpec(WholeSpec):
     label: Label = Label()
     learning: FixedLinearLearning = FixedLinearLearning()
-    _made: Any = PrivateAttr(None)
 
     @property
     def family(self) -> Family:
@@ -52,22 +52,21 @@ class FixedLinearSpec(WholeSpec):
     @property
     def unit(self) -> int:
         """What 1 is in the converted inputs: a power of two."""
-        return int(self._found[1])
+        return self.scale_found[1]
 
     @property
     def conversion(self) -> Conversion:
-        return self._found[0]  # type: ignore[no-any-return]
+        return self.scale_found[0]
 
-    @property
-    def _found(self) -> tuple[Conversion, int]:
-        if self._made is None:
-            # |z|^2 + 1 fits in 32 bits
-            most = min(16383.0, 65535 / math.sqrt(self.dim + 1))
-            unit = 2 ** math.floor(math.log2(most))
-            while (made := conversion(self, unit)).reach.max() > most and unit > 1:
-                unit //= 2
-            self._made = made, unit
-        return self._made  # type: ignore[no-any-return]
+    @cached_property
+    def scale_found(self) -> tuple[Conversion, int]:
+        """How counts are converted, and what 1 is in converted inputs."""
+        # |z|^2 + 1 fits in 32 bits
+        most = min(16383.0, 65535 / math.sqrt(self.dim + 1))
+        unit = 2 ** math.floor(math.log2(most))
+        while (made := conversion(self, unit)).reach.max() > most and unit > 1:
+            unit //= 2
+        return made, unit
 
     @property
     def label_shift(self) -> int:

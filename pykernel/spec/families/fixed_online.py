@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from pykernel.algorithms.fixed.frame import VALUE_MOST
 from pykernel.algorithms.fixed.online import FIXED_ONLINE
@@ -125,18 +126,15 @@ class FixedOnlineSpec(WholeSpec):
     linear: LinearPart | None = None
     learning: FixedRule = FixedRule()
     reduction: FixedReduction = FixedReduction()
-    _scale: Any = PrivateAttr(None)
 
     @property
     def family(self) -> Family:
         return FIXED_ONLINE_MODELS
 
-    @property
+    @cached_property
     def scale_found(self) -> tuple[Conversion, int] | None:
         """How counts are converted, and the octave of squared distances; None if 16 bits do not hold them."""
-        if self._scale is None:
-            self._scale = _scaled(self)
-        return self._scale  # type: ignore[no-any-return]
+        return _scaled(self)
 
     @property
     def conversion(self) -> Conversion:

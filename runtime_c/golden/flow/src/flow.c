@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x36765E13u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x66EB4438u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -80,9 +80,10 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
 #define FLOW_KAPPA_LEAST 0.001f /* smallest Schur complement; only rounding could give a smaller one */
 #define FLOW_KEEP 0.9996f /* 1 - eta rho: each update multiplies the multipliers by this factor */
-#define FLOW_LABEL_MAX_ABS 100.0f /* largest |y| that is accepted */
+#define FLOW_LABEL_LIMIT 100.0f /* largest |y| that is accepted */
 #define FLOW_REHEARSAL_INPUT 2.598076f /* the self-test's inputs are within +- half of this */
 #define FLOW_REHEARSAL_LABEL 1.0f /* the self-test's labels are within +- half of this */
+#define FLOW_REHEARSED 64 /* number of samples in the self-test */
 #define FLOW_RIDGE_DIAGONAL 1.001f /* 1 + ridge, the diagonal of the regularised Gram matrix */
 
 /* Constants of the algorithms. */
@@ -289,10 +290,11 @@ static bool flow_intact(const flow_t *s)
     return (s->n >= 0) && (s->n <= FLOW_N_MAX);
 }
 
-/* Whether every input is a number within its limit. */
-static bool flow_within(const float x[FLOW_DIM])
+/* Whether every input is a number within the limit. */
+static bool flow_acceptable(const float x[FLOW_DIM])
 {
     FLOW_LOOP(1)
+    FLOW_UNROLL
     for (int32_t j = 0; j < FLOW_DIM; j++) {
         FLOW_TURN(1)
         /* not "if (.. > limit)": NaN must fail */
@@ -373,11 +375,18 @@ int32_t flow_predict(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTP
     if (!flow_intact(s)) {
         return FLOW_REFUSED_STATE;
     }
-    if (!flow_within(x)) {
+    if (!flow_acceptable(x)) {
         return FLOW_REFUSED_INPUT;
     }
     flow_expand(s, x, y);
     return FLOW_DONE;
+}
+
+/* Whether a label is a number within its limit. */
+static bool flow_acceptable_label(float y)
+{
+    /* not "if (.. > limit)": NaN must fail */
+    return flow_absolute(y) <= FLOW_LABEL_LIMIT;
 }
 
 /* Number of candidates for removal. */
@@ -411,8 +420,7 @@ static float flow_multiplier(const flow_t *s, int32_t i, int32_t o)
 static float flow_energy(const flow_t *s, int32_t i, float part)
 {
     const float a = flow_multiplier(s, i, 0);
-    const float total = a * (a * part);
-    return total;
+    return a * (a * part);
 }
 
 /* score_i = P_ii, where P includes the newest sample.  O(N^2). */
@@ -441,29 +449,16 @@ static void flow_inverse_diagonal(flow_t *s)
     s->score[n] = s->inverse_kappa;
 }
 
-/* Compute the numbers that the candidates' scores need.  O(N^2) or less. */
-static void flow_survey(flow_t *s)
-{
-    flow_inverse_diagonal(s);
-}
-
 /* |alpha_i|: the largest of a candidate's multipliers. */
 static float flow_magnitude(const flow_t *s, int32_t i)
 {
-    const float largest = flow_absolute(flow_multiplier(s, i, 0));
-    return largest;
+    return flow_absolute(flow_multiplier(s, i, 0));
 }
 
 /* The cost of removing a candidate, after survey().  O(1) for each output.  Mitchinson et al. 2003, section 2. */
 static float flow_cost(const flow_t *s, int32_t i)
 {
     return flow_energy(s, i, 1.0f / s->score[i]);
-}
-
-/* A candidate's score: the cost of its removal, times its claim to stay if claims fade.  O(1) for each output. */
-static float flow_score(const flow_t *s, int32_t i)
-{
-    return flow_cost(s, i);
 }
 
 /* Whether to remove candidate i rather than r, if both have the same score. */
@@ -477,12 +472,12 @@ static int32_t flow_cheapest(const flow_t *s)
 {
     const int32_t count = flow_candidates(s);
     int32_t r = 0;
-    float least = flow_score(s, r);
+    float least = flow_cost(s, r);
     const int32_t first = r + 1;
     FLOW_LOOP(8)
     for (int32_t i = first; i < count; i++) {
         FLOW_TURN(8)
-        const float value = flow_score(s, i);
+        const float value = flow_cost(s, i);
         if ((value < least) || ((value == least) && flow_precedes(s, i, r))) {
             least = value;
             r = i;
@@ -494,7 +489,7 @@ static int32_t flow_cheapest(const flow_t *s)
 /* Position of the candidate to remove.  O(N^2 + N D) with a Gram matrix, mostly O(N D) without one. */
 static int32_t flow_choose(flow_t *s)
 {
-    flow_survey(s);
+    flow_inverse_diagonal(s);
     return flow_cheapest(s);
 }
 
@@ -526,12 +521,6 @@ static void flow_inverse_column(flow_t *s, int32_t r)
     if (!(s->p[r] > FLOW_SMALLEST_DIAGONAL)) {
         s->p[r] = FLOW_SMALLEST_DIAGONAL;
     }
-}
-
-/* Compute the numbers that take_out() needs for stored vector r.  O(N^2 + N D). */
-static void flow_locate(flow_t *s, int32_t r)
-{
-    flow_inverse_column(s, r);
 }
 
 /* beta = alpha - P_:r alpha_r / P_rr, where P includes the newest sample.  Needs P_:r in p.  O(N).
@@ -568,7 +557,7 @@ static void flow_project_klms(flow_t *s, int32_t r)
 }
 
 /* Whether every multiplier, except that of r, is within its range. */
-static bool flow_acceptable(const flow_t *s, int32_t r)
+static bool flow_bearable(const flow_t *s, int32_t r)
 {
     const int32_t count = flow_candidates(s);
     FLOW_LOOP(16)
@@ -593,13 +582,13 @@ static bool flow_acceptable(const flow_t *s, int32_t r)
 static bool flow_project(flow_t *s, int32_t r)
 {
     if (flow_is_stored(s, r)) {
-        flow_locate(s, r);
+        flow_inverse_column(s, r);
     }
     flow_project_klms(s, r);
-    return flow_acceptable(s, r);
+    return flow_bearable(s, r);
 }
 
-/* Compute -f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D). */
+/* Compute f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D). */
 static void flow_present(flow_t *s, const float x[FLOW_DIM])
 {
     int32_t nearest = 0;
@@ -617,7 +606,7 @@ static void flow_present(flow_t *s, const float x[FLOW_DIM])
             nearest = i;
         }
     }
-    s->error[0] = -total;
+    s->error[0] = total;
     s->nearest = nearest;
     s->nearest_distance = nearest_distance;
 }
@@ -628,35 +617,46 @@ static inline float flow_miss(float y, float value)
     return y - value;
 }
 
+/* m.error is f(x): limit the label to what counts, and make it y - f(x). */
+static void flow_hear(flow_t *s)
+{
+    FLOW_LOOP(19)
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(19)
+        const float value = s->error[o];
+        s->error[o] = flow_miss(s->y[o], value);
+    }
+}
+
 /* Compute u = P k and kappa = 1 + ridge - k' P k from the first rows and columns of m.  O(N^2). */
 static void flow_express(flow_t *s, int32_t rows, int32_t columns)
 {
-    FLOW_LOOP(19)
+    FLOW_LOOP(20)
     for (int32_t j = 0; j < columns; j++) {
-        FLOW_TURN(19)
+        FLOW_TURN(20)
         s->u[j] = 0.0f;
     }
     float kappa = FLOW_RIDGE_DIAGONAL;
-    FLOW_LOOP(20)
+    FLOW_LOOP(21)
     for (int32_t i = 0; i < rows; i++) {
-        FLOW_TURN(20)
+        FLOW_TURN(21)
         float l = 0.0f;
-        FLOW_LOOP(21)
-        for (int32_t j = 0; j < columns; j++) {
-            FLOW_TURN(21)
-            l += s->m[i][j] * s->k[j];
-        }
-        kappa -= l * l;
         FLOW_LOOP(22)
         for (int32_t j = 0; j < columns; j++) {
             FLOW_TURN(22)
+            l += s->m[i][j] * s->k[j];
+        }
+        kappa -= l * l;
+        FLOW_LOOP(23)
+        for (int32_t j = 0; j < columns; j++) {
+            FLOW_TURN(23)
             s->u[j] += l * s->m[i][j];
         }
     }
     /* u' (K + ridge I) u = k'P k, which is at most 1: the limit is never reached without an error */
-    FLOW_LOOP(23)
+    FLOW_LOOP(24)
     for (int32_t j = 0; j < columns; j++) {
-        FLOW_TURN(23)
+        FLOW_TURN(24)
         s->u[j] = flow_clipped(s->u[j], -FLOW_LARGEST_FACTOR);
     }
     /* not "if (kappa < least)": NaN must give the least */
@@ -670,11 +670,10 @@ static void flow_express(flow_t *s, int32_t rows, int32_t columns)
 static bool flow_give_to_nearest(flow_t *s)
 {
     const int32_t i = s->nearest;
-    float share = 1.0f;
-    share = flow_gaussian(s->nearest_distance);
-    FLOW_LOOP(24)
+    const float share = flow_gaussian(s->nearest_distance);
+    FLOW_LOOP(25)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(24)
+        FLOW_TURN(25)
         s->beta[i][o] += share * s->beta[s->n][o];
     }
     return true;
@@ -683,12 +682,12 @@ static bool flow_give_to_nearest(flow_t *s)
 /* Copy the new multipliers of the stored vectors to the model. */
 static void flow_commit(flow_t *s)
 {
-    FLOW_LOOP(25)
+    FLOW_LOOP(26)
     for (int32_t i = 0; i < s->n; i++) {
-        FLOW_TURN(25)
-        FLOW_LOOP(26)
+        FLOW_TURN(26)
+        FLOW_LOOP(27)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-            FLOW_TURN(26)
+            FLOW_TURN(27)
             s->alpha[i][o] = flow_settle(s->beta[i][o]);
         }
     }
@@ -715,42 +714,36 @@ static void flow_release(flow_t *s, int32_t r)
     if ((FLOW_LOST * s->p[r]) > s->drift) {
         s->drift = FLOW_LOST * s->p[r];
     }
-    FLOW_LOOP(27)
+    FLOW_LOOP(28)
     for (int32_t j = 0; j < n; j++) {
-        FLOW_TURN(27)
+        FLOW_TURN(28)
         s->p[j] = (s->p[j] + (norm * s->m[last][j])) * scale;
     }
-    FLOW_LOOP(28)
+    FLOW_LOOP(29)
     for (int32_t i = 0; i < last; i++) {
-        FLOW_TURN(28)
+        FLOW_TURN(29)
         const float h = s->m[i][r];
-        FLOW_LOOP(29)
+        FLOW_LOOP(30)
         for (int32_t j = 0; j < n; j++) {
-            FLOW_TURN(29)
+            FLOW_TURN(30)
             s->m[i][j] -= h * s->p[j];
         }
         s->m[i][r] = 0.0f;
     }
-    FLOW_LOOP(30)
+    FLOW_LOOP(31)
     for (int32_t j = 0; j < n; j++) {
-        FLOW_TURN(30)
+        FLOW_TURN(31)
         s->m[last][j] = 0.0f;
     }
-}
-
-/* Remove vector r from the stored matrices; its place stays.  Needs P_:r in p, and distances in row. */
-static void flow_take_out(flow_t *s, int32_t r)
-{
-    flow_release(s, r);
 }
 
 /* Add the vector of the last express() to m, as a new row and column.  O(N). */
 static void flow_border(flow_t *s, int32_t row, int32_t column, int32_t columns)
 {
     const float scale = 1.0f / flow_sqrt(s->kappa);
-    FLOW_LOOP(31)
+    FLOW_LOOP(32)
     for (int32_t j = 0; j < columns; j++) {
-        FLOW_TURN(31)
+        FLOW_TURN(32)
         s->m[row][j] = flow_clipped(-(scale * s->u[j]), -FLOW_LARGEST_FACTOR);
     }
     s->m[row][column] = scale;
@@ -759,9 +752,9 @@ static void flow_border(flow_t *s, int32_t row, int32_t column, int32_t columns)
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void flow_place(flow_t *s, const float x[FLOW_DIM], int32_t i)
 {
-    FLOW_LOOP(32)
+    FLOW_LOOP(33)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(32)
+        FLOW_TURN(33)
         s->v[i][j] = x[j];
     }
 }
@@ -782,9 +775,9 @@ static void flow_watch(flow_t *s, int32_t r)
     s->probe = i + 1;
     if (i != r) {
         float total = 0.0f;
-        FLOW_LOOP(33)
+        FLOW_LOOP(34)
         for (int32_t j = 0; j < n; j++) {
-            FLOW_TURN(33)
+            FLOW_TURN(34)
             float value = FLOW_RIDGE_DIAGONAL;
             if (j != i) {
                 value = flow_gaussian(flow_squared_distance(s->v[i], s->v[j]));
@@ -814,9 +807,9 @@ static void flow_put_in(flow_t *s, const float x[FLOW_DIM], int32_t r)
     }
     flow_border(s, count - 1, r, count);
     flow_place(s, x, r);
-    FLOW_LOOP(34)
+    FLOW_LOOP(35)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(34)
+        FLOW_TURN(35)
         s->alpha[r][o] = flow_settle(flow_multiplier(s, n, o));
     }
     s->n = count;
@@ -828,36 +821,30 @@ static void flow_put_in(flow_t *s, const float x[FLOW_DIM], int32_t r)
 /* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void flow_propose_gradient(flow_t *s)
 {
-    FLOW_LOOP(35)
+    FLOW_LOOP(36)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(35)
+        FLOW_TURN(36)
         const float step = flow_settle(FLOW_ETA * s->error[o]);
         s->beta[s->n][o] = step;
     }
-    FLOW_LOOP(36)
+    FLOW_LOOP(37)
     for (int32_t i = 0; i < s->n; i++) {
-        FLOW_TURN(36)
-        FLOW_LOOP(37)
+        FLOW_TURN(37)
+        FLOW_LOOP(38)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-            FLOW_TURN(37)
+            FLOW_TURN(38)
             s->beta[i][o] = flow_kept(s->alpha[i][o]);
         }
     }
-}
-
-/* Propose new multipliers, with the sample as vector n.  O(N), with KRLS_T O(N^2). */
-static void flow_propose(flow_t *s)
-{
-    flow_propose_gradient(s);
 }
 
 /* The sample's largest multiplier. */
 static float flow_largest_step(const flow_t *s)
 {
     float largest = 0.0f;
-    FLOW_LOOP(38)
+    FLOW_LOOP(39)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(38)
+        FLOW_TURN(39)
         const float a = flow_absolute(flow_multiplier(s, s->n, o));
         /* NaN counts as the largest */
         if (!(a <= largest)) {
@@ -871,7 +858,7 @@ static float flow_largest_step(const flow_t *s)
 static int32_t flow_absorb(flow_t *s, bool close)
 {
     bool fits = true;
-    flow_propose(s);
+    flow_propose_gradient(s);
     fits = flow_largest_step(s) <= FLOW_ALPHA_LIMIT;
     if (close) {
         const bool shared = flow_give_to_nearest(s);
@@ -879,7 +866,7 @@ static int32_t flow_absorb(flow_t *s, bool close)
     } else {
         flow_project_klms(s, s->n);
     }
-    if (!fits || !flow_acceptable(s, s->n)) {
+    if (!fits || !flow_bearable(s, s->n)) {
         return FLOW_REFUSED_MULTIPLIER;
     }
     flow_commit(s);
@@ -894,18 +881,16 @@ static int32_t flow_insert(flow_t *s, const float x[FLOW_DIM])
 {
     const int32_t n = s->n;
     const bool full = n == FLOW_N_MAX;
-    flow_propose(s);
+    flow_propose_gradient(s);
     if (!(flow_largest_step(s) <= FLOW_ALPHA_LIMIT)) {
         return FLOW_REFUSED_MULTIPLIER;
     }
     /* the vector to remove; n: the sample itself; n + 1: none */
     int32_t r = n + 1;
-    const bool dropped = false;
-    if (!dropped && full) {
+    if (full) {
         r = flow_choose(s);
         if (r <= n) {
-            const bool fits = flow_project(s, r);
-            if (!fits) {
+            if (!flow_project(s, r)) {
                 return FLOW_REFUSED_MULTIPLIER;
             }
         }
@@ -919,7 +904,7 @@ static int32_t flow_insert(flow_t *s, const float x[FLOW_DIM])
     if (r < n) {
         place_at = r;
         status = FLOW_REPLACED;
-        flow_take_out(s, r);
+        flow_release(s, r);
     }
     flow_put_in(s, x, place_at);
     return status;
@@ -929,12 +914,7 @@ static int32_t flow_insert(flow_t *s, const float x[FLOW_DIM])
 static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
 {
     flow_present(s, x);
-    FLOW_LOOP(39)
-    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(39)
-        const float value = -s->error[o];
-        s->error[o] = flow_miss(s->y[o], value);
-    }
+    flow_hear(s);
     const bool close = (s->n > 0) && (s->nearest_distance <= FLOW_ALD_DISTANCE);
     bool spanned = false;
     flow_express(s, s->n, s->n);
@@ -949,7 +929,7 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Learn the sample x with label m.y; both were checked. */
+/* Learn the sample x with label y; both were checked. */
 static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->frozen != 0) {
@@ -963,10 +943,10 @@ int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
     if (!flow_intact(s)) {
         return FLOW_REFUSED_STATE;
     }
-    if (!flow_within(x)) {
+    if (!flow_acceptable(x)) {
         return FLOW_REFUSED_INPUT;
     }
-    if (!(flow_absolute(y) <= FLOW_LABEL_MAX_ABS)) {
+    if (!flow_acceptable_label(y)) {
         return FLOW_REFUSED_LABEL;
     }
     s->y[0] = y;
@@ -985,7 +965,7 @@ int32_t flow_novelty(flow_t *s, const float x[FLOW_DIM], float *y)
     if (!flow_intact(s)) {
         return FLOW_REFUSED_STATE;
     }
-    if (!flow_within(x)) {
+    if (!flow_acceptable(x)) {
         return FLOW_REFUSED_INPUT;
     }
     flow_compare(s, x);
@@ -1052,28 +1032,42 @@ static inline float flow_strained(float part)
     return (0.5f * part) + (0.25f * (subnormal * FLOW_LARGEST)) + (0.25f * (rest * FLOW_CANCELLED));
 }
 
-/* Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors. */
+/* Input j of the self-test, as the rule sees it; seed: from 0 to 65536. */
+static inline float flow_made_up_input(int32_t seed)
+{
+    return FLOW_REHEARSAL_INPUT * flow_strained(((float)seed / 65536.0f) - 0.5f);
+}
+
+/* A label of the self-test; seed: from 0 to 65536. */
+static inline float flow_made_up_label(int32_t seed)
+{
+    return FLOW_REHEARSAL_LABEL * flow_strained(((float)seed / 65536.0f) - 0.5f);
+}
+
+/* Learn a fixed sequence of made-up samples, for the self-test. */
 static void flow_rehearse(flow_t *s, float x[FLOW_DIM])
 {
     int32_t seed = 1;
     FLOW_LOOP(43)
-    for (int32_t t = 0; t < ((2 * FLOW_N_MAX) + 32); t++) {
+    for (int32_t t = 0; t < FLOW_REHEARSED; t++) {
         FLOW_TURN(43)
         FLOW_LOOP(44)
         for (int32_t j = 0; j < FLOW_DIM; j++) {
             FLOW_TURN(44)
             seed = ((seed * 75) + 74) % 65537;
-            x[j] = FLOW_REHEARSAL_INPUT * (((float)seed / 65536.0f) - 0.5f);
+            x[j] = flow_made_up_input(seed);
         }
         FLOW_LOOP(45)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
             FLOW_TURN(45)
             seed = ((seed * 75) + 74) % 65537;
-            s->y[o] = FLOW_REHEARSAL_LABEL * flow_strained(((float)seed / 65536.0f) - 0.5f);
+            s->y[o] = flow_made_up_label(seed);
         }
-        const int32_t status = flow_take(s, x);
-        if (status < 0) {
-            break;
+        if (flow_acceptable(x)) {
+            const int32_t status = flow_take(s, x);
+            if (status < 0) {
+                break;
+            }
         }
     }
 }
@@ -1173,6 +1167,6 @@ int32_t flow_selftest(flow_t *s)
     flow_rehearse(s, x);
     const uint32_t found = flow_hash(s);
     flow_reset(s);
-    const bool sound = flow_arithmetic() && (found == 0x26025C83u);
+    const bool sound = flow_arithmetic() && (found == 0x720496E9u);
     return sound ? FLOW_DONE : FLOW_BROKEN_BUILD;
 }

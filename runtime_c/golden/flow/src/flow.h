@@ -27,26 +27,26 @@ extern "C" {
 #define FLOW_RAM_BYTES 1656u /* sizeof(flow_t): the model, then its working memory */
 #define FLOW_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1320u /* size of a snapshot, which is a saved model */
-#define FLOW_CONFIG_HASH 0x6ADF3DDEu /* another spec or another algorithm gives another number */
-#define FLOW_STAMP 0x36765E13u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_CONFIG_HASH 0xF012A109u /* another spec or another algorithm gives another number */
+#define FLOW_STAMP 0x66EB4438u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 enum {
     FLOW_DONE = 0,
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    FLOW_OBSERVED = 6,
+    FLOW_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    FLOW_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
+    FLOW_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
+    FLOW_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     FLOW_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     FLOW_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
     FLOW_DISCARDED = 3, /* the budget was full and the sample cost least: not stored; multipliers may have changed */
     FLOW_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
     FLOW_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-    FLOW_OBSERVED = 6,
-    FLOW_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     FLOW_REFRESH_DUE = 8, /* rounding errors have grown in the inverse Gram matrix: call refresh */
-    FLOW_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
-    FLOW_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
     FLOW_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
-    FLOW_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
     FLOW_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     FLOW_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
@@ -65,10 +65,12 @@ typedef struct {
     float drift;
     int32_t n; /* number of expansion vectors in use; all later places are zero */
     int32_t probe; /* the vector whose stored numbers are checked next */
+    /* What surrounds the rule. */
     int32_t frozen; /* 1: learning is switched off */
+    /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
+    float y[FLOW_OUTPUTS]; /* what f(x) should be */
+    float error[FLOW_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
-    float y[FLOW_OUTPUTS]; /* the sample's label: what f(x) should be */
-    float error[FLOW_OUTPUTS]; /* y - f(x) */
     float k[FLOW_N_MAX]; /* kernel values between the sample and the expansion vectors */
     float u[(FLOW_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors; then -1 */
     float p[(FLOW_N_MAX + 1)]; /* one column of P */
@@ -124,7 +126,7 @@ int32_t flow_refresh(flow_t *s);
 uint32_t flow_hash(const flow_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test learns (2 * FLOW_N_MAX) + 32 made-up samples in the given memory.  Then it resets the model.
+ * The test learns 64 made-up samples in the given memory.  Then it resets the model.
  * Call this function before flow_init, because it overwrites the memory.
  * Returns FLOW_DONE or FLOW_BROKEN_BUILD. */
 int32_t flow_selftest(flow_t *s);
@@ -153,8 +155,8 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
  * Returns FLOW_DONE; FLOW_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or FLOW_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
- * is wrong in another way, about a hundred slots are read at most. */
+ * Takes the time to read three whole slots, to check the numbers of one, which reads some parts more than once, and to
+ * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -162,8 +164,8 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
  * _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
- * another way, about a hundred slots are read at most. */
+ * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A
+ * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x36765E13u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x66EB4438u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -213,6 +213,21 @@ static bool flow_snapshot_valid_factor(flow_stored_t *stored)
 /* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
  *
  * The ranges that the fields declare hold already.  Unused places must be zero. */
+static bool flow_snapshot_keeps(flow_stored_t *stored)
+{
+    if (!flow_snapshot_valid_vectors(stored)) {
+        return false;
+    }
+    if (flow_stored_count(stored, FLOW_PLACE(probe), 0) > flow_stored_count(stored, FLOW_PLACE(n), 0)) {
+        return false;
+    }
+    if (!flow_snapshot_valid_factor(stored)) {
+        return false;
+    }
+    return true;
+}
+
+/* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool flow_snapshot_valid(flow_stored_t *stored)
 {
     for (int32_t i = 0; i < FLOW_N_MAX; i++) {
@@ -259,13 +274,7 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
     if (!(flow_stored_count(stored, FLOW_PLACE(frozen), 0) <= 1)) {
         return false;
     }
-    if (!flow_snapshot_valid_vectors(stored)) {
-        return false;
-    }
-    if (flow_stored_count(stored, FLOW_PLACE(probe), 0) > flow_stored_count(stored, FLOW_PLACE(n), 0)) {
-        return false;
-    }
-    if (!flow_snapshot_valid_factor(stored)) {
+    if (!flow_snapshot_keeps(stored)) {
         return false;
     }
     return true;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x23E56B2Cu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x05695EA2u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -75,9 +75,10 @@ LEVEL_ASSERT(size_in_all, sizeof(level_t) == LEVEL_RAM_BYTES);
 /* factor in the kernel, before |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid) */
 #define LEVEL_GAMMA 2.0f
 #define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is accepted */
-#define LEVEL_LABEL_MAX_ABS 1e+06f /* largest |y| that is accepted */
+#define LEVEL_LABEL_LIMIT 1e+06f /* largest |y| that is accepted */
 #define LEVEL_REHEARSAL_INPUT 1.0606601f /* the self-test's inputs are within +- half of this */
 #define LEVEL_REHEARSAL_LABEL 1.0f /* the self-test's labels are within +- half of this */
+#define LEVEL_REHEARSED 80 /* number of samples in the self-test */
 
 /* Constants of the algorithms. */
 #define LEVEL_EXP_LOWEST (-41.58883f)
@@ -211,10 +212,11 @@ static bool level_intact(const level_t *s)
     return (s->n >= 0) && (s->n <= LEVEL_N_MAX);
 }
 
-/* Whether every input is a number within its limit. */
-static bool level_within(const float x[LEVEL_DIM])
+/* Whether every input is a number within the limit. */
+static bool level_acceptable(const float x[LEVEL_DIM])
 {
     LEVEL_LOOP(1)
+    LEVEL_UNROLL
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
         LEVEL_TURN(1)
         /* not "if (.. > limit)": NaN must fail */
@@ -282,11 +284,18 @@ int32_t level_predict(const level_t *s, const float x[LEVEL_DIM], float y[LEVEL_
     if (!level_intact(s)) {
         return LEVEL_REFUSED_STATE;
     }
-    if (!level_within(x)) {
+    if (!level_acceptable(x)) {
         return LEVEL_REFUSED_INPUT;
     }
     level_expand(s, x, y);
     return LEVEL_DONE;
+}
+
+/* Whether a label is a number within its limit. */
+static bool level_acceptable_label(float y)
+{
+    /* not "if (.. > limit)": NaN must fail */
+    return level_absolute(y) <= LEVEL_LABEL_LIMIT;
 }
 
 /* Number of candidates for removal. */
@@ -331,20 +340,7 @@ static float level_isolation(const level_t *s, int32_t i)
 /* |alpha_i|: the largest of a candidate's multipliers. */
 static float level_magnitude(const level_t *s, int32_t i)
 {
-    const float largest = level_absolute(level_multiplier(s, i, 0));
-    return largest;
-}
-
-/* The cost of removing a candidate, after survey().  O(1) for each output.  Mitchinson et al. 2003, section 2. */
-static float level_cost(const level_t *s, int32_t i)
-{
-    return level_isolation(s, i);
-}
-
-/* A candidate's score: the cost of its removal, times its claim to stay if claims fade.  O(1) for each output. */
-static float level_score(const level_t *s, int32_t i)
-{
-    return level_cost(s, i);
+    return level_absolute(level_multiplier(s, i, 0));
 }
 
 /* Whether isolation() is only a lower bound. */
@@ -385,7 +381,7 @@ static void level_resolve_neighbours(level_t *s)
         LEVEL_LOOP(6)
         for (int32_t i = 0; i < count; i++) {
             LEVEL_TURN(6)
-            const float value = level_score(s, i);
+            const float value = level_isolation(s, i);
             if ((i == 0) || (value <= least)) {
                 const bool bound = level_unsure(s, i);
                 /* an exact score must not hide an equal lower bound */
@@ -433,9 +429,8 @@ static bool level_precedes(const level_t *s, int32_t i, int32_t r)
 static int32_t level_cheapest(const level_t *s)
 {
     const int32_t count = level_candidates(s);
-    int32_t r = 0;
-    r = level_first_certain(s, count);
-    float least = level_score(s, r);
+    int32_t r = level_first_certain(s, count);
+    float least = level_isolation(s, r);
     const int32_t first = r + 1;
     LEVEL_LOOP(8)
     for (int32_t i = first; i < count; i++) {
@@ -443,7 +438,7 @@ static int32_t level_cheapest(const level_t *s)
         if (level_unsure(s, i)) {
             continue;
         }
-        const float value = level_score(s, i);
+        const float value = level_isolation(s, i);
         if ((value < least) || ((value == least) && level_precedes(s, i, r))) {
             least = value;
             r = i;
@@ -473,12 +468,6 @@ static void level_measure_row(level_t *s, int32_t r)
         LEVEL_TURN(9)
         s->row[j] = level_squared_distance(s->v[j], s->v[r]);
     }
-}
-
-/* Compute the numbers that take_out() needs for stored vector r.  O(N^2 + N D). */
-static void level_locate(level_t *s, int32_t r)
-{
-    level_measure_row(s, r);
 }
 
 /* beta = alpha + K_:r alpha_r, where K_:r is divided by the sum of its magnitudes if the sum is above 1.  O(N).
@@ -527,7 +516,7 @@ static void level_project_bounded(level_t *s, int32_t r)
 }
 
 /* Whether every multiplier, except that of r, is within its range. */
-static bool level_acceptable(const level_t *s, int32_t r)
+static bool level_bearable(const level_t *s, int32_t r)
 {
     const int32_t count = level_candidates(s);
     LEVEL_LOOP(13)
@@ -552,10 +541,10 @@ static bool level_acceptable(const level_t *s, int32_t r)
 static bool level_project(level_t *s, int32_t r)
 {
     if (level_is_stored(s, r)) {
-        level_locate(s, r);
+        level_measure_row(s, r);
     }
     level_project_bounded(s, r);
-    return level_acceptable(s, r);
+    return level_bearable(s, r);
 }
 
 /* Take back what the searches of an update wrote that is refused: it changes nothing. */
@@ -568,7 +557,7 @@ static void level_unsearch(level_t *s)
     }
 }
 
-/* Compute -f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D). */
+/* Compute f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D). */
 static void level_present(level_t *s, const float x[LEVEL_DIM])
 {
     int32_t nearest = 0;
@@ -587,7 +576,7 @@ static void level_present(level_t *s, const float x[LEVEL_DIM])
             nearest = i;
         }
     }
-    s->error[0] = -total;
+    s->error[0] = total;
     s->nearest = nearest;
     s->nearest_distance = nearest_distance;
 }
@@ -598,15 +587,25 @@ static inline float level_miss(float y, float value)
     return y - value;
 }
 
+/* m.error is f(x): limit the label to what counts, and make it y - f(x). */
+static void level_hear(level_t *s)
+{
+    LEVEL_LOOP(17)
+    for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        LEVEL_TURN(17)
+        const float value = s->error[o];
+        s->error[o] = level_miss(s->y[o], value);
+    }
+}
+
 /* Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1). */
 static bool level_give_to_nearest(level_t *s)
 {
     const int32_t i = s->nearest;
-    float share = 1.0f;
-    share = level_gaussian(s->nearest_distance);
-    LEVEL_LOOP(17)
+    const float share = level_gaussian(s->nearest_distance);
+    LEVEL_LOOP(18)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(17)
+        LEVEL_TURN(18)
         s->beta[i][o] += share * s->beta[s->n][o];
     }
     return true;
@@ -615,12 +614,12 @@ static bool level_give_to_nearest(level_t *s)
 /* Copy the new multipliers of the stored vectors to the model. */
 static void level_commit(level_t *s)
 {
-    LEVEL_LOOP(18)
+    LEVEL_LOOP(19)
     for (int32_t i = 0; i < s->n; i++) {
-        LEVEL_TURN(18)
-        LEVEL_LOOP(19)
+        LEVEL_TURN(19)
+        LEVEL_LOOP(20)
         for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-            LEVEL_TURN(19)
+            LEVEL_TURN(20)
             s->alpha[i][o] = level_settle(s->beta[i][o]);
         }
     }
@@ -629,27 +628,21 @@ static void level_commit(level_t *s)
 /* Vector r is removed.  Where r was the nearest, the distance becomes a lower bound.  Needs row.  O(N). */
 static void level_lose_neighbour(level_t *s, int32_t r)
 {
-    LEVEL_LOOP(20)
+    LEVEL_LOOP(21)
     for (int32_t i = 0; i < s->n; i++) {
-        LEVEL_TURN(20)
+        LEVEL_TURN(21)
         if ((i != r) && (s->neighbour[i] == s->row[i])) {
             s->neighbour[i] = -s->row[i];
         }
     }
 }
 
-/* Remove vector r from the stored matrices; its place stays.  Needs P_:r in p, and distances in row. */
-static void level_take_out(level_t *s, int32_t r)
-{
-    level_lose_neighbour(s, r);
-}
-
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void level_place(level_t *s, const float x[LEVEL_DIM], int32_t i)
 {
-    LEVEL_LOOP(21)
+    LEVEL_LOOP(22)
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
-        LEVEL_TURN(21)
+        LEVEL_TURN(22)
         s->v[i][j] = x[j];
     }
 }
@@ -658,9 +651,9 @@ static void level_place(level_t *s, const float x[LEVEL_DIM], int32_t i)
 static void level_introduce_neighbour(level_t *s, int32_t i)
 {
     float nearest = LEVEL_FAR;
-    LEVEL_LOOP(22)
+    LEVEL_LOOP(23)
     for (int32_t j = 0; j < s->n; j++) {
-        LEVEL_TURN(22)
+        LEVEL_TURN(23)
         if (j != i) {
             nearest = level_lesser(s->distance[j], nearest);
             if (s->distance[j] <= level_absolute(s->neighbour[j])) {
@@ -683,9 +676,9 @@ static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r)
         s->k[r] = 0.0f;
     }
     level_place(s, x, r);
-    LEVEL_LOOP(23)
+    LEVEL_LOOP(24)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(23)
+        LEVEL_TURN(24)
         s->alpha[r][o] = level_settle(level_multiplier(s, n, o));
     }
     s->n = count;
@@ -695,36 +688,30 @@ static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r)
 /* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void level_propose_gradient(level_t *s)
 {
-    LEVEL_LOOP(24)
+    LEVEL_LOOP(25)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(24)
+        LEVEL_TURN(25)
         const float step = level_settle(LEVEL_ETA * s->error[o]);
         s->beta[s->n][o] = step;
     }
-    LEVEL_LOOP(25)
+    LEVEL_LOOP(26)
     for (int32_t i = 0; i < s->n; i++) {
-        LEVEL_TURN(25)
-        LEVEL_LOOP(26)
+        LEVEL_TURN(26)
+        LEVEL_LOOP(27)
         for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-            LEVEL_TURN(26)
+            LEVEL_TURN(27)
             s->beta[i][o] = s->alpha[i][o];
         }
     }
-}
-
-/* Propose new multipliers, with the sample as vector n.  O(N), with KRLS_T O(N^2). */
-static void level_propose(level_t *s)
-{
-    level_propose_gradient(s);
 }
 
 /* The sample's largest multiplier. */
 static float level_largest_step(const level_t *s)
 {
     float largest = 0.0f;
-    LEVEL_LOOP(27)
+    LEVEL_LOOP(28)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(27)
+        LEVEL_TURN(28)
         const float a = level_absolute(level_multiplier(s, s->n, o));
         /* NaN counts as the largest */
         if (!(a <= largest)) {
@@ -738,13 +725,13 @@ static float level_largest_step(const level_t *s)
 static int32_t level_absorb(level_t *s, bool close)
 {
     bool fits = true;
-    level_propose(s);
+    level_propose_gradient(s);
     fits = level_largest_step(s) <= LEVEL_ALPHA_LIMIT;
     if (close) {
         const bool shared = level_give_to_nearest(s);
         fits = fits && shared;
     }
-    if (!fits || !level_acceptable(s, s->n)) {
+    if (!fits || !level_bearable(s, s->n)) {
         return LEVEL_REFUSED_MULTIPLIER;
     }
     level_commit(s);
@@ -760,18 +747,16 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
     const int32_t n = s->n;
     s->searches = 0;
     const bool full = n == LEVEL_N_MAX;
-    level_propose(s);
+    level_propose_gradient(s);
     if (!(level_largest_step(s) <= LEVEL_ALPHA_LIMIT)) {
         return LEVEL_REFUSED_MULTIPLIER;
     }
     /* the vector to remove; n: the sample itself; n + 1: none */
     int32_t r = n + 1;
-    const bool dropped = false;
-    if (!dropped && full) {
+    if (full) {
         r = level_choose(s);
         if (r <= n) {
-            const bool fits = level_project(s, r);
-            if (!fits) {
+            if (!level_project(s, r)) {
                 level_unsearch(s);
                 return LEVEL_REFUSED_MULTIPLIER;
             }
@@ -786,7 +771,7 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
     if (r < n) {
         place_at = r;
         status = LEVEL_REPLACED;
-        level_take_out(s, r);
+        level_lose_neighbour(s, r);
     }
     level_put_in(s, x, place_at);
     return status;
@@ -796,16 +781,10 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
 static int32_t level_learn(level_t *s, const float x[LEVEL_DIM])
 {
     level_present(s, x);
-    LEVEL_LOOP(28)
-    for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-        LEVEL_TURN(28)
-        const float value = -s->error[o];
-        s->error[o] = level_miss(s->y[o], value);
-    }
+    level_hear(s);
     const bool close = (s->n > 0) && (s->nearest_distance <= LEVEL_ALD_DISTANCE);
-    const bool spanned = false;
     int32_t status = 0;
-    if (close || spanned) {
+    if (close) {
         status = level_absorb(s, close);
     } else {
         status = level_insert(s, x);
@@ -813,7 +792,7 @@ static int32_t level_learn(level_t *s, const float x[LEVEL_DIM])
     return status;
 }
 
-/* Learn the sample x with label m.y; both were checked. */
+/* Learn the sample x with label y; both were checked. */
 static int32_t level_take(level_t *s, const float x[LEVEL_DIM])
 {
     if (s->frozen != 0) {
@@ -827,20 +806,14 @@ int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y)
     if (!level_intact(s)) {
         return LEVEL_REFUSED_STATE;
     }
-    if (!level_within(x)) {
+    if (!level_acceptable(x)) {
         return LEVEL_REFUSED_INPUT;
     }
-    if (!(level_absolute(y) <= LEVEL_LABEL_MAX_ABS)) {
+    if (!level_acceptable_label(y)) {
         return LEVEL_REFUSED_LABEL;
     }
     s->y[0] = y;
     return level_take(s, x);
-}
-
-/* Compute distances and kernel values to the expansion vectors, and the part that they cannot express. */
-static void level_compare(level_t *s, const float x[LEVEL_DIM])
-{
-    level_present(s, x);
 }
 
 int32_t level_novelty(level_t *s, const float x[LEVEL_DIM], float *y)
@@ -848,10 +821,10 @@ int32_t level_novelty(level_t *s, const float x[LEVEL_DIM], float *y)
     if (!level_intact(s)) {
         return LEVEL_REFUSED_STATE;
     }
-    if (!level_within(x)) {
+    if (!level_acceptable(x)) {
         return LEVEL_REFUSED_INPUT;
     }
-    level_compare(s, x);
+    level_present(s, x);
     float nearest = 0.0f;
     if (s->n > 0) {
         nearest = level_gaussian(s->nearest_distance);
@@ -882,28 +855,42 @@ static inline float level_strained(float part)
     return (0.5f * part) + (0.25f * (subnormal * LEVEL_LARGEST)) + (0.25f * (rest * LEVEL_CANCELLED));
 }
 
-/* Learn a fixed sequence of made-up samples, for the self-test.  They fill the budget and replace vectors. */
+/* Input j of the self-test, as the rule sees it; seed: from 0 to 65536. */
+static inline float level_made_up_input(int32_t seed)
+{
+    return LEVEL_REHEARSAL_INPUT * level_strained(((float)seed / 65536.0f) - 0.5f);
+}
+
+/* A label of the self-test; seed: from 0 to 65536. */
+static inline float level_made_up_label(int32_t seed)
+{
+    return LEVEL_REHEARSAL_LABEL * level_strained(((float)seed / 65536.0f) - 0.5f);
+}
+
+/* Learn a fixed sequence of made-up samples, for the self-test. */
 static void level_rehearse(level_t *s, float x[LEVEL_DIM])
 {
     int32_t seed = 1;
     LEVEL_LOOP(29)
-    for (int32_t t = 0; t < ((2 * LEVEL_N_MAX) + 32); t++) {
+    for (int32_t t = 0; t < LEVEL_REHEARSED; t++) {
         LEVEL_TURN(29)
         LEVEL_LOOP(30)
         for (int32_t j = 0; j < LEVEL_DIM; j++) {
             LEVEL_TURN(30)
             seed = ((seed * 75) + 74) % 65537;
-            x[j] = LEVEL_REHEARSAL_INPUT * (((float)seed / 65536.0f) - 0.5f);
+            x[j] = level_made_up_input(seed);
         }
         LEVEL_LOOP(31)
         for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
             LEVEL_TURN(31)
             seed = ((seed * 75) + 74) % 65537;
-            s->y[o] = LEVEL_REHEARSAL_LABEL * level_strained(((float)seed / 65536.0f) - 0.5f);
+            s->y[o] = level_made_up_label(seed);
         }
-        const int32_t status = level_take(s, x);
-        if (status < 0) {
-            break;
+        if (level_acceptable(x)) {
+            const int32_t status = level_take(s, x);
+            if (status < 0) {
+                break;
+            }
         }
     }
 }
@@ -1006,6 +993,6 @@ int32_t level_selftest(level_t *s)
     level_rehearse(s, x);
     const uint32_t found = level_hash(s);
     level_reset(s);
-    const bool sound = level_arithmetic() && (found == 0x9E06B839u);
+    const bool sound = level_arithmetic() && (found == 0x2A1C702Du);
     return sound ? LEVEL_DONE : LEVEL_BROKEN_BUILD;
 }

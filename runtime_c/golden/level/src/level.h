@@ -24,26 +24,26 @@ extern "C" {
 #define LEVEL_RAM_BYTES 916u /* sizeof(level_t): the model, then its working memory */
 #define LEVEL_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 416u /* size of a snapshot, which is a saved model */
-#define LEVEL_CONFIG_HASH 0x1080D015u /* another spec or another algorithm gives another number */
-#define LEVEL_STAMP 0x23E56B2Cu /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_CONFIG_HASH 0x0588F63Bu /* another spec or another algorithm gives another number */
+#define LEVEL_STAMP 0x05695EA2u /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 enum {
     LEVEL_DONE = 0,
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    LEVEL_OBSERVED = 6,
+    LEVEL_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    LEVEL_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
+    LEVEL_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
+    LEVEL_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     LEVEL_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     LEVEL_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
     LEVEL_DISCARDED = 3, /* the budget was full and the sample cost least: not stored; multipliers may have changed */
     LEVEL_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
     LEVEL_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-    LEVEL_OBSERVED = 6,
-    LEVEL_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     LEVEL_REFRESH_DUE = 8, /* rounding errors have grown in the inverse Gram matrix: call refresh */
-    LEVEL_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
-    LEVEL_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
     LEVEL_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
-    LEVEL_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
     LEVEL_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     LEVEL_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
@@ -60,10 +60,12 @@ typedef struct {
     /* each vector's distance to its nearest vector; a number d <= 0 means: at least |d| */
     float neighbour[LEVEL_N_MAX];
     int32_t n; /* number of expansion vectors in use; all later places are zero */
+    /* What surrounds the rule. */
     int32_t frozen; /* 1: learning is switched off */
+    /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
+    float y[LEVEL_OUTPUTS]; /* what f(x) should be */
+    float error[LEVEL_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
-    float y[LEVEL_OUTPUTS]; /* the sample's label: what f(x) should be */
-    float error[LEVEL_OUTPUTS]; /* y - f(x) */
     float distance[LEVEL_N_MAX]; /* squared distances from the sample to the expansion vectors */
     float k[LEVEL_N_MAX]; /* kernel values between the sample and the expansion vectors */
     float q[(LEVEL_N_MAX + 1)]; /* one column of Q, or kernel values */
@@ -108,7 +110,7 @@ int32_t level_freeze(level_t *s, int32_t frozen);
 uint32_t level_hash(const level_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test learns (2 * LEVEL_N_MAX) + 32 made-up samples in the given memory.  Then it resets the model.
+ * The test learns 80 made-up samples in the given memory.  Then it resets the model.
  * Call this function before level_init, because it overwrites the memory.
  * Returns LEVEL_DONE or LEVEL_BROKEN_BUILD. */
 int32_t level_selftest(level_t *s);
@@ -137,8 +139,8 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
  * Returns LEVEL_DONE; LEVEL_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or LEVEL_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
- * is wrong in another way, about a hundred slots are read at most. */
+ * Takes the time to read three whole slots, to check the numbers of one, which reads some parts more than once, and to
+ * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -146,8 +148,8 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
  * _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
- * another way, about a hundred slots are read at most. */
+ * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A
+ * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t level_restore(level_t *s, level_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -23,28 +23,30 @@ extern "C" {
 #define MONITOR_RANK 8 /* number of features, which is the rank of the subspace, r */
 #define MONITOR_PACKED 528 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define MONITOR_TRIANGLE 36 /* r (r + 1) / 2: size of a packed symmetric r x r matrix */
+#define MONITOR_OUTPUTS 1 /* number of values that a prediction writes */
 
-#define MONITOR_STATE_BYTES 3716u /* the model: the first bytes of monitor_t */
-#define MONITOR_RAM_BYTES 4612u /* sizeof(monitor_t): the model, then its working memory */
+#define MONITOR_STATE_BYTES 3720u /* the model: the first bytes of monitor_t */
+#define MONITOR_RAM_BYTES 4616u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
-#define MONITOR_SNAPSHOT_BYTES 3740u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0x92AA1962u /* another spec or another algorithm gives another number */
-#define MONITOR_STAMP 0x4C01DC29u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_SNAPSHOT_BYTES 3744u /* size of a snapshot, which is a saved model */
+#define MONITOR_CONFIG_HASH 0xB64F09E7u /* another spec or another algorithm gives another number */
+#define MONITOR_STAMP 0xA9D68E4Au /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 enum {
-    MONITOR_DONE = 0, /* the sample was learned, but not stored as an expansion vector */
+    MONITOR_DONE = 0,
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    MONITOR_OBSERVED = 6,
+    MONITOR_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
+    MONITOR_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
+    MONITOR_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     MONITOR_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     MONITOR_REPLACED = 2, /* the budget was full: the sample replaced the least important expansion vector */
     MONITOR_CENSORED = 3, /* the subspace expresses the sample well already, and did not learn it */
     MONITOR_NOVEL = 4, /* alarm: the alarm level is above its threshold */
     MONITOR_HELD = 5, /* alarm: the alarm level is above its threshold, and the subspace did not learn the sample */
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-    MONITOR_OBSERVED = 6,
-    MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
-    MONITOR_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
-    MONITOR_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
     MONITOR_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
@@ -74,8 +76,11 @@ typedef struct {
     float level; /* alarm level: the smoothed novelty score */
     float odds; /* odds t / (1 - t) of the alarm threshold t */
     int32_t held; /* number of latest samples in a row above the threshold; at most relearn_after + 1 */
+    /* What surrounds the rule. */
+    int32_t frozen; /* 1: learning is switched off */
+    /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
+    float x[MONITOR_DIM]; /* the input as the rule sees it */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
-    float x[MONITOR_DIM]; /* a scaled input */
     float k[MONITOR_N_MAX]; /* kernel values between the expansion vectors and the sample */
     float b[MONITOR_N_MAX]; /* P k */
     float column[MONITOR_N_MAX]; /* a column of P or K */
@@ -100,22 +105,26 @@ void monitor_init(monitor_t *s);
 /* Forget everything that the model learned. */
 void monitor_reset(monitor_t *s);
 
+/* Learn one sample x.
+ *
+ * O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
+ * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
+int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM]);
+
 /* Write to score how new x is: the part of x that the subspace does not express, from 0 to 1.
  *
  * score = |phi(x) - L q|^2 / k(x, x).  Before the first sample score is 1.  O(N (D + r) + r^3 / 6).
  * Returns DONE, or REFUSED_INPUT with score unchanged. */
 int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
 
-/* Learn one sample x.  O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3).
- *
- * Returns DONE, ADDED, REPLACED, CENSORED, NOVEL or HELD; or REFUSED_INPUT with nothing changed. */
-int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM]);
-
 /* Write the features of x to z.  The product z(a)'z(b) approximates the kernel k(a, b).  Unused features are zero.
  *
  * z = R q, where R is upper triangular and R'R = L'L.  O(N (D + r) + r^3 / 3).
  * Returns DONE, or REFUSED_INPUT with z unchanged. */
 int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONITOR_RANK]);
+
+/* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
+int32_t monitor_freeze(monitor_t *s, int32_t frozen);
 
 /* Write the alarm level to state[0] and its threshold to state[1].  Returns DONE. */
 int32_t monitor_alarm(const monitor_t *s, float state[2]);
@@ -126,7 +135,7 @@ int32_t monitor_alarm(const monitor_t *s, float state[2]);
  * Returns DONE, or REFUSED_STATE. */
 int32_t monitor_refresh(monitor_t *s);
 
-/* Forget everything that the model learned.  O(N^2 + N (D + r)).  Returns DONE. */
+/* Forget everything that the model learned.  Returns DONE. */
 int32_t monitor_restart(monitor_t *s);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
@@ -162,8 +171,8 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
  * Returns MONITOR_DONE; MONITOR_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or MONITOR_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
- * is wrong in another way, about a hundred slots are read at most. */
+ * Takes the time to read three whole slots, to check the numbers of one, which reads some parts more than once, and to
+ * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -171,8 +180,8 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
  * _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
- * another way, about a hundred slots are read at most. */
+ * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A
+ * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

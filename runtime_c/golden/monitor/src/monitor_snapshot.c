@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x4C01DC29u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA9D68E4Au)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,7 +56,7 @@
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
 #define MONITOR_SNAPSHOT_VERSION 1u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define MONITOR_SNAPSHOT_END 3736u /* bytes before the CRC */
+#define MONITOR_SNAPSHOT_END 3740u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define MONITOR_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
@@ -212,9 +212,8 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
         if (i < n) {
             pairs = pairs + i + 1;
         }
-        const bool rows = monitor_snapshot_within(stored, monitor_stored_row(MONITOR_PLACE(a), i, MONITOR_RANK),
-                MONITOR_RANK, 2.0f * MONITOR_ROW_LIMIT);
-        if (!rows) {
+        if (!monitor_snapshot_within(stored, monitor_stored_row(MONITOR_PLACE(a), i, MONITOR_RANK), MONITOR_RANK, 2.0f
+                * MONITOR_ROW_LIMIT)) {
             return false;
         }
         if (i >= n) {
@@ -262,6 +261,12 @@ static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
 }
 
 /* Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r)). */
+static bool monitor_snapshot_keeps(monitor_stored_t *stored)
+{
+    return monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored);
+}
+
+/* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool monitor_snapshot_valid(monitor_stored_t *stored)
 {
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
@@ -364,7 +369,13 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
     if (!(monitor_stored_real(stored, MONITOR_PLACE(odds), 0) <= 1.048576e+06f)) {
         return false;
     }
-    if (!(monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored))) {
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) <= 1)) {
+        return false;
+    }
+    if (!monitor_snapshot_keeps(stored)) {
         return false;
     }
     return true;

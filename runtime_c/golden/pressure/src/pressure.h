@@ -21,31 +21,32 @@ extern "C" {
 #define PRESSURE_N_MAX 6 /* the budget: largest number of expansion vectors, N */
 #define PRESSURE_OUTPUTS 1 /* number of values that a prediction writes */
 
-#define PRESSURE_STATE_BYTES 104u /* the model: the first bytes of pressure_t */
-#define PRESSURE_RAM_BYTES 144u /* sizeof(pressure_t): the model, then its working memory */
+#define PRESSURE_STATE_BYTES 112u /* the model: the first bytes of pressure_t */
+#define PRESSURE_RAM_BYTES 152u /* sizeof(pressure_t): the model, then its working memory */
 #define PRESSURE_CONST_BYTES 104u /* flash for tables and learned values; the code is not counted */
-#define PRESSURE_SNAPSHOT_BYTES 128u /* size of a snapshot, which is a saved model */
-#define PRESSURE_CONFIG_HASH 0x50ED4B3Au /* another spec or another algorithm gives another number */
-#define PRESSURE_STAMP 0xCCD5499Cu /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_SNAPSHOT_BYTES 136u /* size of a snapshot, which is a saved model */
+#define PRESSURE_CONFIG_HASH 0x4F0DB0FCu /* another spec or another algorithm gives another number */
+#define PRESSURE_STAMP 0xF62ED94Du /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 enum {
     PRESSURE_DONE = 0,
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    PRESSURE_OBSERVED = 6,
+    PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
+    PRESSURE_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
+    PRESSURE_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
+    /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
+    PRESSURE_REFUSED_STATE = -9,
     PRESSURE_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     PRESSURE_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
     /* the budget was full and the sample cost least: not stored; multipliers may have changed */
     PRESSURE_DISCARDED = 3,
     PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
     PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-    PRESSURE_OBSERVED = 6,
-    PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     PRESSURE_REFRESH_DUE = 8, /* rounding errors have grown in the inverse Gram matrix: call refresh */
-    PRESSURE_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
-    PRESSURE_REFUSED_LABEL = -2, /* the label is not finite, or is beyond its limit */
     PRESSURE_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
-    PRESSURE_REFUSED_STATE = -9, /* a count is out of its range: init was never called, or the memory was overwritten */
     PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
@@ -60,10 +61,14 @@ typedef struct {
     double v[PRESSURE_N_MAX][PRESSURE_DIM]; /* expansion vectors */
     double alpha[PRESSURE_N_MAX][PRESSURE_OUTPUTS]; /* multipliers of the expansion vectors */
     int32_t n; /* number of expansion vectors in use; all later places are zero */
+    int32_t reserved_expansion; /* always zero: keeps the size a multiple of the largest member */
+    /* What surrounds the rule. */
     int32_t frozen; /* 1: learning is switched off */
+    int32_t reserved_stages; /* always zero: keeps the size a multiple of the largest member */
+    /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
+    double y[PRESSURE_OUTPUTS]; /* what f(x) should be */
+    double error[PRESSURE_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
-    double y[PRESSURE_OUTPUTS]; /* the sample's label: what f(x) should be */
-    double error[PRESSURE_OUTPUTS]; /* y - f(x) */
     double step[PRESSURE_OUTPUTS]; /* new multipliers of the sample */
     double nearest_distance; /* squared distance from the sample to the nearest expansion vector */
     int32_t nearest; /* position of the nearest expansion vector */
@@ -102,7 +107,7 @@ int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 uint32_t pressure_hash(const pressure_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test learns (2 * PRESSURE_N_MAX) + 32 made-up samples in the given memory.  Then it resets the model.
+ * The test learns 44 made-up samples in the given memory.  Then it resets the model.
  * Call this function before pressure_init, because it overwrites the memory.
  * Returns PRESSURE_DONE or PRESSURE_BROKEN_BUILD. */
 int32_t pressure_selftest(pressure_t *s);
@@ -132,8 +137,8 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
  * Returns PRESSURE_DONE; PRESSURE_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or PRESSURE_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read four whole slots and to write one.  A slot that is bad is read four times; if each reading
- * is wrong in another way, about a hundred slots are read at most. */
+ * Takes the time to read three whole slots, to check the numbers of one, which reads some parts more than once, and to
+ * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -141,8 +146,8 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
  * _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read four whole slots.  A slot that is bad is read four times; if each reading is wrong in
- * another way, about a hundred slots are read at most. */
+ * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A
+ * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 60 times. */
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

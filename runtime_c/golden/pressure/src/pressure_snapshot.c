@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xCCD5499Cu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xF62ED94Du)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,7 +56,7 @@
 #define PRESSURE_SNAPSHOT_MAGIC 0x4E534B50u
 #define PRESSURE_SNAPSHOT_VERSION 1u
 #define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define PRESSURE_SNAPSHOT_END 124u /* bytes before the CRC */
+#define PRESSURE_SNAPSHOT_END 132u /* bytes before the CRC */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define PRESSURE_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define PRESSURE_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
@@ -200,6 +200,15 @@ static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
 /* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
  *
  * The ranges that the fields declare hold already.  Unused places must be zero. */
+static bool pressure_snapshot_keeps(pressure_stored_t *stored)
+{
+    if (!pressure_snapshot_valid_vectors(stored)) {
+        return false;
+    }
+    return true;
+}
+
+/* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool pressure_snapshot_valid(pressure_stored_t *stored)
 {
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
@@ -226,7 +235,7 @@ static bool pressure_snapshot_valid(pressure_stored_t *stored)
     if (!(pressure_stored_count(stored, PRESSURE_PLACE(frozen), 0) <= 1)) {
         return false;
     }
-    if (!pressure_snapshot_valid_vectors(stored)) {
+    if (!pressure_snapshot_keeps(stored)) {
         return false;
     }
     return true;
@@ -244,6 +253,8 @@ static int32_t pressure_stored_sound(pressure_read_fn read, void *context, int32
     stored.chunk = PRESSURE_SNAPSHOT_BYTES;
     stored.failed = false;
     stored.seen = *seen;
+    sound = sound && (pressure_stored_count(&stored, PRESSURE_PLACE(reserved_expansion), 0) == 0);
+    sound = sound && (pressure_stored_count(&stored, PRESSURE_PLACE(reserved_stages), 0) == 0);
     sound = sound && pressure_snapshot_valid(&stored);
     *seen = stored.seen;
     if (stored.failed) {

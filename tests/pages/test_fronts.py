@@ -1,0 +1,96 @@
+"""docs/benchmarks.md, fronts: what is shown is what was measured, and the other side is as good as it can be."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.device import fronts_page, others
+from benchmarks.provenance import ROOT
+from benchmarks.tables import DATA, PAGE, load, place, read
+from pykernel.targets.build import has_module
+
+ROWS = load(DATA / "fronts.csv")
+FOUND = fronts_page.points(ROWS)
+EMULATES = shutil.which("arm-none-eabi-gcc") is not None and has_module("unicorn")
+
+
+def test_the_tables_and_sentences_are_the_results() -> None:
+    text = read(PAGE)
+    for name, table in fronts_page.tables(FOUND).items():
+        assert place(text, name, table) == text, name
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert place(readme, "networks, in words", fronts_page.sentence(FOUND)) == readme
+
+
+def test_one_compiler_built_all_and_every_family_is_there() -> None:
+    assert len({row["compiler"] for row in ROWS}) == 1
+    for data in {row["data"] for row in ROWS}:
+        assert {row["family"] for row in ROWS if row["data"] == data} == set(fronts_page.FAMILIES)
+    splits = {(row["data"], row["family"], row["size"], row["variant"]): set[str]() for row in ROWS}
+    for row in ROWS:
+        splits[row["data"], row["family"], row["size"], row["variant"]].add(row["split"])
+    assert {len(each) for key, each in splits.items() if key[1] == "network, emlearn"} == {
+        len({row["split"] for row in ROWS})
+    }
+
+
+def test_the_same_network_makes_the_same_errors_in_either_program() -> None:
+    """Within a row or so: products and sums are in another order."""
+    by = {(row["data"], row["split"], row["family"], row["size"]): float(row["error"] or "nan") for row in ROWS}
+    for (data, split, family, size), error in by.items():
+        if family == "network, by hand":
+            assert error == pytest.approx(by[data, split, "network, emlearn", size], rel=1e-3, abs=0.006)
+
+
+def test_a_front_has_no_point_that_another_beats() -> None:
+    def point(error: float, flash: float) -> fronts_page.Point:
+        return fronts_page.Point("d", "f", "1", "", error, error, error, flash, 1)
+
+    kept = fronts_page.front([point(0.3, 10), point(0.2, 30), point(0.4, 20), point(0.1, 40), point(0.1, 50)], "flash")
+    assert [(p.error, p.flash) for p in kept] == [(0.3, 10), (0.2, 30), (0.1, 40)]
+    assert fronts_page.front([point(0.3, 10), point(0.2, 10)], "flash") == [point(0.2, 10)]
+
+
+def small(classes: int) -> others.Set:
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(200, 3)) * [1, 100, 0.01] + [5, -30, 0]).astype(np.float32)
+    values = np.sin(x[:, 0]) + x[:, 1] / 100
+    y: Any = np.digitize(values, np.quantile(values, np.arange(1, classes) / classes)) if classes else 40 + 9 * values
+    return others.Set("small", x, y.astype(np.int32 if classes else np.float32), classes, None)
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_the_other_side_answers_as_its_network_does(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With standardisation within its layers, and in the programs by hand."""
+    monkeypatch.setattr(others.Network, "CHOICES", [{"solver": "lbfgs", "max_iter": 30}])
+    data = small(classes)
+    model = others.network_of(data, 4)
+    x = data.x[data.judged].astype(float)
+    known = model.predict(x)
+    assert np.allclose(known, model.standard_.predict(x), rtol=1e-9)
+    if not EMULATES:
+        pytest.skip("needs arm-none-eabi-gcc and unicorn")
+    ran = [others.run(make(data, model), data.judged) for make in (others.network_by_hand, others.network_in_int8)]
+    if classes:
+        assert (ran[0].answers == known).all() and (ran[1].answers == known).mean() > 0.9
+    else:
+        assert np.allclose(ran[0].answers, known, rtol=1e-4) and np.allclose(ran[1].answers, known, atol=1.5)
+
+
+@pytest.mark.skipif(not EMULATES, reason="needs arm-none-eabi-gcc and unicorn")
+def test_a_row_that_our_model_refuses_is_an_error() -> None:
+    from pykernel.estimators.trained import TrainedKernelClassifier
+
+    data = small(2)
+    spec = TrainedKernelClassifier(3, max_iter=20, n_init=1).fit(*data.train).to_spec("model", precision="int16")
+    _, error, whole = others.ours(data, spec)
+    x = data.x.copy()
+    x[data.judged[:20]] = 1e6
+    ran, more, _ = others.ours(dataclasses.replace(data, x=x), spec)
+    assert more >= error + 20 / len(data.judged) * (1 - error) - 0.1 and more >= 20 / len(data.judged)
+    assert ran.flash < whole
