@@ -29,7 +29,7 @@ from pykernel.training.trained import Machine
 Loss = Literal["squared", "absolute", "classes"]
 Widths = Literal["one", "inputs"]
 
-PULL = 1e-2
+PULL = 1e-4
 """How strongly the logarithms of the widths are drawn to where they began."""
 CORRECTIONS = 20
 """Of L-BFGS: how many steps it remembers."""
@@ -420,8 +420,8 @@ def train(
     last_cost = starts * min(len(rows), MANY) / len(places) * len(names) / (len(names) - 1)
     done = 0.0
 
-    def told(cost: float, whole: float) -> Callable[[int], None]:
-        return lambda step: tell(min(1.0, (done + cost * min(step / steps, 1.0)) / whole))
+    def told(cost: float, whole: float, before: float = 0.0) -> Callable[[int], None]:
+        return lambda step: tell(min(1.0, (done + before + cost * min(step / steps, 1.0)) / whole))
 
     left_out = np.zeros_like(rows.targets[places])
     first: Vectors | None = None
@@ -442,7 +442,8 @@ def train(
             again = job.search(some.take(fold != name), taken, number, None, taken.step, told(1.0, whole))
             left_out[fold == name] = job.functions(again.best, some.x[fold == name], taken.units)
             done += 1.0
-        found, interrupted = _last(job, taken, steps, starts, rng, told(last_cost / starts, whole)), False
+        each_told = [told(last_cost / starts, whole, number * last_cost / starts) for number in range(starts)]
+        found, interrupted = _last(job, taken, steps, rng, each_told), False
     except KeyboardInterrupt:
         here = [each for each, found in paths.items() if found]
         if not here:
@@ -495,9 +496,9 @@ def _compared(
 
 
 def _last(
-    job: Job, taken: Candidate, steps: int, starts: int, rng: np.random.Generator, tell: Callable[[int], None]
+    job: Job, taken: Candidate, steps: int, rng: np.random.Generator, tells: Sequence[Callable[[int], None]]
 ) -> Vectors:
-    """The model of all rows, or of those that are drawn: as many steps as were best, or where rows are many, as some say."""
+    """The best of as many starts as are told of.  The model of all rows, or of those that are drawn: as many steps as were best, or where rows are many, as some say."""
     rows = job.rows
     if len(rows) > MANY:
         rows = rows.take(np.sort(rng.permutation(len(rows))[:MANY]))
@@ -507,7 +508,7 @@ def _last(
         cut = round(LAST_ASIDE * len(rows))
         aside, rows, count = rows.take(order[:cut]), rows.take(np.sort(order[cut:])), steps
     found = []
-    for number in range(starts):
+    for number, tell in enumerate(tells):
         path = job.search(rows, taken, number, aside, count, tell)
         if aside is not None:
             value = min(path.looks)

@@ -198,3 +198,11 @@ def test_candidates_are_judged_as_the_device_computes_them() -> None:
 
     with pytest.raises(UserError, match="no model fits"):
         train(rows, 6, "squared", computed=nothing, **keys)
+
+
+def test_the_bar_moves_forwards_only_from_start_to_start() -> None:
+    x, y = sample(80)
+    told: list[float] = []
+    train(Rows(x, y, np.ones(80)), 4, "squared", ridges=[1e-4], steps=40, starts=4, tell=told.append)
+    assert all(a <= b for a, b in itertools.pairwise(told)) and told[-1] == 1.0
+    assert len([part for part in told if 0.8 < part < 1.0]) > 5  # the later starts, too
