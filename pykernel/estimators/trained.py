@@ -188,7 +188,9 @@ class _TrainedVectors(Expansion):
         m = self._count(len(X))
         if m > len(X):
             raise self._error(f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        start, self._seen = self._start(X, m), np.stack([X.min(axis=0), X.max(axis=0)])
+        # the ranges, and of each input what is farthest from a whole number: counts of one unit must not hide it
+        broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
+        start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
 
         def whole(model: vectors.Vectors, x: np.ndarray) -> np.ndarray:
             machine = model.answering(middle, deviation).machine(self._where, seen=self._seen)

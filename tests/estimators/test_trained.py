@@ -82,6 +82,15 @@ def test_whole_numbers_are_judged_by_the_devices_bits(classes: int) -> None:
     assert 0 < np.abs(model.cv_predictions_ - rough).max() < 0.1 * np.ptp(rough)
 
 
+def test_halves_between_whole_ends_are_counted() -> None:
+    """Inputs of 0, 1/2 and 1: whole at both ends of their range, but one count is not 1."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, (150, 3)) / 2
+    y = np.where(x[:, 0] == 0.5, 1.0, -1.0) + x[:, 1]
+    model = TrainedKernelRegressor(6, precision="int16", **QUICK).fit(x, y)
+    assert np.abs(np.asarray(HostModel(model.to_spec("m")).predict(x)).ravel() - model.predict(x)).max() < 0.05
+
+
 def test_behind_a_scaler_the_device_takes_raw_inputs() -> None:
     x, y = samples()
     pipeline = make_pipeline(StandardScaler(), TrainedKernelRegressor(5, **QUICK)).fit(x, y)
