@@ -59,7 +59,7 @@ class Machine:
     label: dict[str, Any] | None = None  # what a spec says of the labels, where it is known
     largest: float | None = None  # of the inputs' magnitudes, where the vectors do not tell
     seen: np.ndarray | None = (
-        None  # (2, DIM) least and largest of each input in training, where the vectors are none of them
+        None  # (rows, DIM) least and largest of each input in training, where the vectors are none of them, and some between
     )
     notes: tuple[str, ...] = ()  # what of the source is left out
     normalise: bool = False
