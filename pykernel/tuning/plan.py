@@ -286,7 +286,7 @@ class Arm:
         return cls(made, known, own)
 
     def began_with(self, training: Content) -> None:
-        """What a first training chose: later ones begin there, in a tenth of the time."""
+        """What a first training chose: later ones begin there, and leave no rows out."""
         self.made = replace(self.made, training=training)
         self.own = {knob.name: training[knob.key] for knob in TRAINING}
 
