@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def fit(options: FitOptions) -> None:
     """Train a kernel machine on a table, and write it as a spec for the device.
 
-    Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. Where
-    --n or --flash limit the vectors, as many are trained, too, and taken if surely better. The model will be in flash. If the label is a word, it is a class.
+    Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. Few vectors (--n, --flash)
+    are trained, too, and taken if better. The model will be in flash. A label of words is a class.
 
         pykernel fit flowers.csv --label kind --out iris.toml --plot surface.png
 

@@ -27,7 +27,7 @@ class BasisOptions:
         option(
             "--method",
             value="METHOD",
-            text="efvs, sgma, … (docs/bases.md); trained, with --learn.",
+            text="efvs, sgma, trained, … (docs/bases.md).",
             without="auto",
         ),
     ] = "auto"
