@@ -341,6 +341,20 @@ RESULTS: dict[str, Result] = {
         (),
         ("pykernel.training.vectors", "pykernel.estimators.trained"),
     ),
+    "trained-vectors-goals": Result(
+        "-m benchmarks.host.trained_vectors_goals",
+        ("trained-vectors-goals.csv",),
+        "hours",
+        (),
+        ("pykernel.training.vectors", "pykernel.estimators.trained", "pykernel.spec.families.fixed"),
+    ),
+    "trained-vectors-trials": Result(
+        "-m benchmarks.host.trained_vectors_trials",
+        ("trained-vectors-trials.csv",),
+        "minutes",
+        (),
+        ("pykernel.training.vectors", "pykernel.estimators.trained", "pykernel.spec.families.fixed"),
+    ),
     "trained-vectors-page": Result(
         "-m benchmarks.host.trained_vectors_page", (), "seconds", (), (), ("trained-vectors.csv",)
     ),

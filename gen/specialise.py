@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -282,30 +283,38 @@ def _map(functions: Functions, concerned: Callable[[Any], bool], change: Callabl
 
 def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
     """Replace calls of functions that only return a parameter or a constant, or only call another function."""
+    calls = Counter(n.callee.name for f in functions.values() for n in walk(f.body) if isinstance(n, Call))
     trivial = {}
     for name, f in functions.items():
-        value = _only_value(f)
+        value = _only_value(f, calls[name] == 1)
         if name not in roots and value is not None and not f.kernel.dsp:
             trivial[name] = (f.params, value)
 
     def change(node: Any) -> Any:
         params, value = trivial[node.callee.name]
         given = {param: argument for (param, _), argument in zip(params, node.args, strict=True)}
-        if isinstance(value, Call):
-            own = tuple(given.get(a.name, a) if isinstance(a, Local) else a for a in value.args)
-            return replace(value, args=own)
-        return given.get(value.name, value) if isinstance(value, Local) else value
+        return rewrite(value, lambda n: given.get(n.name, n) if isinstance(n, Local) else n)
 
-    return _map(functions, lambda n: isinstance(n, Call) and n.callee.name in trivial, change)
+    def concerned(node: Any) -> bool:
+        if not isinstance(node, Call) or node.callee.name not in trivial:
+            return False
+        value = trivial[node.callee.name][1]
+        simple = isinstance(value, (Call, Local, Literal, Parameter, Member))
+        return simple or all(isinstance(a, (Local, Literal, Parameter, Member, Element)) for a in node.args)
+
+    return _map(functions, concerned, change)
 
 
-def _only_value(f: Function) -> Expr | None:
-    """What a function that does nothing else returns or calls: a parameter, a constant, or a call with such arguments."""
+def _only_value(f: Function, once: bool) -> Expr | None:
+    """What a function that does nothing else returns or calls: a parameter, a constant, or a call with such arguments;
+    of one that is called once, also a condition."""
     if len(f.body) != 1:
         return None
     (only,) = f.body
     value = only.value if isinstance(only, Return) else only.call if isinstance(only, Do) else None
     if isinstance(value, (Local, Literal, Parameter, Member)):
+        return value
+    if once and f.returns is Bool and isinstance(value, (Binary, Unary)):
         return value
     if not isinstance(value, Call) or not all(
         isinstance(a, (Local, Literal, Parameter, Member, Field)) for a in value.args

@@ -12,7 +12,6 @@ import platform
 import sys
 import types
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,8 +70,9 @@ class Jitted(Executor):
 class _Code:
     """The functions of some kernels, each of which is compiled when it is called for the first time."""
 
-    def __init__(self, source: Source, precision: Precision, folder: Path | None) -> None:
-        self.source, self.folder, self.precision = source, folder, precision
+    def __init__(self, source: Source, precision: Precision, digest: str) -> None:
+        self.source, self.digest, self.precision = source, digest, precision
+        self.folder = cache_folder("numba", digest)
         self.space: dict[str, Any] = {"__name__": __name__, **source.constants}
         for name, kernel in source.intrinsics.items():
             self.space[f"i_{name}"] = _intrinsic(kernel, precision)
@@ -151,6 +151,8 @@ class _Code:
         file = f"<pykernel {name} {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         exec(compile(text, file, "exec"), self.space)
+        # of two symbols with one name Numba takes the first, and its numbers begin anew in each process that fills the cache
+        self.space[name].__qualname__ = f"{name}_{self.digest}"
         return self.space[name]
 
 
@@ -181,4 +183,4 @@ def _code(
         if name not in ("Real", "int64")
     }
     text = "\n".join([versions, MAKERS["dialect"], MAKERS["engine"], *source.texts.values(), repr(constants)])
-    return _Code(source, precision, cache_folder("numba", hashlib.sha256(text.encode()).hexdigest()[:20]))
+    return _Code(source, precision, hashlib.sha256(text.encode()).hexdigest()[:20])

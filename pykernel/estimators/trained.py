@@ -113,9 +113,10 @@ PARAMETERS = {
         Whether to show on a terminal that it works; or what is called with the part that is done, from 0 to 1."""
     ),
     "precision": Parameter(
-        must=one_of("float32", "float64"),
-        text="""{"float32", "float64"}
-        Number format of the spec that ``to_spec`` gives. Training is in float64.""",
+        must=one_of("float32", "float64", "int16"),
+        text="""{"float32", "float64", "int16"}
+        Number format of the spec that ``to_spec`` gives. Training is in float64. With "int16" all that is judged on samples
+        left out is judged as the device computes it.""",
     ),
     "random_state": Parameter(
         text="""int, RandomState or None
@@ -170,17 +171,32 @@ class _TrainedVectors(Expansion):
     bias_: np.ndarray
 
     def _train(
-        self, X: np.ndarray, targets: np.ndarray, folds: Targets, counts: np.ndarray, loss: vectors.Loss
+        self,
+        X: np.ndarray,
+        targets: np.ndarray,
+        folds: Targets,
+        counts: np.ndarray,
+        loss: vectors.Loss,
+        middle: np.ndarray | float = 0.0,
+        deviation: np.ndarray | float = 1.0,
     ) -> tuple[vectors.Trained, np.ndarray]:
-        """Of targets in standard deviations, or of classes; folds: how the samples are left out.  The second: what a linear
-        model says of the samples that were compared, in the same folds, (places, O)."""
+        """Of targets in standard deviations around their middle, or of classes; folds: how the samples are left out.  The
+        second: what a linear model says of the samples that were compared, in the same folds, (places, O)."""
         self._near_one("inputs", X)
         if len(X) > 1 and not np.ptp(X, axis=0).any():
             raise self._error("every input is constant; a model needs inputs that change")
         m = self._count(len(X))
         if m > len(X):
             raise self._error(f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        start = self._start(X, m)
+        # the ranges, and of each input what is farthest from a whole number: counts of one unit must not hide it
+        broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
+        start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
+
+        def whole(model: vectors.Vectors, x: np.ndarray) -> np.ndarray:
+            machine = model.answering(middle, deviation).machine(self._where, seen=self._seen)
+            spec: Any = frozen(machine, "judged", "int16")
+            return np.asarray((spec.family.whole_functions(spec, x) - middle) / deviation)
+
         with self._named():
             fold = stratified_folds(folds, min(plain(self.cv), len(X)), self._seed())
         with working("training" if self.progress is True else None):
@@ -196,6 +212,7 @@ class _TrainedVectors(Expansion):
                 start=start,
                 starts=plain(self.n_init),
                 seed=self._seed(),
+                computed=whole if self.precision == "int16" else None,
                 tell=self.progress if callable(self.progress) else lambda part: None,
             )
         if not all(np.isfinite(part).all() for part in vars(found.found).values()):
@@ -207,7 +224,7 @@ class _TrainedVectors(Expansion):
             {"inputs": each.units, "widths": each.widths, "ridge": each.ridge, "steps": each.step, "risk": each.risk}
             for each in found.candidates
         ]
-        self.interrupted_, self._seen = found.interrupted, np.stack([X.min(axis=0), X.max(axis=0)])
+        self.interrupted_ = found.interrupted
         return found, self._linear(X, targets, counts, fold, found)
 
     def _linear(
@@ -390,7 +407,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         self._near_one("labels", labels)
         with self._named():
             targets, middle, deviation = vectors.value_targets(labels, counts)
-        found, linear = self._train(rows, targets, Targets.of_values(labels), counts, self.loss)  # type: ignore[arg-type]
+        found, linear = self._train(rows, targets, Targets.of_values(labels), counts, self.loss, middle, deviation)  # type: ignore[arg-type]
         answering, at = found.found.answering(middle, deviation), found.places
         self.alpha_, self.bias_ = answering.weights, answering.bias
         self._label_names, self._shape = names, y.shape[1:]

@@ -286,7 +286,7 @@ class _Search:
         found = []
         for number, start in enumerate(starts):
             for each in (start, replace(start, log_scale=np.repeat(start.log_scale, self.machine.dim))):
-                path = trained.search(self.loss, RIDGE, each, self.train, self.aside, STEPS)
+                path = trained.search(self.loss, RIDGE, each, self.train, self.risk, STEPS)
                 found.append((self.risk(path.best), number, path.best))
             # where the search gained nothing
             found.append((self.risk(start), number, start))

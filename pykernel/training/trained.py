@@ -59,7 +59,7 @@ class Machine:
     label: dict[str, Any] | None = None  # what a spec says of the labels, where it is known
     largest: float | None = None  # of the inputs' magnitudes, where the vectors do not tell
     seen: np.ndarray | None = (
-        None  # (2, DIM) least and largest of each input in training, where the vectors are none of them
+        None  # (rows, DIM) least and largest of each input in training, where the vectors are none of them, and some between
     )
     notes: tuple[str, ...] = ()  # what of the source is left out
     normalise: bool = False
@@ -385,12 +385,14 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
             # of one kind, such as pixels: what one of them was, another one may be
             low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
         center = (low + high) / 2
-        margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) / 2 * (1 + MARGIN)
+        margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + MARGIN)
         # one that hardly changed may change more: at least half as much as the others, where the kernel sees them
         scale = np.ones(machine.dim) if machine.scale is None else np.abs(machine.scale)
         margin = np.maximum(margin, 0.5 * (margin * scale).max() / scale)
-        if (np.abs(seen - np.rint(seen)) < 1e-6).all() and (margin + np.abs(center)).max() < 2**15:
-            center, margin = np.rint(center), np.maximum(np.ceil(margin), 1.0)
+        if (np.abs(seen - np.rint(seen)) < 1e-6).all() and np.abs(seen).max() < 2**15 - 1:
+            # counts of 16 bits: there is nothing beyond
+            center = np.rint(center)
+            margin = np.clip(np.ceil(margin), 1.0, 2**15 - 1 - np.abs(center))
             ranges["resolution"] = 1.0
         else:
             # three digits: a range is no measurement

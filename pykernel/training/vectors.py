@@ -10,9 +10,11 @@ input j, or one number for all inputs.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +29,7 @@ from pykernel.training.trained import Machine
 Loss = Literal["squared", "absolute", "classes"]
 Widths = Literal["one", "inputs"]
 
-PULL = 1e-2
+PULL = 1e-4
 """How strongly the logarithms of the widths are drawn to where they began."""
 CORRECTIONS = 20
 """Of L-BFGS: how many steps it remembers."""
@@ -65,7 +67,7 @@ class Vectors:
         square = np.square(z).sum(axis=1)[:, None] + np.square(u).sum(axis=1) - 2 * z @ u.T
         return np.maximum(square, 0.0), z, u
 
-    def answering(self, middle: np.ndarray, deviation: np.ndarray) -> Vectors:
+    def answering(self, middle: np.ndarray | float, deviation: np.ndarray | float) -> Vectors:
         """The same in the labels' unit, of functions that were trained on (label - middle) / deviation; both (O,)."""
         return replace(self, weights=self.weights * deviation, bias=middle + self.bias * deviation)
 
@@ -221,11 +223,11 @@ def search(
     ridge: float,
     start: Vectors,
     rows: Rows,
-    aside: Rows | None,
+    look: Callable[[Vectors], float] | None,
     steps: int,
     tell: Callable[[int], None] = lambda step: None,
 ) -> Path:
-    """L-BFGS from a start, for at most so many steps."""
+    """L-BFGS from a start, for at most so many steps.  look: the risk on the rows set aside, None if there are none."""
     looks: list[float] = []
     best, best_step, step, last = start, 0, 0, start.packed()
 
@@ -233,10 +235,10 @@ def search(
         nonlocal best, best_step, step, last
         step, last = step + 1, numbers.copy()
         tell(step)
-        if aside is None or step % LOOKED:
+        if look is None or step % LOOKED:
             return
         found = start.unpacked(last)
-        looks.append(risk(loss, found.functions(aside.x), aside)[0])
+        looks.append(look(found))
         if looks[-1] <= min(looks):
             best, best_step = found, step
         elif step - best_step >= PATIENCE:
@@ -251,10 +253,10 @@ def search(
         callback=after,
         options={"maxiter": steps, "maxcor": CORRECTIONS, "maxfun": 2 * steps},
     )
-    if aside is None or not looks:  # or it ended before the first
+    if not looks:  # or it ended before the first
         best = start.unpacked(last)
-    if aside is not None and not looks:
-        looks.append(risk(loss, best.functions(aside.x), aside)[0])
+        if look is not None:
+            looks.append(look(best))
     return Path(best, tuple(looks))
 
 
@@ -276,6 +278,11 @@ LAST_ASIDE = 0.1
 """The part of many rows that is set aside in the last search, to say when it ends."""
 Start = Callable[[np.ndarray, int, np.random.Generator], np.ndarray] | np.ndarray
 """Where the vectors begin: chosen of rows (n, D), by how many and a generator to draw from; or these, in the inputs' units."""
+
+
+Computed = Callable[[Vectors, np.ndarray], np.ndarray]
+"""How the device computes the functions of a model at rows of inputs, both in the inputs' own units, (rows, O).  Raises
+UserError for a model that it cannot hold."""
 
 
 @dataclass(frozen=True)
@@ -314,14 +321,19 @@ class Job:
     loss: Loss
     start: Start
     seed: int
+    computed: Computed | None
+
+    @cached_property
+    def spread(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of each input, both (D,)."""
+        return self.rows.x.mean(axis=0), self.rows.x.std(axis=0)
 
     def units(self, kind: Units) -> tuple[np.ndarray, np.ndarray]:
         """What is subtracted from inputs, and what they are divided by; both (D,).  A search in other units takes other steps."""
-        x = self.rows.x
-        deviation = x.std(axis=0)
+        mean, deviation = self.spread
         if kind == "standardised":
-            return x.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
-        return x.mean(axis=0), np.full(x.shape[1], np.sqrt(np.square(deviation).mean()) or 1.0)
+            return mean, np.where(deviation > 0, deviation, 1.0)
+        return mean, np.full(len(mean), np.sqrt(np.square(deviation).mean()) or 1.0)
 
     def scaled(self, rows: Rows, kind: Units) -> Rows:
         middle, unit = self.units(kind)
@@ -338,14 +350,36 @@ class Job:
 
     def search(
         self,
-        scaled: Rows,
+        rows: Rows,
         candidate: Candidate,
         number: int,
         aside: Rows | None,
         steps: int,
         tell: Callable[[int], None],
     ) -> Path:
-        return search(self.loss, candidate.ridge, self.begun(scaled, candidate, number), scaled, aside, steps, tell)
+        scaled = self.scaled(rows, candidate.units)
+        look = None if aside is None else self.look(aside, candidate.units)
+        return search(self.loss, candidate.ridge, self.begun(scaled, candidate, number), scaled, look, steps, tell)
+
+    def functions(self, found: Vectors, x: np.ndarray, kind: Units) -> np.ndarray:
+        """Of a model in such units at rows of x in their own, as the device computes them."""
+        if self.computed is not None:
+            return self.computed(self.unscaled(found, kind), x)
+        middle, unit = self.units(kind)
+        return found.functions((x - middle) / unit)
+
+    def look(self, rows: Rows, kind: Units) -> Callable[[Vectors], float]:
+        """The risk there of a model in such units, as the device computes it; of one that it cannot hold, infinity."""
+        scaled = self.scaled(rows, kind)
+
+        def looked(found: Vectors) -> float:
+            if self.computed is None:
+                return risk(self.loss, found.functions(scaled.x), rows)[0]
+            with contextlib.suppress(UserError):
+                return risk(self.loss, self.functions(found, rows.x, kind), rows)[0]
+            return np.inf
+
+        return looked
 
     def unscaled(self, found: Vectors, kind: Units) -> Vectors:
         """The same functions of inputs in their own units, with a width for each."""
@@ -367,26 +401,27 @@ def train(
     start: Start = k_means,
     starts: int = 1,
     seed: int = 0,
+    computed: Computed | None = None,
     tell: Callable[[float], None] = lambda part: None,
 ) -> Trained:
     """m vectors for the rows, with the units, widths and ridge that are best where rows are left out in turn.
 
     folds: which fold each row is in, (n,); None: FOLDS of equal sizes.  starts: of so many last searches, the best is taken.
-    tell: how much is done, from 0 to 1.  O((folds candidates + starts) steps n m D).  An interrupt ends it with the best so
+    computed: how the device computes functions, by which all of this is judged; None: as they are.  tell: how much is done, from 0 to 1.  O((folds candidates + starts) steps n m D).  An interrupt ends it with the best so
     far; before there is one, it is raised.
     """
-    job, rng = Job(rows, m, loss, start, seed), np.random.default_rng(seed)
+    job, rng = Job(rows, m, loss, start, seed, computed), np.random.default_rng(seed)
     folds = rng.permutation(len(rows)) % min(FOLDS, len(rows)) if folds is None else folds
     places = np.sort(rng.permutation(len(rows))[:COMPARED])
     fold, names = folds[places], np.unique(folds[places])
-    some = {kind: job.scaled(rows.take(places), kind) for kind in units}
+    some = rows.take(places)
     left = [Candidate(unit, width, ridge) for unit in units for width in widths for ridge in ridges]
     paths: dict[Candidate, list[Path]] = {each: [] for each in left}
     last_cost = starts * min(len(rows), MANY) / len(places) * len(names) / (len(names) - 1)
     done = 0.0
 
-    def told(cost: float, whole: float) -> Callable[[int], None]:
-        return lambda step: tell(min(1.0, (done + cost * min(step / steps, 1.0)) / whole))
+    def told(cost: float, whole: float, before: float = 0.0) -> Callable[[int], None]:
+        return lambda step: tell(min(1.0, (done + before + cost * min(step / steps, 1.0)) / whole))
 
     left_out = np.zeros_like(rows.targets[places])
     first: Vectors | None = None
@@ -394,19 +429,21 @@ def train(
         for number, name in enumerate(names):
             whole = done + (len(names) - number) * len(left) + len(names) + last_cost
             for each in left:
-                mine, aside = some[each.units].take(fold != name), some[each.units].take(fold == name)
+                mine, aside = some.take(fold != name), some.take(fold == name)
                 paths[each].append(job.search(mine, each, number, aside, steps, told(1.0, whole)))
                 done += 1.0
             left = _worth_it(left, paths)
         taken, candidates, optimism = _compared(left, paths)
+        if not np.isfinite(taken.risk):  # says why no model can be
+            job.functions(paths[_plain(taken)][0].best, some.x, taken.units)
         first = job.unscaled(paths[_plain(taken)][0].best, taken.units)
         whole = done + len(names) + last_cost
         for number, name in enumerate(names):
-            mine = some[taken.units].take(fold != name)
-            again = job.search(mine, taken, number, None, taken.step, told(1.0, whole))
-            left_out[fold == name] = again.best.functions(some[taken.units].x[fold == name])
+            again = job.search(some.take(fold != name), taken, number, None, taken.step, told(1.0, whole))
+            left_out[fold == name] = job.functions(again.best, some.x[fold == name], taken.units)
             done += 1.0
-        found, interrupted = _last(job, taken, steps, starts, rng, told(last_cost / starts, whole)), False
+        each_told = [told(last_cost / starts, whole, number * last_cost / starts) for number in range(starts)]
+        found, interrupted = _last(job, taken, steps, rng, each_told), False
     except KeyboardInterrupt:
         here = [each for each, found in paths.items() if found]
         if not here:
@@ -416,7 +453,7 @@ def train(
         path = paths[_plain(taken)][0]
         found, interrupted = first or job.unscaled(path.best, taken.units), True
         at = np.flatnonzero(fold == names[0])  # which that model has not seen
-        places, left_out = places[at], path.best.functions(some[taken.units].x[at])
+        places, left_out = places[at], job.functions(path.best, some.x[at], taken.units)
     tell(1.0)
     return Trained(found, taken, candidates, optimism, places, left_out, interrupted)
 
@@ -454,14 +491,15 @@ def _compared(
     taken = found[0]
     own = np.min([looks.min(axis=1) for looks in curves.values()], axis=0)
     chosen = curves[_plain(taken)][:, taken.step // LOOKED - 1]
-    return taken, tuple(found), float((chosen - own).mean()) if len(own) > 1 else 0.0
+    judged = len(own) > 1 and np.isfinite(taken.risk)
+    return taken, tuple(found), float((chosen - own).mean()) if judged else 0.0
 
 
 def _last(
-    job: Job, taken: Candidate, steps: int, starts: int, rng: np.random.Generator, tell: Callable[[int], None]
+    job: Job, taken: Candidate, steps: int, rng: np.random.Generator, tells: Sequence[Callable[[int], None]]
 ) -> Vectors:
-    """The model of all rows, or of those that are drawn: as many steps as were best, or where rows are many, as some say."""
-    rows = job.scaled(job.rows, taken.units)
+    """The best of as many starts as are told of.  The model of all rows, or of those that are drawn: as many steps as were best, or where rows are many, as some say."""
+    rows = job.rows
     if len(rows) > MANY:
         rows = rows.take(np.sort(rng.permutation(len(rows))[:MANY]))
     aside, count = None, taken.step
@@ -470,11 +508,11 @@ def _last(
         cut = round(LAST_ASIDE * len(rows))
         aside, rows, count = rows.take(order[:cut]), rows.take(np.sort(order[cut:])), steps
     found = []
-    for number in range(starts):
+    for number, tell in enumerate(tells):
         path = job.search(rows, taken, number, aside, count, tell)
         if aside is not None:
             value = min(path.looks)
         else:
-            value = risk(job.loss, path.best.functions(rows.x), rows)[0]
+            value = job.look(rows, taken.units)(path.best)
         found.append((value, number, path.best))
     return job.unscaled(min(found, key=lambda each: each[:2])[2], taken.units)

@@ -20,7 +20,9 @@ from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
 
 Content = dict[str, Any]
 """A spec as nested dictionaries."""
-BASES: dict[str, tuple[str, ...]] = {"frozen": ("trained", "sgma", "efvs"), "kfd": ("sgma", "efvs")}
+TRAINED = "trained"
+"""The technique whose vectors are moved, where others choose rows."""
+BASES: dict[str, tuple[str, ...]] = {"frozen": (TRAINED, "sgma", "efvs"), "kfd": ("sgma", "efvs")}
 """Of rules that cannot begin without vectors: how these come from the data, the technique of such a combination."""
 NUMBERS_INPUT: Content = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
 NUMBERS_LABEL: Content = dict(NUMBERS["label"])
@@ -66,6 +68,16 @@ class Whole(Knob):
         return round(min(max(math.exp(position), self.least), self.most))
 
 
+class Drawn(Knob):
+    """A knob whose values are whole numbers, none of which is nearer to one than to another."""
+
+    def position(self, value: float) -> float:
+        return 0.0
+
+    def value(self, position: float) -> float:
+        return math.floor(self.least + abs(1000 * position) % (self.most - self.least + 1))
+
+
 @dataclass(frozen=True)
 class Memory(Knob):
     """A forgetting factor, by the samples that it remembers, 1 / (1 - factor); beyond FOREVER it is 1."""
@@ -97,6 +109,14 @@ def knobs(distance: float) -> tuple[Knob, ...]:
         Whole("learning", "features", (), math.log(1.5), 2, 256),
         Knob("reduction", "ridge", (), math.log(10), 1e-4, 0.3),
     )
+
+
+TRAINING = (
+    Knob("training", "ridge", (), math.log(10), 1e-7, 0.1),
+    Whole("training", "steps", (), math.log(2), 10, 1000),
+    Drawn("training", "start", (), 1.0, 0, 999),
+)
+"""Of trained vectors: a first training chooses ridge and steps by rows left out, and later ones begin there."""
 
 
 def held(spec: Spec, knob: Knob) -> float:
@@ -162,6 +182,7 @@ class Combination:
 
     budget: where the model's size is set, as (section, key); None where it is the inputs' alone.  spec: the plainest model;
     None for a rule whose vectors are chosen from the data: its technique is how, and its content what stands around.
+    training: of trained vectors units, widths, ridge, steps and start, once a first training has chosen them.
     """
 
     rule: str
@@ -169,6 +190,7 @@ class Combination:
     content: Content = field(repr=False)
     spec: Spec | None = field(repr=False)
     budget: tuple[str, str] | None
+    training: Content = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -177,13 +199,21 @@ class Combination:
 
     def means(self, section: str, key: str) -> bool:
         if self.spec is None:
-            return (section, key) == ("kernel", "sigma") and self.technique != "trained"
+            return (section, key) == ("kernel", "sigma") and self.technique != TRAINED
         return (section, key) != self.budget and means(self.spec, section, key)
 
     def task(self, size: int | None, values: Mapping[str, float]) -> Content:
         """What ``trials.content_of`` makes a spec of: of this size, with these values by "section.key"."""
         if self.spec is None:
-            how = {"rule": self.rule, "size": size, "method": self.technique, "width": values.get("kernel.sigma")}
+            how: Content = {
+                "rule": self.rule,
+                "size": size,
+                "method": self.technique,
+                "width": values.get("kernel.sigma"),
+            }
+            if self.training:
+                moved = {knob.key: values[knob.name] for knob in TRAINING if knob.name in values}
+                how["training"] = self.training | moved
             return {"base": self.content, **how}
         # whatever the model is called
         return {"spec": self.with_values(size, values) | {"name": "model"}}
@@ -282,7 +312,7 @@ def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
                 break
     if "frozen" in chosen:
         with contextlib.suppress(UserError):
-            found.append(_from_data(content | {"precision": "int16"}, "frozen", "trained"))
+            found.append(_from_data(content | {"precision": "int16"}, "frozen", TRAINED))
     return found
 
 

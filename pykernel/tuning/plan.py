@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -33,6 +33,8 @@ from pykernel.tuning.columns import (
 from pykernel.tuning.combinations import (
     NUMBERS_INPUT,
     NUMBERS_LABEL,
+    TRAINED,
+    TRAINING,
     Combination,
     Content,
     Knob,
@@ -47,7 +49,7 @@ from pykernel.tuning.combinations import (
 )
 from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import cost_task
-from pykernel.tuning.trials import Table
+from pykernel.tuning.trials import Table, stand_in
 
 LEAST, START, MOST = 4, 32, 128
 """Sizes: the least, the first and the largest that a plan tries."""
@@ -59,6 +61,12 @@ NEAR = 1.01
 """Of models whose error is within this factor of the least, or of classes one row more, the one with the fewest bytes is chosen."""
 SMALLER = 1.05
 """A model within this factor of the planned one's error is told, too, if it takes at most half the bytes."""
+MOST_TRAINED = 64
+"""More trained vectors take long, and are seldom better."""
+SHARES = (1.0, 1 / 2, 1 / 4)
+"""So many times the most trained vectors that the limits hold are tried, up to START."""
+STOOD_IN = (4, 16)
+"""Numbers of made-up vectors whose costs tell how many trained ones keep the limits."""
 LEADERS = 6
 """So many of the best arms are changed."""
 WIDTHS = (1 / 4, 1 / 2, 2.0)
@@ -270,10 +278,17 @@ class Arm:
 
     @classmethod
     def of(cls, made: Combination) -> Arm:
+        if made.technique == TRAINED:
+            return cls(made, TRAINING, {}, MOST_TRAINED)
         sigma = width(_dim(made.content))
         known = tuple(knob for knob in knobs(sigma) if made.means(knob.section, knob.key))
         own = {"kernel.sigma": sigma} if made.spec is None else {knob.name: held(made.spec, knob) for knob in known}
         return cls(made, known, own)
+
+    def began_with(self, training: Content) -> None:
+        """What a first training chose: later ones begin there, and leave no rows out."""
+        self.made = replace(self.made, training=training)
+        self.own = {knob.name: training[knob.key] for knob in TRAINING}
 
     @property
     def name(self) -> str:
@@ -330,7 +345,8 @@ def arms(
     if target is not None and fpu_of(target) == "none" and table.stage is None:  # [signal] has no whole numbers
         found = whole_combinations(base, known, every) + found
     first: dict[str, Combination] = {}
-    for made in found:
+    # trained vectors take longest: they begin while others use the other cores
+    for made in sorted(found, key=lambda made: made.technique != TRAINED):
         first.setdefault(made.name, made)
     return [Arm.of(made) for made in first.values()]
 
@@ -399,6 +415,7 @@ class Search:
         An interrupt keeps what was finished of a batch.
         """
         size = FEW_AT_ONCE if len(self.table.x) > MANY_ROWS else BATCH
+        self._bound_trained()
         proposals = self._proposals(np.random.default_rng(self.seed))
         while (most := left(self)) > 0:
             batch: list[Trial] = []
@@ -424,6 +441,9 @@ class Search:
     def _tried(self, trial: Trial, found: Any) -> None:
         ram = self.limits.ram
         trial.found = found
+        for arm in self.arms if found.get("training") else ():
+            if arm.made.technique == TRAINED:
+                arm.began_with(found["training"])
         trial.arm.trials.append(trial)
         self.trials.append(trial)
         if trial.size is not None and ram is not None and found.get("ram_bytes", 0) > ram:
@@ -482,13 +502,36 @@ class Search:
                 worst = max(uses.values(), default=2.0)
                 trial.arm.most = min(trial.arm.most, max(_smaller(trial.size, worst), LEAST), trial.size - 1)
 
+    def _bound_trained(self) -> None:
+        """How many trained vectors keep all limits: what they take grows by so much with each, and made-up ones take as much."""
+        target = self.limits.target
+        for arm in self.arms if target is not None else ():
+            if arm.made.technique != TRAINED:
+                continue
+            try:
+                specs = [self.table.whole(stand_in(arm.made.content, size, self.table)) for size in STOOD_IN]
+            except UserError:  # its first trial says why
+                continue
+            costs = self.workers.run([cost_task(dump(spec), str(target), TRIES) for spec in specs])
+            few, many = (taken(each, self.limits, HEADROOM)[1] for each in costs)
+            first, last = STOOD_IN
+            for limit in set(few) & set(many):
+                each = (many[limit] - few[limit]) / (last - first)
+                if each > 0:
+                    arm.most = min(arm.most, max(LEAST, math.floor(first + (1 - few[limit]) / each)))
+
     # ------------------------------------------------------------------------------------------------ what comes next
 
     def _proposals(self, rng: np.random.Generator) -> Iterator[Trial | None]:
         """What is tried next; None where what follows depends on what was found."""
-        for arm in list(self.arms):
+        # of trained vectors in other precisions the same training is known after the first
+        moved = [arm for arm in self.arms if arm.made.technique == TRAINED]
+        for arm in [*moved[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]:
             yield from self._new(arm, self._size(arm, START), {})
         yield None
+        for arm in moved:
+            for share in SHARES:
+                yield from self._new(arm, self._size(arm, round(share * min(START, arm.most))), {})
         for _ in range(RETRIES):
             yield from self._smaller_ones()
             yield None

@@ -10,17 +10,21 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.host.simple import Distances, Simple, simple_bytes
+from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec, make_spec
-from pykernel.tuning.combinations import Content, Known, scaled_input, trained_at_once
+from pykernel.tuning.combinations import TRAINED, Content, Known, scaled_input, trained_at_once
 from pykernel.tuning.costs import memory_bytes, target_costs
 from pykernel.tuning.stage import Stage, first_judged
+
+if TYPE_CHECKING:
+    from pykernel.training.vectors import Loss, Vectors
 
 MOST_ROWS = 50_000
 """Of a longer table the last so many rows are taken."""
@@ -32,6 +36,8 @@ ANSWERED = 0.95
 """A model that answers a smaller part of the rows is not compared."""
 TRAINED_ROWS = 4000
 """At most so many rows, evenly spread, train a model on the host."""
+MOVED_ROWS = 10_000
+"""The same for trained vectors, whose time grows with the rows only."""
 RETRAINED = 5
 """How often a model that is trained on the device is trained anew over the last rows."""
 NEAR_BEST = 1.01
@@ -123,11 +129,13 @@ def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     try:
         if "signal" in task:
             table = table.with_signal(task["signal"], task["delay"])
-        content = content_of(task, table)
+        training: Content = {}
+        content = content_of(task, table, training)
         whole = table.whole(content)
         spec, sizes = whole.inner, memory_bytes(whole)
         if task.get("ram") is not None and sizes["ram_bytes"] > task["ram"]:
-            return {"ram_bytes": sizes["ram_bytes"], "reason": f"takes {sizes['ram_bytes']:,} bytes of RAM"}
+            reason = f"takes {sizes['ram_bytes']:,} bytes of RAM"
+            return {"ram_bytes": sizes["ram_bytes"], "reason": reason, "training": training}
         found = watch(spec, table) if table.y is None else judge(spec, table)
         if "signal" in task and whole.forecasts:  # of another window, another truth
             found["last_label"] = simple(spec, table)["last label"]["error"]
@@ -137,6 +145,7 @@ def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
         found
         | {"ram_bytes": sizes["ram_bytes"], "table_bytes": _table_bytes(spec)}
         | ({} if "spec" in task else {"spec": content})
+        | ({"training": training} if training else {})
     )
 
 
@@ -253,12 +262,15 @@ def simple(spec: Spec, table: Table) -> dict[str, dict[str, float]]:
 # ------------------------------------------------------------------------------------- with vectors chosen from the data
 
 
-def content_of(task: Mapping[str, Any], table: Table) -> Content:
+def content_of(task: Mapping[str, Any], table: Table, training: Content | None = None) -> Content:
     """What a task's spec is made of: as ``Combination.task`` has it, with vectors chosen from the first rows if need be.
 
     Then the task has base (name, input, label), rule, size (n), method (of the basis) and width (sigma in standardised
     inputs).  The ridge is the largest that leave-one-out likes.  A "frozen" model is an LS-SVM on the basis; "kfd" takes
     only the vectors and the ridge, and learns the rest on the device.  O(l n^2) for l rows.  Raises UserError.
+
+    Of trained vectors the task may have training, as ``Combination`` has it; else rows left out choose, and ``training`` is
+    filled with what they chose.
     """
     if "spec" in task:
         given = dict(task["spec"])
@@ -266,22 +278,19 @@ def content_of(task: Mapping[str, Any], table: Table) -> Content:
             own = None if table.stage is None else table.stage.base.get("input")
             given["input"] = given["input"] | (own or scaled_input(Known(table.x[: table.split])))
         return given
+    base, fisher = task["base"], task["rule"] == "kfd"
+    if base.get("precision") == "int16" and (fisher or table.stage is not None):
+        raise UserError("trained models of whole numbers are made by pykernel fit")
+    moved = task["method"] == TRAINED
+    x, y = _first_rows(table, MOVED_ROWS if moved else TRAINED_ROWS)
+    if moved:
+        return _trained(base, int(task["size"]), x, y, task.get("training"), {} if training is None else training)
     from pykernel.bases.gram import MercerKernel
     from pykernel.bases.select import select_basis
     from pykernel.training.closed_form import Targets
     from pykernel.training.reduced import ReducedProblem, default_ridges, nystrom_content
     from pykernel.training.trained import Machine, content
 
-    base, fisher = task["base"], task["rule"] == "kfd"
-    if base.get("precision") == "int16" and (fisher or table.stage is not None):
-        raise UserError("trained models of whole numbers are made by pykernel fit")
-    rows = np.flatnonzero(table.known(slice(0, table.split - table.delay)))
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), TRAINED_ROWS)).astype(np.int64))]
-    if len(rows) < 2:
-        raise UserError("there are too few labelled rows to train on")
-    x, y = table.x[rows], table.labels[rows]
-    if task["method"] == "trained":
-        return _trained(base, int(task["size"]), x, y)
     center, deviation = x.mean(axis=0), x.std(axis=0)
     scale = 1 / np.where(deviation > 0, deviation, 1.0)
     z = (x - center) * scale
@@ -314,17 +323,66 @@ def content_of(task: Mapping[str, Any], table: Table) -> Content:
     return made | {"label": {**made.get("label", {}), **base["label"]}}
 
 
-def _trained(base: Content, size: int, x: np.ndarray, y: np.ndarray) -> Content:
+def _first_rows(table: Table, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and labels to train on: of the rows before the judged ones at most so many, evenly spread."""
+    rows = np.flatnonzero(table.known(slice(0, table.split - table.delay)))
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.int64))]
+    if len(rows) < 2:
+        raise UserError("there are too few labelled rows to train on")
+    return table.x[rows], table.labels[rows]
+
+
+def _trained(
+    base: Content, size: int, x: np.ndarray, y: np.ndarray, training: Content | None, chosen: Content
+) -> Content:
     """A frozen model with so many trained vectors."""
-    from pykernel.training.trained import content
-    from pykernel.training.vectors import Rows, class_targets, train, value_targets
+    from pykernel.training.vectors import Candidate, Job, Rows, class_targets, k_means, train, value_targets
 
     classes, counts, m = base["label"].get("classes"), np.ones(len(x)), min(size, len(x))
+    middle, deviation = None, None
     if classes:
-        found = train(Rows(x, class_targets(y, len(classes)), counts), m, "classes").found
+        targets = class_targets(y, len(classes))
     else:
         targets, middle, deviation = value_targets(y.astype(np.float64).reshape(len(y), -1), counts)
-        found = train(Rows(x, targets, counts), m, "squared").found.answering(middle, deviation)
+    rows, loss = Rows(x, targets, counts), _loss(base)
+    if training is None:
+        made = train(rows, m, loss)
+        found, taken = made.found, made.taken
+        chosen |= {"units": taken.units, "widths": taken.widths, "ridge": taken.ridge, "steps": taken.step, "start": 0}
+    else:
+        job, steps, start = Job(rows, m, loss, k_means, 0), int(training["steps"]), int(training["start"])
+        candidate = Candidate(training["units"], training["widths"], training["ridge"])
+        with one_thread:  # so that the bits do not depend on how many there are
+            path = job.search(job.scaled(rows, candidate.units), candidate, start, None, steps, lambda step: None)
+        found = job.unscaled(path.best, candidate.units)
+    if not all(np.isfinite(part).all() for part in vars(found).values()):
+        raise UserError("the training left all bounds")
+    if middle is not None and deviation is not None:
+        found = found.answering(middle, deviation)
+    return _frozen(base, found, x)
+
+
+def _loss(base: Content) -> Loss:
+    return "classes" if base["label"].get("classes") else "squared"
+
+
+def stand_in(base: Content, size: int, table: Table) -> Content:
+    """A frozen model as ``content_of`` trains, with so many vectors that are made up: it takes the same bytes and time."""
+    from pykernel.training.vectors import Vectors
+
+    x, y = _first_rows(table, MOVED_ROWS)
+    deviation, rng = x.std(axis=0), np.random.default_rng(0)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    classes = len(base["label"].get("classes") or ())
+    outputs = (1 if classes == 2 else classes) or y[0].size
+    vectors = x.mean(axis=0) + deviation * rng.normal(size=(size, x.shape[1]))
+    return _frozen(base, Vectors(vectors, -np.log(deviation), rng.normal(size=(size, outputs)), np.zeros(outputs)), x)
+
+
+def _frozen(base: Content, found: Vectors, x: np.ndarray) -> Content:
+    from pykernel.training.trained import content
+
+    classes = base["label"].get("classes")
     machine = found.machine("a plan", classes=tuple(classes) if classes else None)
     precision, columns = base.get("precision", "float32"), base["input"].get("columns")
     made = content(machine, base["name"], precision, None, columns, classes, seen=x)

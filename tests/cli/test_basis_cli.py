@@ -23,6 +23,7 @@ from pykernel.spec.model import load_spec
 from pykernel.training.bkfe import HostSubspace
 from pykernel.training.closed_form import Targets
 from pykernel.training.reduced import ReducedProblem, select_reduced
+from pykernel.training.vectors import train
 from tests.support import DOCS, interrupts
 
 pa = pytest.importorskip("pyarrow")
@@ -256,6 +257,36 @@ def test_classes(folder, basis, source):
     wrong = (HostModel(spec).classify(X) != KINDS).mean()
     assert wrong <= report["errors"]["leave_one_out"] < 0.5 * report["errors"]["trivial"]
     assert report["errors"]["trivial"] == pytest.approx(1 - np.bincount(KINDS).max() / ROWS)
+
+
+@pytest.mark.parametrize("of_classes", [False, True])
+def test_trained_vectors_are_a_basis_whose_weights_are_learned_on_the_device(tmp_path, monkeypatch, basis, of_classes):
+    """Of four inputs two mean nothing, which no choice among rows can know."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli_basis, "train", lambda *a, **k: train(*a, **k, ridges=(1e-3,), steps=60))
+    x = np.random.default_rng(0).uniform(-2, 2, (ROWS, 4))
+    y = np.sin(2 * x[:, 0]) + x[:, 1]
+    if of_classes:
+        y = (y > 0).astype(np.int64)
+    write_csv(Path("t.csv"), "a,b,c,d,y", [*x.T.tolist(), [("no", "yes")[k] for k in y] if of_classes else y])
+    words = ["t.csv", "--label", "y", "-n", 8, "--learn", *(["--classes", "no,yes"] if of_classes else [])]
+    report = basis(*words, "--method", "trained", "--out", "t.toml", "--save", "t.npz")
+    spec, kept = load_spec("t.toml"), Basis.load("t.npz")
+    assert report["rule"] == spec.learning.rule == "nystrom-rls" and spec.basis.method == "given"
+    assert report["method"] == kept.method == "trained" and report["vectors"] == len(kept) <= 8 and not report["exact"]
+    assert np.array(spec.expansion.vectors) == pytest.approx(kept.vectors, abs=1e-6)
+    center, scale = spec.scaling  # a width for each input
+    assert report["left_out"][-1] == pytest.approx(kept.residual((x - center) * scale).mean(), abs=1e-6)
+    basis(*words, "--out", "c.toml")
+    wrong = {}
+    for name in ("t.toml", "c.toml"):
+        model = HostModel(load_spec(name))
+        model.update(x[:300], y[:300])
+        asked = model.classify(x[300:]) if of_classes else np.asarray(model.predict(x[300:])).ravel()
+        wrong[name] = (asked != y[300:]).mean() if of_classes else np.square(asked - y[300:]).mean()
+    assert wrong["t.toml"] < 0.6 * wrong["c.toml"]
+    # the vectors were trained beside a bias
+    assert spec.label.center is (not of_classes)
 
 
 def test_learning_on_the_device_starts_from_the_basis_and_learns(folder, basis):
@@ -509,6 +540,11 @@ def test_in_the_background_interrupts_are_ignored(folder):
         ("flow.npy --save b.npz --model best", "--model best is not known"),
         ("kinds.npy --out a.toml --label 2 --kfd --model krr", "does not go with --kfd"),
         ("flow.npy --out a.toml --label 2 --learn --model ls-svm", "has a bias"),
+        ("flow.npy --out a.toml --label 2 --method trained", "give --learn and --label"),
+        ("flow.npy --out a.toml --learn --method trained", "give --learn and --label"),
+        ("flow.npy --out a.toml --label 2 --learn --method trained --sigma 1", "--sigma is not of --method trained"),
+        ("flow.npy --out a.toml --label 2 --learn --method trained --tau .1", "--tau is not of --method trained"),
+        ("flow.npy --out a.toml --label 2 --learn --method trained -n 500", "at most 400, the number of rows"),
         ("flow.npy --save b.npz --tau 0.1 --shards 2", "--tau does not go with --shards"),
         ("flow.npy --save b.npz --tau 2", "tau is 2"),
         ("flow.npy --save b.npz --confidence 0.9", "give the part that may be left out, such as --tau 0.01"),

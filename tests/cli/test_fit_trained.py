@@ -114,3 +114,83 @@ def test_a_linear_model_that_is_as_good_is_told(table: Any, run: Any) -> None:
     assert any(
         "a linear model is as good" in each for each in fit(run, "line.csv", "--label", "y", "-o", "m.toml")["warnings"]
     )
+
+
+# ------------------------------------------------------------------------------------------------ without --model
+
+
+@pytest.fixture
+def quick(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few candidates; what is tested is who is taken."""
+    train = vectors.train
+    monkeypatch.setattr(vectors, "train", lambda *a, **k: train(*a, **k | {"ridges": (1e-4,), "starts": 1}))
+
+
+def default(run: Any, *arguments: str) -> dict[str, Any]:
+    code, out, err = run("fit", *arguments, "--json")
+    assert code == 0, err
+    return dict(json.loads(out)) | {"err": err}
+
+
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_where_vectors_are_limited_the_better_ones_are_taken(quick: Any, run: Any, kind: str) -> None:
+    """Of four inputs two mean nothing: among rows there are no four vectors that know."""
+    x = np.random.default_rng(0).uniform(-2, 2, (240, 4))
+    y = np.sin(2 * x[:, 0]) + x[:, 1]
+    write(Path("t.csv"), x, y if kind == "numbers" else ["low" if each < 0 else "high" for each in y], "a,b,c,d,y")
+    reports = {}
+    for name, words in {"moved": ["--model", "trained"], "rows": ["--sigma", "1,2,4,8"], "both": []}.items():
+        reports[name] = default(
+            run, "t.csv", "-n", "6", "--hold-out", "0.2", "-o", f"{name}.toml", "--name", "m", *words
+        )
+    found = reports["both"]
+    other, taken = found["instead"], reports["moved"]
+    assert found["model"] == taken["model"] == "trained" and found["errors"] == taken["errors"]
+    assert Path("both.toml").read_text() == Path("moved.toml").read_text()
+    assert other["model"] == reports["rows"]["model"] and other["vectors"] == 6 and other["better"] < -2
+    assert other["error"] > taken["errors"]["cross_validated"]
+    # on rows that neither saw
+    assert reports["rows"]["errors"]["held_out"] > taken["errors"]["held_out"]
+
+
+def test_who_is_as_good_is_not_taken_but_told(quick: Any, run: Any) -> None:
+    x, _ = samples(120)[:2]
+    write(Path("line.csv"), x, x @ [1.0, 0.5] + np.random.default_rng(0).normal(0, 1, len(x)))
+    code, out, err = run("fit", "line.csv", "--label", "y", "-n", "6", "-o", "m.toml")
+    assert code == 0 and " standard errors " in out and "instead   6 trained vectors, " in out, err
+    assert "(--model trained)" in out
+
+
+def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pykernel.cli.work.beside.TrainedJob", None)  # it would be called
+    for words in (["--sigma", "1"], ["--basis", "efvs"], ["--ridge", "0.1"], ["--kernel", "laplacian"], ["--cv", "4"]):
+        report = default(run, "flow.csv", "--label", "y", "-n", "4", "-o", "m.toml", "--force", *words)
+        assert report["model"] == "ls-svm" and report["instead"] is None
+    assert default(run, "flow.csv", "--label", "y", "-o", "m.toml", "--force")["instead"] is None  # it is small
+
+
+def test_of_a_large_model_what_trained_vectors_would_do_is_told(
+    quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("fit", "beside"):
+        monkeypatch.setattr(f"pykernel.cli.work.{module}.LARGE", 1000)
+    monkeypatch.setattr("pykernel.cli.work.fit.Job.smaller", lambda *a: None)
+    report = default(run, "flow.csv", "--label", "y", "-o", "m.toml")
+    other = report["instead"]
+    assert report["model"] == "ls-svm" and report["basis"] is None and other["vectors"] == 16
+    assert f"with --model trained 16 vectors have the error {other['error']:.4g}" in " ".join(
+        report["warnings"][-1].split()
+    )
+    asked = default(run, "flow.csv", "--label", "y", "--model", "trained", "-o", "t.toml")
+    assert asked["flash_bytes"] == other["flash_bytes"]
+    assert asked["errors"]["cross_validated"] == pytest.approx(other["error"])
+
+
+def test_an_interrupt_of_the_second_keeps_the_first(quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pykernel.cli.work.beside.TrainedJob.run", interrupted)
+    code, _, err = run("fit", "flow.csv", "--label", "y", "-n", "4", "-o", "m.toml")
+    assert code == 130 and "interrupted; m.toml is the best so far" in " ".join(err.split())
+    assert load_spec("m.toml").learning.rule == "frozen"

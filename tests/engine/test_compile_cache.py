@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -423,3 +424,39 @@ def test_digests_cover_every_file_of_the_algorithms():
     for kernel in reachable(roots):
         text = kernel.file.read_bytes().replace(b"\r\n", b"\n")
         assert kernel.source == text, kernel.file
+
+
+APART = (
+    RUN
+    + """
+import os
+import numba, pykernel.engine.compile_cache, pykernel.engine.numba_structs
+import first, second
+
+for toy in (first, second):
+    if not (child := os.fork()):
+        run(toy.compute, "numba")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+from numba.core.registry import cpu_target
+
+names = cpu_target.target_context.codegen()._engine._defined_symbols
+for toy in (first, second):
+    print(run(toy.compute, "numba"), sum("doubled" in name or "compute" in name for name in names))
+"""
+)
+
+
+def test_code_that_two_processes_compiled_stays_apart_in_a_third(tmp_path: Path) -> None:
+    """Numba numbers functions in the order in which a process meets them, so both processes give the same numbers, and what
+    is not inlined into its caller would be taken from whichever code was there before."""
+    for name, number in (("first", "101"), ("second", "202")):
+        (tmp_path / f"{name}.py").write_text(TOY.replace("101", number))
+    (tmp_path / "apart.py").write_text(APART)
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "apart.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert ran.returncode == 0, ran.stderr
+    (one, count), (other, both) = (line.split() for line in ran.stdout.splitlines())
+    assert (one, other) == ("103.0", "204.0") and int(both) == 2 * int(count) > 0

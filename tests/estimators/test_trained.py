@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from pykernel import (
 )
 from pykernel.errors import UserError
 from pykernel.importers.importing import compare
+from pykernel.training.trained import to_spec
 
 KINDS = (TrainedKernelRegressor, TrainedKernelClassifier)
 QUICK: dict[str, Any] = {"ridge": 1e-4, "widths": "inputs", "standardise": True, "max_iter": 60, "n_init": 1}
@@ -58,6 +60,35 @@ def test_the_device_says_what_the_estimator_says(classes: int, precision: str) -
     if classes and precision != "int16":
         assert np.abs(np.asarray(HostModel(spec).probability(x)) - model.predict_proba(x)).max() < 1e-4
     assert check(spec, samples=300).ok
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_whole_numbers_are_judged_by_the_devices_bits(classes: int) -> None:
+    """Errors on samples left out are of the device's functions: each is one of its units, and so are those of all samples."""
+    x, y = samples(classes)
+    model = KINDS[classes > 0](6, precision="int16", **QUICK).fit(x, y)
+    # the same functions as numbers, which the device says
+    numbers = replace(model._machine(), label=None, classes=None, calibration=None)
+    spec: Any = to_spec(numbers, "m", "int16")
+    wild = np.vstack([x, x + 3 * np.random.default_rng(1).normal(size=x.shape) * x.std(axis=0), 1e6 * x])
+    said = np.asarray(HostModel(spec).ask("predict", wild)[0]).reshape(len(wild), -1)
+    found = spec.family.whole_functions(spec, wild)
+    accepted = spec.accepts(wild)
+    assert accepted.sum() >= len(x) and not accepted.all() and np.isnan(found[~accepted]).all()
+    assert np.array_equal(found[accepted], said[accepted])
+    exact = model.decision_function(x) if classes else model.predict(x)
+    assert np.abs(found[: len(x)] - exact.reshape(len(x), -1)).max() <= spec.family.error_bound(spec).max()
+    rough = KINDS[classes > 0](6, **QUICK).fit(x, y).cv_predictions_
+    assert 0 < np.abs(model.cv_predictions_ - rough).max() < 0.1 * np.ptp(rough)
+
+
+def test_halves_between_whole_ends_are_counted() -> None:
+    """Inputs of 0, 1/2 and 1: whole at both ends of their range, but one count is not 1."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, (150, 3)) / 2
+    y = np.where(x[:, 0] == 0.5, 1.0, -1.0) + x[:, 1]
+    model = TrainedKernelRegressor(6, precision="int16", **QUICK).fit(x, y)
+    assert np.abs(np.asarray(HostModel(model.to_spec("m")).predict(x)).ravel() - model.predict(x)).max() < 0.05
 
 
 def test_behind_a_scaler_the_device_takes_raw_inputs() -> None:

@@ -107,3 +107,14 @@ def test_rows_that_are_no_numbers_tell_no_ranges() -> None:
     assert from_sklearn(model, "m", precision="int16", data=odd) == from_sklearn(model, "m", precision="int16", data=x)
     with pytest.raises(UserError, match="data is no table of numbers"):
         from_sklearn(model, "m", precision="int16", data=x + 1j)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_half_a_range_beyond_what_was_seen_is_accepted(scale: float) -> None:
+    """Of counts, too; but for what 16 bits cannot hold."""
+    rng = np.random.default_rng(0)
+    x = np.rint(rng.uniform(0, 20, (80, 3)) * scale) if scale > 1 else rng.uniform(0, 20, (80, 3))
+    spec = from_sklearn(SVR().fit(x / scale, x.sum(axis=1) / scale), "m", precision="int16", data=x / scale)
+    low, high = (x / scale).min(axis=0), (x / scale).max(axis=0)
+    beyond = 0.49 * (high - low)
+    assert spec.accepts(np.vstack([low - beyond, high + beyond, x / scale])).all()

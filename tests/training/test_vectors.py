@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
+from pykernel.errors import UserError
 from pykernel.training import vectors
 from pykernel.training.vectors import Rows, Vectors, class_targets, objective, risk, train
 
@@ -172,3 +173,36 @@ def test_fewer_rows_in_a_fold_than_vectors_and_equal_rows() -> None:
     x = np.repeat(np.arange(4.0), 3)[:, None]
     found = train(Rows(x, np.sin(x), np.ones(12)), 12, "squared", ridges=[1e-4])
     assert np.isfinite(found.found.packed()).all() and np.abs(found.found.functions(x) - np.sin(x)).max() < 0.2
+
+
+def test_candidates_are_judged_as_the_device_computes_them() -> None:
+    """A device that answers zero where weights are larger than 1: what is taken survives there, though it is worse in exact
+    arithmetic; the functions of rows left out are the device's; and where nothing can be, its own sentence says why."""
+    x, y = sample(150)
+    rows = Rows(x, y, np.ones(len(x)))
+    keys: dict[str, Any] = {"units": ["given"], "widths": ["one"], "ridges": [1e-6, 1e-1], "steps": 60, "starts": 2}
+
+    def small_weights(found: Vectors, at: np.ndarray) -> np.ndarray:
+        if np.abs(found.weights).max() > 1.0:
+            raise UserError("weights are large")
+        return np.rint(64 * found.functions(at)) / 64
+
+    plain, judged = train(rows, 6, "squared", **keys), train(rows, 6, "squared", computed=small_weights, **keys)
+    assert plain.taken.ridge == 1e-6 and np.abs(plain.found.weights).max() > 1.0
+    assert judged.taken.ridge == 1e-1 and np.abs(judged.found.weights).max() <= 1.0
+    assert plain.taken.risk < judged.taken.risk < np.inf
+    assert (judged.left_out * 64 == np.rint(judged.left_out * 64)).all() and np.ptp(judged.left_out) > 0.1
+
+    def nothing(found: Vectors, at: np.ndarray) -> np.ndarray:
+        raise UserError("no model fits")
+
+    with pytest.raises(UserError, match="no model fits"):
+        train(rows, 6, "squared", computed=nothing, **keys)
+
+
+def test_the_bar_moves_forwards_only_from_start_to_start() -> None:
+    x, y = sample(80)
+    told: list[float] = []
+    train(Rows(x, y, np.ones(80)), 4, "squared", ridges=[1e-4], steps=40, starts=4, tell=told.append)
+    assert all(a <= b for a, b in itertools.pairwise(told)) and told[-1] == 1.0
+    assert len([part for part in told if 0.8 < part < 1.0]) > 5  # the later starts, too

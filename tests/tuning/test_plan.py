@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from pykernel.cli import output
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
@@ -80,7 +81,7 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     assert code == 0 and (folder / "again" / "planned.toml").read_text() == text
     verdict = found["verdict"]
     assert verdict["winner"] == "model" and verdict["model"] == told["error"] and verdict["ratio"] > 1.25
-    assert f"verdict   the model is {verdict['ratio']:.1f} times better than {verdict['simple']}: " in out
+    assert f"verdict   {output.verdict(verdict)}\n" in out and verdict["simple"] in output.verdict(verdict)
     assert "next:" in out and "RMSE of the best" in out and "--trials 10 --seed 0 gives the same spec" in out
 
 
@@ -379,12 +380,88 @@ def test_every_rule_that_can_learn_from_the_data_is_tried():
     real = arms(base | {"label": {"outputs": 1}}, numbers, None, None)
     named = arms(base | {"label": {"classes": ["a", "b"]}}, kinds, None, None)
     rules = {arm.rule for arm in real}
-    assert {arm.rule for arm in named} == rules | {"kfd"} and real[0].name == named[0].name == "krls-t mklms"
+    assert {arm.rule for arm in named} == rules | {"kfd"} and real[0].name == named[0].name == "frozen trained"
     # all but a basis that is no model
     assert rules == {rule for family in FAMILIES for rule in family.rules} - {"kfd", "nystrom"}
     for arm in real:
         if arm.made.spec is not None:
             assert arm.made.spec.standardises or arm.made.spec.scaling != (None, None), arm.name
+
+
+# -------------------------------------------------------------------------------------------------- trained vectors
+
+
+def moved(table, *, whole=False):
+    base = {"name": "m", "input": {"dim": 2}, "label": {"outputs": 1}}
+    return arms(base, table, ["frozen"], None, "cortex-m0plus" if whole else None)
+
+
+def drawn(rows=120):
+    x = np.random.default_rng(0).uniform(-2, 2, (rows, 2))
+    return Table(x, np.sin(2 * x[:, 0]) + x[:, 1] ** 2 / 2)
+
+
+class Made:
+    """Workers whose models take 2,000 bytes of flash, and 100 for each vector; the more vectors, the better."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def run(self, tasks):
+        self.tasks += tasks
+        return [self.cost(task["spec"]) if task["do"] == "cost" else self.trial(task) for task in tasks]
+
+    def cost(self, content):
+        flash = 2000 + 100 * len(content["expansion"]["vectors"])
+        call = {"mean": 1, "max": 1, "worst": None, "bound": 1}
+        return {"predict": call, "flash_bytes": flash, "ram_bytes": 10, "stack_bytes": 10, "bounds": {}}
+
+    def trial(self, task):
+        spec = trials.stand_in(task["base"], task["size"], drawn())
+        training = {"units": "given", "widths": "one", "ridge": 1e-3, "steps": 50, "start": 0}
+        found = {"frozen": {"error": 1 / task["size"], "deviation": 0.1, "scored": 9}, "learning": None, "spec": spec}
+        return found | {"ram_bytes": 8, "table_bytes": 1} | ({} if "training" in task else {"training": training})
+
+
+def test_trained_vectors_begin_with_as_many_as_the_limits_hold_and_choose_their_ridge_once():
+    table, workers = drawn(), Made()
+    tried = [arm for arm in moved(table, whole=True) if arm.made.technique == "trained"]
+    assert [arm.name for arm in tried] == ["frozen trained int16", "frozen trained"]
+    search = Search(tried, table, workers, Limits("cortex-m0plus", 4096, 3950))
+    search.run(lambda course: 40 - len(course.trials))
+    assert [arm.most for arm in tried] == [19, 19]  # 2,000 + 19 * 100 bytes
+    made = [task for task in workers.tasks if task["do"] == "judge"]
+    # one training with everything to choose, for both precisions
+    assert ["training" in task for task in made] == [False] + [True] * (len(made) - 1)
+    assert [task["size"] for task in made[:6]] == [19, 10, 5, 19, 10, 5]
+    assert made[1]["training"] == {"units": "given", "widths": "one", "ridge": 1e-3, "steps": 50, "start": 0}
+    later = [task["training"] for task in made[6:]]
+    for key in ("ridge", "steps", "start"):
+        assert len({training[key] for training in later}) > 1, key
+    assert max(task["size"] for task in made) == 19
+    winner = search.winner()
+    assert winner.fits and winner.size == 19 and winner.found["amounts"]["flash"] == 3900
+
+
+def test_a_later_training_is_the_search_that_the_first_one_took(monkeypatch):
+    table, (arm, *_) = drawn(400), moved(drawn(400))
+    assert arm.name == "frozen trained" and arm.most == plan.MOST_TRAINED
+    monkeypatch.setattr("pykernel.training.vectors.RIDGES", (1e-4,))
+    first = trials.work(arm.task(Trial(arm, 8, {}), None), table)
+    arm.began_with(first["training"])
+    assert set(arm.own) == {knob.name for knob in arm.knobs}
+
+    def no_more(*arguments, **keys):
+        raise AssertionError("rows are left out again")
+
+    monkeypatch.setattr("pykernel.training.vectors.train", no_more)
+    again = trials.work(arm.task(Trial(arm, 8, {}), None), table)
+    # the first training's last search, on all rows: the same one
+    assert again["spec"] == first["spec"] and again["frozen"] == first["frozen"] and "training" not in again
+    other = trials.work(arm.task(Trial(arm, 8, {"training.start": 7}), None), table)
+    assert other["spec"] != first["spec"] and other["frozen"]["error"] < 0.2
+    short = trials.work(arm.task(Trial(arm, 8, {"training.steps": 10}), None), table)
+    assert short["frozen"]["error"] > first["frozen"]["error"]
 
 
 # --------------------------------------------------------------------------------------------------- from the data

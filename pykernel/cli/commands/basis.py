@@ -10,7 +10,7 @@ from typing import Any
 
 from pykernel.cli import inputs, output
 from pykernel.cli.options import takes
-from pykernel.cli.options.basis import BasisOptions
+from pykernel.cli.options.basis import TRAINED, BasisOptions
 from pykernel.errors import UserError
 
 
@@ -56,6 +56,8 @@ def need_possible(options: BasisOptions) -> None:
     if options.out is None and options.save is None:
         raise UserError("nothing is to be written; give --out SPEC, --save NPZ, or both")
     need_outputs(options)
+    if options.method == TRAINED:
+        need_trained(options)
     if options.learn and options.kfd:
         raise UserError("--learn and --kfd are two models; give one of them")
     if (options.learn or options.kfd) and options.out is None:
@@ -81,6 +83,27 @@ def need_possible(options: BasisOptions) -> None:
     make_spec(content, "pykernel basis")
     if options.figure:
         inputs.need_matplotlib()
+
+
+def need_trained(options: BasisOptions) -> None:
+    """Vectors and widths are trained on the label, at once."""
+    if not options.learn or options.label is None:
+        raise UserError("--method trained is for weights that the device continues to learn; give --learn and --label")
+    for name in (
+        "sigma",
+        "gamma",
+        "kernel",
+        "with_",
+        "standardise",
+        "shards",
+        "tau",
+        "checkpoint",
+        "candidates",
+        "points",
+    ):
+        if getattr(options, name) != getattr(BasisOptions, name):
+            told = name.strip("_")
+            raise UserError(f"--{told} is not of --method trained, which trains vectors and widths; leave --{told} out")
 
 
 def need_features(options: BasisOptions, count: int) -> None:

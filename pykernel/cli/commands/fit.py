@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def fit(options: FitOptions) -> None:
     """Train a kernel machine on a table, and write it as a spec for the device.
 
-    Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. With --model trained few
-    vectors are trained, too. The model will be in flash. If the label is a word, it is a class.
+    Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. Few vectors (--n, --flash)
+    are trained, too, and taken if better. The model will be in flash. A label of words is a class.
 
         pykernel fit flowers.csv --label kind --out iris.toml --plot surface.png
 
@@ -39,6 +39,8 @@ def fit(options: FitOptions) -> None:
         show(0.0, "starting")
         if table.model == "trained":
             from pykernel.cli.work.trained import fit as train
+        elif options.model is None:
+            from pykernel.cli.work.beside import fit as train
         else:
             from pykernel.cli.work.fit import fit as train
 
@@ -134,6 +136,8 @@ def print_fit(report: Mapping[str, Any]) -> None:
     print_estimates(report)
     how = f", chosen by {report['basis']['method']}" if report["basis"] else ""
     output.show(f"vectors   {report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights")
+    if report.get("instead") and (report["basis"] or report["model"] == "trained"):
+        print_instead(report)
     if report["precision"] == "int16":
         found = report["rounding"]
         output.show(
@@ -144,6 +148,16 @@ def print_fit(report: Mapping[str, Any]) -> None:
     if report["plot"]:
         output.show(f"plot      {report['plot']}")
     output.print_next(report["spec"])
+
+
+def print_instead(report: Mapping[str, Any]) -> None:
+    """Of chosen vectors the trained ones, and of trained ones those that are chosen."""
+    other, shown = report["instead"], output.rate if report["classes"] else output.number
+    kind = "chosen" if report["model"] == "trained" else "trained"
+    output.show(
+        f"instead   {other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes (--model "
+        f"{other['model']}): {abs(other['better']):.1f} standard errors {'better' if other['better'] > 0 else 'worse'} on the same rows"
+    )
 
 
 def how_tested(report: Mapping[str, Any]) -> str:

@@ -259,10 +259,8 @@ def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[s
 
     def row(trial: Trial) -> dict[str, Any]:
         parts = {key: trial.found.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "detected")}
-        content = trial.content
-        values = {
-            knob.name: content.get(knob.section, {}).get(knob.key, trial.arm.own[knob.name]) for knob in trial.arm.knobs
-        }
+        content, tried = trial.content, {**trial.arm.own, **trial.values}
+        values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
         named = {"model": model_name(trial), "rule": trial.arm.rule, "technique": trial.arm.made.technique}
         return named | {"size": trial.size, "values": values, "bytes": trial.bytes} | parts
 

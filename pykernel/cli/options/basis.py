@@ -10,6 +10,8 @@ from pykernel.cli.options import Inputs, Json, Name, Precision, Standardise, Wit
 
 MODELS = ("krr", "ls-svm")
 DEFAULT_RIDGE = 0.1
+TRAINED = "trained"
+"""The method that moves vectors, where others choose rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +27,7 @@ class BasisOptions:
         option(
             "--method",
             value="METHOD",
-            text="efvs, sgma, rpcholesky, … (docs/bases.md).",
+            text="efvs, sgma, trained, … (docs/bases.md).",
             without="auto",
         ),
     ] = "auto"

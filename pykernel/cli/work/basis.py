@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,15 @@ from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.bases.sharding import Sharded, select_sharded
 from pykernel.cli import inputs
-from pykernel.cli.options.basis import DEFAULT_RIDGE, MODELS, BasisOptions
-from pykernel.cli.work.rows import Samples, Scaled, look, read, scaled
+from pykernel.cli.options.basis import DEFAULT_RIDGE, MODELS, TRAINED, BasisOptions
+from pykernel.cli.work.rows import Samples, Scaled, Seen, look, read, scaled
 from pykernel.errors import UserError
 from pykernel.files import all_or_none, whole_file
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.parallel import one_thread
 from pykernel.plots import basis_figure
+from pykernel.rows import ScaledRows
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.spec.model import Spec, make_spec
@@ -30,6 +31,8 @@ from pykernel.training.bkfe import bkfe_on_basis
 from pykernel.training.closed_form import Targets
 from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
 from pykernel.training.selection import Selection, default_widths
+from pykernel.training.vectors import MANY, class_targets, train, value_targets
+from pykernel.training.vectors import Rows as TrainingRows
 from pykernel.tuning.columns import round_limit
 
 TUNED_ROWS = 5000
@@ -142,16 +145,44 @@ def begin(request: Asked, show: Any) -> Job:
     options = request.options
     names, classes = inputs.words(options.inputs), inputs.words(options.classes)
     samples = read(options.data, names, options.label, classes, options.kfd, show)
-    return Job(request, samples, scaled(samples, look(samples.rows, show), options.standardise))
+    seen = look(samples.rows, show)
+    if options.method == TRAINED:
+        return Job(replace(request, widths=[1.0]), samples, *_moved(options, samples, seen, show))
+    return Job(request, samples, scaled(samples, seen, options.standardise))
+
+
+def _moved(options: BasisOptions, samples: Samples, seen: Seen, show: Any) -> tuple[Scaled, np.ndarray]:
+    """Rows scaled by the trained widths, and the trained vectors among them, (n, D): the kernel's own width is 1."""
+    assert samples.y is not None
+    rng, count = np.random.default_rng(options.seed), len(samples.rows)
+    at = np.sort(rng.choice(count, MANY, replace=False, shuffle=False)) if count > MANY else np.arange(count)
+    x, y, counts = samples.rows.take(at), samples.y[at], np.ones(len(at))
+    if options.n > len(x):
+        raise UserError(f"--n is {options.n}; of --method trained it must be at most {len(x):,}, the number of rows")
+    targets = class_targets(y, len(samples.classes)) if samples.classes else value_targets(y[:, None], counts)[0]
+    found = train(
+        TrainingRows(x, targets, counts),
+        options.n,
+        "classes" if samples.classes else "squared",
+        seed=options.seed,
+        tell=lambda part: show(part, f"training {options.n} vectors"),
+    )
+    if found.interrupted:
+        raise KeyboardInterrupt
+    scale = np.broadcast_to(np.exp(found.found.log_scale), seen.mean.shape).copy()
+    largest = np.maximum(np.abs(seen.low - seen.mean), np.abs(seen.high - seen.mean)) * scale
+    rows = Scaled(ScaledRows(samples.rows, seen.mean, scale), seen.mean, scale, largest)
+    return rows, (found.found.vectors - seen.mean) * scale
 
 
 @dataclass(frozen=True)
 class Job:
-    """What was asked for, and the rows."""
+    """What was asked for, and the rows; moved: trained vectors, (n, D), scaled as the rows are."""
 
     asked: Asked
     samples: Samples
     scaled: Scaled
+    moved: np.ndarray | None = None
 
     @property
     def options(self) -> BasisOptions:
@@ -240,6 +271,8 @@ class Job:
 
     def _at_once(self, kernel: MercerKernel) -> Basis:
         options = self.options
+        if self.moved is not None:
+            return self._of_moved(kernel, self.moved)
         return select_basis(
             self.scaled.rows,
             kernel,
@@ -254,6 +287,14 @@ class Job:
             **self.draws,
             **self.of_method,
         )
+
+    def _of_moved(self, kernel: MercerKernel, vectors: np.ndarray) -> Basis:
+        """Trained vectors without those that others span as far as the device can tell; some rows say what they leave out."""
+        basis = select_basis(vectors, kernel, len(vectors), "pivoted-cholesky", epsilon=self.asked.epsilon)
+        z = basis.features(self._sample()[1])
+        trace = 1 - np.concatenate([[0.0], np.cumsum(np.square(z).mean(axis=0))])
+        nowhere = np.full(len(basis), -1, np.int64)
+        return replace(basis, indices=nowhere, trace=trace.clip(0), exact=False, method=TRAINED, stopped="n_max")
 
     def _in_shards(self, kernel: MercerKernel) -> Sharded:
         options = self.options
@@ -287,7 +328,8 @@ class Job:
         assert samples.y is not None
         y = samples.y if at is None else samples.y[at]
         if samples.classes is None:
-            return Targets.of_values(y)
+            # as [label] center does on the device
+            return Targets.of_values(y if self.moved is None else y - samples.y.mean())
         return Targets.of_classes(y, len(samples.classes), "counts" if self.asked.model == "kfd" else "signs")
 
     def _default_widths(self, x: np.ndarray, several: bool) -> list[float]:
@@ -336,6 +378,8 @@ def spec_of(job: Job, chosen: Chosen) -> Spec:
         content |= _learning(job, chosen.selection)
     if options.learn and samples.y is not None and not samples.classes:
         content["label"]["max_abs"] = round_limit(samples.y)
+        if job.moved is not None:  # they were trained beside a bias
+            content["label"]["center"] = True
     return make_spec(content, samples.name)
 
 

@@ -69,11 +69,13 @@ MUCH = 0.5
 
 @dataclass(frozen=True)
 class Fitted:
-    """What there is to print, and to write."""
+    """What there is to print, and to write.  wrong: the loss of each row to train on by a model that did not see the row, (l,),
+    where vectors are chosen among rows."""
 
     report: dict[str, Any]
     spec: Spec
     selection: Selection | None
+    wrong: np.ndarray | None = None
 
 
 def fit(options: FitOptions, table: LabelledTable) -> Fitted:
@@ -100,7 +102,17 @@ def fit(options: FitOptions, table: LabelledTable) -> Fitted:
         report["smaller"] = job.smaller(report, trained)
         if report["smaller"]:
             report["warnings"].append(_advice(report))
-    return Fitted(report, spec, _estimator(trained).selection_)
+    machine = _estimator(trained)
+    return Fitted(
+        report, spec, machine.selection_, losses(table, table.y[train], machine.loo_predictions_, job.targets)
+    )
+
+
+def losses(table: LabelledTable, y: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
+    """Of each row the squared error, or 1 where the class is wrong; (rows,)."""
+    if table.classes is None:
+        return np.asarray(np.square(predictions.ravel() - y))
+    return np.asarray(targets.classify(predictions.reshape(len(y), -1)) != y, np.float64)
 
 
 def _estimator(trained: Any) -> Any:

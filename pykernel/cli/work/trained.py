@@ -73,7 +73,7 @@ class TrainedJob(Job):
 
     def machine(self, vectors: int | None) -> Any:
         parameters: dict[str, Any] = {
-            "precision": self.trained_for,
+            "precision": self.options.precision,
             "random_state": self.options.seed,
             "cv": self._folds(),
             "standardise": self.options.standardise,

@@ -1,0 +1,95 @@
+"""What ``pykernel fit`` does without --model: vectors are chosen among rows, and beside them as few are trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pykernel.cli import output
+from pykernel.cli.options.fit import FitOptions
+from pykernel.cli.work import fit as chosen
+from pykernel.cli.work.fit import LARGE, Fitted, held_out
+from pykernel.cli.work.tables import LabelledTable
+from pykernel.cli.work.trained import NOT_HERE, TrainedJob
+from pykernel.errors import UserError
+from pykernel.tuning.plan import parse_amount
+
+SURELY = 2.0
+"""Trained vectors are taken if their losses are smaller by so many standard errors of the difference."""
+CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
+"""Who gives one of these asks for vectors that are chosen."""
+
+
+def fit(options: FitOptions, table: LabelledTable) -> Fitted:
+    """The better of both where vectors are limited; else every row, and of a large model what few trained vectors do."""
+    assumed, warnings = list(table.assumed), list(table.warnings)
+    found = chosen.fit(options, table)
+    found.report["instead"] = None
+    limited = found.report["basis"] is not None
+    if any(getattr(options, name) != getattr(FitOptions, name) for name in CHOOSING):
+        return found
+    if not limited and (options.flash is not None or found.report["flash_bytes"] <= LARGE):
+        return found
+    train, test = held_out(table, options.hold_out, options.seed)
+    # what the choice assumed of its own is not of these
+    other = replace(table, model="trained", assumed=assumed, warnings=warnings)
+    job = TrainedJob(options, other, train, options.standardise is not False)
+    limit = None if options.flash is None else parse_amount(options.flash, "--flash")
+    try:
+        machine, spec, rounding, size = job.run(job.vectors(limit), limit)
+    except UserError:  # such as inputs that are all constant: there is nothing to train
+        return found
+    except KeyboardInterrupt:
+        found.report["interrupted"] = True
+        return found
+    if machine.interrupted_:
+        found.report["interrupted"] = True
+        return found
+    assert found.wrong is not None
+    at = machine.cv_indices_
+    wrong = _wrong(other, machine, table.y[train][at])
+    better = surely(found.wrong[at], wrong)
+    if limited and better > SURELY:
+        with job.waiting("testing the spec"):
+            report = job.report(machine, test, spec, rounding, size)
+        report["instead"] = _told(found.report, -better)
+        return Fitted(report, spec, None)
+    error = float(wrong.mean()) if other.classes else float(np.sqrt(wrong.mean()))
+    vectors = 0 if spec.expansion is None else len(spec.expansion.vectors)
+    found.report["instead"] = {
+        "model": "trained",
+        "vectors": vectors,
+        "error": error,
+        "flash_bytes": size,
+        "better": better,
+    }
+    if not limited:
+        shown = output.rate if other.classes else output.number
+        found.report["warnings"].append(
+            f"the model takes {found.report['flash_bytes']:,} bytes of flash; with --model trained {vectors} vectors have the error "
+            f"{shown(error)} in place of {shown(found.report['errors']['cross_validated'])}, in {size:,} bytes"
+        )
+    return found
+
+
+def _told(report: dict[str, Any], better: float) -> dict[str, Any]:
+    told = {key: report[key] for key in ("model", "vectors", "flash_bytes")}
+    return told | {"error": report["errors"]["cross_validated"], "better": better}
+
+
+def _wrong(table: LabelledTable, machine: Any, y: np.ndarray) -> np.ndarray:
+    """As ``losses``, of trained vectors: of rows left out."""
+    predictions = machine.cv_predictions_
+    if table.classes is None:
+        return np.asarray(np.square(predictions.ravel() - y))
+    decided = (predictions > 0).astype(int) if predictions.ndim == 1 else predictions.argmax(axis=1)
+    return np.asarray(machine.classes_[decided] != y, np.float64)
+
+
+def surely(first: np.ndarray, second: np.ndarray) -> float:
+    """By how many standard errors of the difference the second's losses are smaller; both (rows,)."""
+    difference = first - second
+    deviation = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0
+    return float(difference.mean()) / (deviation / len(difference) ** 0.5) if deviation else 0.0
