@@ -25,6 +25,7 @@ from pykernel.dialect import (
     Precision,
     Real,
     Scalar,
+    Struct,
     Uint8,
     Uint16,
     Word,
@@ -282,6 +283,16 @@ class Printer:
         taken = {name for name, _ in f.params} | {n.name for n in walk(f.body) if isinstance(n, Local)}
         return "s" if "s" not in taken else f.pointer
 
+    def said(self, text: str) -> str:
+        """A comment, with the names that fields have in C."""
+        return re.sub(r"\bm\.([a-z]\w*)", lambda found: self._in_c(found[0], found[1]), text)
+
+    def _in_c(self, text: str, name: str) -> str:
+        owners = [kind.owners for kind in self.current.kernel.params.values() if getattr(kind, "owners", None)]
+        if not owners or name not in owners[0]:
+            return text
+        return f"{self.pointer}->{name}" if issubclass(owners[0][name], Struct) else name
+
     def signature(self, f: Function) -> str:
         effect = self.known[f.name]
         params = []
@@ -305,7 +316,7 @@ class Printer:
         for node in walk(f.body):
             if isinstance(node, Assign) and isinstance(node.target, Local):
                 self.assignments[node.target.name] = self.assignments.get(node.target.name, 0) + 1
-        doc = comment_block(f.doc) if f.doc and f.name not in self.public else []
+        doc = comment_block(self.said(f.doc)) if f.doc and f.name not in self.public else []
         storage = "" if f.name in self.public else "static inline " if self.is_elementary(f) else "static "
         used = {n.name for n in walk(f.body) if isinstance(n, Local)}
         idle = [f"    (void){name};" for name, _ in f.params if name not in used]
@@ -344,12 +355,12 @@ class Printer:
         for statement in body:
             indent = "    " * depth
             if statement.above:
-                lines += comment_block("\n".join(statement.above), indent)
+                lines += comment_block(self.said("\n".join(statement.above)), indent)
             first, *others = self.statement(statement, depth)
             if statement.beside and len(others) == 0 and len(first) + len(statement.beside) + 7 <= WIDTH:
-                first += f" /* {comment(statement.beside)} */"
+                first += f" /* {comment(self.said(statement.beside))} */"
             elif statement.beside:
-                lines += comment_block(statement.beside, indent)
+                lines += comment_block(self.said(statement.beside), indent)
             lines += [first, *others]
         return lines
 

@@ -330,7 +330,8 @@ def _with_kernel(program: Program, custom: Kernel) -> Program:
             program.rehearse,
             *([program.valid] if program.valid else []),
         ]
-        stand_ins = {kernel: custom for kernel in reachable(first) if kernel.placeholder}
+        taken = [*custom.params.values()]
+        stand_ins = {k: custom for k in reachable(first) if k.placeholder and [*k.params.values()] == taken}
         entries = tuple(replace(entry, kernel=substitute(entry.kernel, stand_ins)) for entry in program.entries)
         rehearse = substitute(program.rehearse, stand_ins)
         valid = None if program.valid is None else substitute(program.valid, stand_ins)

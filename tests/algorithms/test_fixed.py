@@ -402,7 +402,7 @@ def test_a_line_is_the_same_in_c_and_nothing_forged_is_taken(label: dict[str, An
     model = HostModel(spec, raw=True)
     model.update(*mixed_stream(spec, 300))
     assert read(spec, save(model)) and is_valid(spec, model.memory)
-    for name in ("slope", "constant"):
+    for name in ("line", "line_constant"):
         kept = model.memory.field(name).copy()
         model.memory.field(name).reshape(-1)[0] = spec.config.slope_most + 1
         assert not is_valid(spec, model.memory)

@@ -61,7 +61,7 @@ class Coordinates:
         self.scatter[self.n - 1], self.scatter[:, self.n - 1], self.right[self.n - 1] = 0, 0, 0
 
     def learn(self, z: np.ndarray, y: np.ndarray) -> None:
-        self.w.z[: self.n], self.w.target[:] = z, y
+        self.w.z[: self.n], self.model.memory.field("y")[:] = z, y
         self.call(learn_coordinates, self.n)
         self.scatter[: self.n, : self.n] += np.outer(z, z)
         self.right[: self.n] += np.outer(z, y)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from pykernel.algorithms.basis.coordinates import NystromStatus
+from pykernel.algorithms.basis.recursive import NYSTROM_RLS
 from pykernel.algorithms.random_numbers import draw, position
 from pykernel.dialect import PRECISIONS as REALS
 from pykernel.dialect import bind
@@ -36,6 +36,8 @@ from tests.support.nystrom_twin import (
     trace_residual,
 )
 from tests.support.retraining import Call, assert_finite, persistent
+
+NystromStatus = NYSTROM_RLS["real"].status
 
 PRECISIONS = ("float32", "float64")
 QUESTIONS = ("predict", "classify", "features", "residual")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.kernels import inner_product, polynomial, squared_distance
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.online import ONLINE
 from pykernel.dialect import DIM, Kernel, Real, kernel, real
 from pykernel.errors import UserError
 from pykernel.gen.check import check
@@ -36,6 +36,8 @@ from tests.support.following import (
     strategy_keys,
 )
 from tests.support.naive import Twin, kernel_values
+
+Status = ONLINE["real"].status
 
 KERNELS: dict[str, dict[str, Any]] = {
     "laplacian": {"function": "laplacian", "gamma": 0.8},

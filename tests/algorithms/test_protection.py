@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel.algorithms.online.state import Expansion, Status, Work
+from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.state import Expansion, Work
 from pykernel.gen.check import mixed_stream
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.ir import (
@@ -27,6 +28,8 @@ from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, ridge_of
 from pykernel.spec.model import make_spec
 from tests.support.specs import named
+
+Status = ONLINE["real"].status
 
 
 def spec_of(technique="mklms", precision="float64", dim=2, **sections):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.online import ONLINE
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from tests.support.following import (
@@ -28,6 +28,8 @@ from tests.support.following import (
 )
 from tests.support.naive import Twin
 from tests.support.streams003 import lorenz, sinc, sliding
+
+Status = ONLINE["real"].status
 
 # ------------------------------------------------------------------------------------------ the definitions
 

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.online import ONLINE
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec
 from tests.support.following import FIXED, follow, in_use, learned, problems, spec_of
 from tests.support.naive import kernels
 from tests.support.streams003 import sinc
+
+Status = ONLINE["real"].status
 
 
 @given(problems(rules=("krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms"), strategies=True))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numba import typeof
 
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.online.online import update
+from pykernel.algorithms.frame import update
 from pykernel.dialect import (
     DIM,
     FLOAT32,

@@ -262,7 +262,7 @@ def test_random_specs_keep_every_promise(seed, tmp_path):
 @pytest.mark.parametrize(
     ("precision", "how", "old", "new"),
     [
-        ("float32", "calls", "if (!m_within(x)) {", "if (false) {"),
+        ("float32", "calls", "if (!m_acceptable(x)) {", "if (false) {"),
         ("float32", "calls", "s->n = count;", "s->n = count; s->alpha[M_N_MAX - 1][0] += 1.0f;"),
         ("float32", "forged", "sound = sound && m_snapshot_valid(&stored);", "(void)sound;"),
         ("float32", "garbage", "!m_intact(s)", "false"),

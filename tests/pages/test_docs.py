@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from pykernel.algorithms.linear import LinearStatus
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.online import ONLINE
 from pykernel.bases.select import METHODS
 from pykernel.cli import inputs
 from pykernel.cli.app import main
@@ -36,6 +36,8 @@ from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
 from pykernel.targets import board
 from tests.support import ROOT
+
+Status = ONLINE["real"].status
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -17,7 +17,6 @@ import pytest
 
 from pykernel.algorithms.subspace.alarms import LEAST_ALARM, MOST_ODDS, NEAR
 from pykernel.algorithms.subspace.okfeb import IDLE, KNOWN, LEFT, LOOKS, NEW_REGIME, OKFEB, STRANGE
-from pykernel.algorithms.subspace.state import SubspaceStatus
 from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32
 from pykernel.gen.project import build
@@ -31,6 +30,8 @@ from pykernel.spec.families.subspace import (
 )
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import DATA, DOCS
+
+SubspaceStatus = OKFEB["real"].status
 
 PAGE = (DOCS / "subspaces-on-device.md").read_text(encoding="utf-8")
 
