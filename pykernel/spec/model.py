@@ -53,7 +53,7 @@ SPEC_LIMIT = 8 * STATE_LIMIT
 """Most bytes of a spec's text: a number of a table takes more of them than of the state."""
 
 FAMILIES: tuple[Family, ...] = (
-    KERNEL_MODELS,
+    *KERNEL_MODELS,
     LINEAR_MODELS,
     BATCH_MODELS,
     FISHER_MODELS,

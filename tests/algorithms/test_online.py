@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.algorithms.online.state import Expansion, Work
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
@@ -30,7 +30,7 @@ from tests.support.following import (
 from tests.support.naive import kernels
 from tests.support.streams003 import STREAMS
 
-Status = ONLINE["real"].status
+Status = KLMS["real"].status
 
 RULES = ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.kernels import inner_product, polynomial, squared_distance
-from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.dialect import DIM, Kernel, Real, kernel, real
 from pykernel.errors import UserError
 from pykernel.gen.check import check
@@ -37,7 +37,7 @@ from tests.support.following import (
 )
 from tests.support.naive import Twin, kernel_values
 
-Status = ONLINE["real"].status
+Status = KLMS["real"].status
 
 KERNELS: dict[str, dict[str, Any]] = {
     "laplacian": {"function": "laplacian", "gamma": 0.8},

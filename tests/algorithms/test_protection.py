@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.algorithms.online.state import Expansion, Work
 from pykernel.gen.check import mixed_stream
 from pykernel.gen.functions import checked_functions
@@ -29,7 +29,7 @@ from pykernel.spec.families.online import KERNEL_MODELS, ridge_of
 from pykernel.spec.model import make_spec
 from tests.support.specs import named
 
-Status = ONLINE["real"].status
+Status = KLMS["real"].status
 
 
 def spec_of(technique="mklms", precision="float64", dim=2, **sections):
@@ -233,7 +233,7 @@ def test_the_drift_estimate_sees_a_factor_gone_wrong_and_refresh_mends_it(precis
 # ------------------------------------------------------------------------------------------------------ bounds
 
 
-@pytest.mark.parametrize("program", [*KERNEL_MODELS.programs.values(), *LINEAR_MODELS.programs.values()])
+@pytest.mark.parametrize("program", [p for family in (*KERNEL_MODELS, LINEAR_MODELS) for p in family.programs.values()])
 def test_every_loop_is_bounded_at_compile_time(program):
     """A bound is a length, a number (literal, removals, or a degree), the count of vectors in use, which is never above N_MAX,
     or such a count and the newest sample; or a loop within."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from tests.support.following import (
@@ -29,7 +29,7 @@ from tests.support.following import (
 from tests.support.naive import Twin
 from tests.support.streams003 import lorenz, sinc, sliding
 
-Status = ONLINE["real"].status
+Status = KLMS["real"].status
 
 # ------------------------------------------------------------------------------------------ the definitions
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec
@@ -16,7 +16,7 @@ from tests.support.following import FIXED, follow, in_use, learned, problems, sp
 from tests.support.naive import kernels
 from tests.support.streams003 import sinc
 
-Status = ONLINE["real"].status
+Status = KLMS["real"].status
 
 
 @given(problems(rules=("krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms"), strategies=True))

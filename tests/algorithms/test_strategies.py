@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from tests.support.following import TECHNIQUES, assert_sound, follow, in_use, learned, problems, spec_of
 from tests.support.streams003 import sinc
 
-Status = ONLINE["real"].status
+Status = KLMS["real"].status
 
 
 @given(problems(rules=("klms", "qklms"), strategies=True))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
@@ -31,7 +31,7 @@ from tests.support.machines import machine
 from tests.support.specs import named
 from tests.support.toys import TOYS, toy_spec
 
-Status: Any = ONLINE["real"].status
+Status: Any = KLMS["real"].status
 
 INPUTS, LABEL = ("a", "b"), "y"
 

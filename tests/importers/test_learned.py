@@ -23,7 +23,7 @@ from pykernel.host.signal import SignalStage
 from pykernel.importers import learned
 from pykernel.importers.importing import load_model
 from pykernel.spec.families.linear import LINEAR_MODELS
-from pykernel.spec.families.online import KERNEL_MODELS
+from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec, load_spec, make_spec, rules, whole_rules
 from pykernel.training.distilled import made_up
 from tests.support.machines import MACHINES, SIGNALS
@@ -31,7 +31,7 @@ from tests.support.machines import MACHINES, SIGNALS
 WHOLE: dict[str, Any] = {"precision": "int16", "input": {"dim": 3, "max_abs": 4.0}, "label": {"max_abs": 4.0}}
 SMALL: dict[str, Any] = {"kernel": {"sigma": 1.0}, "reduction": {"n_max": 14}}
 MODELS: dict[str, dict[str, Any]] = MACHINES | SIGNALS
-MODELS |= {rule: SMALL | {"learning": {"rule": rule}} for rule in KERNEL_MODELS.rules}
+MODELS |= {rule: SMALL | {"learning": {"rule": rule}} for rule in RULES}
 MODELS |= {rule: {"learning": {"rule": rule}} for rule in LINEAR_MODELS.rules}
 MODELS |= {
     "raw": {"reduction": {"n_max": 14}},

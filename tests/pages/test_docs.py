@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from pykernel.algorithms.linear import LinearStatus
-from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.bases.select import METHODS
 from pykernel.cli import inputs
 from pykernel.cli.app import main
@@ -31,13 +31,13 @@ from pykernel.host.bikeshare import bikeshare, bikeshare_spec
 from pykernel.host.model import HostModel
 from pykernel.spec.families import nystrom, subspace
 from pykernel.spec.families.linear import WINDUP
-from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, KERNEL_MODELS, PROJECTIONS, TECHNIQUES, ridge_of
+from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, PROJECTIONS, RULES, TECHNIQUES, ridge_of
 from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
 from pykernel.targets import board
 from tests.support import ROOT
 
-Status = ONLINE["real"].status
+Status = KLMS["real"].status
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -217,9 +217,9 @@ def of(rule: str, technique: str, precision: str, budget: int, dim: int, outputs
     content["learning"] = {"rule": rule}
     if rule == "rff-rls":
         content["learning"]["features"] = budget + 1
-    if rule in KERNEL_MODELS.rules:
+    if rule in RULES:
         content["reduction"] = {"n_max": budget, **({"technique": technique, "force": True} if technique else {})}
-    if rule in (*KERNEL_MODELS.rules, "rff-rls"):
+    if rule in (*RULES, "rff-rls"):
         content["kernel"] = {"sigma": 1.0}
     return make_spec(content)
 
@@ -229,9 +229,7 @@ MODELS = [
     for row in table("rule, technique |")
     for first, *others in [re.findall(r"[\w-]+", row[0])]
     for rule, technique in (
-        [(first, technique) for technique in others]
-        if first in KERNEL_MODELS.rules
-        else [(each, "") for each in (first, *others)]
+        [(first, technique) for technique in others] if first in RULES else [(each, "") for each in (first, *others)]
     )
     or [(first, "")]
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.algorithms.online.reduction import SEARCHES
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
@@ -16,7 +16,7 @@ from pykernel.spec.model import Spec, declared, keys_of, make_spec
 from tests.support.naive import OWN_PROJECTION, Disagreement, Twin, kernel_values
 from tests.support.specs import named
 
-Status: Any = ONLINE["real"].status
+Status: Any = KLMS["real"].status
 
 TECHNIQUES = tuple(OWN_PROJECTION)
 PROJECTIONS = ("none", "klms", "fklms", "bounded", "ls", "lsridge")

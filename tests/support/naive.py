@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.online.online import ONLINE
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.spec.families.online import ridge_of
 from pykernel.spec.model import Spec
 
@@ -146,7 +146,7 @@ class Model:
         )
 
 
-Status: Any = ONLINE["real"].status
+Status: Any = KLMS["real"].status
 Outcome = tuple[IntEnum, Model]
 
 

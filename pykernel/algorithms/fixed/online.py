@@ -21,7 +21,7 @@ from pykernel.algorithms.fixed.values import (
 )
 from pykernel.algorithms.frame import Rule as FramedRule
 from pykernel.algorithms.frame import Status, programs
-from pykernel.algorithms.online.state import AGE_MOST, SEARCHES, Metric, OnlineStatus, Projection, Rule, Tie
+from pykernel.algorithms.online.state import AGE_MOST, SEARCHES, Metric, OnlineStatus, Projection, Tie
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -75,7 +75,7 @@ class FixedLearning(Struct):
 class FixedOnlineConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.fixed_online``."""
 
-    rule: Rule
+    quantises: bool  # QKLMS: whether the nearest vector gets all of a multiplier, not as much as it is like the sample
     metric: Metric
     projection: Projection
     tie: Tie
@@ -420,7 +420,7 @@ def absorb(m: FixedOnlineModel) -> Index:
     """Learn a sample without storing it: the nearest vector's multiplier changes.  O(N)."""
     i = m.nearest[0]
     share_of = ONE
-    if m.rule != Rule.QKLMS:
+    if not m.quantises:
         share_of = kernel_value(m, word(m.nearest_distance[0]))
     for o in range(len(m.step)):
         m.alpha[i, o] = clip(m.alpha[i, o] + part_of(m.step[o], share_of), -m.alpha_most, m.alpha_most)

@@ -21,6 +21,7 @@ from pykernel.algorithms.online.complex_inverse import (
     ridge_diagonal,
     shrink,
 )
+from pykernel.algorithms.online.hooks import leave, move
 from pykernel.algorithms.online.inverse_gram import (
     border,
     border_inverse,
@@ -55,7 +56,6 @@ from pykernel.algorithms.online.state import (
     Metric,
     OnlineModel,
     Projection,
-    Rule,
     Tie,
     kept,
     place,
@@ -542,10 +542,7 @@ def take_out(m: OnlineModel, r: Index) -> None:
         lose_neighbour(m, r)
     if m.keeps_overlap:
         lose_overlap(m, r)
-    if m.rule == Rule.KRLS_T:
-        for j in range(m.n[0]):
-            m.deficit[r, j] = real(0)
-            m.deficit[j, r] = real(0)
+    leave(m, r)
 
 
 @kernel
@@ -636,9 +633,6 @@ def close_gap(m: OnlineModel, r: Index) -> None:
             m.z_im[r, j] = m.z_im[last, j]
             m.z_re[last, j] = real(0)
             m.z_im[last, j] = real(0)
-        if m.rule == Rule.KRLS_T:
-            m.deficit[r, j] = m.deficit[last, j]
-            m.deficit[last, j] = real(0)
     for j in range(m.n[0]):
         if m.keeps_inverse:
             m.inverse[j, r] = m.inverse[j, last]
@@ -651,9 +645,7 @@ def close_gap(m: OnlineModel, r: Index) -> None:
             m.z_im[j, r] = m.z_im[j, last]
             m.z_re[j, last] = real(0)
             m.z_im[j, last] = real(0)
-        if m.rule == Rule.KRLS_T:
-            m.deficit[j, r] = m.deficit[j, last]
-            m.deficit[j, last] = real(0)
+    move(m, r, last)
     m.n[0] = last
 
 
@@ -677,3 +669,73 @@ def grow_older(m: OnlineModel) -> None:
                 turn = 0
             m.probe[0] = turn + 1
             renew_overlap(m, turn)
+
+
+@kernel
+def largest_step(m: OnlineModel) -> Real:
+    """The sample's largest multiplier."""
+    largest = real(0)
+    for o in range(len(m.error)):
+        a = absolute(multiplier(m, m.n[0], o))
+        # NaN counts as the largest
+        if not (a <= largest):
+            largest = a
+    return largest
+
+
+@kernel
+def smallness(m: OnlineModel, i: Index) -> Real:
+    """The largest of a vector's stored multipliers."""
+    largest = real(0)
+    for o in range(len(m.alpha[0])):
+        if absolute(m.alpha[i, o]) > largest:
+            largest = absolute(m.alpha[i, o])
+    return largest
+
+
+@kernel
+def stale(m: OnlineModel, older: Index) -> Index:
+    """Position of the first vector that is too old or too small, when all ages grow by ``older``; n for none.  O(N)."""
+    n = m.n[0]
+    for i in range(n):
+        if m.truncates_old:
+            if m.age[i] >= m.truncate_age - older:
+                return i
+        if m.truncates_small:
+            if older > 0:
+                if magnitude(m, i) < m.truncate_below:
+                    return i
+            elif smallness(m, i) < m.truncate_below:
+                return i
+    return n
+
+
+@kernel
+def trim(m: OnlineModel) -> None:
+    """Remove stale vectors, then vectors whose score is at most lambda_max; at most ``removals`` in all."""
+    for turn in range(m.removals):
+        if m.n[0] == 0:
+            break
+        r = m.n[0]
+        if m.truncates_old or m.truncates_small:
+            r = stale(m, 0)
+            if r < m.n[0]:
+                locate(m, r)
+        if m.thresholds and not m.newest_only:
+            if r == m.n[0]:
+                m.newest[0] = 0
+                m.inverse_kappa[0] = real(0)
+                for i in range(m.n[0]):
+                    for o in range(len(m.error)):
+                        m.beta[i, o] = m.alpha[i, o]
+                r = choose(m)
+                if not negligible(m, r):
+                    break
+                fits = project(m, r)
+                if not fits:
+                    break
+                commit(m)
+        if r == m.n[0]:
+            break
+        take_out(m, r)
+        close_gap(m, r)

@@ -36,17 +36,6 @@ class OnlineStatus(IntEnum):
     REFUSED_MULTIPLIER = -3  # a multiplier would leave its range.  Call reset, or lower the learning rate
 
 
-class Rule(IntEnum):
-    """How a sample changes the multipliers."""
-
-    KLMS = 0  # stochastic gradient (Mitchinson et al. 2003, eq. 2-6)
-    QKLMS = 1  # like KLMS, but a sample near an expansion vector changes that vector's multiplier (Chen et al. 2012)
-    KRLS_T = 2  # recursive least squares that forgets (Van Vaerenbergh et al. 2012)
-    FB_KRLS = 3  # least squares on the stored samples (Van Vaerenbergh et al. 2010)
-    ALD_KRLS = 4  # recursive least squares on a dictionary that only grows (Engel et al. 2004)
-    KNLMS = 5  # normalised LMS on a coherent dictionary that only grows (Richard et al. 2009)
-
-
 class Metric(IntEnum):
     """The cost of removing an expansion vector (Mitchinson et al. 2003, section 2)."""
 
@@ -98,8 +87,6 @@ SMALLEST_DIAGONAL = Constant(2.0**-40)
 FAR = Constant(float32=1e38, float64=1e300)
 """Squared distance to a neighbour that does not exist; those within the input limit are smaller."""
 LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.7976931348623157e308)
-WEIGHT_MOST = Constant(1_000_000.0)
-"""The estimate of the function's variance reaches back so many samples at most."""
 AGE_MOST = 1_000_000_000
 """Ages stop here, before they leave int32."""
 
@@ -121,18 +108,12 @@ class Expansion(Struct):
     z_im: between(
         Real[N_MAX, N_MAX], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
     )  # its imaginary part
-    # prior minus posterior covariance of the function at the expansion vectors
-    deficit: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
-    # covariance of the multipliers, for ALD-KRLS
-    covariance: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
     overlap: between(Real[N_MAX], 0, N_MAX * 2)  # sum of k_ij^2 over all j other than i
     claim: between(
         Real[N_MAX], 0, FRESH
     )  # each vector's claim to stay; the claim fades until a sample comes near the vector
     # each vector's distance to its nearest vector; a number d <= 0 means: at least |d|
     neighbour: between(Real[N_MAX], -FAR, FAR)
-    power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
-    weight: between(Real, 0, WEIGHT_MOST * 2)  # number of samples behind that estimate
     # rounding error: largest element of (K + ridge I) m' m - I that was measured since the last refresh
     drift: between(Real, 0, LARGEST_REAL)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
@@ -183,13 +164,12 @@ class Work(Struct):
 class OnlineConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.online``."""
 
-    rule: Rule
     metric: Metric
     projection: Projection
     tie: Tie
     decays: bool  # whether rho > 0
     forgets: bool  # whether forgetting < 1
-    relabels: bool  # whether every sample moves the labels of the vectors near it
+    relabels: bool  # FB-KRLS: whether every sample moves the labels of the vectors near it
     limits_step: bool  # whether one sample's multiplier is limited
     drafts: bool  # whether new multipliers are first kept in beta
     rounds: bool  # whether vectors are also removed without the newest sample among the candidates

@@ -2,10 +2,10 @@
 
 from pykernel.algorithms.kernel_choice import plain_value
 from pykernel.algorithms.kernels import NORM_LEAST
+from pykernel.algorithms.online.hooks import vacant
 from pykernel.algorithms.online.state import (
     FAINT,
     OnlineModel,
-    Rule,
     settle,
 )
 from pykernel.dialect import Bool, absolute, kernel, real
@@ -88,12 +88,8 @@ def valid_matrices(m: OnlineModel) -> Bool:
                 if m.keeps_complex:
                     if m.z_re[i, j] != real(0) or m.z_im[i, j] != real(0):
                         return False
-                if m.rule == Rule.KRLS_T:
-                    if m.deficit[i, j] != real(0):
-                        return False
-                if m.rule == Rule.ALD_KRLS:
-                    if m.covariance[i, j] != real(0):
-                        return False
+                if not vacant(m, i, j):
+                    return False
     return True
 
 

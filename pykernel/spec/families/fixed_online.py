@@ -35,7 +35,7 @@ from pykernel.spec.families.fixed import (
     octaves_of,
     unit_of,
 )
-from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, PROJECTIONS, RULES, TECHNIQUES, TIES
+from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, PROJECTIONS, TECHNIQUES, TIES
 from pykernel.spec.family import Family, Refuse, affordable, filling
 from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
@@ -301,7 +301,7 @@ class FixedOnlineModels:
             **made.parameters(),
             **frame_parameters(spec, int(made.reach.max()), unit**2),
             **kernel_parameters(spec, octave),
-            "rule": RULES[learning.rule],
+            "quantises": learning.rule == "qklms",
             "metric": metric,
             "projection": PROJECTIONS[projection_of(spec)],
             "tie": TIES[reduction.tie],

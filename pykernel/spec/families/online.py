@@ -9,8 +9,12 @@ from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import Field
 
-from pykernel.algorithms.online.online import ONLINE
-from pykernel.algorithms.online.state import Metric, Projection, Rule, Tie
+from pykernel.algorithms.online.ald_krls import ALD_KRLS
+from pykernel.algorithms.online.fb_krls import FB_KRLS
+from pykernel.algorithms.online.klms import KLMS, QKLMS
+from pykernel.algorithms.online.knlms import KNLMS
+from pykernel.algorithms.online.krls_t import KRLS_T
+from pykernel.algorithms.online.state import Metric, Projection, Tie
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
@@ -26,14 +30,14 @@ NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
 LEAST_RELABELLED = 1e-3
 """Least ridge with which labels may be moved: mean squared errors on a sinc are 2e-5 there, and 1e5 at 1e-7."""
 
-RULES = {
-    "klms": Rule.KLMS,
-    "qklms": Rule.QKLMS,
-    "krls-t": Rule.KRLS_T,
-    "fb-krls": Rule.FB_KRLS,
-    "sw-krls": Rule.FB_KRLS,
-    "ald-krls": Rule.ALD_KRLS,
-    "knlms": Rule.KNLMS,
+RULES: dict[str, Mapping[LabelKind, Program]] = {
+    "klms": KLMS,
+    "qklms": QKLMS,
+    "krls-t": KRLS_T,
+    "fb-krls": FB_KRLS,
+    "sw-krls": FB_KRLS,
+    "ald-krls": ALD_KRLS,
+    "knlms": KNLMS,
 }
 """sw-krls, least squares on a sliding window, is fb-krls that stores every sample and removes the oldest."""
 GRADIENT = ("klms", "qklms")
@@ -232,14 +236,14 @@ class KernelSpec(Spec):
 
     @property
     def family(self) -> Family:
-        return KERNEL_MODELS
+        return next(family for family in KERNEL_MODELS if self.learning.rule in family.rules)
 
 
 @dataclass(frozen=True)
 class Choices:
     """What a spec means for the kernels' branches."""
 
-    rule: Rule
+    rule: str
     metric: Metric
     projection: Projection
     factor: bool
@@ -256,7 +260,7 @@ class Choices:
 
     @classmethod
     def of(cls, spec: KernelSpec) -> Choices:
-        reduction, rule = spec.reduction, RULES[spec.learning.rule]
+        reduction, rule = spec.reduction, spec.learning.rule
         metric, projection = TECHNIQUES[reduction.technique]
         if reduction.projection is not None:
             projection = PROJECTIONS[reduction.projection]
@@ -290,7 +294,7 @@ class Choices:
 
     @property
     def stages(self) -> bool:
-        plain = self.projection is Projection.NONE and self.rule in (Rule.KLMS, Rule.QKLMS)
+        plain = self.projection is Projection.NONE and self.rule in GRADIENT
         return not plain or self.factor or self.complex or self.rounds
 
 
@@ -303,10 +307,12 @@ def projection_of(spec: KernelSpec) -> str:
 class KernelModels:
     """Expansions f(x) = sum_i alpha_i k(v_i, x) under a budget."""
 
-    rules: tuple[str, ...] = tuple(RULES)
-    programs: Mapping[LabelKind, Program] = ONLINE
     online = True
     spec = KernelSpec
+
+    def __init__(self, *rules: str) -> None:
+        self.rules: tuple[str, ...] = rules
+        self.programs = RULES[rules[0]]
 
     def why_ignored(self, spec: KernelSpec, section: str, key: str) -> str | None:
         reduction = spec.reduction
@@ -505,7 +511,7 @@ class KernelModels:
     def size_bound(self, spec: KernelSpec) -> int:
         choices, n = Choices.of(spec), spec.reduction.n_max + 1
         matrices = choices.factor + choices.inverse + choices.squared + 2 * choices.complex
-        matrices += choices.rule in (Rule.KRLS_T, Rule.ALD_KRLS)
+        matrices += choices.rule in ("krls-t", "ald-krls")
         return n * (spec.dim + 3 * spec.outputs + 16) + 4 * spec.dim + 4 * spec.outputs + 32 + matrices * n * n
 
     def parameters(self, spec: KernelSpec) -> dict[str, Any]:
@@ -516,7 +522,7 @@ class KernelModels:
         ald_threshold, mu = _ald_threshold(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
         # the largest that may be estimated
         noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
-        forgetting = learning.forgetting if choices.rule is Rule.KRLS_T else 1.0
+        forgetting = learning.forgetting if choices.rule == "krls-t" else 1.0
         fills = 2 * reduction.n_max + 32
         rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * self.size_bound(spec))
         largest_norm = math.sqrt(_most(spec))
@@ -524,9 +530,9 @@ class KernelModels:
         own = kernel_settings.parameters(spec)
         if function == "gaussian":
             own["gamma"] = 0.5 / sigma / sigma if spec.kernel.sigma is not None else spec.kernel.gamma
-        if choices.rule is Rule.QKLMS:
+        if choices.rule == "qklms":
             ald_distance = _quantum(spec)
-        elif choices.rule is Rule.KNLMS:
+        elif choices.rule == "knlms":
             # the distance at which |k| is the coherence
             ald_distance = (
                 -2 * math.log(learning.coherence) * sigma * sigma if function == "gaussian" else 1 - learning.coherence
@@ -542,7 +548,6 @@ class KernelModels:
             own
             | stages.parameters(spec, most)
             | {
-                "rule": choices.rule,
                 "metric": choices.metric,
                 "projection": choices.projection,
                 "tie": TIES[reduction.tie],
@@ -670,4 +675,8 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
     return most
 
 
-KERNEL_MODELS: Family = KernelModels()
+KERNEL_MODELS: tuple[Family, ...] = tuple(
+    KernelModels(*rules)
+    for rules in (("klms",), ("qklms",), ("krls-t",), ("fb-krls", "sw-krls"), ("ald-krls",), ("knlms",))
+)
+"""A family for each program."""

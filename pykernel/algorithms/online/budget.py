@@ -1,12 +1,24 @@
-"""Online kernel models (Mitchinson et al. 2003): what can be asked of a model."""
+"""Learning sample by sample under a hard budget: what all rules share (Mitchinson et al. 2003, sections 2 and 3)."""
+
+from collections.abc import Mapping
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.frame import Rule as FramedRule
-from pykernel.algorithms.frame import Status, hear, programs, see
+from pykernel.algorithms.frame import Rule, Status, hear, programs, see
 from pykernel.algorithms.inputs import acceptable
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian, squared_distance
 from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
+from pykernel.algorithms.online.gradient import give_to_nearest, limited, limited_by_norm
+from pykernel.algorithms.online.hooks import (
+    adapt,
+    assimilate,
+    enter,
+    fills,
+    outcome,
+    propose,
+    solves,
+    spreads,
+)
 from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, express
 from pykernel.algorithms.online.neighbours import renew_overlap
 from pykernel.algorithms.online.reduction import (
@@ -15,36 +27,21 @@ from pykernel.algorithms.online.reduction import (
     close_gap,
     commit,
     grow_older,
+    largest_step,
     locate,
-    magnitude,
     negligible,
     project,
-    project_klms,
     put_in,
+    stale,
     take_out,
+    trim,
     unsearch,
-)
-from pykernel.algorithms.online.rules import (
-    absorb_as_label,
-    absorb_by_dictionary,
-    border_deficit,
-    foresee,
-    largest_step,
-    learn_dictionary,
-    learn_posterior,
-    limited,
-    limited_by_norm,
-    move_labels,
-    noise_at,
-    propose,
-    propose_normalised,
 )
 from pykernel.algorithms.online.state import (
     Expansion,
     OnlineConfig,
     OnlineModel,
     OnlineStatus,
-    Rule,
     Work,
     alike,
     expand,
@@ -55,9 +52,8 @@ from pykernel.algorithms.online.state import (
     settle,
 )
 from pykernel.algorithms.online.validity import keeps
-from pykernel.algorithms.stages import noise, trust
-from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real
-from pykernel.dialect.program import Entry
+from pykernel.dialect import DIM, Bool, Index, Kernel, Real, Struct, absolute, kernel, real
+from pykernel.dialect.program import Entry, LabelKind, Program
 
 # ---------------------------------------------------------------------------------------------------- questions
 
@@ -107,172 +103,24 @@ def novelty(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
     return Status.DONE
 
 
-@kernel
-def variance(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
-    """Write to y the expected variance of the label around f(x).  Its unit is the square of the label's unit.
-
-    O(N^2 + N D).  Van Vaerenbergh et al. 2012.
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not acceptable(m, x):
-        return Status.REFUSED_INPUT
-    compare(m, x)
-    if m.unsure:
-        m.label_noise[0] = noise(m)
-    foresee(m)
-    power = m.power[0]
-    # before the first sample, assume the largest possible variance
-    if m.weight[0] == real(0):
-        power = real(1)
-    if not m.unit:
-        if m.norm[0] == real(0):
-            y[0] = m.noise * power * m.label_max_abs * m.label_max_abs
-            if m.unsure:
-                y[0] = m.label_noise[0] * power * m.label_max_abs * m.label_max_abs
-            return Status.DONE
-        power = m.own[0] * power
-    y[0] = (noise_at(m) + m.spread[0]) * power * m.label_max_abs * m.label_max_abs
-    if m.gains:
-        # the part of the rule's answer that the gain leaves out, of the output where it is largest
-        most = real(0)
-        for o in range(len(m.error)):
-            left = (real(1) - trust(m, o)) * m.error[o]
-            if left * left > most:
-                most = left * left
-        y[0] += most
-    return Status.DONE
-
-
 # ----------------------------------------------------------------------------------------------------- learning
-
-
-@kernel
-def give_to_nearest(m: OnlineModel) -> Bool:
-    """Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1)."""
-    i = m.nearest[0]
-    share = real(1)
-    if m.function != KernelFunction.GAUSSIAN:
-        if not m.radial:
-            share = m.k[i]
-        elif m.rule != Rule.QKLMS:
-            share = real(1) - m.nearest_distance[0]
-    elif m.rule != Rule.QKLMS:
-        share = gaussian(m.gamma, m.nearest_distance[0])
-    if m.drafts:
-        for o in range(len(m.error)):
-            m.beta[i, o] += share * m.beta[m.n[0], o]
-    else:
-        for o in range(len(m.error)):
-            m.step[o] = settle(kept(m, m.alpha[i, o]) + share * m.step[o])
-            if not (absolute(m.step[o]) <= m.alpha_limit):
-                return False
-    return True
 
 
 @kernel
 def absorb(m: OnlineModel, close: Bool) -> Index:
     """Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2)."""
-    fits = True
-    if m.rule == Rule.ALD_KRLS:
-        absorb_by_dictionary(m)
-    elif m.rule == Rule.FB_KRLS:
-        if m.relabels:
-            move_labels(m)
-        else:
-            absorb_as_label(m)
-    elif m.rule == Rule.KNLMS:
-        propose_normalised(m, real(0))
-    else:
-        propose(m)
-        fits = largest_step(m) <= m.alpha_limit
-        if close and m.rule != Rule.KRLS_T:
-            shared = give_to_nearest(m)
-            fits = fits and shared
-        elif m.keeps_factor:
-            project_klms(m, m.n[0])
+    fits = adapt(m, close)
     if not fits or not bearable(m, m.n[0]):
         return OnlineStatus.REFUSED_MULTIPLIER
     commit(m)
     if not m.drafts:
         for o in range(len(m.error)):
             m.alpha[m.nearest[0], o] = m.step[o]
-    if m.rule == Rule.KRLS_T:
-        learn_posterior(m)
-    if m.rule == Rule.ALD_KRLS:
-        learn_dictionary(m)
+    assimilate(m, False)
     grow_older(m)
     if m.keeps_ages and close:
         m.age[m.nearest[0]] = 0
-    if m.rule == Rule.ALD_KRLS:
-        # the sample is new, but the dictionary is full
-        if m.kappa[0] > m.ald_threshold and not close:
-            return OnlineStatus.DISCARDED
-    if m.rule == Rule.KNLMS:
-        if not close:
-            return OnlineStatus.DISCARDED
-    if m.nearest_distance[0] > real(0):
-        return OnlineStatus.ABSORBED
-    return OnlineStatus.MERGED
-
-
-@kernel
-def stale(m: OnlineModel, older: Index) -> Index:
-    """Position of the first vector that is too old or too small, when all ages grow by ``older``; n for none.  O(N)."""
-    n = m.n[0]
-    for i in range(n):
-        if m.truncates_old:
-            if m.age[i] >= m.truncate_age - older:
-                return i
-        if m.truncates_small:
-            if older > 0:
-                if magnitude(m, i) < m.truncate_below:
-                    return i
-            elif smallness(m, i) < m.truncate_below:
-                return i
-    return n
-
-
-@kernel
-def smallness(m: OnlineModel, i: Index) -> Real:
-    """The largest of a vector's stored multipliers."""
-    largest = real(0)
-    for o in range(len(m.alpha[0])):
-        if absolute(m.alpha[i, o]) > largest:
-            largest = absolute(m.alpha[i, o])
-    return largest
-
-
-@kernel
-def trim(m: OnlineModel) -> None:
-    """Remove stale vectors, then vectors whose score is at most lambda_max; at most ``removals`` in all."""
-    for turn in range(m.removals):
-        if m.n[0] == 0:
-            break
-        r = m.n[0]
-        if m.truncates_old or m.truncates_small:
-            r = stale(m, 0)
-            if r < m.n[0]:
-                locate(m, r)
-        if m.thresholds and not m.newest_only:
-            if r == m.n[0]:
-                m.newest[0] = 0
-                m.inverse_kappa[0] = real(0)
-                for i in range(m.n[0]):
-                    for o in range(len(m.error)):
-                        m.beta[i, o] = m.alpha[i, o]
-                r = choose(m)
-                if not negligible(m, r):
-                    break
-                fits = project(m, r)
-                if not fits:
-                    break
-                commit(m)
-        if r == m.n[0]:
-            break
-        take_out(m, r)
-        close_gap(m, r)
+    return outcome(m, close)
 
 
 @kernel
@@ -308,13 +156,12 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
             if not fits:
                 unsearch(m)
                 return OnlineStatus.REFUSED_MULTIPLIER
-    if m.rule == Rule.FB_KRLS or m.rule == Rule.ALD_KRLS or m.rule == Rule.KRLS_T or m.rule == Rule.KNLMS:
+    if spreads(m):
         if not bearable(m, r):
             unsearch(m)
             return OnlineStatus.REFUSED_MULTIPLIER
     commit(m)
-    if m.rule == Rule.KRLS_T:
-        learn_posterior(m)
+    assimilate(m, True)
     grow_older(m)
     if r == n:
         return OnlineStatus.DISCARDED
@@ -325,10 +172,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
         status = OnlineStatus.REPLACED
         take_out(m, r)
     put_in(m, x, place_at)
-    if m.rule == Rule.KRLS_T:
-        border_deficit(m, place_at, m.n[0])
-    if m.rule == Rule.ALD_KRLS:
-        m.covariance[place_at, place_at] = real(1)
+    enter(m, place_at)
     return status
 
 
@@ -421,15 +265,13 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
         if m.n[0] == len(m.v):
             return renew(m, x)
     present(m, x)
-    if m.unsure:
-        m.label_noise[0] = noise(m)
     hear(m)
     sure = True
     for o in range(len(m.error)):
         sure = sure and m.error[o] == real(0)
     # skip samples of a clear class: otherwise least squares would learn less and less from the unclear ones
     if m.separates and sure:
-        if m.rule == Rule.KRLS_T or m.rule == Rule.FB_KRLS or m.rule == Rule.ALD_KRLS:
+        if solves(m):
             return OnlineStatus.DISCARDED
     if not m.unit:
         # from here on, learn f(x) / sqrt(k(x, x)) with the normalised kernel
@@ -441,7 +283,7 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
         express(m, m.n[0], m.n[0])
         m.inverse_kappa[0] = real(1) / m.kappa[0]
         spanned = m.kappa[0] <= m.ald_threshold
-    if m.rule == Rule.ALD_KRLS or m.rule == Rule.KNLMS:
+    if fills(m):
         if m.n[0] == len(m.v):
             spanned = True
     if m.keeps_complex:
@@ -521,15 +363,6 @@ def refresh(m: OnlineModel) -> Index:
 
 
 @kernel
-def remembered(m: OnlineModel, value: Real) -> Real:
-    """What KRLS-T has left of its answer when it learns.  Van Vaerenbergh et al. 2012."""
-    if m.rule == Rule.KRLS_T:
-        if m.forgets:
-            return m.root_forgetting * value
-    return value
-
-
-@kernel
 def blank(m: OnlineModel) -> Bool:
     """Whether there are no vectors."""
     return m.n[0] == 0
@@ -539,31 +372,40 @@ def _keeps_matrix(c: OnlineConfig) -> bool:
     return bool(c.keeps_factor or c.keeps_complex or c.keeps_overlap)
 
 
-ONLINE = programs(
-    FramedRule(
-        name="online",
-        model=OnlineModel,
-        memory=(Expansion,),
-        work=(Work,),
-        configs=(OnlineConfig, KernelConfig),
-        statuses=OnlineStatus,
-        hooks={
-            frame.answer: expand,
-            frame.learn: learn,
-            frame.remembered: remembered,
-            frame.intact: intact,
-            frame.blank: blank,
-            frame.keeps: keeps,
-        },
-        costs=("O(N D)", "O(N D) without a Gram matrix, O(N^2 + N D) with one"),
-        questions=(
-            Entry("novelty", novelty, "question"),
-            Entry("variance", variance, "question", lambda c: c.rule == Rule.KRLS_T),
-        ),
-        actions=(
-            Entry("drift", drift, "reading", lambda c: c.keeps_factor),
-            Entry("refresh", refresh, "action", _keeps_matrix),
-        ),
-        between=("refresh",),
+def budgeted(
+    hooks: Mapping[Kernel, Kernel],
+    model: type[OnlineModel] = OnlineModel,
+    memory: tuple[type[Struct], ...] = (),
+    questions: tuple[Entry, ...] = (),
+) -> dict[LabelKind, Program]:
+    """The programs of a rule that learns under a budget.
+
+    hooks: of ``pykernel.algorithms.online.hooks`` and of the frame -> the rule's kernels.  model, memory, questions: with what
+    the rule keeps of its own, and can be asked.
+    """
+    return programs(
+        Rule(
+            name="online",
+            model=model,
+            memory=(Expansion, *memory),
+            work=(Work,),
+            configs=(OnlineConfig, KernelConfig),
+            statuses=OnlineStatus,
+            hooks={
+                frame.answer: expand,
+                frame.learn: learn,
+                frame.intact: intact,
+                frame.blank: blank,
+                frame.keeps: keeps,
+                OnlineModel: model,
+                **hooks,
+            },
+            costs=("O(N D)", "O(N D) without a Gram matrix, O(N^2 + N D) with one"),
+            questions=(Entry("novelty", novelty, "question"), *questions),
+            actions=(
+                Entry("drift", drift, "reading", lambda c: c.keeps_factor),
+                Entry("refresh", refresh, "action", _keeps_matrix),
+            ),
+            between=("refresh",),
+        )
     )
-)

@@ -1,0 +1,82 @@
+"""FB-KRLS and SW-KRLS, least squares on the samples that are stored.
+
+S. Van Vaerenbergh, I. Santamaria, W. Liu, J. C. Principe, Fixed-budget kernel recursive least-squares, 2010: f interpolates
+the labels of the vectors, up to a ridge; a sample moves the labels near it.  With the oldest vector removed each time, a
+sliding window: S. Van Vaerenbergh, J. Via, I. Santamaria, A sliding-window kernel RLS algorithm, 2006.
+"""
+
+from pykernel.algorithms.online import hooks
+from pykernel.algorithms.online.budget import budgeted
+from pykernel.algorithms.online.interpolation import propose_interpolation
+from pykernel.algorithms.online.inverse_gram import inverse_column
+from pykernel.algorithms.online.state import OnlineModel
+from pykernel.dialect import Bool, kernel, real
+
+
+@kernel
+def absorb_as_label(m: OnlineModel) -> None:
+    """Move the label y of the nearest vector by eta e: alpha + P_:nearest eta e.  O(N^2).
+
+    Labels are not stored, but alpha = P y contains them.
+    """
+    n = m.n[0]
+    inverse_column(m, m.nearest[0])
+    for o in range(len(m.error)):
+        g = m.eta * m.error[o]
+        if not m.radial:
+            # how much the sample says about the vector's label
+            g = m.k[m.nearest[0]] * g
+        for i in range(n):
+            m.beta[i, o] = m.alpha[i, o] + m.p[i] * g
+
+
+@kernel
+def move_labels(m: OnlineModel) -> None:
+    """Move the label of each stored vector by eta k_i e, more where the sample is nearer: alpha + eta e u.  O(N).
+
+    Van Vaerenbergh et al. 2010 move labels by eta k_i (y - y_i), even where f is right at both places.
+    """
+    for o in range(len(m.error)):
+        g = m.eta * m.error[o]
+        for i in range(m.n[0]):
+            m.beta[i, o] = m.alpha[i, o] + m.u[i] * g
+
+
+@kernel
+def propose_labels(m: OnlineModel) -> None:
+    """Move the labels, then propose f(x) = y; the remaining error is (1 - eta k'u) e.  O(N)."""
+    move_labels(m)
+    rest = real(1) - m.eta * (m.ridge_diagonal - m.kappa[0])
+    for o in range(len(m.error)):
+        step = m.error[o] * rest * (real(1) / m.kappa[0])
+        m.beta[m.n[0], o] = step
+        for i in range(m.n[0]):
+            m.beta[i, o] -= m.u[i] * step
+
+
+@kernel
+def propose(m: OnlineModel) -> None:
+    """Propose f(x) = y, after the labels near the sample were moved, where they are.  O(N)."""
+    if m.relabels:
+        propose_labels(m)
+    else:
+        propose_interpolation(m)
+
+
+@kernel
+def adapt(m: OnlineModel, close: Bool) -> Bool:
+    """Move labels of stored vectors.  O(N^2)."""
+    if m.relabels:
+        move_labels(m)
+    else:
+        absorb_as_label(m)
+    return True
+
+
+@kernel
+def always(m: OnlineModel) -> Bool:
+    """Least squares: all multipliers are solved for."""
+    return True
+
+
+FB_KRLS = budgeted({hooks.propose: propose, hooks.adapt: adapt, hooks.solves: always, hooks.spreads: always})

@@ -1,0 +1,68 @@
+"""A step down the gradient of a sample's squared error, in its multiplier (Mitchinson et al. 2003, equations 2 to 6)."""
+
+from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.online.hooks import share_of_nearest
+from pykernel.algorithms.online.reduction import largest_step, project_klms
+from pykernel.algorithms.online.state import OnlineModel, kept, settle
+from pykernel.dialect import Bool, Real, absolute, kernel
+
+
+@kernel
+def limited(m: OnlineModel, step: Real) -> Real:
+    """A gradient step, kept within its limit."""
+    if m.limits_step:
+        return clipped(step, -m.step_limit, m.step_limit)
+    return step
+
+
+@kernel
+def limited_by_norm(m: OnlineModel, step: Real) -> Real:
+    """A gradient step in units of sqrt(k(x, x)), limited so that f(x) changes by at most step_limit."""
+    if m.limits_step:
+        most = m.step_limit / m.norm[0]
+        return clipped(step, -most, most)
+    return step
+
+
+@kernel
+def propose_gradient(m: OnlineModel) -> None:
+    """Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5."""
+    for o in range(len(m.error)):
+        step = settle(limited(m, m.eta * m.error[o]) if m.unit else limited_by_norm(m, m.eta * m.error[o]))
+        if m.drafts:
+            m.beta[m.n[0], o] = step
+        else:
+            m.step[o] = step
+    if m.drafts:
+        for i in range(m.n[0]):
+            for o in range(len(m.error)):
+                m.beta[i, o] = kept(m, m.alpha[i, o])
+
+
+@kernel
+def give_to_nearest(m: OnlineModel) -> Bool:
+    """Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1)."""
+    i = m.nearest[0]
+    share = share_of_nearest(m)
+    if m.drafts:
+        for o in range(len(m.error)):
+            m.beta[i, o] += share * m.beta[m.n[0], o]
+    else:
+        for o in range(len(m.error)):
+            m.step[o] = settle(kept(m, m.alpha[i, o]) + share * m.step[o])
+            if not (absolute(m.step[o]) <= m.alpha_limit):
+                return False
+    return True
+
+
+@kernel
+def adapt_gradient(m: OnlineModel, close: Bool) -> Bool:
+    """Give the sample's multiplier to the nearest vector, or project the sample on all of them."""
+    propose_gradient(m)
+    fits = largest_step(m) <= m.alpha_limit
+    if close:
+        shared = give_to_nearest(m)
+        fits = fits and shared
+    elif m.keeps_factor:
+        project_klms(m, m.n[0])
+    return fits

@@ -1,0 +1,72 @@
+"""What a rule brings to learning under a budget; where it brings nothing, what stands here holds."""
+
+from pykernel.algorithms.online.state import OnlineModel, OnlineStatus
+from pykernel.dialect import Bool, Index, Real, placeholder, real
+
+
+@placeholder
+def propose(m: OnlineModel) -> None:
+    """Propose multipliers of the stored vectors and, as number n, of the sample, all in m.beta."""
+
+
+@placeholder
+def adapt(m: OnlineModel, close: Bool) -> Bool:
+    """Propose multipliers of the stored vectors, for a sample that is not stored.  False: one is out of range."""
+
+
+@placeholder
+def assimilate(m: OnlineModel, stored: Bool) -> None:
+    """Change what the rule keeps of its own, once the multipliers are certain, and before vectors come and go."""
+
+
+@placeholder
+def enter(m: OnlineModel, r: Index) -> None:
+    """The sample has become vector r."""
+
+
+@placeholder
+def leave(m: OnlineModel, r: Index) -> None:
+    """Vector r goes."""
+
+
+@placeholder
+def move(m: OnlineModel, r: Index, last: Index) -> None:
+    """The last vector moves to place r, which was free."""
+
+
+@placeholder
+def outcome(m: OnlineModel, close: Bool) -> Index:
+    """What has happened to a sample that was not stored."""
+    if m.nearest_distance[0] > real(0):
+        return OnlineStatus.ABSORBED
+    return OnlineStatus.MERGED
+
+
+@placeholder
+def fills(m: OnlineModel) -> Bool:
+    """Whether nothing is removed from a full model."""
+    return False
+
+
+@placeholder
+def solves(m: OnlineModel) -> Bool:
+    """Whether the rule solves for the multipliers: then samples of a clear class are skipped."""
+    return False
+
+
+@placeholder
+def spreads(m: OnlineModel) -> Bool:
+    """Whether a new sample changes the multipliers of all vectors, which are checked."""
+    return False
+
+
+@placeholder
+def vacant(m: OnlineModel, i: Index, j: Index) -> Bool:
+    """Whether what the rule keeps of its own is zero at a pair of places of which one is not in use."""
+    return True
+
+
+@placeholder
+def share_of_nearest(m: OnlineModel) -> Real:
+    """What the nearest vector gets of the multiplier of a sample that is not stored."""
+    return real(1)

@@ -1,0 +1,18 @@
+"""A new vector at which f takes the sample's label."""
+
+from pykernel.algorithms.online.state import OnlineModel
+from pykernel.dialect import kernel, real
+
+
+@kernel
+def propose_interpolation(m: OnlineModel) -> None:
+    """Propose f(x) = y with as little other change as possible: [alpha - u e / kappa; e / kappa].  O(N).
+
+    If alpha = P y before, then also afterwards.  Van Vaerenbergh et al. 2010, and Engel et al. 2004, eq. 3.16.
+    """
+    n = m.n[0]
+    for o in range(len(m.error)):
+        step = m.error[o] * (real(1) / m.kappa[0])
+        m.beta[n, o] = step
+        for i in range(n):
+            m.beta[i, o] = m.alpha[i, o] - m.u[i] * step

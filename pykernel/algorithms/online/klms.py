@@ -1,0 +1,37 @@
+"""KLMS, stochastic gradient on the squared error of a kernel expansion, and QKLMS.
+
+D. Mitchinson et al. 2003, equations 2 to 6: each sample becomes a vector with multiplier eta e, and the others decay by
+1 - eta rho.  B. Chen, S. Zhao, P. Zhu, J. C. Principe, Quantized kernel least mean square algorithm, 2012: a sample near a
+vector changes that vector's multiplier instead.
+"""
+
+from pykernel.algorithms.kernel_choice import KernelFunction
+from pykernel.algorithms.kernels import gaussian
+from pykernel.algorithms.online import hooks
+from pykernel.algorithms.online.budget import budgeted
+from pykernel.algorithms.online.gradient import adapt_gradient, propose_gradient
+from pykernel.algorithms.online.state import OnlineModel
+from pykernel.dialect import Real, kernel, real
+
+
+@kernel
+def similarity(m: OnlineModel) -> Real:
+    """KLMS: the nearest vector gets as much of a sample's multiplier as it is like the sample."""
+    if m.function != KernelFunction.GAUSSIAN:
+        if not m.radial:
+            return m.k[m.nearest[0]]
+        return real(1) - m.nearest_distance[0]
+    return gaussian(m.gamma, m.nearest_distance[0])
+
+
+@kernel
+def quantised(m: OnlineModel) -> Real:
+    """QKLMS: the nearest vector gets all of it.  Chen et al. 2012."""
+    if m.function != KernelFunction.GAUSSIAN:
+        if not m.radial:
+            return m.k[m.nearest[0]]
+    return real(1)
+
+
+KLMS = budgeted({hooks.propose: propose_gradient, hooks.adapt: adapt_gradient, hooks.share_of_nearest: similarity})
+QKLMS = budgeted({hooks.propose: propose_gradient, hooks.adapt: adapt_gradient, hooks.share_of_nearest: quantised})

@@ -1,0 +1,68 @@
+"""KNLMS, normalised least mean squares on a coherent dictionary that only grows.
+
+C. Richard, J. C. M. Bermudez, P. Honeine, Online prediction of time series data with kernels, 2009.
+"""
+
+from pykernel.algorithms.online import hooks
+from pykernel.algorithms.online.budget import budgeted
+from pykernel.algorithms.online.state import OnlineModel, OnlineStatus
+from pykernel.dialect import Bool, Index, Real, kernel, real
+
+
+@kernel
+def propose_normalised(m: OnlineModel, own: Real) -> None:
+    """Propose alpha + g k with g = eta e / (epsilon + k'k), and g for the sample.  O(N).
+
+    own: k(x, x) if the sample is stored, which makes it a part of k; else 0.
+    Richard, Bermudez and Honeine 2009, KNLMS.
+    """
+    n = m.n[0]
+    length = m.epsilon + own
+    for i in range(n):
+        length += m.k[i] * m.k[i]
+    inverse = real(1) / length
+    for o in range(len(m.error)):
+        g = m.eta * m.error[o] * inverse
+        m.beta[n, o] = g
+        for i in range(n):
+            m.beta[i, o] = m.alpha[i, o] + g * m.k[i]
+
+
+@kernel
+def propose(m: OnlineModel) -> None:
+    """The sample becomes a vector, of which k(x, x) = 1."""
+    propose_normalised(m, real(1))
+
+
+@kernel
+def adapt(m: OnlineModel, close: Bool) -> Bool:
+    """The sample is not coherent enough to be stored, or there is no place."""
+    propose_normalised(m, real(0))
+    return True
+
+
+@kernel
+def outcome(m: OnlineModel, close: Bool) -> Index:
+    """A sample that is new was discarded: the dictionary is full."""
+    if not close:
+        return OnlineStatus.DISCARDED
+    if m.nearest_distance[0] > real(0):
+        return OnlineStatus.ABSORBED
+    return OnlineStatus.MERGED
+
+
+@kernel
+def always(m: OnlineModel) -> Bool:
+    """A full dictionary stays; every multiplier moves."""
+    return True
+
+
+KNLMS = budgeted(
+    {
+        hooks.propose: propose,
+        hooks.adapt: adapt,
+        hooks.outcome: outcome,
+        hooks.fills: always,
+        hooks.spreads: always,
+    }
+)

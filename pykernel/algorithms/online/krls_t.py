@@ -1,0 +1,270 @@
+"""KRLS-T, recursive least squares that forgets towards its prior: a Gaussian process of the samples that were seen.
+
+S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-squares tracker for time-varying regression,
+2012, algorithm 1.  In place of the posterior covariance Sigma, the model keeps D = K - Sigma.
+"""
+
+from pykernel.algorithms import frame
+from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import N_MAX
+from pykernel.algorithms.frame import Status
+from pykernel.algorithms.inputs import acceptable
+from pykernel.algorithms.online import hooks
+from pykernel.algorithms.online.budget import budgeted, compare
+from pykernel.algorithms.online.inverse_gram import inverse_times
+from pykernel.algorithms.online.reduction import largest_step, project_klms
+from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, as_element, intact
+from pykernel.algorithms.stages import noise, trust
+from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, kernel, real
+from pykernel.dialect.program import Entry
+
+LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
+"""Smaller shares of a variance, of one sample, are lost in rounding."""
+LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
+"""Far above any error, in label limits, from which the function's variance is learned."""
+WEIGHT_MOST = Constant(1_000_000.0)
+"""The estimate of the function's variance reaches back so many samples at most."""
+
+
+class Posterior(Struct):
+    """What KRLS-T knows of the function beside its mean."""
+
+    # prior minus posterior covariance of the function at the expansion vectors
+    deficit: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+    power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
+    weight: between(Real, 0, WEIGHT_MOST * 2)  # number of samples behind that estimate
+
+
+class KrlsTModel(OnlineModel):
+    parts = (Posterior,)
+
+
+@kernel
+def noise_at(m: KrlsTModel) -> Real:
+    """Variance of the sample's noise / prior variance of the function at the sample."""
+    if m.unit:
+        if m.unsure:
+            return m.label_noise[0]
+        return m.noise
+    part = m.noise / m.own[0]
+    if m.unsure:
+        part = m.label_noise[0] / m.own[0]
+    if part < m.noise_least:
+        return m.noise_least
+    return part
+
+
+@kernel
+def foresee(m: KrlsTModel) -> None:
+    """Compute h = lambda D u and 1 + ridge - u'h, the posterior variance of the function at the sample.  O(N^2)."""
+    n = m.n[0]
+    reduction = real(0)
+    for i in range(n):
+        h = real(0)
+        for j in range(n):
+            h += m.deficit[i, j] * m.u[j]
+        if m.forgets:
+            h = m.forgetting * h
+        # h is a covariance with the sample; the limit keeps rounding errors from growing
+        h = clipped(h, -m.ridge_diagonal, m.ridge_diagonal)
+        m.h[i] = h
+        reduction += m.u[i] * h
+    # rounding must not take the variance out of its range
+    m.spread[0] = clipped(m.ridge_diagonal - reduction, real(0), m.ridge_diagonal)
+
+
+@kernel
+def propose_posterior(m: KrlsTModel) -> None:
+    """Propose the posterior mean: [sqrt(lambda) alpha - g P h; g], where g = e / s_y^2.  O(N^2).
+
+    Sigma is the covariance of the function's values at the vectors.  The model stores D = K - Sigma instead: then
+    forgetting towards the prior is only lambda D, without any kernel value.  s_y^2 = noise + the variance of foresee().
+    Van Vaerenbergh et al. 2012, algorithm 1.
+    """
+    n = m.n[0]
+    foresee(m)
+    inverse_times(m, m.h, m.ph, n)
+    inverse = real(1) / (noise_at(m) + m.spread[0])
+    for o in range(len(m.error)):
+        g = m.error[o] * inverse
+        m.beta[n, o] = g
+        for i in range(n):
+            a = m.alpha[i, o]
+            if m.forgets:
+                a = m.root_forgetting * a
+            m.beta[i, o] = a - g * m.ph[i]
+
+
+@kernel
+def learn_posterior(m: KrlsTModel) -> None:
+    """Update D = lambda D + p p' / s_y^2, where p = k - h, and the estimate of the function's variance.  O(N^2).
+
+    Afterwards p is in h.
+    """
+    n = m.n[0]
+    inverse = real(1) / (noise_at(m) + m.spread[0])
+    if m.weight[0] < WEIGHT_MOST:
+        m.weight[0] = m.forgetting * m.weight[0] + real(1)
+    squares = real(0)
+    for o in range(len(m.error)):
+        e = m.error[o] * m.label_scale
+        if not m.unit:
+            e = clipped(e, -LARGEST_ERROR, LARGEST_ERROR)
+        squares += e * e
+    squares = squares * (real(1) / real(len(m.error)))
+    power = m.power[0] + (squares * inverse - m.power[0]) * (real(1) / m.weight[0])
+    m.power[0] = clipped(power, real(0), m.power_limit)
+    largest = real(0)
+    for i in range(n):
+        m.h[i] = m.k[i] - m.h[i]
+        part = m.h[i] * m.h[i] * inverse
+        if part > largest:
+            largest = part
+    # skip smaller changes: rounding would apply them to small elements only, and K - D would be no covariance any more
+    if largest < LEAST_LEARNED:
+        inverse = real(0)
+    for i in range(n):
+        share = m.h[i] * inverse
+        for j in range(n):
+            value = m.deficit[i, j]
+            if m.forgets:
+                value = m.forgetting * value
+            m.deficit[i, j] = as_element(value + share * m.h[j])
+
+
+@kernel
+def border_deficit(m: KrlsTModel, r: Index, n: Index) -> None:
+    """Write the sample's row and column of D, as vector r of n: h + p s^2 / s_y^2, where s^2 is its variance.  O(N)."""
+    share = m.spread[0] * (real(1) / (noise_at(m) + m.spread[0]))
+    for j in range(n):
+        if j != r:
+            # h = k - p
+            value = clipped(m.k[j] - m.h[j] + m.h[j] * share, -m.ridge_diagonal, m.ridge_diagonal)
+            m.deficit[r, j] = value
+            m.deficit[j, r] = value
+    m.deficit[r, r] = m.ridge_diagonal - m.spread[0] + m.spread[0] * share
+
+
+@kernel
+def propose(m: KrlsTModel) -> None:
+    """Propose the posterior mean.  O(N^2)."""
+    if m.unsure:
+        m.label_noise[0] = noise(m)
+    propose_posterior(m)
+
+
+@kernel
+def adapt(m: KrlsTModel, close: Bool) -> Bool:
+    """The posterior mean, with the sample projected on the vectors."""
+    propose(m)
+    fits = largest_step(m) <= m.alpha_limit
+    project_klms(m, m.n[0])
+    return fits
+
+
+@kernel
+def assimilate(m: KrlsTModel, stored: Bool) -> None:
+    """The covariance learns the sample, whether or not it is stored."""
+    learn_posterior(m)
+
+
+@kernel
+def enter(m: KrlsTModel, r: Index) -> None:
+    """The sample has become vector r."""
+    border_deficit(m, r, m.n[0])
+
+
+@kernel
+def leave(m: KrlsTModel, r: Index) -> None:
+    """Forget vector r's row and column of D.  O(N)."""
+    for j in range(m.n[0]):
+        m.deficit[r, j] = real(0)
+        m.deficit[j, r] = real(0)
+
+
+@kernel
+def move(m: KrlsTModel, r: Index, last: Index) -> None:
+    """Move the last row and column of D.  O(N)."""
+    for j in range(m.n[0]):
+        m.deficit[r, j] = m.deficit[last, j]
+        m.deficit[last, j] = real(0)
+    for j in range(m.n[0]):
+        m.deficit[j, r] = m.deficit[j, last]
+        m.deficit[j, last] = real(0)
+
+
+@kernel
+def vacant(m: KrlsTModel, i: Index, j: Index) -> Bool:
+    """D is zero where a place is not in use."""
+    return m.deficit[i, j] == real(0)
+
+
+@kernel
+def remembered(m: KrlsTModel, value: Real) -> Real:
+    """Forgetting takes the mean towards zero before the sample is learned."""
+    if m.forgets:
+        return m.root_forgetting * value
+    return value
+
+
+@kernel
+def always(m: KrlsTModel) -> Bool:
+    """Least squares: all multipliers are solved for."""
+    return True
+
+
+@kernel
+def variance(m: KrlsTModel, x: Real[DIM], y: Real[1]) -> Index:
+    """Write to y the expected variance of the label around f(x).  Its unit is the square of the label's unit.
+
+    O(N^2 + N D).  Van Vaerenbergh et al. 2012.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
+    """
+    if not intact(m):
+        return Status.REFUSED_STATE
+    if not acceptable(m, x):
+        return Status.REFUSED_INPUT
+    compare(m, x)
+    if m.unsure:
+        m.label_noise[0] = noise(m)
+    foresee(m)
+    power = m.power[0]
+    # before the first sample, assume the largest possible variance
+    if m.weight[0] == real(0):
+        power = real(1)
+    if not m.unit:
+        if m.norm[0] == real(0):
+            y[0] = m.noise * power * m.label_max_abs * m.label_max_abs
+            if m.unsure:
+                y[0] = m.label_noise[0] * power * m.label_max_abs * m.label_max_abs
+            return Status.DONE
+        power = m.own[0] * power
+    y[0] = (noise_at(m) + m.spread[0]) * power * m.label_max_abs * m.label_max_abs
+    if m.gains:
+        # the part of the rule's answer that the gain leaves out, of the output where it is largest
+        most = real(0)
+        for o in range(len(m.error)):
+            left = (real(1) - trust(m, o)) * m.error[o]
+            if left * left > most:
+                most = left * left
+        y[0] += most
+    return Status.DONE
+
+
+KRLS_T = budgeted(
+    {
+        hooks.propose: propose,
+        hooks.adapt: adapt,
+        hooks.assimilate: assimilate,
+        hooks.enter: enter,
+        hooks.leave: leave,
+        hooks.move: move,
+        hooks.vacant: vacant,
+        hooks.solves: always,
+        hooks.spreads: always,
+        frame.remembered: remembered,
+    },
+    KrlsTModel,
+    (Posterior,),
+    (Entry("variance", variance, "question"),),
+)
