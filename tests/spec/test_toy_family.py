@@ -1,4 +1,4 @@
-"""A family in one file: its sections, its program, and nothing changed elsewhere."""
+"""A rule in one file: its memory, what it answers, what it learns, its keys; the frame makes the rest."""
 
 import pickle
 from enum import IntEnum
@@ -8,15 +8,19 @@ import numpy as np
 import pytest
 from pydantic import Field
 
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, kernel, real
-from pykernel.dialect.program import Entry, Program
+from pykernel.algorithms import frame
+from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
+from pykernel.dialect import DIM, OUTPUTS, Config, Index, Real, Struct, kernel, real
 from pykernel.errors import UserError
+from pykernel.gen.check import check
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
+from pykernel.host.snapshot import load, save
+from pykernel.spec import stages
 from pykernel.spec.base import Spec
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.spec.schema import key_tables, spec_schema
-from pykernel.spec.sections import Learning, Of, Section
+from pykernel.spec.sections import Learning, Of, Section, StandardisedInput
 from tests.support.json_schema import misfits
 from tests.support.specs import named
 
@@ -24,57 +28,56 @@ from tests.support.specs import named
 
 
 class LevelStatus(IntEnum):
-    """What a call did."""
+    """What only levels return."""
 
-    DONE = 0
-    REFUSED_INPUT = -1  # an input is not finite or too large
-    REFUSED_LABEL = -2  # the label is
+    STEADY = 1  # the label was the level already
 
 
 class Level(Struct):
     """What labels mostly are."""
 
-    level: Real
+    level: Real[OUTPUTS]
 
 
 class LevelConfig(Config):
     part: Real  # of an error that a sample corrects
-    max_abs: Real
+
+
+class LevelModel(Framed):
+    parts = Level, LevelConfig
 
 
 @kernel
-def level_predict(s: Level, c: LevelConfig, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Write the level to y: DONE, or REFUSED_INPUT with y unchanged."""
-    if not (absolute(x[0]) <= c.max_abs):
-        return LevelStatus.REFUSED_INPUT
-    y[0] = s.level[0]
-    return LevelStatus.DONE
+def answer(m: LevelModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = the level."""
+    for o in range(len(y)):
+        y[o] = m.level[o]
 
 
 @kernel
-def level_update(s: Level, c: LevelConfig, x: Real[DIM], y: Real) -> Index:
+def learn(m: LevelModel, x: Real[DIM]) -> Index:
     """Move the level towards y."""
-    if not (absolute(x[0]) <= c.max_abs):
-        return LevelStatus.REFUSED_INPUT
-    if not (absolute(y) <= c.max_abs):
-        return LevelStatus.REFUSED_LABEL
-    s.level[0] += c.part * (y - s.level[0])
-    return LevelStatus.DONE
+    answer(m, x, m.error)
+    hear(m)
+    steady = True
+    for o in range(len(m.error)):
+        steady = steady and m.error[o] == real(0)
+        m.level[o] += m.part * m.error[o]
+    return LevelStatus.STEADY if steady else Status.DONE
 
 
-@kernel
-def level_rehearse(s: Level, c: LevelConfig, x: Real[DIM]) -> None:
-    """Learn something."""
-    x[0] = real(0)
-    status = level_update(s, c, x, real(0.5))
-    if status < 0:
-        s.level[0] = real(0)
-
-
-@kernel
-def level_valid(s: Level, c: LevelConfig) -> Bool:
-    """Whether learning could have led to this state."""
-    return absolute(s.level[0]) <= c.max_abs
+LEVEL = programs(
+    Rule(
+        name="level",
+        model=LevelModel,
+        memory=(Level,),
+        work=(),
+        configs=(LevelConfig,),
+        statuses=LevelStatus,
+        hooks={frame.answer: answer, frame.learn: learn},
+        costs=("O(1)", "O(1)"),
+    )
+)
 
 
 class LevelLearning(Learning):
@@ -92,6 +95,8 @@ class Drift(Section):
 
 
 class LevelSpec(Spec):
+    input: StandardisedInput
+    label: stages.StagedLabel = stages.StagedLabel()
     learning: LevelLearning = LevelLearning()
     drift: Drift = Drift()
 
@@ -104,18 +109,7 @@ class Levels:
     rules = ("level", "slow-level")
     spec = LevelSpec
     online = False
-    programs = {  # noqa: RUF012
-        "real": Program(
-            name="level",
-            structs=(Level,),
-            persistent=(Level,),
-            configs=(LevelConfig,),
-            status=LevelStatus,
-            entries=(Entry("predict", level_predict, "question"), Entry("update", level_update, "update")),
-            rehearse=level_rehearse,
-            valid=level_valid,
-        )
-    }
+    programs = LEVEL
 
     def why_ignored(self, spec, section, key):
         if (section, key) == ("drift", "hours") and spec.drift.per_hour == 0:
@@ -130,11 +124,12 @@ class Levels:
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs}
 
     def size_bound(self, spec):
-        return 1
+        return 20 + 4 * spec.dim + 8 * spec.outputs
 
     def parameters(self, spec):
         slower = spec.learning.brake if spec.learning.rule == "slow-level" else 1.0
-        return {"part": spec.learning.part / slower, "max_abs": spec.label.max_abs}
+        own = {"part": spec.learning.part / slower, "rehearsed": 40, "rehearsal_input": 1.0, "rehearsal_label": 1.0}
+        return stages.parameters(spec, spec.label.max_abs) | own
 
 
 LEVELS = Levels()
@@ -208,3 +203,41 @@ def test_the_schema_and_the_tables_have_it():
     ]
     assert [path for path, _ in misfits(schema, BASE | {"learning": {}, "drift": {}})] == ["drift"]
     assert "| `brake` | `slow-level` | `2.0` | from 1 | how much slower the level follows |" in key_tables()["level"]
+
+
+STREAM = np.random.default_rng(0).normal(2.0, 1.0, (400, 3))
+
+
+@pytest.mark.parametrize("label", [{}, {"outputs": 3}, {"classes": ["a", "b", "c"]}], ids=["one", "several", "classes"])
+@pytest.mark.parametrize("around", ["plain", "stages", "signal"])
+def test_the_frame_makes_the_rest(label, around):
+    """Every kind of label, stages and signal: on the host and in C, with a self-test and states that are checked."""
+    content = BASE | {"label": label}
+    if around == "stages":
+        content["input"] = {"dim": 1, "standardise": True, "warmup": 4}
+        if "classes" not in label:
+            content["label"] = label | {"center": True, "gain": True, "clip": 5.0, "low": -3.0, "max_abs": 50.0}
+    if around == "signal":
+        raw = {"channels": ["a"], "max_abs": 10.0, "window": 8, "hop": 4, "features": ["mean"]}
+        content = {k: v for k, v in content.items() if k != "input"} | {"signal": raw}
+    spec = make_spec(content)
+    report = check(spec, samples=600, levels=("-O2",), compilers=("gcc",), engine="llvm")
+    assert report.ok and report.statuses.get("FROZEN", 0) == 0
+    model = HostModel(spec)
+    y = np.argmax(STREAM, axis=1) if "classes" in label else STREAM if label else STREAM[:, 0]
+    statuses = model.update(STREAM[:, :1], y)
+    assert {"DONE"} <= {spec.program.status(status).name for status in statuses}
+    question = spec.program.forecasts(spec.config)
+    answers = model.read(question)[0] if around == "signal" else model.ask(question, np.zeros((1, 1)))[0]
+    assert np.isfinite(answers).all() and ("classes" in label or (answers != 0).any())
+    before = bytes(model.memory.bytes)
+    model.freeze()
+    assert spec.program.status(model.update(STREAM[:1, :1], y[:1])[0]).name in ("FROZEN", "GATHERING")
+    model.freeze(False)
+    restored = HostModel(spec)
+    load(restored, save(model))
+    if around != "signal":
+        assert (
+            bytes(restored.memory.bytes)[: spec.program.state_bytes(spec.memory().layout)]
+            == before[: spec.program.state_bytes(spec.memory().layout)]
+        )
