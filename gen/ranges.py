@@ -559,7 +559,7 @@ class _Frame:
     # ------------------------------------------------------------------------------------------- expressions
 
     def real(self, node: Expr, state: State) -> None:
-        """Whole numbers within an expression of reals, and what that calls."""
+        """Follow the whole numbers inside an expression of reals, and the kernels that the expression calls."""
         if isinstance(node, Element):
             for position in node.indices:
                 self.value(position, state)

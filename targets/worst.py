@@ -13,10 +13,10 @@ from pykernel.targets.unicorn_runner import Call, UnicornModel
 
 TRIES = 1000
 INSTRUCTIONS = 100_000_000
-"""A search ends after that many tries, or after that many emulated instructions: with soft floating point, sooner."""
+"""A search ends after TRIES tries or INSTRUCTIONS emulated instructions; with soft floating point, the second comes first."""
 POOL = 16  # states kept
 FARTHEST = (*2.0 ** np.arange(24, 0, -1), 0.0)
-"""Factors of which the first is taken that leaves the numbers within their ranges."""
+"""Factors from large to small.  The search takes the first one with which all numbers stay within their ranges."""
 FACTORS = (-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3)
 
 

@@ -633,7 +633,10 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         return single
 
     def _positions(self, labels: Iterable[Any]) -> list[int]:
-        """Of classes, of which new ones get a place; UserError, and no class gets one, if there is none for one of them."""
+        """The position of each label's class; a new class takes the next free position.
+
+        Raises UserError if there is no free position; then none of the labels takes one.
+        """
         labels, names = [*map(plain, labels)], dict(self._names)
         for y in labels:
             if y in names:
