@@ -46,14 +46,14 @@ BATCH = "pykernel/algorithms/batch"
 FAULTS = [
     # ---- online
     Fault("the least likely class", "pykernel/algorithms/frame.py", "if y[o] > y[best]:", "if y[o] < y[best]:"),
-    Fault("novelty 1 - k, not 1 - k^2", f"{ONLINE}/online.py", "real(1) - nearest * nearest", "real(1) - nearest"),
+    Fault("novelty 1 - k, not 1 - k^2", f"{ONLINE}/budget.py", "real(1) - nearest * nearest", "real(1) - nearest"),
     Fault(
-        *("a repeated vector keeps its age", f"{ONLINE}/online.py"),
-        "    if m.keeps_ages and close:\n        m.age[m.nearest[0]] = 0\n    if m.rule == Rule.ALD_KRLS:",
-        "    if m.rule == Rule.ALD_KRLS:",
+        *("a repeated vector keeps its age", f"{ONLINE}/budget.py"),
+        "    if m.keeps_ages and close:\n        m.age[m.nearest[0]] = 0\n    return outcome",
+        "    return outcome",
     ),
-    Fault("full one vector too early", f"{ONLINE}/online.py", "full = n == len(m.v)", "full = n + 1 == len(m.v)"),
-    Fault("sign of a share", f"{ONLINE}/online.py", "m.kappa[0] + m.u[r] * share", "m.kappa[0] - m.u[r] * share"),
+    Fault("full one vector too early", f"{ONLINE}/budget.py", "full = n == len(m.v)", "full = n + 1 == len(m.v)"),
+    Fault("sign of a share", f"{ONLINE}/budget.py", "m.kappa[0] + m.u[r] * share", "m.kappa[0] - m.u[r] * share"),
     Fault("alpha in place of alpha^2", f"{ONLINE}/reduction.py", "total = a * (a * part)", "total = a * part"),
     Fault(
         *("the sample does not count in overlaps", f"{ONLINE}/reduction.py"),
@@ -80,20 +80,20 @@ FAULTS = [
     Fault("overlaps are not kept up", f"{ONLINE}/neighbours.py", "            m.overlap[j] += squared\n", ""),
     Fault("conjugate lost", f"{ONLINE}/complex_inverse.py", "m.s_im[0] = -(im * scale)", "m.s_im[0] = im * scale"),
     Fault(
-        *("multipliers do not decay", f"{ONLINE}/rules.py"),
+        *("multipliers do not decay", f"{ONLINE}/gradient.py"),
         *("m.beta[i, o] = kept(m, m.alpha[i, o])", "m.beta[i, o] = m.alpha[i, o]"),
     ),
     Fault(
-        *("the variance's weight is not forgotten", f"{ONLINE}/rules.py"),
+        *("the variance's weight is not forgotten", f"{ONLINE}/krls_t.py"),
         *("m.weight[0] = m.forgetting * m.weight[0] + real(1)", "m.weight[0] = m.weight[0] + real(1)"),
     ),
-    Fault("not symmetric any more", f"{ONLINE}/rules.py", "            m.deficit[j, r] = value\n", ""),
+    Fault("not symmetric any more", f"{ONLINE}/krls_t.py", "            m.deficit[j, r] = value\n", ""),
     Fault(
         "off by one", f"{ONLINE}/validity.py", "if i >= n and m.v[i, j] != real(0)", "if i > n and m.v[i, j] != real(0)"
     ),
     Fault(
-        *("no upper bound of the power", f"{ONLINE}/state.py"),
-        *('between(Real, 0, "power_limit")', "between(Real, 0, FAR)"),
+        *("no upper bound of the power", f"{ONLINE}/krls_t.py"),
+        *('between(Real, 0, "power_limit")', "between(Real, 0, LARGEST_ELEMENT)"),
     ),
     # ---- linear, standardiser, elementary functions, kernels
     Fault(

@@ -32,9 +32,7 @@ from pykernel.algorithms.online.reduction import (
     negligible,
     project,
     put_in,
-    stale,
     take_out,
-    trim,
     unsearch,
 )
 from pykernel.algorithms.online.state import (
@@ -51,6 +49,7 @@ from pykernel.algorithms.online.state import (
     present,
     settle,
 )
+from pykernel.algorithms.online.truncation import stale, trim
 from pykernel.algorithms.online.validity import keeps
 from pykernel.dialect import DIM, Bool, Index, Kernel, Real, Struct, absolute, kernel, real
 from pykernel.dialect.program import Entry, LabelKind, Program

@@ -1,0 +1,72 @@
+"""Removing vectors that are old, small or worth little, beside the one that a sample replaces (Mitchinson et al. 2003)."""
+
+from pykernel.algorithms.online.reduction import (
+    choose,
+    close_gap,
+    commit,
+    locate,
+    magnitude,
+    negligible,
+    project,
+    take_out,
+)
+from pykernel.algorithms.online.state import OnlineModel
+from pykernel.dialect import Index, Real, absolute, kernel, real
+
+
+@kernel
+def smallness(m: OnlineModel, i: Index) -> Real:
+    """The largest of a vector's stored multipliers."""
+    largest = real(0)
+    for o in range(len(m.alpha[0])):
+        if absolute(m.alpha[i, o]) > largest:
+            largest = absolute(m.alpha[i, o])
+    return largest
+
+
+@kernel
+def stale(m: OnlineModel, older: Index) -> Index:
+    """Position of the first vector that is too old or too small, when all ages grow by ``older``; n for none.  O(N)."""
+    n = m.n[0]
+    for i in range(n):
+        if m.truncates_old:
+            if m.age[i] >= m.truncate_age - older:
+                return i
+        if m.truncates_small:
+            if older > 0:
+                if magnitude(m, i) < m.truncate_below:
+                    return i
+            elif smallness(m, i) < m.truncate_below:
+                return i
+    return n
+
+
+@kernel
+def trim(m: OnlineModel) -> None:
+    """Remove stale vectors, then vectors whose score is at most lambda_max; at most ``removals`` in all."""
+    for turn in range(m.removals):
+        if m.n[0] == 0:
+            break
+        r = m.n[0]
+        if m.truncates_old or m.truncates_small:
+            r = stale(m, 0)
+            if r < m.n[0]:
+                locate(m, r)
+        if m.thresholds and not m.newest_only:
+            if r == m.n[0]:
+                m.newest[0] = 0
+                m.inverse_kappa[0] = real(0)
+                for i in range(m.n[0]):
+                    for o in range(len(m.error)):
+                        m.beta[i, o] = m.alpha[i, o]
+                r = choose(m)
+                if not negligible(m, r):
+                    break
+                fits = project(m, r)
+                if not fits:
+                    break
+                commit(m)
+        if r == m.n[0]:
+            break
+        take_out(m, r)
+        close_gap(m, r)
