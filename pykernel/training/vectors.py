@@ -321,7 +321,7 @@ class Job:
     loss: Loss
     start: Start
     seed: int
-    computed: Computed | None
+    computed: Computed | None = None
 
     @cached_property
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
