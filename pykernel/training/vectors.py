@@ -321,7 +321,7 @@ class Job:
     loss: Loss
     start: Start
     seed: int
-    computed: Computed | None
+    computed: Computed | None = None
 
     @cached_property
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
@@ -407,8 +407,9 @@ def train(
     """m vectors for the rows, with the units, widths and ridge that are best where rows are left out in turn.
 
     folds: which fold each row is in, (n,); None: FOLDS of equal sizes.  starts: of so many last searches, the best is taken.
-    computed: how the device computes functions, by which all of this is judged; None: as they are.  tell: how much is done, from 0 to 1.  O((folds candidates + starts) steps n m D).  An interrupt ends it with the best so
-    far; before there is one, it is raised.
+    computed: how the device computes functions, by which all of this is judged; None: as they are.  tell: how much is done,
+    from 0 to 1.  O((folds candidates + starts) steps n m D).  An interrupt ends it with the best so far; before there is one,
+    it is raised.
     """
     job, rng = Job(rows, m, loss, start, seed, computed), np.random.default_rng(seed)
     folds = rng.permutation(len(rows)) % min(FOLDS, len(rows)) if folds is None else folds

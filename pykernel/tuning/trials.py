@@ -353,7 +353,7 @@ def _trained(
         job, steps, start = Job(rows, m, loss, k_means, 0), int(training["steps"]), int(training["start"])
         candidate = Candidate(training["units"], training["widths"], training["ridge"])
         with one_thread:  # so that the bits do not depend on how many there are
-            path = job.search(job.scaled(rows, candidate.units), candidate, start, None, steps, lambda step: None)
+            path = job.search(rows, candidate, start, None, steps, lambda step: None)
         found = job.unscaled(path.best, candidate.units)
     if not all(np.isfinite(part).all() for part in vars(found).values()):
         raise UserError("the training left all bounds")
