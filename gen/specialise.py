@@ -340,9 +340,13 @@ def _without_copies(function: Function) -> Function:
     body = function.body
     for name, only in once.items():
         if isinstance(only.value, (Literal, Member)) and not only.op:
-            body = _substitute(rewrite(body, lambda n, only=only: () if n is only else n), name, only.value)
+            body = _substitute(rewrite(body, functools.partial(_unless, only)), name, only.value)
     carried = frozenset(name for name, only in once.items() if reads[name] == 1 and not only.op)
     return _with_body(function, _carry(body, carried))
+
+
+def _unless(dropped: Statement, node: Any) -> Any:
+    return () if node is dropped else node
 
 
 def _carry(body: Body, carried: frozenset[str]) -> Body:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykernel.algorithms.extents import FEATURES
-from pykernel.algorithms.linear import LinearStatus
+from pykernel.algorithms.linear import LINEAR
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.gen.check import check, mixed_stream
@@ -28,6 +28,8 @@ from pykernel.spec.families.linear import RECURSIVE, RULES, WINDUP, random_count
 from pykernel.spec.model import Spec, make_spec
 from tests.support.compilers import compilers
 from tests.support.naive import kernel_values
+
+LinearStatus = LINEAR["real"].status
 
 BOTH = pytest.mark.parametrize("precision", ["float32", "float64"])
 EACH = pytest.mark.parametrize("rule", RULES)

@@ -235,7 +235,7 @@ def test_the_drift_estimate_sees_a_factor_gone_wrong_and_refresh_mends_it(precis
 
 @pytest.mark.parametrize("program", [p for family in (*KERNEL_MODELS, LINEAR_MODELS) for p in family.programs.values()])
 def test_every_loop_is_bounded_at_compile_time(program):
-    """A bound is a length, a number (literal, removals, or a degree), the count of vectors in use, which is never above N_MAX,
+    """A bound is a length, a number (literal, removals, samples of the self-test, or a degree), the count of vectors in use, which is never above N_MAX,
     or such a count and the newest sample; or a loop within."""
     functions = checked_functions((*(entry.kernel for entry in program.entries), program.rehearse))
     received = {}  # what parameters are given, over all calls
@@ -246,7 +246,9 @@ def test_every_loop_is_bounded_at_compile_time(program):
                     received.setdefault((node.callee.name, param), []).append((name, argument))
 
     def bounded(owner, e, seen=()):
-        if isinstance(e, (Literal, Length)) or (isinstance(e, Parameter) and e.name in ("removals", "degree")):
+        if isinstance(e, (Literal, Length)) or (
+            isinstance(e, Parameter) and e.name in ("removals", "degree", "rehearsed")
+        ):
             return True
         if isinstance(e, Element):
             return isinstance(e.array, Field) and (e.array.struct, e.array.name) in (

@@ -116,10 +116,15 @@ def factor_error(model: HostModel) -> float:
 MATRICES = ("m", "inverse", "squared", "z_re", "z_im", "deficit", "covariance")
 
 
+def matrices(model: HostModel) -> list[str]:
+    """Those of the matrices that the model's rule has."""
+    return [name for name in MATRICES if any(slot.name == name for slot in model.memory.layout.slots)]
+
+
 def assert_sound(model: HostModel) -> None:
     """Everything is finite, free slots are zero to the bit, and valid() agrees."""
     n = int(model.memory.field("n")[0])
-    for name in ("v", "alpha", "diagonal", "overlap", "neighbour", "claim", "age", *MATRICES):
+    for name in ("v", "alpha", "diagonal", "overlap", "neighbour", "claim", "age", *matrices(model)):
         field = model.memory.field(name)
         assert np.isfinite(field).all(), name
         assert not np.ascontiguousarray(field[n:]).tobytes().strip(b"\0"), f"{name} beyond n"
