@@ -152,13 +152,16 @@ def risk(loss: Loss, functions: np.ndarray, rows: Rows) -> tuple[float, np.ndarr
     return float((share * value).sum()), share * slope
 
 
-def objective(loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows: Rows) -> tuple[float, np.ndarray]:
+def objective(
+    loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows: Rows, pull: float | None = None
+) -> tuple[float, np.ndarray]:
     """The risk with its penalties, and the gradient by all numbers.  start: ln e that widths are drawn to.  O(n m D)."""
+    pull = PULL if pull is None else pull
     square, z, u = found.distances(rows.x)
     k = np.exp(-0.5 * square)
     value, g = risk(loss, k @ found.weights + found.bias, rows)
     away = found.log_scale - start
-    value += 0.5 * ridge * float(np.square(found.weights).sum()) + 0.5 * PULL * float(np.square(away).sum())
+    value += 0.5 * ridge * float(np.square(found.weights).sum()) + 0.5 * pull * float(np.square(away).sum())
     w = -0.5 * k * (g @ found.weights.T)  # the gradient by the squared distances
     columns, by_row = w.sum(axis=0), w.sum(axis=1)
     wz = w.T @ z
@@ -168,7 +171,7 @@ def objective(loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows:
     if len(found.log_scale) == 1:
         by_scale = np.array([by_scale.sum()])
     gradient = Vectors(
-        by_u * np.exp(found.log_scale), by_scale + PULL * away, k.T @ g + ridge * found.weights, g.sum(axis=0)
+        by_u * np.exp(found.log_scale), by_scale + pull * away, k.T @ g + ridge * found.weights, g.sum(axis=0)
     )
     return value, gradient.packed()
 
@@ -226,6 +229,7 @@ def search(
     look: Callable[[Vectors], float] | None,
     steps: int,
     tell: Callable[[int], None] = lambda step: None,
+    pull: float | None = None,
 ) -> Path:
     """L-BFGS from a start, for at most so many steps.  look: the risk on the rows set aside, None if there are none."""
     looks: list[float] = []
@@ -246,7 +250,7 @@ def search(
 
     pulled = start.log_scale
     minimize(
-        lambda numbers: objective(loss, ridge, pulled, start.unpacked(numbers), rows),
+        lambda numbers: objective(loss, ridge, pulled, start.unpacked(numbers), rows, pull),
         start.packed(),
         jac=True,
         method="L-BFGS-B",
@@ -322,6 +326,7 @@ class Job:
     start: Start
     seed: int
     computed: Computed | None = None
+    pull: float | None = None
 
     @cached_property
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
@@ -359,7 +364,9 @@ class Job:
     ) -> Path:
         scaled = self.scaled(rows, candidate.units)
         look = None if aside is None else self.look(aside, candidate.units)
-        return search(self.loss, candidate.ridge, self.begun(scaled, candidate, number), scaled, look, steps, tell)
+        return search(
+            self.loss, candidate.ridge, self.begun(scaled, candidate, number), scaled, look, steps, tell, self.pull
+        )
 
     def functions(self, found: Vectors, x: np.ndarray, kind: Units) -> np.ndarray:
         """Of a model in such units at rows of x in their own, as the device computes them."""
@@ -402,16 +409,17 @@ def train(
     starts: int = 1,
     seed: int = 0,
     computed: Computed | None = None,
+    pull: float | None = None,
     tell: Callable[[float], None] = lambda part: None,
 ) -> Trained:
     """m vectors for the rows, with the units, widths and ridge that are best where rows are left out in turn.
 
     folds: which fold each row is in, (n,); None: FOLDS of equal sizes.  starts: of so many last searches, the best is taken.
-    computed: how the device computes functions, by which all of this is judged; None: as they are.  tell: how much is done,
+    computed: how the device computes functions, by which all of this is judged; None: as they are.  pull: in place of PULL.  tell: how much is done,
     from 0 to 1.  O((folds candidates + starts) steps n m D).  An interrupt ends it with the best so far; before there is one,
     it is raised.
     """
-    job, rng = Job(rows, m, loss, start, seed, computed), np.random.default_rng(seed)
+    job, rng = Job(rows, m, loss, start, seed, computed, pull), np.random.default_rng(seed)
     folds = rng.permutation(len(rows)) % min(FOLDS, len(rows)) if folds is None else folds
     places = np.sort(rng.permutation(len(rows))[:COMPARED])
     fold, names = folds[places], np.unique(folds[places])

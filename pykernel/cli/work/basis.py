@@ -43,6 +43,8 @@ COMPARED_ROWS = 1000
 """On at most so many rows the written spec is compared with what was computed here."""
 COARSE = 0.05
 """Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
+PULL = 1e-2
+"""Of trained vectors whose weights a device learns anew: wider kernels than these are nearly functions of each other."""
 MARGIN = 1.01
 """A vector must leave over so many times what the precision resolves, as rounding its numbers changes that."""
 
@@ -165,6 +167,7 @@ def _moved(options: BasisOptions, samples: Samples, seen: Seen, show: Any) -> tu
         options.n,
         "classes" if samples.classes else "squared",
         seed=options.seed,
+        pull=PULL,
         tell=lambda part: show(part, f"training {options.n} vectors"),
     )
     if found.interrupted:
