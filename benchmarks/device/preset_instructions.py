@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.host.update_cost import DIM, PRESETS, filling, spec_of, stream
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.errors import UserError
 from pykernel.gen.project import Project, build
 from pykernel.host.model import HostModel
@@ -31,6 +31,8 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.build import Toolchain, model_image
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import UnicornModel
+
+Status = KLMS["real"].status
 
 TARGETS = ("cortex-m0plus", "cortex-m4f", "rv32imac")
 BUDGETS = (8, 16, 32, 64)

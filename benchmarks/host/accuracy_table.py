@@ -24,13 +24,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.host.bikeshare import DAY, bikeshare, lagged, mean_error
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.costs import memory_bytes
+
+Status = KLMS["real"].status
 
 KILOBYTES = (1, 2, 4, 8, 16)
 MOST = 1024

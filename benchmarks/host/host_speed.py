@@ -15,12 +15,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
+
+Status = KLMS["real"].status
 
 BUDGETS, DIMENSIONS = (8, 32, 128), (1, 8, 32)
 TECHNIQUES = ("nt", "fklms", "mklms")

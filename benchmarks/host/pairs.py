@@ -19,10 +19,12 @@ import numpy as np
 from rich.progress import track
 
 from benchmarks.tables import DATA
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import PROJECTIONS, TECHNIQUES
 from pykernel.spec.model import Spec, make_spec
+
+Status = KLMS["real"].status
 
 BUDGETS = (4, 8, 14, 24)
 DIVERGED = 1.0

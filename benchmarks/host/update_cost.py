@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import Rows, load, markdown, progress_bar, publish, save
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.binding import CModel
@@ -45,6 +45,8 @@ from pykernel.gen.compilers import Compiler, compiler
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
+
+Status = KLMS["real"].status
 
 DIM = 4
 BUDGETS = (8, 16, 32, 64, 128, 256)

@@ -34,7 +34,7 @@ import numpy as np
 
 from benchmarks.papers.paper_003_changing_page import KINDS, LEVELS, best_error, cheapest, show
 from benchmarks.tables import DATA, load, save
-from pykernel.algorithms.online.state import Status
+from pykernel.algorithms.online.klms import KLMS
 from pykernel.dialect import sources_digest
 from pykernel.errors import UserError
 from pykernel.gen.project import build
@@ -44,6 +44,8 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.build import model_image
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import UnicornModel
+
+Status = KLMS["real"].status
 
 TARGET, CHAIN = "cortex-m4f", "zig"
 SAMPLES, NOISE, SIGMA, ETA = 4000, 0.05, 0.5, 0.5

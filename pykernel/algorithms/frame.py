@@ -114,6 +114,12 @@ def blank(m: Framed) -> Bool:
 
 
 @placeholder
+def is_frozen(m: Framed) -> Bool:
+    """Whether learning is switched off."""
+    return m.frozen[0] != 0
+
+
+@placeholder
 def took(m: Framed, status: Index) -> Bool:
     """Whether the statistics of the inputs learn the sample, too."""
     return status >= 0
@@ -226,7 +232,7 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
 @kernel
 def take(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample x with label y; both were checked."""
-    if m.frozen[0] != 0:
+    if is_frozen(m):
         return Status.FROZEN
     warming = warm_up(m, x, m.y)
     if warming:
@@ -282,7 +288,6 @@ def update_many(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     for o in range(len(y)):
         if not acceptable_label(m, y[o]):
             return Status.REFUSED_LABEL
-    for o in range(len(y)):
         m.y[o] = y[o]
     return take(m, x)
 
@@ -330,6 +335,12 @@ def update_alone(m: Framed, x: Real[DIM]) -> Index:
 
 
 # --------------------------------------------------------------------------------------------------- the whole model
+
+
+@kernel
+def never_frozen(m: Framed) -> Bool:
+    """Of a rule that cannot be frozen."""
+    return False
 
 
 @kernel
@@ -407,7 +418,8 @@ class Rule:
 
     model: all its parts, and the frame's.  memory: what it keeps, and work: what every call computes anew.  statuses: its own.
     hooks: placeholder above -> the rule's kernel.  costs: of ``answer`` and ``learn``, for the documentation of the C.
-    questions, actions: its own entries.  labels: the kinds that it learns.  Others are as of ``Program``.
+    questions, actions: its own entries.  labels: the kinds that it learns.  freezes, restarts: whether
+    learning can be switched off, and all be forgotten.  Others are as of ``Program``.
     """
 
     name: str
@@ -423,6 +435,7 @@ class Rule:
     of_classes: tuple[Entry, ...] = ()
     labels: Sequence[LabelKind] = ("real", "reals", "class")
     restarts: bool = False
+    freezes: bool = True
     alarms: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
     stand_ins: Mapping[Any, Any] = field(default_factory=dict)
@@ -450,6 +463,7 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
     stand_ins = {
         Framed: rule.model,
         **{key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()},
+        **({} if rule.freezes else {is_frozen: never_frozen}),
         **rule.hooks,
         "O(answer)": answered,
         "O(learn)": learned,
@@ -476,7 +490,7 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
             Entry("update", own(UPDATES[kind]), "update"),
             *classes,
             *all_own(rule.questions),
-            Entry("freeze", own(freeze), "switch"),
+            *((Entry("freeze", own(freeze), "switch"),) if rule.freezes else ()),
             *all_own(rule.actions),
             *((Entry("restart", own(restart), "action"),) if rule.restarts else ()),
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pykernel.dialect import PRECISIONS
 from pykernel.spec.base import Spec
 from pykernel.spec.defaults import ALARMS, NUMBERS, WHOLE_NUMBERS
+from pykernel.spec.family import Family
 from pykernel.spec.model import declared, keys_of, rules, sections, whole_rules
 from pykernel.spec.sections import Section, fields_of, section_of
 
@@ -141,13 +142,20 @@ def _summary(section: str) -> str:
 
 
 def key_tables() -> dict[str, str]:
-    """A Markdown table for what families share, by the name "shared", and one for each family, by its first rule."""
-    families = list({id(family): family for family in rules().values()}.values())
-    whole = list({id(family): family for family in whole_rules().values()}.values())
+    """A Markdown table for what all share, by the name "shared", and one for each kind of spec, by its first rule."""
+    reals, whole = _of_specs(rules()), _of_specs(whole_rules())
     found = {"shared": _table(_shared(), headed=True)} | {
-        family.rules[0]: _table(_of_family(family.spec, family.rules)) for family in families if _own(family.spec)
+        names[0]: _table(_of_family(spec, names)) for spec, names in reals.items() if _own(spec)
     }
-    return found | {f"int16-{f.rules[0]}": _table(_of_family(f.spec, f.rules)) for f in whole}
+    return found | {f"int16-{names[0]}": _table(_of_family(spec, names)) for spec, names in whole.items()}
+
+
+def _of_specs(families: Mapping[str, Family]) -> dict[type[Spec], tuple[str, ...]]:
+    """The rules of each kind of spec."""
+    found: dict[type[Spec], tuple[str, ...]] = {}
+    for rule, family in families.items():
+        found[family.spec] = (*found.get(family.spec, ()), rule)
+    return found
 
 
 Row = tuple[str, str, FieldInfo, tuple[str, ...]]

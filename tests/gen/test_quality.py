@@ -266,7 +266,7 @@ def test_random_specs_keep_every_promise(seed, tmp_path):
         ("float32", "calls", "s->n = count;", "s->n = count; s->alpha[M_N_MAX - 1][0] += 1.0f;"),
         ("float32", "forged", "sound = sound && m_snapshot_valid(&stored);", "(void)sound;"),
         ("float32", "garbage", "!m_intact(s)", "false"),
-        ("int16", "garbage", "m_clip(a->pace, 0, 16)", "a->pace"),
+        ("int16", "garbage", "m_clip(s->pace, 0, 16)", "s->pace"),
     ],
 )
 def test_the_harness_sees_what_is_broken(precision, how, old, new, tmp_path):

@@ -437,6 +437,7 @@ NYSTROM_RLS = programs(
         questions=(Entry("features", features, "question"), Entry("residual", residual, "question")),
         actions=(Entry("select", select, "action", _chooses),),
         restarts=True,
+        freezes=False,
         between=("select",),
     )
 )

@@ -623,6 +623,7 @@ _ALONE = Rule(
     actions=(Entry("alarm", alarm, "reading", _watches), Entry("refresh", refresh, "action")),
     labels=("none",),
     restarts=True,
+    freezes=False,
     alarms=(SubspaceStatus.NOVEL, SubspaceStatus.HELD),
     between=("refresh",),
 )
