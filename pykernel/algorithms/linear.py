@@ -71,7 +71,6 @@ class LinearWork(Struct):
     phi: Real[FEATURES]  # the sample's features
     f: Real[FEATURES]  # root phi
     g: Real[FEATURES]  # P phi
-    step: Real[OUTPUTS]  # the errors times the gain
     p: Real[FEATURES]  # the diagonal of P
 
 
@@ -204,15 +203,15 @@ def downdate(m: LinearModel, scale: Real, growth: Real) -> None:
 def revised(m: LinearModel, o: Index, k: Index) -> Real:
     """A weight after this update."""
     if m.gain == Gain.NLMS:
-        return m.weights[o, k] + m.step[o] * m.phi[k]
-    return m.weights[o, k] + m.step[o] * m.g[k]
+        return m.weights[o, k] + m.error[o] * m.phi[k]
+    return m.weights[o, k] + m.error[o] * m.g[k]
 
 
 @kernel
 def shift(m: LinearModel, gain: Real) -> Bool:
     """Move the weights by gain times the errors, all or none of them.  O(F) for each output."""
     for o in range(len(m.y)):
-        m.step[o] = m.error[o] * gain
+        m.error[o] = m.error[o] * gain
         for k in range(len(m.phi)):
             if not (absolute(revised(m, o, k)) <= m.weight_limit):
                 return False
