@@ -56,8 +56,10 @@ def not_moved() -> Iterator[None]:
     """The gradient by the vectors is zero."""
     whole = vectors.objective
 
-    def held(loss: Any, ridge: float, start: np.ndarray, found: vectors.Vectors, rows: Any) -> tuple[float, np.ndarray]:
-        value, gradient = whole(loss, ridge, start, found, rows)
+    def held(
+        loss: Any, ridge: float, start: np.ndarray, found: vectors.Vectors, rows: Any, pull: float | None = None
+    ) -> tuple[float, np.ndarray]:
+        value, gradient = whole(loss, ridge, start, found, rows, pull)
         gradient[: found.vectors.size] = 0.0
         return value, gradient
 
