@@ -1,82 +1,18 @@
-"""What commands are given: files, lists of words and numbers, specs, packages that an extra brings."""
+"""What commands are given: specs, and lists of words and numbers."""
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import inspect
 import math
-import os
 import re
-import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from pykernel.cli import output
-from pykernel.errors import MissingExtra, UserError, did_you_mean
-from pykernel.files import clear, open_plain
+from pykernel.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
-
-
-# ---------------------------------------------------------------------------------------------------------------- files
-
-
-def open_data(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, int | None]:
-    """Name, file and size (if it is known) of the data."""
-    if data == "-":
-        return "standard input", sys.stdin.buffer, None
-    try:
-        file = stack.enter_context(open_plain(data, inherited=True))
-    except FileNotFoundError:
-        raise UserError(f"{data}: there is no such file; give a CSV file, or - for standard input") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{data}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return data, file, os.fstat(file.fileno()).st_size or None
-
-
-def bytes_of(path: Path, most: int) -> bytes:
-    """The first bytes of what a device has saved."""
-    try:
-        with open_plain(path) as file:
-            return file.read(most)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def need_free(path: Path | None, data: str, force: bool) -> None:
-    """Refuses a file to be written that is there, whose folder is not, or that is the data."""
-    if path is not None and not path.absolute().parent.is_dir():
-        raise UserError(f"{path}: cannot be written: there is no folder {path.parent}; make it, or give another name")
-    need_not_data(path, data)
-    if path is not None:
-        with contextlib.suppress(OSError):  # a run that died may have written it, and not what belongs to it
-            clear(path)
-    if path is not None and not os.access(path.absolute().parent, os.W_OK):
-        raise UserError(f"{path}: cannot be written: the folder {path.parent} is not writable; give another name")
-    if path is None or not (path.exists() or path.is_symlink()):
-        return
-    if path.is_symlink() or not path.is_file():
-        what = "a link" if path.is_symlink() else "no file"
-        raise UserError(f"{path}: is {what}; give the path of a file to write")
-    if not force:
-        raise UserError(f"{path}: is there already; give another name, or --force to overwrite it")
-
-
-def need_not_data(path: Path | None, data: str) -> None:
-    """Refuses to write over what is read."""
-    if path and data != "-" and path.exists() and Path(data).exists() and path.samefile(data):
-        raise UserError(f"{path}: is the data itself; write to another file")
-
-
-def need_different(paths: Iterable[Path | None]) -> None:
-    """Refuses to write two things to one file."""
-    given = [path.absolute() for path in paths if path is not None]
-    for path in given:
-        if given.count(path) > 1:
-            raise UserError(f"{path}: is named for two files; give two names")
 
 
 # ---------------------------------------------------------------------------------------------------------------- specs
@@ -93,22 +29,6 @@ def need_no_signal(spec: Spec, command: str) -> None:
     """Refuses a spec whose raw samples a command does not take."""
     if spec.signal is not None:
         raise UserError(f"{spec.name} has a [signal], which {command} does not take yet; pykernel simulate does")
-
-
-def read_rows(spec: Spec, data: str) -> tuple[Any, Any]:
-    """All rows of a file, (x, y); a label that is empty is no number, and a model refuses it."""
-    import numpy as np
-
-    from pykernel.host.simulate import require_columns, samples_of
-
-    require_columns(spec)
-    with contextlib.ExitStack() as stack:
-        name, file, _ = open_data(data, stack)
-        batches = list(samples_of(spec, file, name))
-    if not batches:
-        raise UserError(f"{data}: has no rows to learn; give a file with some")
-    x, y = np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])
-    return x, y if spec.program.label is not None else np.zeros((len(x), 0))
 
 
 # ---------------------------------------------------------------------------------------------------- words and numbers
@@ -203,16 +123,3 @@ def _value_as(annotation: str, value: str, where: str) -> Any:
             except ValueError:
                 raise UserError(f"{where}: {value!r} must be {what}") from None
     raise UserError(f"{where}: {value!r} must be true or false")
-
-
-# ------------------------------------------------------------------------------------------------------------- packages
-
-
-def need_package(module: str, what: str, extra: str) -> None:
-    """Say so before the work, not after it."""
-    if importlib.util.find_spec(module) is None:
-        raise MissingExtra(what, extra)
-
-
-def need_matplotlib() -> None:
-    need_package("matplotlib", "--plot", "plot")

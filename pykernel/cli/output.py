@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from pykernel.errors import visible
+from pykernel.watching import Show, Watch
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -424,3 +425,23 @@ def progress(as_json: bool, total: float | None = 1) -> Iterator[Callable[[float
     with Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal) as progress:
         task = progress.add_task("", total=total)
         yield lambda done, what: progress.update(task, completed=done, description=visible(what))
+
+
+class Printing(Watch):
+    """Prints what a workflow tells; with --json, only what is for standard error."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json, self.bars = as_json, not as_json
+
+    def note(self, sentence: str) -> None:
+        if not self.as_json:
+            show(sentence, "")
+
+    def tell(self, sentence: str) -> None:
+        tell(sentence)
+
+    def warn(self, sentence: str) -> None:
+        warn(sentence)
+
+    def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
+        return progress(self.as_json, total)

@@ -76,7 +76,8 @@ class Kernel:
     @functools.cached_property
     def _global_names(self) -> dict[str, None]:
         # not co_names: a field may have the name of a kernel.  Not dis.get_instructions: that takes a third of importing all kernels
-        code, found, high = self.function.__code__, {}, 0
+        found: dict[str, None] = {}
+        code, high = self.function.__code__, 0
         for operation, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
             argument = high | low
             high = argument << 8 if operation == EXTENDED_ARG else 0

@@ -18,7 +18,6 @@ import pytest
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.bases.select import METHODS
-from pykernel.cli import inputs
 from pykernel.cli.app import main
 from pykernel.cli.options.fit import MODELS as FIT_MODELS
 from pykernel.cli.work.demo import write_inputs
@@ -28,6 +27,7 @@ from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.model import specialised
 from pykernel.gen.project import build, state_hash
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.host.data import read_rows
 from pykernel.host.model import HostModel
 from pykernel.spec.families import nystrom, subspace
 from pykernel.spec.families.linear import WINDUP
@@ -111,7 +111,7 @@ def test_one_model_has_one_hash(tmp_path):
     """That of the year of bike rentals: of the README, the site, the simulation, ``check --data`` and the C."""
     spec, (x, y, names) = bikeshare_spec(), bikeshare()
     write_inputs(tmp_path, spec, x, y, names)
-    project, stream = build(spec), as_taken(spec, *inputs.read_rows(spec, str(tmp_path / "features.csv")))
+    project, stream = build(spec), as_taken(spec, *read_rows(spec, str(tmp_path / "features.csv")))
     host = HostModel(spec, project.drop, "llvm", raw=True)
     host.prequential(*stream)
     hashed = f"{state_hash(spec, host.memory):08x}"

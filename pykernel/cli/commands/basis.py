@@ -8,10 +8,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pykernel.cli import inputs, output
+from pykernel.cli import output
 from pykernel.cli.options import takes
 from pykernel.cli.options.basis import TRAINED, BasisOptions
-from pykernel.errors import UserError
+from pykernel.errors import UserError, need_matplotlib
+from pykernel.files import need_different, need_free
 
 
 @takes(BasisOptions)
@@ -82,7 +83,7 @@ def need_possible(options: BasisOptions) -> None:
     content = {"name": options.called, "precision": options.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
     make_spec(content, "pykernel basis")
     if options.figure:
-        inputs.need_matplotlib()
+        need_matplotlib()
 
 
 def need_trained(options: BasisOptions) -> None:
@@ -122,9 +123,9 @@ def need_features(options: BasisOptions, count: int) -> None:
 def need_outputs(options: BasisOptions) -> None:
     """Files that are free, each its own; a checkpoint may be there."""
     for path in (options.out, options.save, options.figure):
-        inputs.need_free(path, options.data, options.force)
-    inputs.need_free(options.checkpoint, options.data, True)
-    inputs.need_different([options.out, options.save, options.figure, options.checkpoint])
+        need_free(path, options.data, options.force)
+    need_free(options.checkpoint, options.data, True)
+    need_different([options.out, options.save, options.figure, options.checkpoint])
 
 
 def kept_in(options: BasisOptions) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated
 from pykernel.cli import inputs, output
 from pykernel.cli.options import Json, argument, option, takes
 from pykernel.errors import UserError
+from pykernel.files import need_free
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,7 @@ def convert(options: ConvertOptions) -> None:
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
-    inputs.need_free(options.out, options.data, options.force)
+    need_free(options.out, options.data, options.force)
     if options.precision not in ("float32", "float64"):
         raise UserError(f"--precision is {options.precision}; it must be float32 or float64")
     import numpy as np

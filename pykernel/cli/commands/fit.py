@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pykernel.cli import inputs, output
 from pykernel.cli.options import takes
 from pykernel.cli.options.fit import FitOptions
-from pykernel.errors import UserError
+from pykernel.errors import UserError, need_matplotlib, need_package
+from pykernel.files import need_free, open_data
 
 if TYPE_CHECKING:
     from pykernel.cli.work.fit import Fitted
@@ -34,7 +35,7 @@ def fit(options: FitOptions) -> None:
     """
     need_possible(options)
     table = read(options)
-    inputs.need_package("sklearn", "pykernel fit", "sklearn")
+    need_package("sklearn", "pykernel fit", "sklearn")
     with output.progress(options.as_json) as show:
         show(0.0, "starting")
         if table.model == "trained":
@@ -64,7 +65,7 @@ def need_possible(options: FitOptions) -> None:
     from pykernel.spec.model import make_spec
 
     for path in (options.out, options.plot):
-        inputs.need_free(path, options.data, options.force)
+        need_free(path, options.data, options.force)
     if options.plot and options.plot.absolute() == options.out.absolute():
         raise UserError(f"{options.plot}: is named for both the spec and the plot; give two names")
     content: dict[str, Any] = {"name": options.called, "precision": options.precision, "input": {"dim": 1}}
@@ -76,7 +77,7 @@ def need_possible(options: FitOptions) -> None:
         content |= {"expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [0.0]}}
     make_spec(content | {"kernel": kernel}, "pykernel fit")
     if options.plot:
-        inputs.need_matplotlib()
+        need_matplotlib()
 
 
 def read(options: FitOptions) -> LabelledTable:
@@ -89,7 +90,7 @@ def read(options: FitOptions) -> LabelledTable:
         names, label, known, signal = of_signal(options, options.signal)
         classes = classes or known
     with contextlib.ExitStack() as stack:
-        source, file, size = inputs.open_data(options.data, stack)
+        source, file, size = open_data(options.data, stack)
         show = stack.enter_context(output.progress(options.as_json, size))
         table = read_table(file, source, names, label, classes, options.model, show, signal)
     if table.stage is not None:

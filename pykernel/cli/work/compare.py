@@ -19,6 +19,7 @@ from pykernel.cli.options.compare import CompareOptions
 from pykernel.cli.work.search import kept
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import whole_file
+from pykernel.host.data import read_rows
 from pykernel.parallel import Workers
 from pykernel.plots import learning_curves
 from pykernel.spec.renamed import word_meant
@@ -107,7 +108,7 @@ def _streams(options: CompareOptions) -> tuple[dict[str, dict[str, Any]], tuple[
     inputs.need_no_signal(spec, "pykernel compare")
     if spec.label_kind != "real":
         raise UserError(f"{options.spec_file}: compare needs one label that is a number")
-    x, y = inputs.read_rows(spec, options.data)
+    x, y = read_rows(spec, options.data)
     if len(x) < compare.LEAST_ROWS:
         raise UserError(f"{options.data}: has {len(x)} rows; to compare, there must be {compare.LEAST_ROWS} or more")
     content = dump(spec) | {"precision": options.precision}

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.cli import inputs as given
 from pykernel.cli.work.tables import read_table
 from pykernel.errors import UserError
+from pykernel.files import open_data
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.tuning.columns import few_values, left_out, listed, numeric_columns, read_columns, without_times
@@ -93,7 +93,7 @@ def _read_csv(
     data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Any
 ) -> Samples:
     with contextlib.ExitStack() as stack:
-        source, file, _ = given.open_data(data, stack)
+        source, file, _ = open_data(data, stack)
         if label is not None:
             read = read_table(file, source, inputs, label, classes, "kfd" if kfd else "ls-svm", None)
             told = [each.split(", so the model is")[0] for each in read.assumed]

@@ -13,6 +13,7 @@ from pykernel.cli import inputs, output
 from pykernel.cli.options.search import PlanOptions, SearchOptions
 from pykernel.dialect import sources_digest
 from pykernel.errors import UntrustedCode, UserError
+from pykernel.files import open_data
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.host.simulate import DELAY_LIMIT, Batch, require_columns, samples_of
 from pykernel.parallel import Workers
@@ -115,7 +116,7 @@ def planned_data(options: PlanOptions) -> tuple[dict[str, Any], Table, list[str]
             content.pop("label", None)
         return content, recent(x, None if spec.label_kind == "none" else y, delay, stage), []
     with contextlib.ExitStack() as stack:
-        name, file, size = inputs.open_data(options.data, stack)
+        name, file, size = open_data(options.data, stack)
         show = stack.enter_context(output.progress(options.as_json, size))
         found = infer(file, name, inputs.words(options.inputs), options.label, show)
     make_spec(found.content, name)  # what no spec can name is refused before the work
@@ -168,7 +169,7 @@ def recorded(spec: Spec, options: SearchOptions) -> tuple[np.ndarray, np.ndarray
 
 def read_batches(spec: Spec, options: SearchOptions, raw: RawRows | None) -> list[Batch]:
     with contextlib.ExitStack() as stack:
-        name, file, size = inputs.open_data(options.data, stack)
+        name, file, size = open_data(options.data, stack)
         show = stack.enter_context(output.progress(options.as_json, size))
         batches, rows = [], samples_of(spec, file, name)
         for batch in rows if raw is None else raw.counted(rows):
