@@ -27,9 +27,13 @@ if TYPE_CHECKING:
     from pykernel.host.model import HostModel as HostModel
     from pykernel.spec.model import Spec as Spec
     from pykernel.spec.model import load_spec as load_spec
+    from pykernel.workflows.basis import basis as basis
     from pykernel.workflows.check import check as check
+    from pykernel.workflows.fit import fit as fit
     from pykernel.workflows.generate import generate as generate
+    from pykernel.workflows.plan import plan as plan
     from pykernel.workflows.simulate import simulate as simulate
+    from pykernel.workflows.sweep import sweep as sweep
 
     __version__: str
 
@@ -55,14 +59,18 @@ __all__ = [
     "TrainedKernelClassifier",
     "TrainedKernelRegressor",
     "__version__",
+    "basis",
     "check",
+    "fit",
     "from_gpytorch",
     "from_sklearn",
     "generate",
     "load_model",
     "load_spec",
+    "plan",
     "select_basis",
     "simulate",
+    "sweep",
 ]
 
 # imported when first used: Numba, pydantic and scikit-learn take seconds, and the last is optional
@@ -86,14 +94,18 @@ _HOMES = {
     "Spec": "pykernel.spec.model",
     "TrainedKernelClassifier": "pykernel.estimators.trained",
     "TrainedKernelRegressor": "pykernel.estimators.trained",
+    "basis": "pykernel.workflows.basis",
     "check": "pykernel.workflows.check",
+    "fit": "pykernel.workflows.fit",
     "from_gpytorch": "pykernel.importers.importing",
     "from_sklearn": "pykernel.importers.importing",
     "generate": "pykernel.workflows.generate",
     "load_model": "pykernel.importers.importing",
     "load_spec": "pykernel.spec.model",
+    "plan": "pykernel.workflows.plan",
     "select_basis": "pykernel.bases.select",
     "simulate": "pykernel.workflows.simulate",
+    "sweep": "pykernel.workflows.sweep",
 }
 
 

@@ -97,8 +97,15 @@ def need_matplotlib() -> None:
     need_package("matplotlib", option("plot"), "plot")
 
 
+UNWRITTEN = "; no file was written"
+"""What an interrupt leaves of a workflow that writes all of its files at its end."""
+
+
 class Interrupted(KeyboardInterrupt):
-    """Somebody interrupted a workflow; the text says what was kept."""
+    """Somebody interrupted a workflow; kept: what that left."""
+
+    def __init__(self, kept: str = UNWRITTEN) -> None:
+        super().__init__(kept)
 
 
 class CheckFailed(Exception):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.errors import Interrupted, UserError, need_matplotlib, option
+from pykernel.errors import UNWRITTEN, Interrupted, UserError, need_matplotlib, option
 from pykernel.files import all_or_none, need_not_data, open_data, whole_file
 from pykernel.host import simulate as host
 from pykernel.host.advice import Trial
@@ -130,7 +130,7 @@ def simulate(
                 report = simulation.report(_trial(spec, recording, how, simulation.delay, show))
     except KeyboardInterrupt:
         kept = " and ".join(str(path) for path in files.values() if path)
-        raise Interrupted(f"; all rows are in {kept}" if kept else "; no file was written") from None
+        raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
     report |= {"empty_inputs": gaps} | {key: str(path) if path else None for key, path in files.items()}
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {} if raw is None else {"raw_rows": raw.report()}

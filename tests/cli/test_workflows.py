@@ -1,7 +1,9 @@
 """Functions and commands are two faces of one workflow: the same result, and sentences with the names that were given."""
 
+import inspect
 import json
 import re
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,13 @@ import pytest
 
 import pykernel
 from pykernel.cli import output
+from pykernel.cli.commands.check import CheckOptions
+from pykernel.cli.commands.simulate import SimulateOptions
+from pykernel.cli.options.basis import BasisOptions
+from pykernel.cli.options.fit import FitOptions
+from pykernel.cli.options.search import PlanOptions, SweepOptions
 from pykernel.errors import UserError
+from pykernel.workflows.asked import BasisAsked, FitAsked
 
 SPEC = """
 name = "thermo"
@@ -50,6 +58,50 @@ SAME = {
         "spec.toml -o {}",
         lambda out: generated(pykernel.generate(spec(), out)),
     ),
+    "sweep": (
+        "spec.toml data.csv --rule klms --n-max 2,4 --rounds 0 --target none --jobs 1 -o {}",
+        lambda out: (
+            pykernel.sweep(spec(), "data.csv", rule="klms", n_max=[2, 4], rounds=0, target=None, jobs=1, out=out).report
+        ),
+    ),
+    "plan": (
+        "data.csv --label y --rule klms,nlms --trials 4 --jobs 1 --ram 8k -o {}",
+        lambda out: (
+            pykernel.plan("data.csv", label="y", rule=["klms", "nlms"], trials=4, jobs=1, ram=8192, out=out).report
+        ),
+    ),
+    "fit": (
+        "data.csv --model krr -n 8 --sigma 0.5,1 --ridge 0.01,0.1 --hold-out 0.2 --workers 1 --out {}.toml --name m",
+        lambda out: (
+            pykernel.fit(
+                *("data.csv",),
+                model="krr",
+                n=8,
+                sigma=[0.5, 1],
+                ridge=[0.01, 0.1],
+                hold_out=0.2,
+                workers=1,
+                out=f"{out}.toml",
+                name="m",
+            ).report
+        ),
+    ),
+    "basis": (
+        "data.csv --label y -n 6 --sigma 1 --with swaps=2 --learn --save {}.npz --out {}.toml --name m",
+        lambda out: (
+            pykernel.basis(
+                *("data.csv",),
+                label="y",
+                n=6,
+                sigma=1,
+                with_={"swaps": 2},
+                learn=True,
+                save=f"{out}.npz",
+                out=f"{out}.toml",
+                name="m",
+            ).report
+        ),
+    ),
     "check": (
         "spec.toml --samples 300 --seed 3",
         lambda out: pykernel.check(spec(), samples=300, seed=3).report,
@@ -70,7 +122,7 @@ def same(found, other):
 @pytest.mark.parametrize("command", SAME)
 def test_a_function_and_its_command_are_one(command, run):
     words, call = SAME[command]
-    code, printed, _ = run(command, *words.format("one").split(), "--json")
+    code, printed, _ = run(command, *words.replace("{}", "one").split(), "--json")
     assert code == 0
     found = call("two")
     assert same(json.loads(printed), "one") == same(found, "two")
@@ -85,6 +137,16 @@ def test_a_function_and_its_command_are_one(command, run):
 REFUSED = {
     "simulate": ("spec.toml data.csv --delay -1", lambda: pykernel.simulate(spec(), "data.csv", delay=-1)),
     "generate": ("spec.toml -o spec.toml", lambda: pykernel.generate(spec(), "spec.toml")),
+    "sweep": ("spec.toml data.csv --score mse", lambda: pykernel.sweep(spec(), "data.csv", score="mse")),
+    "plan": ("data.csv --spec spec.toml --inputs a", lambda: pykernel.plan("data.csv", spec=spec(), inputs=["a"])),
+    "fit": (
+        "data.csv --model krr --hold-out 2 --out m.toml",
+        lambda: pykernel.fit("data.csv", model="krr", hold_out=2, out="m.toml"),
+    ),
+    "basis": (
+        "data.csv --tau 0.1 --shards 2 --out m.toml",
+        lambda: pykernel.basis("data.csv", tau=0.1, shards=2, out="m.toml"),
+    ),
     "check": ("spec.toml --rate 10", lambda: pykernel.check(spec(), rate=10)),
 }
 
@@ -111,6 +173,19 @@ def test_results_read_well():
     assert all(sentence in repr(simulated) for sentence in simulated.advice)
     made = pykernel.generate(spec(), "out")
     assert repr(made).startswith("thermo in out: ") and str(len(made.files)) in repr(made)
+    swept = pykernel.sweep(spec(), "data.csv", rule="klms", technique="fklms", n_max=2, rounds=0, target=None, jobs=1)
+    assert (
+        repr(swept).startswith("sweep of thermo: 1 models over 120 rows\n  best ")
+        and swept.spec.learning.rule == "klms"
+    )
+    planned = pykernel.plan("data.csv", label="y", rule="nlms", trials=2, jobs=1)
+    assert repr(planned).startswith("plan for 120 rows, 2 trials; RMSE over the last 30 %\n  planned ")
+    assert planned.spec.learning.rule == "nlms" and planned.table[0]["model"] in repr(planned)
+    fitted = pykernel.fit("data.csv", model="krr", n=8, sigma=1, ridge=0.1)
+    assert repr(fitted).startswith("fit of model: krr, 120 rows; rmse\n") and fitted.spec.learning.rule == "frozen"
+    found = pykernel.basis("data.csv", n=5, sigma=1)
+    assert repr(found).startswith("basis of 5 vectors, by ") and len(found.basis) == 5 and found.spec is not None
+    assert not list(Path().glob("*.npz")) and set(map(str, Path().glob("*.toml"))) == {"spec.toml"}
     checked = pykernel.check(spec(), samples=200, levels=["-O1"])
     assert checked.ok and repr(checked).startswith("check of thermo: the same bytes\n")
 
@@ -135,3 +210,34 @@ def test_arrays_are_as_good_as_a_file(text):
     for wrong, says in (((x[:, :1], y), "x has the shape"), ((x, None if y is not None else x[:, 0]), "label")):
         with pytest.raises(UserError, match=says):
             pykernel.simulate(spec(), wrong)
+
+
+OPTIONS = {
+    "basis": BasisOptions,
+    "check": CheckOptions,
+    "fit": FitOptions,
+    "plan": PlanOptions,
+    "simulate": SimulateOptions,
+}
+OPTIONS["sweep"] = SweepOptions
+OTHER_NAMES = {"answers": "output", "spec_file": "spec"}
+OWN = {"engine", "as_json", "trust"}
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_defaults_are_those_of_the_command(command):
+    """Every option is an argument, and means the same where it is not given."""
+    taken = inspect.signature(getattr(pykernel, command)).parameters
+    for each in fields(OPTIONS[command]):
+        name = OTHER_NAMES.get(each.name, each.name)
+        if name in OWN or (name == "spec" and command != "plan"):
+            continue
+        given, default = each.default, taken[name].default
+        if given is MISSING:
+            continue  # the command wants it
+        if name == "n_max":
+            given = tuple(map(int, given.split(",")))
+        assert default == given or str(default) == str(given), name
+        for kind in (FitAsked, BasisAsked):
+            if command == kind.__name__.removesuffix("Asked").lower():
+                assert {f.name: f.default for f in fields(kind)}[name] == default, name

@@ -19,7 +19,6 @@ from pykernel.algorithms.linear import LinearStatus
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.bases.select import METHODS
 from pykernel.cli.app import main
-from pykernel.cli.options.fit import MODELS as FIT_MODELS
 from pykernel.cli.work.demo import write_inputs
 from pykernel.errors import UserError
 from pykernel.gen.check import Reference, as_taken
@@ -35,6 +34,7 @@ from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, PROJECTIONS, RULES
 from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
 from pykernel.targets import board
+from pykernel.tuning.tables import MODELS as FIT_MODELS
 from tests.support import ROOT
 
 Status = KLMS["real"].status

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from pykernel.cli import inputs, output
-from pykernel.cli.options import Engine, Json, SpecFile, TrustCode, option, takes
+from pykernel.cli.options import Engine, Json, SpecFile, TrustCode, given_of, option, takes
 from pykernel.errors import CheckFailed
-
-OWN = ("spec_file", "trust", "engine", "as_json")
-"""Options that no argument of ``pykernel.check`` is made of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +88,7 @@ def check(options: CheckOptions) -> None:
     from pykernel.workflows.check import check as run
 
     spec = inputs.read_spec(options.spec_file, options.trust)
-    given = {each.name: getattr(options, each.name) for each in fields(options) if each.name not in OWN}
+    given = given_of(options, "spec_file", "trust")
     found = run(spec, watch=output.Printing(options.as_json), **given)
     if options.as_json:
         output.print_json(found.report)

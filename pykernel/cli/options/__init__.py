@@ -66,6 +66,15 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
     return typed
 
 
+def given_of(options: Any, *own: str) -> dict[str, Any]:
+    """A workflow's arguments of a command's options; own: fields that are of the command itself."""
+    return {
+        each.name: getattr(options, each.name)
+        for each in fields(options)
+        if each.name not in (*own, "engine", "as_json")
+    }
+
+
 Json = Annotated[bool, option("--json", text="Print only one JSON object.")]
 SpecFile = Annotated[Path, argument("SPEC", "The model, a TOML file.")]
 CsvData = Annotated[str, argument("DATA", "A CSV file; - reads standard input.")]
