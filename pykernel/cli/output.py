@@ -17,21 +17,21 @@ import typer
 
 from pykernel.errors import UNWRITTEN as UNWRITTEN
 from pykernel.errors import visible
-from pykernel.watching import Show, Watch
-from pykernel.wording import MEASURES as MEASURES
-from pykernel.wording import byte_count as byte_count
-from pykernel.wording import counted as counted
-from pykernel.wording import duration as duration
-from pykernel.wording import finite as finite
-from pykernel.wording import gaps as gaps
-from pykernel.wording import key_values as key_values
-from pykernel.wording import model_name as model_name
-from pykernel.wording import number as number
-from pykernel.wording import plain as plain
-from pykernel.wording import rate as rate
-from pykernel.wording import skipped as skipped
-from pykernel.wording import unit_of as unit_of
-from pykernel.wording import verdict as verdict
+from pykernel.telling import MEASURES as MEASURES
+from pykernel.telling import Show, Watch
+from pykernel.telling import byte_count as byte_count
+from pykernel.telling import counted as counted
+from pykernel.telling import duration as duration
+from pykernel.telling import finite as finite
+from pykernel.telling import gaps as gaps
+from pykernel.telling import key_values as key_values
+from pykernel.telling import model_name as model_name
+from pykernel.telling import number as number
+from pykernel.telling import plain as plain
+from pykernel.telling import rate as rate
+from pykernel.telling import skipped as skipped
+from pykernel.telling import unit_of as unit_of
+from pykernel.telling import verdict as verdict
 
 if TYPE_CHECKING:
     from rich.console import Console

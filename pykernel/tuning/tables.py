@@ -12,9 +12,9 @@ from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.spec.renamed import word_meant
+from pykernel.telling import gaps as gaps_told
 from pykernel.tuning.columns import Show, few_values, left_out, likely_inputs, listed, numeric_columns, read_columns
 from pykernel.tuning.stage import Stage
-from pykernel.wording import gaps as gaps_told
 
 MODELS = ("kfd", "ls-svm", "krr", "trained")
 """What can be trained on such a table."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pykernel.errors import UserError, option
-from pykernel.watching import QUIET, Watch
+from pykernel.telling import QUIET, Watch
 from pykernel.workflows.given import Numbers
 
 MANY_ROWS = 1000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykernel.errors import Interrupted, UserError, need_matplotlib, option
 from pykernel.files import all_or_none, need_different, need_free, whole_file
 from pykernel.spec.model import Spec, make_spec
-from pykernel.watching import QUIET, Watch
+from pykernel.telling import QUIET, Watch
 from pykernel.workflows.asked import TRAINED, BasisAsked, asked
 from pykernel.workflows.given import Numbers
 

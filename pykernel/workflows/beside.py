@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError, option
+from pykernel.telling import number, rate
 from pykernel.tuning.plan import parse_amount
 from pykernel.tuning.tables import LabelledTable
-from pykernel.wording import number, rate
 from pykernel.workflows import chosen
 from pykernel.workflows.asked import FitAsked
 from pykernel.workflows.chosen import LARGE, Found, held_out

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykernel.errors import UserError, option
 from pykernel.files import need_not_data, whole_file
-from pykernel.watching import QUIET, Watch
+from pykernel.telling import QUIET, Watch
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 if TYPE_CHECKING:

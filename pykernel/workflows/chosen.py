@@ -26,6 +26,7 @@ from pykernel.parallel import cores, one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.renamed import word_meant
+from pykernel.telling import duration, number, rate
 from pykernel.training.closed_form import Targets, error_rate, press, problem
 from pykernel.training.reduced import ReducedProblem, kernel_with, width_of
 from pykernel.training.selection import (
@@ -40,7 +41,6 @@ from pykernel.training.trained import Distance, Machine, content
 from pykernel.tuning.columns import uneven
 from pykernel.tuning.plan import parse_amount
 from pykernel.tuning.tables import LabelledTable
-from pykernel.wording import duration, number, rate
 from pykernel.workflows.asked import MANY_ROWS, FitAsked
 from pykernel.workflows.given import method_options, positive_numbers, workers
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pykernel.errors import Interrupted, UserError, need_matplotlib, need_package, option
 from pykernel.files import all_or_none, need_free, open_data, whole_file
 from pykernel.spec.model import Spec, load_spec, make_spec
+from pykernel.telling import QUIET, Watch, counted, number, rate
 from pykernel.tuning.tables import LabelledTable, read_table
-from pykernel.watching import QUIET, Watch
-from pykernel.wording import counted, number, rate
 from pykernel.workflows.asked import FitAsked, asked
 from pykernel.workflows.given import Numbers, words
 from pykernel.workflows.models import spec_and_memory

@@ -15,6 +15,19 @@ from pykernel.files import all_or_none, new_folder, whole_file
 from pykernel.host.scores import verdict
 from pykernel.plots import SIMPLE, Panel, pareto_figure
 from pykernel.spec.model import Spec, make_spec
+from pykernel.telling import (
+    QUIET,
+    Show,
+    Watch,
+    byte_count,
+    counted,
+    duration,
+    error_and_deviation,
+    finite,
+    number,
+    plain,
+    unit_of,
+)
 from pykernel.tuning.earned import Earned, lean_variants, rich_variants, window_variants
 from pykernel.tuning.plan import (
     Arm,
@@ -31,8 +44,6 @@ from pykernel.tuning.plan import (
 )
 from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import simple, watched_simply
-from pykernel.watching import QUIET, Show, Watch
-from pykernel.wording import byte_count, counted, duration, error_and_deviation, finite, number, plain, unit_of
 from pykernel.workflows import search
 from pykernel.workflows.models import Fitted, spec_and_memory
 

@@ -20,6 +20,8 @@ from pykernel.spec.model import FAMILIES, Spec, make_spec
 from pykernel.spec.renamed import word_meant
 from pykernel.targets.check import choose
 from pykernel.targets.target import find_target
+from pykernel.telling import QUIET, Watch, skipped
+from pykernel.telling import gaps as gaps_told
 from pykernel.tuning.combinations import rules as all_rules
 from pykernel.tuning.combinations import techniques as all_techniques
 from pykernel.tuning.plan import FEW_ROWS, infer
@@ -27,9 +29,6 @@ from pykernel.tuning.stage import Stage, dump
 from pykernel.tuning.sweep import Data, context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Table
 from pykernel.tuning.trials import work as trial
-from pykernel.watching import QUIET, Watch
-from pykernel.wording import gaps as gaps_told
-from pykernel.wording import skipped
 from pykernel.workflows.given import words
 
 

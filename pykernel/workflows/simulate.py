@@ -17,7 +17,7 @@ from pykernel.host.advice import Trial
 from pykernel.host.signal import RawRows, delay_of, steps_of
 from pykernel.host.simulate import BATCH, Batch, Monitoring, Simulation
 from pykernel.spec.model import Spec
-from pykernel.watching import QUIET, Show, Watch
+from pykernel.telling import QUIET, Show, Watch
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from pykernel.errors import MissingExtra
 from pykernel.files import all_or_none, new_folder, whole_file
 from pykernel.plots import Panel, pareto_figure
 from pykernel.spec.model import Spec, make_spec
+from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
 from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups, trivial
 from pykernel.tuning.sweep import sweep as run_sweep
-from pykernel.watching import QUIET, Watch
-from pykernel.wording import MEASURES, model_name, number, unit_of
 from pykernel.workflows import search
 from pykernel.workflows.given import whole_numbers
 from pykernel.workflows.models import Fitted, spec_and_memory

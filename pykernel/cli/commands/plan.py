@@ -8,7 +8,7 @@ from typing import Any
 from pykernel.cli import inputs, output
 from pykernel.cli.options import given_of, takes
 from pykernel.cli.options.search import PlanOptions
-from pykernel.wording import error_and_deviation as shown
+from pykernel.telling import error_and_deviation as shown
 
 
 @takes(PlanOptions)
