@@ -1,5 +1,6 @@
 """Functions and commands are two faces of one workflow: the same result, and sentences with the names that were given."""
 
+import ast
 import inspect
 import json
 import re
@@ -33,6 +34,8 @@ sigma = 1.0
 n_max = 4
 """
 
+SMALL = 'name = "small"\n[input]\ndim = 2\n[learning]\nrule = "nlms"\n'
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch, one_compiler):
@@ -41,6 +44,7 @@ def folder(tmp_path, monkeypatch, one_compiler):
     rows = [f"{a:.4f},{b:.4f},{a - b * b:.4f}" for a, b in x]
     Path("data.csv").write_text("\n".join(["a,b,y", *rows, ""]))
     Path("spec.toml").write_text(SPEC)
+    Path("small.toml").write_text(SMALL)
     return tmp_path
 
 
@@ -59,9 +63,9 @@ SAME = {
         lambda out: generated(pykernel.generate(spec(), out)),
     ),
     "sweep": (
-        "spec.toml data.csv --rule klms --n-max 2,4 --rounds 0 --target none --jobs 1 -o {}",
+        "spec.toml data.csv --rule nlms --n-max 2,4 --rounds 0 --target none --jobs 1 -o {}",
         lambda out: (
-            pykernel.sweep(spec(), "data.csv", rule="klms", n_max=[2, 4], rounds=0, target=None, jobs=1, out=out).report
+            pykernel.sweep(spec(), "data.csv", rule="nlms", n_max=[2, 4], rounds=0, target=None, jobs=1, out=out).report
         ),
     ),
     "plan": (
@@ -103,8 +107,8 @@ SAME = {
         ),
     ),
     "check": (
-        "spec.toml --samples 300 --seed 3",
-        lambda out: pykernel.check(spec(), samples=300, seed=3).report,
+        "small.toml --samples 300 --seed 3",
+        lambda out: pykernel.check(pykernel.load_spec("small.toml"), samples=300, seed=3).report,
     ),
 }
 
@@ -173,10 +177,10 @@ def test_results_read_well():
     assert all(sentence in repr(simulated) for sentence in simulated.advice)
     made = pykernel.generate(spec(), "out")
     assert repr(made).startswith("thermo in out: ") and str(len(made.files)) in repr(made)
-    swept = pykernel.sweep(spec(), "data.csv", rule="klms", technique="fklms", n_max=2, rounds=0, target=None, jobs=1)
+    swept = pykernel.sweep(spec(), "data.csv", rule="nlms", n_max=2, rounds=0, target=None, jobs=1)
     assert (
         repr(swept).startswith("sweep of thermo: 1 models over 120 rows\n  best ")
-        and swept.spec.learning.rule == "klms"
+        and swept.spec.learning.rule == "nlms"
     )
     planned = pykernel.plan("data.csv", label="y", rule="nlms", trials=2, jobs=1)
     assert repr(planned).startswith("plan for 120 rows, 2 trials; RMSE over the last 30 %\n  planned ")
@@ -185,7 +189,7 @@ def test_results_read_well():
     assert repr(fitted).startswith("fit of model: krr, 120 rows; rmse\n") and fitted.spec.learning.rule == "frozen"
     found = pykernel.basis("data.csv", n=5, sigma=1)
     assert repr(found).startswith("basis of 5 vectors, by ") and len(found.basis) == 5 and found.spec is not None
-    assert not list(Path().glob("*.npz")) and set(map(str, Path().glob("*.toml"))) == {"spec.toml"}
+    assert not list(Path().glob("*.npz")) and len(list(Path().glob("*.toml"))) == 2
     checked = pykernel.check(spec(), samples=200, levels=["-O1"])
     assert checked.ok and repr(checked).startswith("check of thermo: the same bytes\n")
 
@@ -241,3 +245,25 @@ def test_defaults_are_those_of_the_command(command):
         for kind in (FitAsked, BasisAsked):
             if command == kind.__name__.removesuffix("Asked").lower():
                 assert {f.name: f.default for f in fields(kind)}[name] == default, name
+
+
+def named_as_options(tree):
+    """Texts of a module with a name such as --hold-out, but for docstrings and whole commands."""
+    for node in ast.walk(tree):
+        for each in getattr(node, "body", None) if isinstance(getattr(node, "body", None), list) else ():
+            if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+                each.value.value = ""
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [text for text in texts if re.search(r"(?<![\w-])--[a-z]", text) and "pykernel " not in text]
+
+
+def test_only_the_command_line_names_options():
+    """Everyone else writes option("hold_out"), which is what whoever reads the sentence has given."""
+    (found,) = named_as_options(ast.parse('f"{x} --out" + "pykernel fit --out"'))
+    assert found == " --out"
+    rooms = ("bases", "estimators", "host", "importers", "training", "tuning", "workflows")
+    same_for_both = {"The same again: --trials ", " --seed "}  # a comment in a file
+    files = [path for room in rooms for path in (Path(pykernel.__file__).parent / room).glob("*.py")]
+    assert len(files) > 50
+    for path in files:
+        assert not set(named_as_options(ast.parse(path.read_text(encoding="utf-8")))) - same_for_both, path

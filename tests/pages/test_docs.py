@@ -1,6 +1,7 @@
 """What the documentation says is what happens: its commands run, its numbers are those that the code gives."""
 
 import csv
+import functools
 import itertools
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pykernel
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.bases.select import METHODS
@@ -92,6 +94,16 @@ def test_the_python_block_runs(tour):
     X = rng.normal(size=(200, 3))
     exec(compile(blocks("python")[0], "README.md", "exec"), {"X": X, "y": np.sin(X[:, 0])})
     assert Path("flow/src/flow_model.c").is_file()
+
+
+@pytest.mark.usefixtures("one_compiler")
+def test_the_block_of_workflows_runs(tour, monkeypatch, capsys):
+    monkeypatch.setattr(pykernel, "plan", functools.partial(pykernel.plan, trials=4, rule="rls", jobs=1))
+    monkeypatch.setattr(pykernel, "check", functools.partial(pykernel.check, samples=500))
+    names: dict = {}
+    exec(compile(blocks("python")[1], "README.md", "exec"), names)
+    assert repr(names["simulated"].error) in capsys.readouterr().out
+    assert Path("planned/src/planned.c").is_file()
 
 
 @pytest.mark.exhaustive
