@@ -102,13 +102,18 @@ class Project:
     replay: str = field(repr=False)  # the check's driver
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Generated:
-    """What ``generate`` wrote."""
+    """What ``generate`` wrote.  figures: bytes of state, work and constants, and more."""
 
     folder: Path
     files: list[Path]
     figures: dict[str, Any]
+
+    def __repr__(self) -> str:
+        parts = {"state": "state_bytes", "work": "work_bytes", "constants": "const_bytes"}
+        sizes = ", ".join(f"{self.figures[key]:,} bytes of {part}" for part, key in parts.items())
+        return f"{self.figures['name']} in {self.folder}: {len(self.files)} files; {sizes}"
 
 
 def generate(

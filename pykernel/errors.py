@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import difflib
+import importlib.util
 from collections.abc import Callable, Iterable, Iterator
 
 EXTRAS = {
@@ -64,6 +66,46 @@ class MissingExtra(UserError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs {EXTRAS[extra][0]}; install with: {install_hint(extra)}")
+
+
+_OPTIONS = contextvars.ContextVar("_OPTIONS", default=False)
+"""Whether whoever reads the sentences gave options of the command line, and no arguments of Python."""
+
+
+@contextlib.contextmanager
+def on_command_line() -> Iterator[None]:
+    """Sentences name parameters as the command line does."""
+    before = _OPTIONS.set(True)
+    try:
+        yield
+    finally:
+        _OPTIONS.reset(before)
+
+
+def option(parameter: str) -> str:
+    """A parameter of a workflow by the name with which it was given: hold_out, on the command line --hold-out."""
+    return "--" + parameter.replace("_", "-") if _OPTIONS.get() else parameter
+
+
+def need_package(module: str, what: str, extra: str) -> None:
+    """Say so before the work, not after it."""
+    if importlib.util.find_spec(module) is None:
+        raise MissingExtra(what, extra)
+
+
+def need_matplotlib() -> None:
+    need_package("matplotlib", option("plot"), "plot")
+
+
+UNWRITTEN = "; no file was written"
+"""What an interrupt leaves of a workflow that writes all of its files at its end."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Somebody interrupted a workflow; kept: what that left."""
+
+    def __init__(self, kept: str = UNWRITTEN) -> None:
+        super().__init__(kept)
 
 
 class CheckFailed(Exception):

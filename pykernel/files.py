@@ -25,13 +25,13 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 
 BINARY = getattr(os, "O_BINARY", 0)
 NO_OTHER = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
@@ -574,3 +574,61 @@ def read_plain(path: str | os.PathLike[str], most: int) -> bytes:
     if len(content) > most:
         raise OSError(errno.EFBIG, f"has more than {most:,} bytes", str(path))
     return content
+
+
+# -------------------------------------------------------------------------------------------- what a workflow reads and writes
+
+
+def open_data(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, int | None]:
+    """Name, file and size (if it is known) of the data."""
+    if data == "-":
+        return "standard input", sys.stdin.buffer, None
+    try:
+        file = stack.enter_context(open_plain(data, inherited=True))
+    except FileNotFoundError:
+        raise UserError(f"{data}: there is no such file; give a CSV file, or - for standard input") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{data}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return data, file, os.fstat(file.fileno()).st_size or None
+
+
+def bytes_of(path: Path, most: int) -> bytes:
+    """The first bytes of what a device has saved."""
+    try:
+        with open_plain(path) as file:
+            return file.read(most)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def need_free(path: Path | None, data: str, force: bool) -> None:
+    """Refuses a file to be written that is there, whose folder is not, or that is the data."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise UserError(f"{path}: cannot be written: there is no folder {path.parent}; make it, or give another name")
+    need_not_data(path, data)
+    if path is not None:
+        with contextlib.suppress(OSError):  # a run that died may have written it, and not what belongs to it
+            clear(path)
+    if path is not None and not os.access(path.absolute().parent, os.W_OK):
+        raise UserError(f"{path}: cannot be written: the folder {path.parent} is not writable; give another name")
+    if path is None or not (path.exists() or path.is_symlink()):
+        return
+    if path.is_symlink() or not path.is_file():
+        what = "a link" if path.is_symlink() else "no file"
+        raise UserError(f"{path}: is {what}; give the path of a file to write")
+    if not force:
+        raise UserError(f"{path}: is there already; give another name, or {option('force')} to overwrite it")
+
+
+def need_not_data(path: Path | None, data: str) -> None:
+    """Refuses to write over what is read."""
+    if path and data != "-" and path.exists() and Path(data).exists() and path.samefile(data):
+        raise UserError(f"{path}: is the data itself; write to another file")
+
+
+def need_different(paths: Iterable[Path | None]) -> None:
+    """Refuses to write two things to one file."""
+    given = [path.absolute() for path in paths if path is not None]
+    for path in given:
+        if given.count(path) > 1:
+            raise UserError(f"{path}: is named for two files; give two names")

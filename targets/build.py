@@ -21,7 +21,7 @@ from typing import Any
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import MissingExtra, UserError, option
 from pykernel.gen.compilers import Compiler, compile_c, probe
 from pykernel.gen.project import Project
 from pykernel.spec.summary import less_memory
@@ -40,16 +40,16 @@ def toolchain(target: Target, name: Toolchain) -> Compiler:
     """The target's compiler.  Raises UserError, with the way to install it, if it is not there."""
     if name == "zig":
         if target.zig is None:
-            raise UserError(f"zig has no {target.name}; use --toolchain gcc")
+            raise UserError(f"zig has no {target.name}; use {option('toolchain')} gcc")
         if not has_module("ziglang"):
             raise MissingExtra(f"building for {target.name} with zig", "emulate")
         command: tuple[str, ...] = (sys.executable, "-m", "ziglang", "cc")
         missing = "the ziglang wheel does not run; install it again: pip install --force-reinstall ziglang"
     else:
         if target.gcc is None:
-            raise UserError(f"{target.name} has no GCC in pykernel; use --toolchain zig")
+            raise UserError(f"{target.name} has no GCC in pykernel; use {option('toolchain')} zig")
         command = (target.gcc.command,)
-        other = ", or use --toolchain zig" if target.zig else ""
+        other = f", or use {option('toolchain')} zig" if target.zig else ""
         missing = f"{target.name}: {target.gcc.command} was not found; install it (Debian: {target.gcc.package}){other}"
     found = _probe("zig" if name == "zig" else command[0], command) if shutil.which(command[0]) else None
     if found is None:

@@ -12,7 +12,7 @@ from typing import Any, TextIO, get_args
 import numpy as np
 
 from pykernel.dialect import Memory
-from pykernel.errors import CheckFailed, MissingExtra, UserError
+from pykernel.errors import CheckFailed, MissingExtra, UserError, option
 from pykernel.gen.check import Progress, Reference, Report, as_taken, mixed_stream
 from pykernel.gen.project import Project, build
 from pykernel.host.replay import log_header, log_rows
@@ -214,7 +214,7 @@ def _need_emulator(target: Target, name: Emulator) -> None:
         if name in WHEELS:
             raise MissingExtra(f"emulating {target.name}", "emulate")
         section: Any = getattr(target, name)
-        other = ", or use --emulator unicorn" if target.unicorn else ""
+        other = f", or use {option('emulator')} unicorn" if target.unicorn else ""
         raise UserError(
             f"{target.name}: {section.command} was not found; install it (Debian: {section.package}){other}"
         )

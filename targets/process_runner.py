@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from typing import Any
 
-from pykernel.errors import CheckFailed, UserError
+from pykernel.errors import CheckFailed, UserError, option
 from pykernel.gen.project import Project, check_sources
 from pykernel.targets.build import Image, data_file, model_image
 from pykernel.targets.jobs import JobModel
@@ -31,7 +31,7 @@ class ProcessModel(JobModel):
             raise ValueError(f"no other program emulates {target.name}")
         command = shutil.which(emulator.command)
         if command is None:
-            other = ", or use --emulator unicorn" if target.unicorn else ""
+            other = f", or use {option('emulator')} unicorn" if target.unicorn else ""
             raise UserError(
                 f"{target.name}: {emulator.command} was not found; install it (Debian: {emulator.package}){other}"
             )

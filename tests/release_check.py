@@ -70,7 +70,7 @@ def faults_of_sdist(sdist: Path) -> list[str]:
         files = {PurePosixPath(member.name) for member in archive if member.isfile()}
     names = {path.relative_to(sdist.name.removesuffix(".tar.gz")) for path in files}
     made = {path for path in names if "pykernel_mcu.egg-info" in path.parts}
-    wanted = {"pyproject.toml", "README.md", "MANIFEST.in", "PKG-INFO", "setup.cfg", *LICENCES}
+    wanted = {"pyproject.toml", "setup.py", "README.md", "MANIFEST.in", "PKG-INFO", "setup.cfg", *LICENCES}
     for folder in FOLDERS.values():
         for file in (ROOT / folder).rglob("*"):
             if file.is_file() and not WITHOUT & set(file.parts):

@@ -1,10 +1,13 @@
 """The wheel, installed where nothing of the project's tree is: what it holds, and that its commands work from there."""
 
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -36,7 +39,7 @@ def wheel(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
     for folder in {Path(folder).parts[0] for folder in FOLDERS.values()}:
         shutil.copytree(ROOT / folder, source / folder, ignore=UNINSTALLED)
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
+    for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, source)
     # without isolation, which would download setuptools
     subprocess.run(
@@ -80,6 +83,27 @@ def installed(wheel, tmp_path_factory):
 
 def test_the_wheel_holds_every_file_of_every_room_and_nothing_else(wheel):
     assert not faults_of_wheel(wheel)
+
+
+RELATIVE = re.compile(r"\]\((?!https?:|#)")
+
+
+def test_the_page_of_an_index_has_no_link_that_leads_nowhere(wheel):
+    """An index shows the README without the project's other files."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        _, _, shown = archive.read(name).decode().partition("\n\n")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(RELATIVE.findall(readme)) > 20
+    assert shown.startswith(readme.partition("\n")[0]) and not RELATIVE.search(shown)
+    page = runpy.run_path(str(ROOT / "setup.py"))["page"]
+    text = "[a\nb](docs/x.md#c) ![p](y.png) [z](https://w.example/q) [t](#t)"
+    assert page(text, None) == "a\nb  [z](https://w.example/q) [t](#t)"
+    found = page(text, "https://h.example/o/r/blob/main")
+    assert (
+        "[a\nb](https://h.example/o/r/blob/main/docs/x.md#c) ![p](https://h.example/o/r/blob/main/y.png) [z](" in found
+    )
+    assert not RELATIVE.search(page(readme, "https://h.example/o/r/blob/main"))
 
 
 def test_commands_work_from_another_folder(installed):

@@ -44,6 +44,22 @@ def test_import_is_light_and_names_are_lazy():
     assert done.returncode == 0, done.stderr
 
 
+def test_generating_loads_no_package_that_it_does_not_need(tmp_path):
+    """They take seconds.  A check needs Numba, the reference, but no other of them by itself."""
+    spec = tmp_path / "flow.toml"
+    spec.write_text('name = "flow"\n[input]\ndim = 2\n[kernel]\nsigma = 1.0\n')
+    done = run(
+        "import sys\n"
+        "from pykernel import check, generate, load_spec\n"
+        f"generate(load_spec({str(spec)!r}), {str(tmp_path / 'out')!r})\n"
+        "heavy = {'numba', 'scipy', 'sklearn', 'pandas', 'matplotlib', 'pyarrow', 'dask', 'unicorn', 'rich', 'typer'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        "import pykernel.gen.check, pykernel.targets.check\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_basis_is_chosen_without_numba_or_scikit_learn():
     done = run(
         "import sys, numpy\n"

@@ -25,7 +25,7 @@ from benchmarks.tables import DATA, save
 from examples.signals.data import FAULTS, FOLDER, NORMAL, ROOT
 from examples.signals.page import show
 from pykernel import HostModel, Spec, load_spec
-from pykernel.cli.inputs import read_rows
+from pykernel.host.data import read_rows
 from pykernel.host.signal import SignalStage, steps_of
 from pykernel.host.simple import linear_specs
 from pykernel.host.simulate import Batch

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from pykernel.errors import UNWRITTEN as UNWRITTEN
 from pykernel.errors import visible
+from pykernel.telling import MEASURES as MEASURES
+from pykernel.telling import Show, Watch
+from pykernel.telling import byte_count as byte_count
+from pykernel.telling import counted as counted
+from pykernel.telling import duration as duration
+from pykernel.telling import finite as finite
+from pykernel.telling import gaps as gaps
+from pykernel.telling import key_values as key_values
+from pykernel.telling import model_name as model_name
+from pykernel.telling import number as number
+from pykernel.telling import plain as plain
+from pykernel.telling import rate as rate
+from pykernel.telling import skipped as skipped
+from pykernel.telling import unit_of as unit_of
+from pykernel.telling import verdict as verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,10 +39,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two as shells have them
-
-
-UNWRITTEN = "; no file was written"
-"""What an interrupt leaves of a command that writes all of its files at its end."""
 
 
 # ------------------------------------------------------------------------------------------------------------ sentences
@@ -68,85 +79,10 @@ def interrupted(kept: str = UNWRITTEN) -> typer.Exit:
     return typer.Exit(INTERRUPTED)
 
 
-# -------------------------------------------------------------------------------------------------------------- numbers
-
-
-def byte_count(size: int | None) -> str:
-    return "" if size is None else f"{size:,} B"
-
-
-def number(value: float | None) -> str:
-    return (
-        "-" if value is None else f"{value:.4g}" if value < 1e4 else f"{value:,.0f}" if value < 1e9 else f"{value:.3e}"
-    )
-
-
-def duration(seconds: float) -> str:
-    """With one or two digits: an estimate has no more."""
-    if seconds < 90:
-        return f"{float(f'{seconds:.1g}' if seconds < 10 else f'{seconds:.2g}'):g} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
-
-
-def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """Who is how many times better, and both errors, of what ``host.scores.verdict`` found; shown: how an error is printed."""
-    won, ratio = found["winner"], found["ratio"]
-    errors = [shown(found["error"]), shown(found["model"])]
-    if won is None:
-        return f"{found['simple']} is as good: {errors[0]} against {errors[1]}"
-    often = "" if ratio is None else f"{ratio:,.0f} times " if ratio >= 10 else f"{ratio:.{1 + (ratio < 1.1)}f} times "
-    if won == "model":
-        return f"the model is {often}better than {found['simple']}: {errors[1]} against {errors[0]}"
-    return f"{won} is {often}better: {errors[0]} against {errors[1]}"
-
-
-def rate(part: float | None) -> str:
-    return "-" if part is None else f"{100 * part:.1f} %"
-
-
-def skipped(gaps: int) -> str:
-    """What becomes of rows with an empty input."""
-    return f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
-
-
-def gaps(raw: Mapping[str, int], steps: int) -> str:
-    """How many raw rows are gaps, by cause, and what that takes; nothing if none is.  steps: how many there are."""
-    causes = {"empty": "with an empty cell", "no_number": "without a number", "beyond_max_abs": "beyond max_abs"}
-    told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
-    left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
-    return f"{', '.join(told)}, of {raw['rows']:,} raw rows: {left}" if told else ""
-
-
-def unit_of(report: Mapping[str, Any]) -> str:
-    """What a model with a signal stage learns is a step, not a row of the data."""
-    return "step" if "raw_rows" in report else "row"
-
-
-def counted(report: Mapping[str, Any]) -> str:
-    """How many of them there are."""
-    of = f" of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else ""
-    return f"{report['rows']:,} {unit_of(report)}s{of}"
-
-
 def quoted(path: str) -> str:
     import shlex
 
     return shlex.quote(path)
-
-
-MEASURES = {"mae": "MAE", "rmse": "RMSE", "error_rate": "error rate"}
-"""What a search minimises, as it is printed."""
-
-
-def model_name(row: Mapping[str, Any]) -> str:
-    """Rule, technique and size of what a search tried."""
-    return " ".join(str(part) for part in (row["rule"], row["technique"], row["size"]) if part is not None)
-
-
-def key_values(values: Mapping[str, float | str]) -> str:
-    """Keys of a spec without their sections, and their values."""
-    shown = {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
-    return " ".join(f"{name.partition('.')[2]} {value}" for name, value in shown.items())
 
 
 # -------------------------------------------------------------------------------------- tables, and the ends of reports
@@ -391,20 +327,6 @@ def print_json(value: Any) -> None:
     print(json.dumps(finite(value), default=plain, allow_nan=False))
 
 
-def plain(value: Any) -> Any:
-    """NumPy's scalars and paths, for json."""
-    return value.item() if hasattr(value, "item") else str(value)
-
-
-def finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: null stands for them."""
-    if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 # ------------------------------------------------------------------------------------------------------------- progress
 
 
@@ -424,3 +346,23 @@ def progress(as_json: bool, total: float | None = 1) -> Iterator[Callable[[float
     with Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal) as progress:
         task = progress.add_task("", total=total)
         yield lambda done, what: progress.update(task, completed=done, description=visible(what))
+
+
+class Printing(Watch):
+    """Prints what a workflow tells; with --json, only what is for standard error."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json, self.bars = as_json, not as_json
+
+    def note(self, sentence: str) -> None:
+        if not self.as_json:
+            show(sentence, "")
+
+    def tell(self, sentence: str) -> None:
+        tell(sentence)
+
+    def warn(self, sentence: str) -> None:
+        warn(sentence)
+
+    def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
+        return progress(self.as_json, total)

@@ -14,7 +14,7 @@ from pykernel.dialect import Memory
 from pykernel.dialect.program import NO_COUNT
 from pykernel.engine.choice import Engine
 from pykernel.engine.engines import program_executor
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.spec import signal as signals
 
 if TYPE_CHECKING:
@@ -179,7 +179,9 @@ def delay_of(spec: Spec, delay: int) -> int:
     if spec.signal is None or not spec.forecasts:
         return delay
     if delay:
-        raise UserError("--delay is for labels from elsewhere; of a forecast, [signal] ahead says when the truth comes")
+        raise UserError(
+            f"{option('delay')} is for labels from elsewhere; of a forecast, [signal] ahead says when the truth comes"
+        )
     return spec.signal.ahead - 1
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.errors import UserError, nearest
+from pykernel.errors import UserError, nearest, option
 from pykernel.host.advice import FEW, Signs, Trial, advice
 from pykernel.host.model import HostModel
 from pykernel.host.scores import MOMENTS, Errors, verdict
@@ -591,7 +591,8 @@ class _Run:
         if self.trains and not any(count for status, count in self.trainings.items() if status >= 0):
             if not self.train_every:
                 return (
-                    f"nothing trained the model, and one that was never trained predicts 0; give --train-every N: on the "
+                    "nothing trained the model, and one that was never trained predicts 0; "
+                    f"give {option('train_every')} N: on the "
                     f"device, call {self.spec.name}_train() after every N labels"
                 )
             why = ", ".join(s.name.lower().replace("_", " ") for s, count in self.trainings.items() if count)

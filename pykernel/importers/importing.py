@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import MissingExtra, UserError, option
 from pykernel.files import open_plain
 from pykernel.host.signal import SignalStage, Steps
 from pykernel.importers.gpytorch import read_state as read_process
@@ -344,7 +344,9 @@ def read_file(
             "and give the estimator to pykernel.importers.importing.from_sklearn, or save it with skops.io.dump"
         )
     if suffix == ".toml":
-        raise UserError(f"{where}: is a spec, which says nothing of what was learned; add --state, a device's state")
+        raise UserError(
+            f"{where}: is a spec, which says nothing of what was learned; add {option('state')}, a device's state"
+        )
     if suffix not in (".skops", ".onnx", ".safetensors"):
         raise UserError(f"{where}: is not a model's file; give {FILES}")
     if suffix != ".safetensors" and not (kernel is None and jitter is None):
@@ -375,7 +377,9 @@ def read_device(
     if Path(path).suffix.lower() != ".toml":
         raise UserError(f"{where}: is no spec, and a state is of one; give the .toml file that the firmware came from")
     if vectors is None:
-        raise UserError(f"{where}: goes on learning, so that its state is no spec; add --vectors for one that does not")
+        raise UserError(
+            f"{where}: goes on learning, so that its state is no spec; add {option('vectors')} for one that does not"
+        )
     return read_state(load_spec(path, trust_code, announce), state)
 
 

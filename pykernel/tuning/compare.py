@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import sources_digest
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import KernelSpec, ridge_of
 from pykernel.spec.model import FAMILIES, Spec, declared, make_spec
@@ -157,7 +157,7 @@ def check_settings(given: Sequence[Setting], chosen: Sequence[str]) -> None:
                 if setting.rule is None
                 else f"{setting.rule} has none, or takes no part"
             )
-            raise UserError(f"--set {setting.key}: {who}; docs/spec.md lists the keys of each rule")
+            raise UserError(f"{option('set')} {setting.key}: {who}; docs/spec.md lists the keys of each rule")
 
 
 # ---------------------------------------------------------------------------------------------------------------- work

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.errors import CheckFailed, UserError
+from pykernel.errors import CheckFailed, UserError, option
 from pykernel.parallel import Workers
 from pykernel.spec.defaults import completed, width
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec
@@ -89,7 +89,9 @@ EMULATED = 600_000_000
 
 
 class NothingFits(CheckFailed):
-    """No model that was tried keeps all limits.  The command exits with 1."""
+    """No model that was tried keeps all limits.  The command exits with 1.  report: what was found."""
+
+    report: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -114,16 +116,17 @@ class Limits:
         }
 
 
-def parse_amount(text: str, option: str, thousand: int = 1024) -> int:
-    """A number such as 4k, 4kB, 4KiB, 0.5M or 4096; ``thousand``: what k stands for."""
+def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
+    """A number, or text such as 4k, 4kB, 4KiB, 0.5M or 4096; ``name``: the argument's, ``thousand``: what k stands for."""
+    text = str(given)
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKmM]?)(?:i?[bB])?\s*", text, re.ASCII)
     if found is None or len(text) > 30:
-        raise UserError(f"{option} is {text[:40]!r}; it must be a number such as 4k, 4kB or 4096")
+        raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number such as 4k, 4kB or 4096")
     amount = float(found[1]) * thousand ** {"": 0, "k": 1, "m": 2}[found[2].lower()]
     if amount < 1:
-        raise UserError(f"{option} is {text!r}; it must be at least 1")
+        raise UserError(f"{option(name)} is {text!r}; it must be at least 1")
     if amount >= 2**40:
-        raise UserError(f"{option} is {text!r}, which no microcontroller has; is the unit right?")
+        raise UserError(f"{option(name)} is {text!r}, which no microcontroller has; is the unit right?")
     return int(amount)
 
 
@@ -138,13 +141,15 @@ def make_limits(
     if target is None:
         return Limits(None, ram)
     part = find_target(target).part
-    for option, given, there in (("--ram", ram, part.ram.bytes), ("--flash", flash, part.flash.bytes)):
+    for name, given, there in (("ram", ram, part.ram.bytes), ("flash", flash, part.flash.bytes)):
         if given is not None and given > there:
-            raise UserError(f"{option} is {given:,} bytes, but {part.name}, which stands for {target}, has {there:,}")
+            raise UserError(
+                f"{option(name)} is {given:,} bytes, but {part.name}, which stands for {target}, has {there:,}"
+            )
     exact = [name for name in EXACT if find_target(name).unicorn]
     if cycles is not None and target not in exact:
         raise UserError(
-            f"--cycles: those of {target} do not follow from its instructions; give --instructions, or --target {' or '.join(exact)}"
+            f"{option('cycles')}: those of {target} do not follow from its instructions; give {option('instructions')}, or {option('target')} {' or '.join(exact)}"
         )
     if cycles is not None:
         toolchain(find_target(target), "gcc")  # without it there are no bounds
@@ -173,17 +178,19 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     _, columns = read_columns(file, name, show, inputs, label)
     numeric = numeric_columns(columns)
     if label in inputs:
-        raise UserError(f"{name}: column {label!r} is the label; leave it out of --inputs")
+        raise UserError(f"{name}: column {label!r} is the label; leave it out of {option('inputs')}")
     assumed = [f"label {label}"] if label else ["no label: a monitor that raises alarms"]
     chosen = list(inputs) or likely_inputs(numeric, label)
     for column in chosen:
         if column not in numeric:
-            raise UserError(f"{name}: column {column!r} does not hold numbers; leave it out of --inputs")
+            raise UserError(f"{name}: column {column!r} does not hold numbers; leave it out of {option('inputs')}")
     if not inputs:
         without = left_out(columns, numeric, [*chosen, *([label] if label else [])])
         assumed[:0] = [f"inputs {listed(chosen)}"] + ([f"without {listed(without)}"] if without else [])
     if not chosen:
-        raise UserError(f"{name}: has no column of different numbers beside the label {label!r}; give --inputs")
+        raise UserError(
+            f"{name}: has no column of different numbers beside the label {label!r}; give {option('inputs')}"
+        )
     x = np.column_stack([numeric[column] for column in chosen])
     if gaps := int((~np.isfinite(x)).any(axis=1).sum()):
         assumed.append(f"{gaps:,} {'row' if gaps == 1 else 'rows'} with a missing input, neither predicted nor learned")
@@ -203,7 +210,7 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
             if few:
                 assumed.append(
                     f"the label's {len(few)} different values are numbers; for classes name them in a spec, [label] classes, and "
-                    "give --spec"
+                    f"give {option('spec')}"
                 )
             return Inferred(content | {"label": {"column": label}}, x, numeric[label], assumed)
     else:
@@ -710,7 +717,11 @@ def nearest_miss(search: Search) -> str:
             missed.append((max(uses.values()), trial, uses))
     if not missed:
         reasons = [trial.found["reason"] for trial in search.trials if "reason" in trial.found]
-        return f"no model learned from this data: {reasons[0]}" if reasons else "no model was tried; give more --time"
+        return (
+            f"no model learned from this data: {reasons[0]}"
+            if reasons
+            else f"no model was tried; give more {option('time')}"
+        )
     _, trial, uses = min(missed, key=lambda each: each[0])
     amounts = trial.found.get("amounts") or {"ram": trial.found["ram_bytes"]}
     units = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions", "cycles": "cycles"}

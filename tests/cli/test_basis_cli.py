@@ -16,7 +16,6 @@ import pytest
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
-from pykernel.cli.work import basis as cli_basis
 from pykernel.host.model import HostModel
 from pykernel.rows import as_rows
 from pykernel.spec.model import load_spec
@@ -24,6 +23,7 @@ from pykernel.training.bkfe import HostSubspace
 from pykernel.training.closed_form import Targets
 from pykernel.training.reduced import ReducedProblem, select_reduced
 from pykernel.training.vectors import train
+from pykernel.workflows import basis_job as cli_basis
 from tests.support import DOCS, interrupts
 
 pa = pytest.importorskip("pyarrow")

@@ -11,9 +11,6 @@ import pytest
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
-from pykernel.cli.options.fit import FitOptions
-from pykernel.cli.work import fit as cli_fit
-from pykernel.cli.work.tables import LabelledTable
 from pykernel.errors import install_hint
 from pykernel.estimators.batch import LSSVMRegressor
 from pykernel.host.model import HostModel
@@ -21,6 +18,9 @@ from pykernel.spec.model import load_spec
 from pykernel.training.closed_form import Targets, error_rate, press
 from pykernel.training.reduced import ReducedProblem, basis_of
 from pykernel.training.selection import select
+from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows import chosen as cli_fit
+from pykernel.workflows.asked import FitAsked
 
 pytest.importorskip("sklearn")
 
@@ -426,7 +426,7 @@ def test_the_time_grows_as_the_decompositions_do():
     found = []
     for rows in (400, 2000):
         table = LabelledTable("t", ["a", "b", "c"], "y", None, "krr", x[:rows], x[:rows, 0], [])
-        options = FitOptions(data="t", out=Path("t.toml"), sigma="1,2", ridge="1,2", workers="1")
+        options = FitAsked(data="t", out=Path("t.toml"), sigma="1,2", ridge="1,2", workers="1")
         job = cli_fit.Job(options, table, np.arange(rows), False)
         found.append(min(job.seconds(job.machine(None), None) for _ in range(5)))
     assert 25 / 3 < found[1] / found[0] < 3 * 125
@@ -457,7 +457,7 @@ def test_nothing_is_overwritten_unasked(folder, run):
 def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch):
     Path("folder.toml").mkdir()
     Path("link.toml").symlink_to("elsewhere")
-    monkeypatch.setattr("pykernel.cli.work.tables.read_table", None)  # the work would fail
+    monkeypatch.setattr("pykernel.workflows.fit.read_table", None)  # the work would fail
     for path, says in (("folder.toml", "is no file"), ("link.toml", "is a link")):
         code, out, err = run("fit", "kinds.csv", *QUICK, "--out", path, "--force")
         assert code == 2 and out == "" and err.startswith(f"error: {path}: {says}") and err.count("\n") == 1

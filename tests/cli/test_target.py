@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from pykernel.cli.commands import check as check_command
-from pykernel.cli.commands.check import CheckOptions
 from pykernel.gen.project import build
 from pykernel.spec.model import Spec, make_spec
+from pykernel.workflows import check as check_workflow
 
 
 def spec_of(target: dict[str, Any]) -> Spec:
@@ -62,10 +61,10 @@ def test_check_fails_where_a_model_has_outgrown_its_target(run, tmp_path, monkey
 def test_limits_of_a_cpu_run_the_model_there(limits: dict, given: list | None, runs: bool, monkeypatch) -> None:
     asked: list[Any] = []
 
-    def recorded(spec: Any, options: Any, samples: int) -> Any:
-        asked.append(options.target)
+    def recorded(spec: Any, given: Any, watch: Any) -> Any:
+        asked.append(given.target)
         return SimpleNamespace(rows=["row"])
 
-    monkeypatch.setattr(check_command, "run", recorded)
-    rows = check_command.check_own_target(spec_of(limits), CheckOptions(spec_file=Path("m.toml"), target=given))
+    monkeypatch.setattr(check_workflow, "run", recorded)
+    rows = check_workflow.check_own_target(spec_of(limits), check_workflow.Asked(target=given))
     assert (rows, asked) == ((["row"], [["cortex-m4f"]]) if runs else ([], []))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import dis
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,9 @@ from pykernel.dialect import (
     real,
     sources_digest,
 )
+from pykernel.dialect.kernels import Kernel
 from pykernel.engine.numba_structs import numba_type
+from pykernel.spec.model import FAMILIES
 from tests.support.dialect_cases import numba_function
 
 # mypy: ignore-errors
@@ -377,3 +381,22 @@ def test_plain_execution_refuses_what_c_would_not_survive(precision: Precision) 
     with pytest.raises(TypeError, match="stored into"):
         plain(write_index, bench, number(1))
     assert bench.turn[0] == 2**31 - 1
+
+
+def test_names_that_a_kernel_loads_are_those_that_dis_finds():
+    """Of every kernel: callees, digests and the printed C depend on them."""
+    programs = [program for family in FAMILIES for program in family.programs.values()]
+    modules = {entry.kernel.function.__module__ for program in programs for entry in program.entries}
+    some = {k for name in modules for k in vars(sys.modules[name]).values() if isinstance(k, Kernel)}
+    assert len(some) > 100
+    for k in some:
+        code = dis.get_instructions(k.function.__code__)
+        assert list(k._global_names) == list(
+            dict.fromkeys(each.argval for each in code if each.opname == "LOAD_GLOBAL")
+        )
+    many = "def f():\n    return (" + ", ".join(f"name{i}" for i in range(300)) + ")"  # operands of more than one byte
+    space: dict[str, Any] = {}
+    exec(many, space)
+    wide = object.__new__(Kernel)
+    wide.function = space["f"]
+    assert list(wide._global_names) == [f"name{i}" for i in range(300)]

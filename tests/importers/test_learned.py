@@ -233,10 +233,10 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         (spec, zeros[1], 4, "state.bin: is of a model with the configuration "),
         (spec, tmp_path / "new.bin", 4, "flow: stores no vectors yet; let it learn more"),
         (zeros[0], zeros[1], 4, "flow: answers the same for all that it stores; let it learn more"),
-        (spec, state, None, "flow.toml: goes on learning, so that its state is no spec; add --vectors"),
+        (spec, state, None, "flow.toml: goes on learning, so that its state is no spec; add vectors"),
         (spec, state, 0, "vectors is 0; it must be a whole number from 1"),
         (spec, state, 10**9, "vectors, and 1000000000 were asked for; fewer must be"),
-        (spec, None, 4, "flow.toml: is a spec, which says nothing of what was learned; add --state"),
+        (spec, None, 4, "flow.toml: is a spec, which says nothing of what was learned; add state"),
         (model, state, 4, "gate.skops: is no spec, and a state is of one"),
         (tmp_path / "no.toml", state, 4, "no.toml: there is no such file"),
     ):

@@ -1,6 +1,7 @@
 """What the documentation says is what happens: its commands run, its numbers are those that the code gives."""
 
 import csv
+import functools
 import itertools
 import json
 import os
@@ -15,12 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pykernel
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.bases.select import METHODS
-from pykernel.cli import inputs
 from pykernel.cli.app import main
-from pykernel.cli.options.fit import MODELS as FIT_MODELS
 from pykernel.cli.work.demo import write_inputs
 from pykernel.errors import UserError
 from pykernel.gen.check import Reference, as_taken
@@ -28,6 +28,7 @@ from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.model import specialised
 from pykernel.gen.project import build, state_hash
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.host.data import read_rows
 from pykernel.host.model import HostModel
 from pykernel.spec.families import nystrom, subspace
 from pykernel.spec.families.linear import WINDUP
@@ -35,6 +36,7 @@ from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, PROJECTIONS, RULES
 from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
 from pykernel.targets import board
+from pykernel.tuning.tables import MODELS as FIT_MODELS
 from tests.support import ROOT
 
 Status = KLMS["real"].status
@@ -94,6 +96,16 @@ def test_the_python_block_runs(tour):
     assert Path("flow/src/flow_model.c").is_file()
 
 
+@pytest.mark.usefixtures("one_compiler")
+def test_the_block_of_workflows_runs(tour, monkeypatch, capsys):
+    monkeypatch.setattr(pykernel, "plan", functools.partial(pykernel.plan, trials=4, rule="rls", jobs=1))
+    monkeypatch.setattr(pykernel, "check", functools.partial(pykernel.check, samples=500))
+    names: dict = {}
+    exec(compile(blocks("python")[1], "README.md", "exec"), names)
+    assert repr(names["simulated"].error) in capsys.readouterr().out
+    assert Path("planned/src/planned.c").is_file()
+
+
 @pytest.mark.exhaustive
 def test_the_demos_output_is_the_demos(tmp_path, monkeypatch, run):
     """Word by word, where the compilers are those of the README."""
@@ -111,7 +123,7 @@ def test_one_model_has_one_hash(tmp_path):
     """That of the year of bike rentals: of the README, the site, the simulation, ``check --data`` and the C."""
     spec, (x, y, names) = bikeshare_spec(), bikeshare()
     write_inputs(tmp_path, spec, x, y, names)
-    project, stream = build(spec), as_taken(spec, *inputs.read_rows(spec, str(tmp_path / "features.csv")))
+    project, stream = build(spec), as_taken(spec, *read_rows(spec, str(tmp_path / "features.csv")))
     host = HostModel(spec, project.drop, "llvm", raw=True)
     host.prequential(*stream)
     hashed = f"{state_hash(spec, host.memory):08x}"

@@ -102,7 +102,7 @@ def test_what_is_set_is_told_with_its_origin() -> None:
     assert (krls_t.settings["noise"], krls_t.settings["forgetting"]) == (0.1, 1.0)
     assert krls_t.origin["noise"] == "given" and "forgetting" not in krls_t.origin
     assert "sigma" not in rls.settings
-    with pytest.raises(UserError, match="--set quantisation: none of these rules has such a key"):
+    with pytest.raises(UserError, match="set quantisation: none of these rules has such a key"):
         compare.check_settings([Setting("quantisation", 0.1)], ["klms"])
 
 

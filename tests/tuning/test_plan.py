@@ -312,7 +312,7 @@ def test_an_interrupt_after_the_search_says_how_to_go_on(folder, run, monkeypatc
     def interrupted(search, say):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(plan, "verified", interrupted)
+    monkeypatch.setattr("pykernel.workflows.plan.verified", interrupted)
     code, _, err = run("plan", "data.csv", "--inputs", "a,b", "--label", "y", *QUICK[:-1], "2")
     assert code == 130 and "2 finished runs are kept in pykernel-plan/results.jsonl; run the same command" in err
 
@@ -518,7 +518,7 @@ def test_a_label_of_words_is_a_class():
         ("a,y\n1,2\n", [], "z", "names no column 'z'; it names 'a', 'y'"),
         ("a,y\n1,2\n", ["b"], None, "names no column 'b'"),
         ("a,y\n1,2\n", [], "", "the label's column is '', and no column has that name; give one of a, y"),
-        ("a,y\n1,2\n", ["a", "y"], "y", "column 'y' is the label; leave it out of --inputs"),
+        ("a,y\n1,2\n", ["a", "y"], "y", "column 'y' is the label; leave it out of inputs"),
         ("a,k,y\n1,on,2\n", ["k"], "y", "column 'k' does not hold numbers"),
         ("a,y\n1,on\n2,on\n", [], "y", "the label 'y' has one class, on"),
         ("a,y\n1,5\n2,\n3,5\n", [], "y", "the label 'y' is always 5"),
@@ -543,20 +543,20 @@ def test_data_that_says_too_little_is_refused(text, inputs, label, says):
 
 
 def test_amounts():
-    assert [parse_amount(text, "--ram") for text in ("4k", "4kB", "4 KiB", "0.5M", "4096", "4096B")] == [
+    assert [parse_amount(text, "ram") for text in ("4k", "4kB", "4 KiB", "0.5M", "4096", "4096B")] == [
         4096, 4096, 4096, 524288, 4096, 4096
     ]  # fmt: skip
-    assert parse_amount("60k", "--instructions", 1000) == 60_000
+    assert parse_amount("60k", "instructions", 1000) == 60_000
     for text in ("", "lots", "-4k", "4g", "1e3", "0", "0.0001k", "9" * 20, "4k" * 20):
-        with pytest.raises(UserError, match="--ram is"):
-            parse_amount(text, "--ram")
+        with pytest.raises(UserError, match="ram is"):
+            parse_amount(text, "ram")
 
 
 def test_limits_are_the_parts_if_not_given_and_not_above():
     limits = make_limits("cortex-m0plus", None, 16384, None)
     assert (limits.ram, limits.flash, limits.instructions) == (36_864, 16_384, None)
     assert make_limits(None, 500, None, None) == Limits(None, 500)
-    with pytest.raises(UserError, match=r"--ram is 65,536 bytes, but STM32G071RB, .* has 36,864"):
+    with pytest.raises(UserError, match=r"ram is 65,536 bytes, but STM32G071RB, .* has 36,864"):
         make_limits("cortex-m0plus", 65536, None, None)
 
 
@@ -611,7 +611,7 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
         (["--ram", "1M", "--target", "cortex-m4f"], "--ram is 1,048,576 bytes, but"),
         (["--target", "avr"], "--target avr has no emulator that counts instructions"),
         (["--target", "none"], "--target none cannot be planned for"),
-        (["--spec", "x.toml", "--label", "y"], "--inputs and --label are for data without a spec"),
+        (["--spec", "spec.toml", "--label", "y"], "--inputs and --label are for data without a spec"),
         (["--spec", "x.toml"], "x.toml: there is no such file"),
         (["--label", "q"], "names no column 'q'"),
         (["--rule", "best"], "--rule best is not known"),
@@ -620,6 +620,7 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
     ],
 )
 def test_bad_options_are_told_in_one_sentence(folder, run, arguments, says):
+    (folder / "spec.toml").write_text('name = "m"\n[input]\ncolumns = ["a", "b"]\n[label]\ncolumn = "y"\n')
     code, out, err = run("plan", "data.csv", *arguments)
     assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and says in err
     assert not (folder / "pykernel-plan").exists()

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import takes
-from pykernel.cli.options.basis import TRAINED, BasisOptions
+from pykernel.cli import output
+from pykernel.cli.options import given_of, takes
+from pykernel.cli.options.basis import BasisOptions
 from pykernel.errors import UserError
 
 
@@ -27,110 +27,18 @@ def basis(options: BasisOptions) -> None:
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
-    need_possible(options)
-    from pykernel.cli.work import basis as work
+    from pykernel.workflows.basis import basis as run
 
-    request = work.asked(options)
+    if options.out is None and options.save is None:
+        raise UserError("nothing is to be written; give --out SPEC, --save NPZ, or both")
     with stopped_by_sigterm():
-        try:
-            with output.progress(options.as_json) as show:
-                job = work.begin(request, show)
-            chosen = job.run()
-            spec = None if options.out is None else work.spec_of(job, chosen)
-            report = work.report_of(job, chosen, spec)
-        except KeyboardInterrupt:
-            raise output.interrupted(kept_in(options)) from None
-    work.write(report, job, chosen.basis, spec)
+        report = run(**given_of(options), watch=output.Printing(options.as_json)).report
     if options.as_json:
         output.print_json(report)
     else:
         print_basis(report)
     for warning in report["warnings"]:
         output.warn(warning)
-
-
-def need_possible(options: BasisOptions) -> None:
-    """Refuses options that do not go together, and files that cannot be written: before the work, not after it."""
-    from pykernel.spec.model import make_spec
-
-    if options.out is None and options.save is None:
-        raise UserError("nothing is to be written; give --out SPEC, --save NPZ, or both")
-    need_outputs(options)
-    if options.method == TRAINED:
-        need_trained(options)
-    if options.learn and options.kfd:
-        raise UserError("--learn and --kfd are two models; give one of them")
-    if (options.learn or options.kfd) and options.out is None:
-        raise UserError(f"--{'learn' if options.learn else 'kfd'} needs a spec; give --out SPEC")
-    if options.kfd and options.label is None:
-        raise UserError("--kfd separates classes; give --label, their column")
-    if options.features is not None:
-        need_features(options, options.features)
-    if options.classes is not None and options.label is None:
-        raise UserError("--classes needs a label; give --label, its column")
-    if options.shards < 1:
-        raise UserError(f"--shards is {options.shards}; it must be 1 or more")
-    if options.tau and options.shards > 1:
-        raise UserError("--tau does not go with --shards: the part left out is known only at the end; leave --tau out")
-    if options.confidence is not None and not options.tau:
-        raise UserError("--confidence is for --tau; give the part that may be left out, such as --tau 0.01")
-    if options.workers is not None and options.shards == 1:
-        raise UserError("--workers is only for shards; give --shards 2 or more")
-    for name, value in (("--candidates", options.candidates), ("--points", options.points)):
-        if value < 0:
-            raise UserError(f"{name} is {value}; it must be a number of rows, or 0 for all")
-    content = {"name": options.called, "precision": options.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
-    make_spec(content, "pykernel basis")
-    if options.figure:
-        inputs.need_matplotlib()
-
-
-def need_trained(options: BasisOptions) -> None:
-    """Vectors and widths are trained on the label, at once."""
-    if not options.learn or options.label is None:
-        raise UserError("--method trained is for weights that the device continues to learn; give --learn and --label")
-    for name in (
-        "sigma",
-        "gamma",
-        "kernel",
-        "with_",
-        "standardise",
-        "shards",
-        "tau",
-        "checkpoint",
-        "candidates",
-        "points",
-    ):
-        if getattr(options, name) != getattr(BasisOptions, name):
-            told = name.strip("_")
-            raise UserError(f"--{told} is not of --method trained, which trains vectors and widths; leave --{told} out")
-
-
-def need_features(options: BasisOptions, count: int) -> None:
-    if options.label is not None:
-        raise UserError("--features needs no label; leave out --label or --features")
-    if options.learn:
-        raise UserError("--learn learns a label, which --features has not; leave one of them out")
-    if options.out is None:
-        raise UserError("--features needs a spec; give --out SPEC")
-    if not 1 <= count <= options.n:
-        raise UserError(f"--features is {count}; it must be from 1 to --n, which is {options.n}")
-    if not 0 < options.shrinkage < float("inf"):
-        raise UserError(f"--shrinkage is {options.shrinkage:g}; it must be above 0")
-
-
-def need_outputs(options: BasisOptions) -> None:
-    """Files that are free, each its own; a checkpoint may be there."""
-    for path in (options.out, options.save, options.figure):
-        inputs.need_free(path, options.data, options.force)
-    inputs.need_free(options.checkpoint, options.data, True)
-    inputs.need_different([options.out, options.save, options.figure, options.checkpoint])
-
-
-def kept_in(options: BasisOptions) -> str:
-    path = options.checkpoint
-    there = path is not None and path.exists()
-    return f"; {path} contains the finished part: run the same command to continue" if there else output.UNWRITTEN
 
 
 @contextlib.contextmanager

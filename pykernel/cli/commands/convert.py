@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli import inputs, output
+from pykernel.cli import output
 from pykernel.cli.options import Json, argument, option, takes
 from pykernel.errors import UserError
+from pykernel.files import need_free
+from pykernel.workflows.given import words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ def convert(options: ConvertOptions) -> None:
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
-    inputs.need_free(options.out, options.data, options.force)
+    need_free(options.out, options.data, options.force)
     if options.precision not in ("float32", "float64"):
         raise UserError(f"--precision is {options.precision}; it must be float32 or float64")
     import numpy as np
@@ -52,7 +54,7 @@ def convert(options: ConvertOptions) -> None:
 
     kind, out = np.dtype(options.precision), options.out
     converting = convert_csv if options.data == "-" or Path(options.data).suffix.lower() in TEXTS else convert_table
-    made = converting(options.data, out, inputs.words(options.columns), kind, options.as_json)
+    made = converting(options.data, out, words(options.columns), kind, options.as_json)
     if options.as_json:
         report = {"file": str(out), "rows": made.rows, "without": made.without, "columns": made.names}
         output.print_json(report | {"precision": options.precision})

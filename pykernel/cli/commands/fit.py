@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import takes
+from pykernel.cli import output
+from pykernel.cli.options import given_of, takes
 from pykernel.cli.options.fit import FitOptions
-from pykernel.errors import UserError
-
-if TYPE_CHECKING:
-    from pykernel.cli.work.fit import Fitted
-    from pykernel.cli.work.tables import LabelledTable
 
 
 @takes(FitOptions)
@@ -32,100 +25,17 @@ def fit(options: FitOptions) -> None:
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
-    need_possible(options)
-    table = read(options)
-    inputs.need_package("sklearn", "pykernel fit", "sklearn")
-    with output.progress(options.as_json) as show:
-        show(0.0, "starting")
-        if table.model == "trained":
-            from pykernel.cli.work.trained import fit as train
-        elif options.model is None:
-            from pykernel.cli.work.beside import fit as train
-        else:
-            from pykernel.cli.work.fit import fit as train
+    from pykernel.workflows.fit import fit as run
 
-    try:
-        fitted = train(options, table)
-    except KeyboardInterrupt:
-        raise output.interrupted() from None
-    write(fitted, options)
+    found = run(**given_of(options), watch=output.Printing(options.as_json))
     if options.as_json:
-        output.print_json(fitted.report)
+        output.print_json(found.report)
     else:
-        print_fit(fitted.report)
-    for warning in fitted.report["warnings"]:
+        print_fit(found.report)
+    for warning in found.warnings:
         output.warn(warning)
-    if fitted.report.get("interrupted"):
+    if found.report.get("interrupted"):
         raise output.interrupted(f"; {options.out} is the best so far")
-
-
-def need_possible(options: FitOptions) -> None:
-    """Refuses what cannot be written: before the work, not after it."""
-    from pykernel.spec.model import make_spec
-
-    for path in (options.out, options.plot):
-        inputs.need_free(path, options.data, options.force)
-    if options.plot and options.plot.absolute() == options.out.absolute():
-        raise UserError(f"{options.plot}: is named for both the spec and the plot; give two names")
-    content: dict[str, Any] = {"name": options.called, "precision": options.precision, "input": {"dim": 1}}
-    kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
-    if options.precision == "int16":
-        # a frozen model with nothing in it: whether whole numbers have this kernel
-        kernel = {"function": options.kernel} | ({} if options.kernel == "linear" else {"gamma": 1.0})
-        content |= {"input": {"dim": 1, "max_abs": 1.0}, "learning": {"rule": "frozen"}}
-        content |= {"expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [0.0]}}
-    make_spec(content | {"kernel": kernel}, "pykernel fit")
-    if options.plot:
-        inputs.need_matplotlib()
-
-
-def read(options: FitOptions) -> LabelledTable:
-    """The table, whose columns a spec can name."""
-    from pykernel.cli.work.tables import read_table
-    from pykernel.spec.model import make_spec
-
-    names, classes, signal, label = inputs.words(options.inputs), inputs.words(options.classes), None, options.label
-    if options.signal is not None:
-        names, label, known, signal = of_signal(options, options.signal)
-        classes = classes or known
-    with contextlib.ExitStack() as stack:
-        source, file, size = inputs.open_data(options.data, stack)
-        show = stack.enter_context(output.progress(options.as_json, size))
-        table = read_table(file, source, names, label, classes, options.model, show, signal)
-    if table.stage is not None:
-        return table
-    content = {"name": options.called, "input": {"columns": table.inputs}, "label": table.label()}
-    make_spec(content | {"kernel": {"sigma": 1.0}}, source)
-    return table
-
-
-def of_signal(options: FitOptions, spec_file: Path) -> tuple[list[str], str, list[str], dict[str, Any]]:
-    """Channels, the label, its classes, and what of the spec makes steps of raw rows: precision and [signal]."""
-    from pykernel.spec.model import load_spec
-
-    if options.inputs is not None:
-        raise UserError("--inputs is for data without --signal; with it, [signal] names the channels")
-    spec = load_spec(spec_file)
-    if spec.signal is None:
-        raise UserError(f"{spec_file}: has no [signal]; give a spec that has one, or leave --signal out")
-    label = options.label or spec.label.column
-    if label is None:
-        raise UserError(f"{spec_file}: [label] names no column; give --label")
-    signal = spec.signal.model_dump(mode="json", exclude_unset=True)
-    classes = list(spec.label.classes or ()) if label == spec.label.column else []
-    return list(spec.signal.channels), label, classes, {"precision": options.precision, "signal": signal}
-
-
-def write(fitted: Fitted, options: FitOptions) -> None:
-    """The spec and the plot, both or none."""
-    from pykernel.files import all_or_none, whole_file
-
-    with all_or_none():
-        with whole_file(options.out) as file:
-            file.write(fitted.spec.to_toml().encode())
-        if options.plot and fitted.selection is not None:
-            fitted.selection.figure(options.plot)
-    fitted.report.update(spec=str(options.out), plot=str(options.plot) if options.plot else None)
 
 
 def print_fit(report: Mapping[str, Any]) -> None:

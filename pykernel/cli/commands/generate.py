@@ -46,10 +46,10 @@ def generate(options: GenerateOptions) -> None:
 
     Exit codes: 0 done, 2 bad input (nothing is written then).
     """
-    from pykernel.gen.project import generate as generate_project
+    from pykernel.workflows.generate import generate as run
 
     spec = inputs.read_spec(options.spec_file, options.trust)
-    made = generate_project(spec, options.out, force=options.force, with_check=options.with_check)
+    made = run(spec, options.out, force=options.force, with_check=options.with_check)
     if options.as_json:
         files = [str(file) for file in made.files]
         output.print_json({"project": str(made.folder), "files": files, "sizes": made.figures})

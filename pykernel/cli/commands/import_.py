@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pykernel.cli import inputs, output
+from pykernel.cli import output
 from pykernel.cli.options import Json, Name, Precision, SpecOut, argument, option, prefix, takes
 from pykernel.errors import CheckFailed, UserError
+from pykernel.files import need_not_data, open_data
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,7 +117,7 @@ def import_model(options: ImportOptions) -> None:
 
     for given in (options.model, options.state, options.check):
         if given is not None:
-            inputs.need_not_data(options.out, str(given))
+            need_not_data(options.out, str(given))
     if options.out.exists() and not options.force:
         raise UserError(f"{options.out}: is there already; give another file, or --force to replace it")
     spec, report = imported(options)
@@ -281,7 +282,7 @@ def rows_of(columns: tuple[str, ...] | None, data: str, rows: int) -> np.ndarray
         raise UserError(f"{data}: the model does not name its inputs; add --inputs with their columns")
     wanted = columns if len(columns) > 1 else columns * 2
     with contextlib.ExitStack() as stack:
-        name, file, _ = inputs.open_data(data, stack)
+        name, file, _ = open_data(data, stack)
         cells = next(iter(read_cells(file, name, lambda header: wanted, ",".join(columns), rows)))
         return np.ascontiguousarray(read_numbers(cells.rows, cells.lines, name, wanted, 0)[:, : len(columns)])
 

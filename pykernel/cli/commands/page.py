@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pykernel.cli import inputs, output
 from pykernel.cli.options import CsvData, Json, SpecFile, TrustCode, option, takes
+from pykernel.files import need_free
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +35,15 @@ def page(options: PageOptions) -> None:
     """
     from pykernel.files import whole_file
     from pykernel.gen.check import as_taken
+    from pykernel.host.data import read_rows
     from pykernel.targets.page import make_page
 
     spec = inputs.read_spec(options.spec_file, options.trust)
-    inputs.need_free(options.out, options.data, options.force)
+    need_free(options.out, options.data, options.force)
     with output.progress(options.as_json) as show:
         show(0, "reading")
         inputs.need_no_signal(spec, "a page")
-        x, y = as_taken(spec, *inputs.read_rows(spec, options.data))
+        x, y = as_taken(spec, *read_rows(spec, options.data))
         show(0.1, "compiling and simulating")
         text = make_page(spec, x, y)
     with whole_file(options.out) as file:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pykernel.cli import inputs, output
 from pykernel.cli.options import Engine, Json, SpecFile, TrustCode, argument, option, takes
 from pykernel.errors import CheckFailed, UserError
+from pykernel.files import bytes_of, open_data
 
 if TYPE_CHECKING:
     from pykernel.host.replay import Replay
@@ -52,8 +53,8 @@ def replay(options: ReplayOptions) -> None:
 
     spec = inputs.read_spec(options.spec_file, options.trust)
     most, state, start = 2 * STATE_LIMIT, options.state, options.start
-    at_end = device_memory(spec, inputs.bytes_of(state, most), str(state)) if state else None
-    run = Replay(spec, inputs.bytes_of(start, most), str(start)) if start else Replay(spec)
+    at_end = device_memory(spec, bytes_of(state, most), str(state)) if state else None
+    run = Replay(spec, bytes_of(start, most), str(start)) if start else Replay(spec)
     name = follow(run, spec, options)
     if at_end is None and not any(run.compared.values()):
         raise UserError(nothing_compared(spec, name))
@@ -74,7 +75,7 @@ def follow(run: Replay, spec: Spec, options: ReplayOptions) -> str:
     from pykernel.host.replay import read_log
 
     with contextlib.ExitStack() as stack:
-        name, file, size = inputs.open_data(options.log, stack)
+        name, file, size = open_data(options.log, stack)
         show = stack.enter_context(output.progress(options.as_json, size))
         for rows in read_log(file, name, spec):
             if run.run(rows) and options.state is None:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pykernel.cli import inputs, output
 from pykernel.cli.options import CsvData, Delay, Engine, Json, SpecFile, TrustCode, option, takes
-from pykernel.errors import UserError
-
-if TYPE_CHECKING:
-    from pykernel.host.advice import Trial
-    from pykernel.host.signal import RawRows
-    from pykernel.host.simulate import Monitoring, Simulation
-    from pykernel.spec.model import Spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,124 +48,31 @@ def simulate(options: SimulateOptions) -> None:
 
     Exit codes: 0 done, 2 bad input.
     """
-    from pykernel.host.simulate import Monitoring, require_columns
+    from pykernel.host.simulate import require_columns
+    from pykernel.workflows.simulate import simulate as run
 
     spec = inputs.read_spec(options.spec_file, options.trust)
     require_columns(spec, str(options.spec_file))
-    for path in (options.answers, options.plot):
-        inputs.need_not_data(path, options.data)
-    if options.plot:
-        inputs.need_matplotlib()
-    simulation, gaps, raw = run(spec, options)
-    files = {"output": options.answers, "plot": options.plot}
-    try:
-        with output.progress(options.as_json, None) as show:
-            if isinstance(simulation, Monitoring):
-                report = simulation.report()
-            else:
-                report = simulation.report(trial(spec, options, simulation.delay, show))
-    except KeyboardInterrupt:
-        kept = " and ".join(str(path) for path in files.values() if path)
-        raise output.interrupted(f"; all rows are in {kept}" if kept else output.UNWRITTEN) from None
-    report |= {"empty_inputs": gaps} | {key: str(path) if path else None for key, path in files.items()}
-    warnings = [] if raw is None else raw.warnings(report["rows"])
-    report |= {} if raw is None else {"raw_rows": raw.report()}
+    found = run(
+        spec,
+        options.data,
+        delay=options.delay,
+        refresh_every=options.refresh_every,
+        train_every=options.train_every,
+        output=options.answers,
+        plot=options.plot,
+        watch=output.Printing(options.as_json),
+    )
+    report = found.report
     if options.as_json:
-        report["warning"] = "\n".join(filter(None, [*warnings, report["warning"]])) or None
-        output.print_json(report)
+        output.print_json(report | {"warning": "\n".join(found.warnings) or None})
         return
-    for warning in warnings:
+    for warning in found.warnings[: -1 if report["warning"] else None]:
         output.warn(warning)
-    if isinstance(simulation, Monitoring):
+    if report.get("question"):
         print_monitoring(report)
     else:
         print_simulation(report)
-
-
-def begin(spec: Spec, options: SimulateOptions) -> Simulation | Monitoring:
-    from pykernel.host.signal import delay_of
-    from pykernel.host.simulate import Monitoring, Simulation
-
-    inner = spec.inner
-    if inner.program.label_kind != "none":
-        delay = delay_of(spec, options.delay)
-        return Simulation(inner, delay, options.refresh_every, options.train_every, spec.forecasts)
-    for name, given in (("delay", options.delay), ("train-every", options.train_every)):
-        if given:
-            raise UserError(f"{spec.name} learns without labels, so that --{name} means nothing; leave it out")
-    return Monitoring(inner, options.refresh_every)
-
-
-def run(spec: Spec, options: SimulateOptions) -> tuple[Simulation | Monitoring, int, RawRows | None]:
-    """All rows, of which so many have an empty input, and what became of raw ones; and the files, all of them or none."""
-    from pykernel.files import all_or_none, whole_file
-    from pykernel.host.signal import RawRows, steps_of
-    from pykernel.host.simulate import prediction_header, prediction_lines, samples_of
-
-    with all_or_none(), contextlib.ExitStack() as stack:
-        name, file, size = inputs.open_data(options.data, stack)
-        written = stack.enter_context(whole_file(options.answers)) if options.answers else None
-        simulation = begin(spec, options)
-        show = stack.enter_context(output.progress(options.as_json, size))
-        if written:
-            written.write(prediction_header(spec.inner).encode())
-        gaps, raw, rows = 0, None if spec.signal is None else RawRows(spec), samples_of(spec, file, name)
-        for batch in steps_of(spec, rows if raw is None else raw.counted(rows)):
-            gaps += batch.gaps
-            for steps in simulation.run(batch.x, batch.y):
-                if written:
-                    written.write(prediction_lines(spec.inner, steps).encode())
-            show(batch.position, f"running {spec.name}")
-        if simulation.visits and options.train_every and options.data != "-" and file.seekable():
-            _, again, _ = inputs.open_data(options.data, stack)
-            simulation.finish(steps_of(spec, samples_of(spec, again, name)))
-        else:
-            simulation.finish()
-        if options.plot:
-            draw(options.plot, simulation, "row" if raw is None else "step")
-    return simulation, gaps, raw
-
-
-def trial(spec: Spec, options: SimulateOptions, delay: int, show: Callable[[float, str], None]) -> Trial | None:
-    """Runs another model over the same rows; None if they cannot be read again."""
-    from pykernel.host.signal import steps_of
-    from pykernel.host.simulate import Simulation, samples_of, with_last_label
-
-    if not Path(options.data).is_file():
-        return None
-
-    def error(changed: Spec, lagged: bool) -> float | None:
-        show(0, "trying what may help")
-        with contextlib.ExitStack() as stack:
-            name, file, _ = inputs.open_data(options.data, stack)
-            batches = steps_of(spec, samples_of(spec, file, name))
-            refreshed = options.refresh_every if changed.learning.rule == spec.learning.rule else 0
-            run = Simulation(changed, delay, refreshed, forecasts=spec.forecasts)
-            for batch in with_last_label(batches, delay) if lagged else batches:
-                for _ in run.run(batch.x, batch.y):
-                    pass
-        found = run.summary(run.errors, run.rows // 2)
-        return found["error_rate" if run.classes else "rmse"]["model"]
-
-    return error
-
-
-def draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
-    from pykernel.host.simulate import Monitoring
-    from pykernel.plots import course_figure, error_figure
-
-    name = simulation.spec.name
-    if isinstance(simulation, Monitoring):
-        asked = simulation.spec.program.asks
-        course = simulation.course
-        course_figure(path, f"{name}: {asked} over time", course.curves(), course.names, asked, unit)
-        return
-    rows, errors = simulation.errors.curve()
-    curves = dict(zip(simulation.errors.names, errors.T, strict=True))
-    ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
-    if simulation.classes:
-        ylabel = f"part of {unit}s with a wrong class"
-    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit)
 
 
 # -------------------------------------------------------------------------------------------------------------- report

@@ -12,6 +12,7 @@ from pykernel.cli import inputs, output
 from pykernel.cli.help import PlainCommand, PlainGroup
 from pykernel.cli.options import Json, SpecFile, TrustCode, argument, takes
 from pykernel.errors import CheckFailed
+from pykernel.files import bytes_of
 
 if TYPE_CHECKING:
     from pykernel.host.snapshot import Snapshot
@@ -143,7 +144,7 @@ def read_snapshots(spec_file: Path, trust: bool, *files: Path) -> tuple[Spec, li
 
     spec = inputs.read_spec(spec_file, trust)
     most = snapshot_bytes(spec) + 1  # to see that there are too many
-    return spec, [read(spec, inputs.bytes_of(path, most), str(path)) for path in files]
+    return spec, [read(spec, bytes_of(path, most), str(path)) for path in files]
 
 
 def shown(value: float) -> str:

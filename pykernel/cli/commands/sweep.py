@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykernel.cli import inputs, output
-from pykernel.cli.options import takes
+from pykernel.cli.options import given_of, takes
 from pykernel.cli.options.search import SweepOptions
 from pykernel.cli.output import MEASURES
 from pykernel.errors import UserError
@@ -33,38 +33,18 @@ def sweep(options: SweepOptions) -> None:
 
     Exit codes: 0 done, 2 bad input, 130 interrupted.
     """
-    from pykernel.cli.work import search
-    from pykernel.cli.work.sweep import report_of, write
-    from pykernel.files import all_or_none, new_folder
-    from pykernel.tuning.sweep import plan_groups, trivial
-    from pykernel.tuning.sweep import sweep as run_sweep
+    from pykernel.workflows.sweep import sweep as run
 
-    search.need_rounds(options.rounds)
-    base, recorded = search.load(search.plain_spec(options.spec_file), options.spec_file, options)
-    by, sizes = search.measure(base, options.score), inputs.whole_numbers(options.n_max, "--n-max")
-    tried = search.rules(options.rule), search.techniques(options.technique)
-    groups, refused = plan_groups(base, recorded, *tried, sizes)
-    place = search.counting_target(options.target)
-    bound = sum(group.bound(options.rounds) for group in groups)
-    output.tell(
-        f"at most {bound:,} runs over {len(recorded.x):,} {output.unit_of(recorded.raw_rows)}s, for {len(groups)} "
-        f"{'combination' if len(groups) == 1 else 'combinations'} of rule, technique and size"
-    )
-    with new_folder(options.out):
-        with search.workers(base, recorded, options, options.out, bound) as workers:
-            found = run_sweep(base, recorded, workers, groups, refused, by, options.rounds, place)
-        with all_or_none(options.out):
-            written = write(options.out, base, found)
-    report = report_of(base, recorded, found) | written
-    report |= {"bound": bound, "reused": workers.reused, "results": str(workers.results.path)}
+    spec = inputs.plain_spec(options.spec_file)
+    found = run(spec, watch=output.Printing(options.as_json), **given_of(options, "spec_file"))
     if options.as_json:
-        output.print_json(report)
+        output.print_json(found.report)
     else:
-        print_sweep(report, found, trivial(base, recorded))
+        print_sweep(found.report, found.found, found.trivial)
 
 
 def print_sweep(report: Mapping[str, Any], found: Sweep, beaten: Mapping[str, Mapping[str, float | None]]) -> None:
-    from pykernel.cli.work.sweep import picks_of
+    from pykernel.workflows.sweep import picks_of
 
     rows, picks = found.rows, picks_of(found)
     if rows:

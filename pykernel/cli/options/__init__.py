@@ -11,9 +11,10 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from pykernel.cli import output
 from pykernel.cli.help import RARE
 from pykernel.engine.choice import engine_used
-from pykernel.errors import UserError
+from pykernel.errors import Interrupted, UserError, on_command_line
 
 Options = TypeVar("Options")
 
@@ -41,8 +42,11 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
     def typed(command: Callable[[Options], None]) -> Callable[..., None]:
         @functools.wraps(command)
         def called(**given: Any) -> None:
-            with engine_used(given.get("engine")):
-                command(kind(**given))
+            with engine_used(given.get("engine")), on_command_line():
+                try:
+                    command(kind(**given))
+                except Interrupted as error:
+                    raise output.interrupted(str(error)) from None
 
         hints = get_type_hints(kind, include_extras=True)
         parameters = [
@@ -60,6 +64,15 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
         return called
 
     return typed
+
+
+def given_of(options: Any, *own: str) -> dict[str, Any]:
+    """A workflow's arguments of a command's options; own: fields that are of the command itself."""
+    return {
+        each.name: getattr(options, each.name)
+        for each in fields(options)
+        if each.name not in (*own, "engine", "as_json")
+    }
 
 
 Json = Annotated[bool, option("--json", text="Print only one JSON object.")]

@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli.options import Inputs, Json, Name, Precision, Standardise, With, argument, option, prefix
-
-MODELS = ("krr", "ls-svm")
-DEFAULT_RIDGE = 0.1
-TRAINED = "trained"
-"""The method that moves vectors, where others choose rows."""
+from pykernel.cli.options import Inputs, Json, Name, Precision, Standardise, With, argument, option
+from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +37,7 @@ class BasisOptions:
         str | None,
         option(
             "--model",
-            value="|".join(MODELS),
+            value="|".join(BASIS_MODELS),
             text="Ridge regression on the label, without a bias or with it.",
             without="ls-svm; krr with --learn",
             rare=True,
@@ -139,8 +135,3 @@ class BasisOptions:
     figure: Annotated[Path | None, option("--figure", value="PNG", text="Plot the part left out against n.")] = None
     force: Annotated[bool, option("--force", text="Overwrite SPEC, NPZ and PNG.")] = False
     as_json: Json = False
-
-    @property
-    def called(self) -> str:
-        """The name in C."""
-        return self.name or ("basis" if self.out is None else prefix(self.out, None))

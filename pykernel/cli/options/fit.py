@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli.options import CsvData, Inputs, Json, Name, Precision, SpecOut, Standardise, With, option, prefix
-
-MODELS = ("kfd", "ls-svm", "krr", "trained")
-MANY_ROWS = 1000
-"""So many rows that are all vectors, or as much work with fewer vectors, and all cores are worth starting."""
+from pykernel.cli.options import CsvData, Inputs, Json, Name, Precision, SpecOut, Standardise, With, option
+from pykernel.workflows.asked import MANY_ROWS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +126,3 @@ class FitOptions:
     plot: Annotated[Path | None, option("--plot", value="PNG", text="Draw the error over the grid.")] = None
     force: Annotated[bool, option("--force", text="Overwrite SPEC and PNG.")] = False
     as_json: Json = False
-
-    @property
-    def called(self) -> str:
-        """The name in C."""
-        return prefix(self.out, self.name)

@@ -16,9 +16,9 @@ import numpy as np
 
 from pykernel.cli import inputs, output
 from pykernel.cli.options.compare import CompareOptions
-from pykernel.cli.work.search import kept
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import whole_file
+from pykernel.host.data import read_rows
 from pykernel.parallel import Workers
 from pykernel.plots import learning_curves
 from pykernel.spec.renamed import word_meant
@@ -27,6 +27,8 @@ from pykernel.tuning.combinations import techniques as all_techniques
 from pykernel.tuning.compare import Contender, Outcome, Setting
 from pykernel.tuning.stage import dump
 from pykernel.tuning.tasks import TASKS
+from pykernel.workflows.given import words
+from pykernel.workflows.search import kept
 
 MOST_SEEDS, MOST_ROWS = 10_000, 1_000_000
 COLUMNS = ("task", "rule", "technique", "n", "mse_db", "se_db", "nmse_db", "vectors", "ram_bytes", "refused", "seeds",
@@ -77,12 +79,12 @@ def arena_of(options: CompareOptions) -> Arena:
 
 
 def _known(given: Sequence[str] | None, known: Sequence[str], what: str) -> list[str]:
-    words = inputs.words(",".join(given or ()))
-    for word in words:
+    given_words = words(",".join(given or ()))
+    for word in given_words:
         if word not in known:
             remedy = word_meant(word, known, f"there are: {', '.join(known)}")
             raise UserError(f"--{what} {word} is not known; {remedy}")
-    return words
+    return given_words
 
 
 def _streams(options: CompareOptions) -> tuple[dict[str, dict[str, Any]], tuple[np.ndarray, np.ndarray] | None]:
@@ -107,7 +109,7 @@ def _streams(options: CompareOptions) -> tuple[dict[str, dict[str, Any]], tuple[
     inputs.need_no_signal(spec, "pykernel compare")
     if spec.label_kind != "real":
         raise UserError(f"{options.spec_file}: compare needs one label that is a number")
-    x, y = inputs.read_rows(spec, options.data)
+    x, y = read_rows(spec, options.data)
     if len(x) < compare.LEAST_ROWS:
         raise UserError(f"{options.data}: has {len(x)} rows; to compare, there must be {compare.LEAST_ROWS} or more")
     content = dump(spec) | {"precision": options.precision}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pykernel.cli import inputs, output
+from pykernel.cli import output
 from pykernel.errors import UserError
-from pykernel.files import whole_file
+from pykernel.files import open_data, whole_file
 from pykernel.host.simulate import Cells, read_cells, read_numbers
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
 
@@ -42,7 +42,7 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, a
 def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
     """Without ``wanted``: columns whose first 4,096 cells are numbers."""
     with contextlib.ExitStack() as stack:
-        source, file, size = inputs.open_data(data, stack)
+        source, file, size = open_data(data, stack)
         show = stack.enter_context(output.progress(as_json, size))
         header: list[str] = []
 

@@ -1,4 +1,4 @@
-"""What ``pykernel basis`` does: width and ridge, the vectors, the weights, the spec, and what is left out."""
+"""A basis chosen: width and ridge, the vectors, the weights, the spec, and what is left out."""
 
 from __future__ import annotations
 
@@ -13,15 +13,10 @@ from pykernel.bases.basis import Basis, block_rows, self_values
 from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.bases.sharding import Sharded, select_sharded
-from pykernel.cli import inputs
-from pykernel.cli.options.basis import DEFAULT_RIDGE, MODELS, TRAINED, BasisOptions
-from pykernel.cli.work.rows import Samples, Scaled, Seen, look, read, scaled
-from pykernel.errors import UserError
-from pykernel.files import all_or_none, whole_file
+from pykernel.errors import UserError, option
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.parallel import one_thread
-from pykernel.plots import basis_figure
 from pykernel.rows import ScaledRows
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.kernel_settings import MATERN_UNITS
@@ -34,6 +29,9 @@ from pykernel.training.selection import Selection, default_widths
 from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
 from pykernel.tuning.columns import round_limit
+from pykernel.tuning.samples import Samples, Scaled, Seen, look, read, scaled
+from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE, TRAINED, BasisAsked
+from pykernel.workflows.given import Numbers, method_options, positive_numbers, words, workers
 
 TUNED_ROWS = 5000
 """With more rows than these, width and ridge are chosen on so many of them, which are drawn."""
@@ -57,7 +55,7 @@ class Asked:
     """Options as numbers.  model: what is fitted to the label; epsilon: less than this of a vector is nothing new;
     widths and ridges: those to try, None if the data tell; of_method: options that only some methods have."""
 
-    options: BasisOptions
+    options: BasisAsked
     model: Any
     epsilon: float
     widths: list[float] | None
@@ -65,64 +63,66 @@ class Asked:
     of_method: dict[str, Any]
 
 
-def asked(options: BasisOptions) -> Asked:
+def asked(options: BasisAsked) -> Asked:
     """Refuses, before the work, what is no model, kernel or number."""
     if options.seed < 0:
-        raise UserError(f"--seed is {options.seed}; it must be 0 or more")
+        raise UserError(f"{option('seed')} is {options.seed}; it must be 0 or more")
     model = _model(options)
     several = options.label is not None
     epsilon, widths = _epsilon(options), _widths(options, several)
-    ridges = _numbers(options.ridge, "--ridge")
+    ridges = _numbers(options.ridge, "ridge")
     if ridges and len(ridges) > 1 and not several:
-        raise UserError("--ridge holds several; without a label there is nothing to choose by: give one")
-    of_method = inputs.method_options(options.with_, options.method)
+        raise UserError(f"{option('ridge')} holds several; without a label there is nothing to choose by: give one")
+    of_method = method_options(options.with_, options.method)
     return Asked(options, model, of_method.get("epsilon", epsilon), widths, ridges, of_method)
 
 
-def _model(options: BasisOptions) -> str:
+def _model(options: BasisAsked) -> str:
     given = options.model
-    if given is not None and given not in MODELS:
-        remedy = word_meant(given, MODELS, f"there are: {', '.join(MODELS)}")
-        raise UserError(f"--model {given} is not known; {remedy}")
+    if given is not None and given not in BASIS_MODELS:
+        remedy = word_meant(given, BASIS_MODELS, f"there are: {', '.join(BASIS_MODELS)}")
+        raise UserError(f"{option('model')} {given} is not known; {remedy}")
     if options.kfd:
         if given is not None:
-            raise UserError(f"--model {given} does not go with --kfd, which is a model itself; leave it out")
+            raise UserError(
+                f"{option('model')} {given} does not go with {option('kfd')}, which is a model itself; leave it out"
+            )
         return "kfd"
     if options.learn and given == "ls-svm":
         raise UserError(
-            "--model ls-svm has a bias, and what --learn learns has none; give --model krr, or leave it out"
+            f"{option('model')} ls-svm has a bias, and what {option('learn')} learns has none; give {option('model')} krr, or leave it out"
         )
     return given or ("krr" if options.learn else "ls-svm")
 
 
-def _epsilon(options: BasisOptions) -> float:
+def _epsilon(options: BasisAsked) -> float:
     """For a spec, what the device's numbers resolve."""
     if options.precision not in LEAST_ALD_THRESHOLD:
-        raise UserError(f"--precision is {options.precision}; it must be float32 or float64")
-    return 1e-10 if options.out is None else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
+        raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
+    return 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
 
 
-def _widths(options: BasisOptions, several: bool) -> list[float] | None:
+def _widths(options: BasisAsked, several: bool) -> list[float] | None:
     """The widths that were given."""
     kernel, known = options.kernel, [each for each in KERNELS if each != "sigmoid"]
     if kernel not in known:
         remedy = word_meant(kernel, known, f"there are: {', '.join(known)}")
-        raise UserError(f"--kernel {kernel} is not known here; {remedy}")
+        raise UserError(f"{option('kernel')} {kernel} is not known here; {remedy}")
     own = {"gaussian": "sigma", "linear": None}.get(kernel, "gamma")
     for name, value in (("sigma", options.sigma), ("gamma", options.gamma)):
         if value is not None and name != own:
-            remedy = f"it has --{own}" if own else "it has no width"
-            raise UserError(f"--{name} is not of the {kernel} kernel; {remedy}")
-    if kernel == "linear":
+            remedy = f"it has {option(own)}" if own else "it has no width"
+            raise UserError(f"{option(name)} is not of the {kernel} kernel; {remedy}")
+    if own is None:
         return [1.0]
-    widths = _numbers(options.sigma if own == "sigma" else options.gamma, f"--{own}")
+    widths = _numbers(options.sigma if own == "sigma" else options.gamma, own)
     if widths and len(widths) > 1 and not several:
-        raise UserError(f"--{own} holds several; without a label there is nothing to choose by: give one")
+        raise UserError(f"{option(own)} holds several; without a label there is nothing to choose by: give one")
     return widths
 
 
-def _numbers(text: str | None, name: str) -> list[float] | None:
-    return None if text is None else sorted(set(inputs.positive_numbers(text, name)))
+def _numbers(given: Numbers, name: str) -> list[float] | None:
+    return None if given is None else sorted(set(positive_numbers(given, name)))
 
 
 # --------------------------------------------------------------------------------------------------------- the work
@@ -145,7 +145,7 @@ class Chosen:
 def begin(request: Asked, show: Any) -> Job:
     """The rows, looked at once."""
     options = request.options
-    names, classes = inputs.words(options.inputs), inputs.words(options.classes)
+    names, classes = words(options.inputs), words(options.classes)
     samples = read(options.data, names, options.label, classes, options.kfd, show)
     seen = look(samples.rows, show)
     if options.method == TRAINED:
@@ -153,14 +153,16 @@ def begin(request: Asked, show: Any) -> Job:
     return Job(request, samples, scaled(samples, seen, options.standardise))
 
 
-def _moved(options: BasisOptions, samples: Samples, seen: Seen, show: Any) -> tuple[Scaled, np.ndarray]:
+def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Any) -> tuple[Scaled, np.ndarray]:
     """Rows scaled by the trained widths, and the trained vectors among them, (n, D): the kernel's own width is 1."""
     assert samples.y is not None
     rng, count = np.random.default_rng(options.seed), len(samples.rows)
     at = np.sort(rng.choice(count, MANY, replace=False, shuffle=False)) if count > MANY else np.arange(count)
     x, y, counts = samples.rows.take(at), samples.y[at], np.ones(len(at))
     if options.n > len(x):
-        raise UserError(f"--n is {options.n}; of --method trained it must be at most {len(x):,}, the number of rows")
+        raise UserError(
+            f"{option('n')} is {options.n}; of {option('method')} trained it must be at most {len(x):,}, the number of rows"
+        )
     targets = class_targets(y, len(samples.classes)) if samples.classes else value_targets(y[:, None], counts)[0]
     found = train(
         TrainingRows(x, targets, counts),
@@ -188,7 +190,7 @@ class Job:
     moved: np.ndarray | None = None
 
     @property
-    def options(self) -> BasisOptions:
+    def options(self) -> BasisAsked:
         return self.asked.options
 
     @property
@@ -209,7 +211,7 @@ class Job:
             selection = None if self.samples.y is None else self._select(basis, kernel)
         machine = None
         options = self.options
-        if selection is not None and options.out is not None and not options.learn and not options.kfd:
+        if selection is not None and options.makes_spec and not options.learn and not options.kfd:
             machine = self._solved(basis, selection.ridge)
         sigma = None
         if options.features is not None:
@@ -246,7 +248,7 @@ class Job:
             method="auto" if options.shards > 1 else options.method,
             epsilon=self.asked.epsilon,
             seed=options.seed,
-            progress=not options.as_json,
+            progress=options.watch.bars,
             **self.draws,
             **({} if options.shards > 1 else self.of_method),
         )
@@ -264,7 +266,7 @@ class Job:
             self.asked.ridges,
             basis=basis,
             seed=options.seed,
-            progress=not options.as_json,
+            progress=options.watch.bars,
         )
 
     def _solved(self, basis: Basis, ridge: float) -> ReducedModel:
@@ -286,7 +288,7 @@ class Job:
             confidence=options.confidence,
             epsilon=self.asked.epsilon,
             checkpoint=options.checkpoint,
-            progress=None if options.as_json else "vectors",
+            progress="vectors" if options.watch.bars else None,
             **self.draws,
             **self.of_method,
         )
@@ -309,9 +311,9 @@ class Job:
             method=options.method,
             seed=options.seed,
             epsilon=self.asked.epsilon,
-            workers=None if options.workers is None else inputs.workers(options.workers, 1),
+            workers=None if options.workers is None else workers(options.workers, 1),
             results=options.checkpoint,
-            title=None if options.as_json else "shards",
+            title="shards" if options.watch.bars else None,
             options=self.draws | self.of_method,
         )
 
@@ -490,7 +492,7 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
         return []
     return [
         f"in {spec.precision}, predictions differ by up to {difference:.3g} from those computed "
-        f"here; take a larger --{'ridge' if chosen.sigma is None else 'shrinkage'}, fewer vectors, or --precision float64"
+        f"here; take a larger {option('ridge' if chosen.sigma is None else 'shrinkage')}, fewer vectors, or {option('precision')} float64"
     ]
 
 
@@ -513,21 +515,3 @@ def _compare(job: Job, chosen: Chosen, spec: Spec) -> dict[str, Any]:
     x = job.scaled.rows.take(at)
     expected = chosen.basis.features(x) if chosen.machine is None else chosen.machine.predict(x)
     return {"rows": len(at), "difference": float(np.abs(predicted - expected).max())}
-
-
-def write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None) -> None:
-    """The spec, the basis and the figure; all of them, or none."""
-    options = job.options
-    with all_or_none():
-        if spec is not None and options.out is not None:
-            with whole_file(options.out) as file:
-                file.write(spec.to_toml().encode())
-        if options.save is not None:
-            basis.save(options.save)
-        if options.figure is not None:
-            title = f"{job.samples.name}: {basis.method}"
-            basis_figure(options.figure, title, basis.trace, basis.exact, report["limit"])
-    if options.checkpoint is not None and options.shards > 1:
-        options.checkpoint.unlink(missing_ok=True)
-    for key, path in (("spec", options.out), ("basis", options.save), ("figure", options.figure)):
-        report[key] = str(path) if path else None

@@ -1,4 +1,4 @@
-"""Rows that ``pykernel basis`` chooses from: a file that is read in parts, or a small table; and one pass over them."""
+"""Rows that a basis is chosen from: a file that is read in parts, or a small table; and one pass over them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.cli import inputs as given
-from pykernel.cli.work.tables import read_table
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
+from pykernel.files import open_data
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.tuning.columns import few_values, left_out, listed, numeric_columns, read_columns, without_times
+from pykernel.tuning.tables import read_table
 
 BLOCK = 2**16
 
@@ -58,20 +58,20 @@ def read(
         names = list(inputs) or [each for each, numeric in columns if numeric and each != label]
         left = [each for each, _ in columns if each not in (*names, label)]
         if not names:
-            raise UserError(f"{data}: has no column with numbers for the inputs; give --inputs")
+            raise UserError(f"{data}: has no column with numbers for the inputs; give {option('inputs')}")
         if not inputs:
             assumed.append(f"{len(names)} inputs" + (f", without {', '.join(left[:8])}" if left else ""))
         wanted: list[str | int] | None = list(names)
         of_label: str | int | None = label
     else:
         rows = as_rows(path)
-        of_label = None if label is None else _position(label, rows.dim, data, "--label")
-        wanted = [_position(each, rows.dim, data, "--inputs") for each in inputs] or None
+        of_label = None if label is None else _position(label, rows.dim, data, option("label"))
+        wanted = [_position(each, rows.dim, data, option("inputs")) for each in inputs] or None
         if wanted is None and of_label is not None:
             wanted = [j for j in range(rows.dim) if j != of_label]
             assumed.append(f"{len(wanted)} inputs: all columns but {of_label}")
     if of_label is not None and wanted is not None and of_label in wanted:
-        raise UserError(f"{data}: column {label!r} is the label; leave it out of --inputs")
+        raise UserError(f"{data}: column {label!r} is the label; leave it out of {option('inputs')}")
     if wanted == []:
         raise UserError(f"{data}: has one column, the label; at least one input is needed")
     rows = as_rows(path, wanted)
@@ -85,7 +85,7 @@ def read(
             f"{len(table.classes)} classes: {', '.join(table.classes)}" if table.classes else "labels are numbers"
         )
         if not table.classes and (few := few_values(y)):
-            assumed.append(f"if the labels are classes, give --classes {','.join(few)}")
+            assumed.append(f"if the labels are classes, give {option('classes')} {','.join(few)}")
     return table
 
 
@@ -93,7 +93,7 @@ def _read_csv(
     data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Any
 ) -> Samples:
     with contextlib.ExitStack() as stack:
-        source, file, _ = given.open_data(data, stack)
+        source, file, _ = open_data(data, stack)
         if label is not None:
             read = read_table(file, source, inputs, label, classes, "kfd" if kfd else "ls-svm", None)
             told = [each.split(", so the model is")[0] for each in read.assumed]
@@ -102,7 +102,9 @@ def _read_csv(
     numeric = numeric_columns(columns)
     for each in inputs:
         if each not in numeric:
-            raise UserError(f"{source}: column {each!r} does not hold numbers; --inputs must be columns with numbers")
+            raise UserError(
+                f"{source}: column {each!r} does not hold numbers; {option('inputs')} must be columns with numbers"
+            )
     chosen = list(inputs) or without_times(numeric, list(numeric))
     if not chosen:
         raise UserError(f"{source}: has no column with numbers; give a file that has some")
@@ -117,15 +119,15 @@ def _read_csv(
     return Samples(source, ArrayRows(x[whole], name=source), chosen, None, None, None, assumed)
 
 
-def _position(text: str, width: int, data: str, option: str) -> int:
+def _position(text: str, width: int, data: str, given: str) -> int:
     try:
         at = int(text)
     except ValueError:
         raise UserError(
-            f"{option} is {text!r}; {data} has no names of columns: give positions from 0 to {width - 1}"
+            f"{given} is {text!r}; {data} has no names of columns: give positions from 0 to {width - 1}"
         ) from None
     if not -width <= at < width:
-        raise UserError(f"{option} is {at}; {data} has {width} columns, at positions from 0 to {width - 1}")
+        raise UserError(f"{given} is {at}; {data} has {width} columns, at positions from 0 to {width - 1}")
     return at % width
 
 
@@ -141,12 +143,12 @@ def _labels(
             values = [float(each) for each in wanted]
         except ValueError:
             raise UserError(
-                f"--classes is {','.join(wanted)}; {data} holds numbers: give those that are classes"
+                f"{option('classes')} is {','.join(wanted)}; {data} holds numbers: give those that are classes"
             ) from None
         unknown = sorted(set(there.tolist()) - set(values))
         if unknown:
             raise UserError(
-                f"{data}: column {column} holds {unknown[0]:g}, which --classes does not name; add it there"
+                f"{data}: column {column} holds {unknown[0]:g}, which {option('classes')} does not name; add it there"
             )
         names = list(wanted)
     else:
@@ -163,7 +165,9 @@ def _labels(
         positions[y == value] = at
     counts = np.bincount(positions, minlength=len(names))
     if not counts.all():
-        raise UserError(f"{data}: column {column} never is {names[int(counts.argmin())]}; leave it out of --classes")
+        raise UserError(
+            f"{data}: column {column} never is {names[int(counts.argmin())]}; leave it out of {option('classes')}"
+        )
     return positions, names
 
 

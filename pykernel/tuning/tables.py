@@ -1,4 +1,4 @@
-"""A table of text with a label, as the samples of a model: for ``pykernel fit`` and ``pykernel basis``."""
+"""A table of text with a label, as the samples of a model."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.cli import output
-from pykernel.cli.options.fit import MODELS
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.spec.renamed import word_meant
+from pykernel.telling import gaps as gaps_told
 from pykernel.tuning.columns import Show, few_values, left_out, likely_inputs, listed, numeric_columns, read_columns
 from pykernel.tuning.stage import Stage
+
+MODELS = ("kfd", "ls-svm", "krr", "trained")
+"""What can be trained on such a table."""
 
 
 @dataclass
@@ -61,7 +63,7 @@ def read_table(
     """
     if model is not None and model not in MODELS:
         remedy = word_meant(model, MODELS, f"there are: {', '.join(MODELS)}")
-        raise UserError(f"--model {model} is not known; {remedy}")
+        raise UserError(f"{option('model')} {model} is not known; {remedy}")
     header, columns = read_columns(file, name, show, inputs, label)
     column = header[-1] if label is None else label
     numeric = numeric_columns(columns)
@@ -83,7 +85,7 @@ def read_table(
         gaps = sum(not all(map(str.strip, row)) for row in zip(*(columns[each] for each in chosen), strict=True))
         stage, x, y, warnings = _steps(name, raw, gaps)
         chosen = list(stage.plain.input.columns or ())
-        told = [f"{len(x):,} steps of {len(chosen)} features", output.gaps(stage.raw_rows, len(x)), *stage.overlaps()]
+        told = [f"{len(x):,} steps of {len(chosen)} features", gaps_told(stage.raw_rows, len(x)), *stage.overlaps()]
         assumed += filter(None, told)
     there = np.isfinite(y) if found is None else y >= 0
     rows = there & np.isfinite(x).all(axis=1)
@@ -98,7 +100,7 @@ def read_table(
     what = "labels are numbers" if found is None else f"{len(found)} classes, {listed(found)}"
     assumed.append(f"{what}, so the model is {model}" if found_out else what)
     if found is None and (few := few_values(y[rows])):
-        assumed.append(f"if the labels are classes, give --classes {','.join(few)}")
+        assumed.append(f"if the labels are classes, give {option('classes')} {','.join(few)}")
     return LabelledTable(name, chosen, column, found, model, x[rows], y[rows], assumed, stage, warnings)
 
 
@@ -109,7 +111,9 @@ def _need_channels(
         if each not in numeric:
             raise UserError(f"{name}: column {each!r} does not hold numbers, and [signal] names it as a channel")
     if column in channels and model == "kfd":
-        raise UserError(f"--model kfd tells classes apart, and {column!r} is a channel, whose numbers are forecast")
+        raise UserError(
+            f"{option('model')} kfd tells classes apart, and {column!r} is a channel, whose numbers are forecast"
+        )
 
 
 def _stage(signal: Mapping[str, Any], column: str, classes: Sequence[str], x: np.ndarray, y: np.ndarray) -> Stage:
@@ -131,13 +135,15 @@ def _steps(name: str, stage: Stage, gaps: int) -> tuple[Stage, np.ndarray, np.nd
 def _chosen(name: str, numeric: dict[str, np.ndarray], inputs: Sequence[str], column: str) -> list[str]:
     """The inputs' columns: those that were given, or all that are likely."""
     if column in inputs:
-        raise UserError(f"{name}: column {column!r} is the label; leave it out of --inputs")
+        raise UserError(f"{name}: column {column!r} is the label; leave it out of {option('inputs')}")
     for each in inputs:
         if each not in numeric:
-            raise UserError(f"{name}: column {each!r} does not hold numbers; leave it out of --inputs")
+            raise UserError(f"{name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
     chosen = list(inputs) or likely_inputs(numeric, column)
     if not chosen:
-        raise UserError(f"{name}: has no column of different numbers beside the label {column!r}; give --inputs")
+        raise UserError(
+            f"{name}: has no column of different numbers beside the label {column!r}; give {option('inputs')}"
+        )
     return chosen
 
 
@@ -150,16 +156,16 @@ def _classes_of(
         unknown = sorted(there - set(given))
         if unknown:
             raise UserError(
-                f"{name}: column {column!r} holds {unknown[0]!r}, which --classes does not name; add it there"
+                f"{name}: column {column!r} holds {unknown[0]!r}, which {option('classes')} does not name; add it there"
             )
         missing = [each for each in given if each not in there]
         if missing:
-            raise UserError(f"{name}: column {column!r} never is {missing[0]!r}; leave it out of --classes")
+            raise UserError(f"{name}: column {column!r} never is {missing[0]!r}; leave it out of {option('classes')}")
         return list(given)
     if numeric and model != "kfd":
         return None
     if len(there) > OUTPUTS_LIMIT:
-        remedy = "take --model ls-svm, which fits numbers" if numeric else "is it the right column?"
+        remedy = f"take {option('model')} ls-svm, which fits numbers" if numeric else "is it the right column?"
         raise UserError(
             f"{name}: column {column!r} holds {len(there):,} different labels; there may be {OUTPUTS_LIMIT} classes: {remedy}"
         )

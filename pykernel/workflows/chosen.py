@@ -1,4 +1,4 @@
-"""What ``pykernel fit`` does: rows held out, an estimator trained, frozen as a spec, and what to expect of it."""
+"""Vectors chosen among rows: rows held out, an estimator trained, frozen as a spec, and what to expect of it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ import numpy as np
 from pykernel.bases.baselines import choose_method
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import METHODS, select_basis
-from pykernel.cli import inputs, output
-from pykernel.cli.options.fit import MANY_ROWS, FitOptions
-from pykernel.cli.work.tables import LabelledTable
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.estimators import batch as kernel_machines
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
@@ -29,6 +26,7 @@ from pykernel.parallel import cores, one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.renamed import word_meant
+from pykernel.telling import duration, number, rate
 from pykernel.training.closed_form import Targets, error_rate, press, problem
 from pykernel.training.reduced import ReducedProblem, kernel_with, width_of
 from pykernel.training.selection import (
@@ -42,6 +40,9 @@ from pykernel.training.selection import (
 from pykernel.training.trained import Distance, Machine, content
 from pykernel.tuning.columns import uneven
 from pykernel.tuning.plan import parse_amount
+from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows.asked import MANY_ROWS, FitAsked
+from pykernel.workflows.given import method_options, positive_numbers, workers
 
 COMPARED_ROWS = 1000
 """On at most so many rows the written spec is compared with what was trained."""
@@ -68,7 +69,7 @@ MUCH = 0.5
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Found:
     """What there is to print, and to write.  wrong: the loss of each row to train on by a model that did not see the row, (l,),
     where vectors are chosen among rows."""
 
@@ -78,22 +79,23 @@ class Fitted:
     wrong: np.ndarray | None = None
 
 
-def fit(options: FitOptions, table: LabelledTable) -> Fitted:
+def fit(options: FitAsked, table: LabelledTable) -> Found:
     """Choose, train and freeze; what was assumed, and how long it takes, is printed before the work."""
     if options.loss is not None:
-        raise UserError("--loss is of --model trained; leave it out")
+        raise UserError(f"{option('loss')} is of {option('model')} trained; leave it out")
     train, test = held_out(table, options.hold_out, options.seed)
     job = Job(options, table, train, scales(table, train, options.standardise))
-    limit = None if options.flash is None else parse_amount(options.flash, "--flash")
+    limit = None if options.flash is None else parse_amount(options.flash, "flash")
     vectors = job.vectors(limit)
     machine = job.machine(vectors)
     if options.plot and _single(machine):
-        raise UserError("--plot draws the error over a grid, but there is one width and one ridge; give several")
-    if not options.as_json:
-        output.show(f"assumed: {'; '.join(table.assumed)}", "")
+        raise UserError(
+            f"{option('plot')} draws the error over a grid, but there is one width and one ridge; give several"
+        )
+    options.watch.note(f"assumed: {'; '.join(table.assumed)}")
     seconds = job.seconds(machine, vectors)
     if seconds > TELL_SECONDS:
-        output.tell(f"this will take about {output.duration(seconds)}: {job.work(machine, vectors)}")
+        options.watch.tell(f"this will take about {duration(seconds)}: {job.work(machine, vectors)}")
     trained, spec, rounding, size = job.run(vectors, limit)
     with job.waiting("testing the spec"):
         report = _report(job, trained, test, spec, rounding, size)
@@ -103,9 +105,7 @@ def fit(options: FitOptions, table: LabelledTable) -> Fitted:
         if report["smaller"]:
             report["warnings"].append(_advice(report))
     machine = _estimator(trained)
-    return Fitted(
-        report, spec, machine.selection_, losses(table, table.y[train], machine.loo_predictions_, job.targets)
-    )
+    return Found(report, spec, machine.selection_, losses(table, table.y[train], machine.loo_predictions_, job.targets))
 
 
 def losses(table: LabelledTable, y: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
@@ -122,10 +122,10 @@ def _estimator(trained: Any) -> Any:
 
 def _advice(report: Mapping[str, Any]) -> str:
     """Of a smaller model that is nearly as good."""
-    shown = output.rate if report["classes"] else output.number
+    shown = rate if report["classes"] else number
     small = report["smaller"]
     return (
-        f"the model takes {report['flash_bytes']:,} bytes of flash; with --n {small['n']} its error is "
+        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('n')} {small['n']} its error is "
         f"{shown(small['error'])} in place of {shown(report['errors']['cross_validated'])}, in "
         f"{small['flash_bytes']:,} bytes"
     )
@@ -137,7 +137,7 @@ def _advice(report: Mapping[str, Any]) -> str:
 def held_out(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Positions of the rows to train on, and of those held out: that part, of each class its own, at random."""
     if not 0 <= part < 1:
-        raise UserError(f"--hold-out is {part:g}; it must be from 0 to below 1, such as 0.3")
+        raise UserError(f"{option('hold_out')} is {part:g}; it must be from 0 to below 1, such as 0.3")
     if seed < 0:
         raise UserError(f"seed is {seed}; it must be 0 or more")
     if seed >= 2**32:
@@ -149,9 +149,9 @@ def held_out(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, 
         rows = order[labels[order] == k]
         test[rows[: min(round(part * len(rows)), len(rows) - 1)]] = True
     if part and not test.any():
-        raise UserError(f"--hold-out {part:g} of {len(labels):,} rows is none; give a larger part")
+        raise UserError(f"{option('hold_out')} {part:g} of {len(labels):,} rows is none; give a larger part")
     if (~test).sum() < 2:
-        raise UserError(f"--hold-out {part:g} leaves 1 row to train on; give a smaller part")
+        raise UserError(f"{option('hold_out')} {part:g} leaves 1 row to train on; give a smaller part")
     return np.flatnonzero(~test), np.flatnonzero(test)
 
 
@@ -171,7 +171,7 @@ def scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool
 class Job:
     """What is asked for, the table, the positions of its rows to train on, and whether inputs are standardised."""
 
-    options: FitOptions
+    options: FitAsked
     table: LabelledTable
     train: np.ndarray
     scales: bool
@@ -187,8 +187,8 @@ class Job:
         """The estimator, not fitted.  vectors: how many to choose; None: all rows."""
         options, table = self.options, self.table
         parameters: dict[str, Any] = {
-            "workers": inputs.workers(options.workers, self._processes(vectors)),
-            "progress": not options.as_json,
+            "workers": workers(options.workers, self._processes(vectors)),
+            "progress": options.watch.bars,
             "precision": self.trained_for,
             "random_state": options.seed,
         }
@@ -216,7 +216,7 @@ class Job:
         """How vectors are chosen.  One that float32 can hardly tell from those before it has no part of its own."""
         epsilon = LEAST_ALD_THRESHOLD.get(self.trained_for, 0.0)
         method = self.options.basis or "auto"
-        return {"method": method, "epsilon": epsilon} | inputs.method_options(self.options.with_, method)
+        return {"method": method, "epsilon": epsilon} | method_options(self.options.with_, method)
 
     @cached_property
     def x(self) -> np.ndarray:
@@ -246,21 +246,27 @@ class Job:
         options, rows = self.options, len(self.train)
         method = options.basis or "auto"
         if method not in METHODS:
-            number = f"; for {method} vectors give --n {method}" if method.isdigit() else ""
-            raise UserError(f"--basis {method} is not known; there are: {', '.join(METHODS)}{number}")
+            number = f"; for {method} vectors give {option('n')} {method}" if method.isdigit() else ""
+            raise UserError(f"{option('basis')} {method} is not known; there are: {', '.join(METHODS)}{number}")
         if options.n is not None and not 1 <= options.n <= rows:
-            raise UserError(f"--n is {options.n}; it must be from 1 to {rows:,}, the number of rows to train on")
+            raise UserError(
+                f"{option('n')} is {options.n}; it must be from 1 to {rows:,}, the number of rows to train on"
+            )
         if options.basis is not None and options.n is None and limit is None:
-            raise UserError("--basis says how vectors are chosen, but every row is a vector; give --n or --flash, too")
+            raise UserError(
+                f"{option('basis')} says how vectors are chosen, but every row is a vector; give {option('n')} or {option('flash')}, too"
+            )
         if options.with_ is not None and options.n is None and limit is None:
-            raise UserError("--with says how vectors are chosen, but every row is a vector; give --n or --flash, too")
+            raise UserError(
+                f"{option('with')} says how vectors are chosen, but every row is a vector; give {option('n')} or {option('flash')}, too"
+            )
         self._basis_parameters()  # refuses
         if limit is None:
             return options.n
         fits = self.fitting(limit)
         if fits >= (options.n or rows) or options.kernel == "linear":
             return options.n
-        self.table.assumed.append(f"at most {fits:,} vectors, as --flash holds {limit:,} bytes")
+        self.table.assumed.append(f"at most {fits:,} vectors, as {option('flash')} holds {limit:,} bytes")
         return fits
 
     def fitting(self, limit: int) -> int:
@@ -269,8 +275,8 @@ class Job:
         fits = (limit - fixed) // each
         if fits < 1:
             raise UserError(
-                f"--flash is {limit:,} bytes, but one vector of {self.x.shape[1]} inputs with its weights takes "
-                f"{fixed + each:,}; give more, or fewer --inputs"
+                f"{option('flash')} is {limit:,} bytes, but one vector of {self.x.shape[1]} inputs with its weights takes "
+                f"{fixed + each:,}; give more, or fewer {option('inputs')}"
             )
         return fits
 
@@ -312,7 +318,9 @@ class Job:
             count = len(spec.expansion.vectors)
             vectors = count - max(1, math.ceil((size - limit) / self._sizes()[1]))
             if vectors < 1:
-                raise UserError(f"--flash is {limit:,} bytes, but a model of {count} vectors takes {size:,}; give more")
+                raise UserError(
+                    f"{option('flash')} is {limit:,} bytes, but a model of {count} vectors takes {size:,}; give more"
+                )
 
     def trained(self, vectors: int | None) -> Any:
         machine = self.machine(vectors)
@@ -323,7 +331,7 @@ class Job:
 
     @contextlib.contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        with output.progress(self.options.as_json) as show:
+        with self.options.watch.progress() as show:
             show(0.0, what)
             yield
 
@@ -432,20 +440,20 @@ class Job:
         return error is not None and error <= max(NEARLY * large, large + more)
 
 
-def _kernel_parameters(options: FitOptions) -> dict[str, Any]:
+def _kernel_parameters(options: FitAsked) -> dict[str, Any]:
     """Widths, ridges and constants."""
     known = get_args(Function)
     if options.kernel not in known:
         remedy = word_meant(options.kernel, known, f"there are: {', '.join(known)}")
-        raise UserError(f"--kernel {options.kernel} is not known; {remedy}")
+        raise UserError(f"{option('kernel')} {options.kernel} is not known; {remedy}")
     widths = {"gaussian": "sigma", "linear": None}.get(options.kernel, "gamma")
     given = {"sigma": options.sigma, "gamma": options.gamma, "ridge": options.ridge}
     for name in ("sigma", "gamma"):
         if given[name] is not None and name != widths:
-            remedy = f"it has --{widths}" if widths else "it has no width"
-            raise UserError(f"--{name} is not of the {options.kernel} kernel; {remedy}")
+            remedy = f"it has {option(widths)}" if widths else "it has no width"
+            raise UserError(f"{option(name)} is not of the {options.kernel} kernel; {remedy}")
     parameters: dict[str, Any] = {
-        name: inputs.positive_numbers(text, f"--{name}") for name, text in given.items() if text
+        name: positive_numbers(value, name) for name, value in given.items() if value not in (None, "")
     }
     if options.kernel in ("polynomial", "sigmoid"):
         parameters["coef0"] = options.coef0
@@ -454,14 +462,14 @@ def _kernel_parameters(options: FitOptions) -> dict[str, Any]:
     return parameters
 
 
-def _class_parameters(options: FitOptions, table: LabelledTable) -> dict[str, Any]:
+def _class_parameters(options: FitAsked, table: LabelledTable) -> dict[str, Any]:
     """How classes are coded, and what is least at the best."""
     given = {name: text for name, text in (("coding", options.coding), ("by", options.by)) if text is not None}
     if table.classes is not None:
         return given
     for name, text in given.items():
         if text != "press":
-            raise UserError(f"--{name} {text} is for classes, but {table.column} is a number")
+            raise UserError(f"{option(name)} {text} is for classes, but {table.column} is a number")
     return {}
 
 
@@ -492,12 +500,13 @@ def _single(machine: Any) -> bool:
     return widths is not None and machine.ridge is not None and len(widths) == len(machine.ridge) == 1
 
 
-def _cross_validation(text: str) -> str | int:
+def _cross_validation(given: str | int) -> str | int:
+    text = str(given)
     if text in ("deleted", "kept"):
         return text
     if text.isascii() and text.isdigit() and int(text) >= 2:
         return int(text)
-    raise UserError(f"--cv is {text!r}; it must be deleted, kept, or a number of folds from 2")
+    raise UserError(f"{option('cv')} is {text!r}; it must be deleted, kept, or a number of folds from 2")
 
 
 @contextlib.contextmanager
@@ -517,7 +526,7 @@ def pipeline(machine: Any, scales: bool) -> Any:
 
 
 def _frozen(
-    trained: Any, options: FitOptions, table: LabelledTable, x: np.ndarray, distance: Distance = "auto"
+    trained: Any, options: FitAsked, table: LabelledTable, x: np.ndarray, distance: Distance = "auto"
 ) -> tuple[Spec, dict[str, Any]]:
     """The spec, with the names of the table's columns and classes; and how it, or the model inside of it, compares on some
     rows of x."""
@@ -535,7 +544,7 @@ def _frozen(
     if beyond:
         raise UserError(
             f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input_max_abs:.3g}, up to where this model cannot "
-            f"overflow in {options.precision}; scale the columns alike, or take a lower --degree, or --precision float64"
+            f"overflow in {options.precision}; scale the columns alike, or take a lower {option('degree')}, or {option('precision')} float64"
         )
     return spec, compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // COMPARED_ROWS)])
 
@@ -586,7 +595,7 @@ def _report(
     found, errors = machine.selection_, _errors(table, machine, table.y[train])
     told = [*table.warnings, *([] if found is None or found.edge is None else [found.edge])]
     typical = root(float(machine.loo_press_ if table.classes else machine.loo_error_))
-    told += too_coarse(table, spec, rounding, typical, "take larger ridges, or --precision float64")
+    told += too_coarse(table, spec, rounding, typical, f"take larger ridges, or {option('precision')} float64")
     errors |= on_test_rows(spec, table, test)
     name = width_name(machine.kernel)
     taken = ({name: machine.kernel_[name]} if name else {}) | {"ridge": machine.ridge_}

@@ -1,4 +1,4 @@
-"""What ``pykernel fit`` does without --model: vectors are chosen among rows, and beside them as few are trained."""
+"""What a fit does without a named model: vectors are chosen among rows, and beside them as few are trained."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.cli import output
-from pykernel.cli.options.fit import FitOptions
-from pykernel.cli.work import fit as chosen
-from pykernel.cli.work.fit import LARGE, Fitted, held_out
-from pykernel.cli.work.tables import LabelledTable
-from pykernel.cli.work.trained import NOT_HERE, TrainedJob
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
+from pykernel.telling import number, rate
 from pykernel.tuning.plan import parse_amount
+from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows import chosen
+from pykernel.workflows.asked import FitAsked
+from pykernel.workflows.chosen import LARGE, Found, held_out
+from pykernel.workflows.trained import NOT_HERE, TrainedJob
 
 SURELY = 2.0
 """Trained vectors are taken if their losses are smaller by so many standard errors of the difference."""
@@ -22,13 +22,13 @@ CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
 """Who gives one of these asks for vectors that are chosen."""
 
 
-def fit(options: FitOptions, table: LabelledTable) -> Fitted:
+def fit(options: FitAsked, table: LabelledTable) -> Found:
     """The better of both where vectors are limited; else every row, and of a large model what few trained vectors do."""
     assumed, warnings = list(table.assumed), list(table.warnings)
     found = chosen.fit(options, table)
     found.report["instead"] = None
     limited = found.report["basis"] is not None
-    if any(getattr(options, name) != getattr(FitOptions, name) for name in CHOOSING):
+    if any(getattr(options, name) != getattr(FitAsked, name) for name in CHOOSING):
         return found
     if not limited and (options.flash is not None or found.report["flash_bytes"] <= LARGE):
         return found
@@ -36,7 +36,7 @@ def fit(options: FitOptions, table: LabelledTable) -> Fitted:
     # what the choice assumed of its own is not of these
     other = replace(table, model="trained", assumed=assumed, warnings=warnings)
     job = TrainedJob(options, other, train, options.standardise is not False)
-    limit = None if options.flash is None else parse_amount(options.flash, "--flash")
+    limit = None if options.flash is None else parse_amount(options.flash, "flash")
     try:
         machine, spec, rounding, size = job.run(job.vectors(limit), limit)
     except UserError:  # such as inputs that are all constant: there is nothing to train
@@ -55,7 +55,7 @@ def fit(options: FitOptions, table: LabelledTable) -> Fitted:
         with job.waiting("testing the spec"):
             report = job.report(machine, test, spec, rounding, size)
         report["instead"] = _told(found.report, -better)
-        return Fitted(report, spec, None)
+        return Found(report, spec, None)
     error = float(wrong.mean()) if other.classes else float(np.sqrt(wrong.mean()))
     vectors = 0 if spec.expansion is None else len(spec.expansion.vectors)
     found.report["instead"] = {
@@ -66,9 +66,9 @@ def fit(options: FitOptions, table: LabelledTable) -> Fitted:
         "better": better,
     }
     if not limited:
-        shown = output.rate if other.classes else output.number
+        shown = rate if other.classes else number
         found.report["warnings"].append(
-            f"the model takes {found.report['flash_bytes']:,} bytes of flash; with --model trained {vectors} vectors have the error "
+            f"the model takes {found.report['flash_bytes']:,} bytes of flash; with {option('model')} trained {vectors} vectors have the error "
             f"{shown(error)} in place of {shown(found.report['errors']['cross_validated'])}, in {size:,} bytes"
         )
     return found

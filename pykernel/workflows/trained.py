@@ -1,4 +1,4 @@
-"""What ``pykernel fit --model trained`` does: vectors, widths and weights trained together, frozen as a spec."""
+"""Trained vectors: vectors, widths and weights trained together, frozen as a spec."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options.fit import FitOptions
-from pykernel.cli.work.fit import (
-    Fitted,
+from pykernel.errors import UserError, option
+from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
+from pykernel.parallel import one_thread
+from pykernel.spec.model import Spec
+from pykernel.training.vectors import FOLDS
+from pykernel.tuning.plan import parse_amount
+from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows.asked import FitAsked
+from pykernel.workflows.chosen import (
+    Found,
     Job,
     held_out,
     on_test_rows,
@@ -20,41 +26,38 @@ from pykernel.cli.work.fit import (
     too_coarse,
     without_model,
 )
-from pykernel.cli.work.tables import LabelledTable
-from pykernel.errors import UserError
-from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
-from pykernel.parallel import one_thread
-from pykernel.spec.model import Spec
-from pykernel.training.vectors import FOLDS
-from pykernel.tuning.plan import parse_amount
+from pykernel.workflows.given import positive_numbers
 
 MOST = 64
-"""With --flash alone, no more vectors: they are slower to train, and seldom better."""
+"""With a limit of flash alone, no more vectors: they are slower to train, and seldom better."""
 NOT_HERE = ("sigma", "gamma", "coding", "by", "basis", "with_", "workers", "plot")
 """Options that say how vectors or widths are chosen among rows: here they are trained."""
 
 
-def fit(options: FitOptions, table: LabelledTable) -> Fitted:
+def fit(options: FitAsked, table: LabelledTable) -> Found:
     """Train and freeze; what was assumed is printed before the work."""
     for name in NOT_HERE:
         if getattr(options, name) is not None:
-            told = name.strip("_")
-            raise UserError(f"--{told} is not of --model trained, which trains vectors and widths; leave --{told} out")
+            told = option(name.strip("_"))
+            raise UserError(
+                f"{told} is not of {option('model')} trained, which trains vectors and widths; leave {told} out"
+            )
     if options.loss not in (None, "squared", "absolute"):
-        raise UserError(f"--loss is {options.loss!r}; it must be squared or absolute")
+        raise UserError(f"{option('loss')} is {options.loss!r}; it must be squared or absolute")
     if options.loss is not None and table.classes is not None:
-        raise UserError(f"--loss is of numbers, but {table.column} holds classes; leave it out")
+        raise UserError(f"{option('loss')} is of numbers, but {table.column} holds classes; leave it out")
     if options.kernel != "gaussian":
-        raise UserError(f"--kernel is {options.kernel}; --model trained has the gaussian kernel only")
+        raise UserError(
+            f"{option('kernel')} is {options.kernel}; {option('model')} trained has the gaussian kernel only"
+        )
     train, test = held_out(table, options.hold_out, options.seed)
     job = TrainedJob(options, table, train, options.standardise is not False)
-    limit = None if options.flash is None else parse_amount(options.flash, "--flash")
+    limit = None if options.flash is None else parse_amount(options.flash, "flash")
     vectors = job.vectors(limit)
-    if not options.as_json:
-        output.show(f"assumed: {'; '.join(table.assumed)}", "")
+    options.watch.note(f"assumed: {'; '.join(table.assumed)}")
     trained, spec, rounding, size = job.run(vectors, limit)
     with job.waiting("testing the spec"):
-        return Fitted(job.report(trained, test, spec, rounding, size), spec, None)
+        return Found(job.report(trained, test, spec, rounding, size), spec, None)
 
 
 class TrainedJob(Job):
@@ -63,12 +66,12 @@ class TrainedJob(Job):
     def vectors(self, limit: int | None) -> int:
         rows, given = len(self.train), self.options.n
         if given is not None and not 1 <= given <= rows:
-            raise UserError(f"--n is {given}; it must be from 1 to {rows:,}, the number of rows to train on")
+            raise UserError(f"{option('n')} is {given}; it must be from 1 to {rows:,}, the number of rows to train on")
         if limit is None:
             return given or min(USUAL, rows)
         fits = self.fitting(limit)
         if fits < (given or min(MOST, rows)):
-            self.table.assumed.append(f"at most {fits:,} vectors, as --flash holds {limit:,} bytes")
+            self.table.assumed.append(f"at most {fits:,} vectors, as {option('flash')} holds {limit:,} bytes")
         return min(fits, given or MOST, rows)
 
     def machine(self, vectors: int | None) -> Any:
@@ -79,22 +82,22 @@ class TrainedJob(Job):
             "standardise": self.options.standardise,
         }
         if self.options.ridge is not None:
-            parameters["ridge"] = inputs.positive_numbers(self.options.ridge, "--ridge")
+            parameters["ridge"] = positive_numbers(self.options.ridge, "ridge")
         if self.table.classes is not None:
             return TrainedKernelClassifier(vectors, **parameters)
         return TrainedKernelRegressor(vectors, loss=self.options.loss or "squared", **parameters)
 
     def _folds(self) -> int:
-        text = self.options.cv
-        if text == FitOptions.cv:
+        text = str(self.options.cv)
+        if text == FitAsked.cv:
             return FOLDS
         if text.isascii() and text.isdigit() and int(text) >= 2:
             return int(text)
-        raise UserError(f"--cv is {text!r}; of --model trained it must be a number of folds from 2")
+        raise UserError(f"{option('cv')} is {text!r}; of {option('model')} trained it must be a number of folds from 2")
 
     def trained(self, vectors: int | None) -> Any:
         machine = self.machine(vectors)
-        with plainly(machine), one_thread, warnings.catch_warnings(), output.progress(self.options.as_json) as show:
+        with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
             warnings.simplefilter("ignore")  # of a linear model that is as good: the report says so
             machine.progress = lambda part: show(part, f"training {vectors} vectors")
             machine.fit(self.table.x[self.train], self.table.y[self.train])
@@ -114,10 +117,12 @@ class TrainedJob(Job):
         told = list(table.warnings)
         if machine.linear_is_enough_:
             told.append(
-                "a linear model is as good on rows left out; take one (pykernel fit --kernel linear), or other inputs"
+                f"a linear model is as good on rows left out; take one ({option('kernel')} linear), or other inputs"
             )
         typical = 1.0 if classes else root(machine.cv_error_)  # of classes functions are logarithms of odds
-        told += too_coarse(table, spec, rounding, typical, "take --precision float64, or float32 in place of int16")
+        told += too_coarse(
+            table, spec, rounding, typical, f"take {option('precision')} float64, or float32 in place of int16"
+        )
         taken = {
             "inputs": "standardised" if machine.standardised_ else "given",
             "widths": machine.widths_,

@@ -1,0 +1,131 @@
+"""What a workflow tells: to whom, and how numbers, sizes and times stand in sentences, tables and JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pykernel.errors import told_late
+
+Show = Callable[[float, str], None]
+"""Takes how much is done, and what is next."""
+
+
+class Watch:
+    """Says on standard error what takes more than two seconds, and nothing else.  The command line has one that prints; a
+    program may have one that logs."""
+
+    bars = False
+    """Whether long work may draw its own progress bars on standard error."""
+
+    def note(self, sentence: str) -> None:
+        """What was assumed; belongs to the result."""
+
+    def tell(self, sentence: str) -> None:
+        """What is about to be done, or what has happened."""
+
+    def warn(self, sentence: str) -> None:
+        """What is probably not as it was meant."""
+
+    def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
+        """total: 1, or a number of bytes, or None if it is not known."""
+        return told_late()
+
+
+QUIET = Watch()
+
+
+# -------------------------------------------------------------------------------------------------------------- numbers
+
+
+def byte_count(size: int | None) -> str:
+    return "" if size is None else f"{size:,} B"
+
+
+def number(value: float | None) -> str:
+    return (
+        "-" if value is None else f"{value:.4g}" if value < 1e4 else f"{value:,.0f}" if value < 1e9 else f"{value:.3e}"
+    )
+
+
+def error_and_deviation(told: Mapping[str, Any] | None) -> str:
+    """An error and its standard deviation; nothing if there is none."""
+    return "" if told is None else f"{number(told['error'])} ± {number(told['deviation'])}"
+
+
+def duration(seconds: float) -> str:
+    """With one or two digits: an estimate has no more."""
+    if seconds < 90:
+        return f"{float(f'{seconds:.1g}' if seconds < 10 else f'{seconds:.2g}'):g} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
+    """Who is how many times better, and both errors, of what ``host.scores.verdict`` found; shown: how an error is printed."""
+    won, ratio = found["winner"], found["ratio"]
+    errors = [shown(found["error"]), shown(found["model"])]
+    if won is None:
+        return f"{found['simple']} is as good: {errors[0]} against {errors[1]}"
+    often = "" if ratio is None else f"{ratio:,.0f} times " if ratio >= 10 else f"{ratio:.{1 + (ratio < 1.1)}f} times "
+    if won == "model":
+        return f"the model is {often}better than {found['simple']}: {errors[1]} against {errors[0]}"
+    return f"{won} is {often}better: {errors[0]} against {errors[1]}"
+
+
+def rate(part: float | None) -> str:
+    return "-" if part is None else f"{100 * part:.1f} %"
+
+
+def skipped(gaps: int) -> str:
+    """What becomes of rows with an empty input."""
+    return f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
+
+
+def gaps(raw: Mapping[str, int], steps: int) -> str:
+    """How many raw rows are gaps, by cause, and what that takes; nothing if none is.  steps: how many there are."""
+    causes = {"empty": "with an empty cell", "no_number": "without a number", "beyond_max_abs": "beyond max_abs"}
+    told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
+    left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
+    return f"{', '.join(told)}, of {raw['rows']:,} raw rows: {left}" if told else ""
+
+
+def unit_of(report: Mapping[str, Any]) -> str:
+    """What a model with a signal stage learns is a step, not a row of the data."""
+    return "step" if "raw_rows" in report else "row"
+
+
+def counted(report: Mapping[str, Any]) -> str:
+    """How many of them there are."""
+    of = f" of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else ""
+    return f"{report['rows']:,} {unit_of(report)}s{of}"
+
+
+MEASURES = {"mae": "MAE", "rmse": "RMSE", "error_rate": "error rate"}
+"""What a search minimises, as it is printed."""
+
+
+def model_name(row: Mapping[str, Any]) -> str:
+    """Rule, technique and size of what a search tried."""
+    return " ".join(str(part) for part in (row["rule"], row["technique"], row["size"]) if part is not None)
+
+
+def key_values(values: Mapping[str, float | str]) -> str:
+    """Keys of a spec without their sections, and their values."""
+    shown = {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
+    return " ".join(f"{name.partition('.')[2]} {value}" for name, value in shown.items())
+
+
+def plain(value: Any) -> Any:
+    """NumPy's scalars and paths, for json."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: null stands for them."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

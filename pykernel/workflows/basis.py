@@ -1,0 +1,256 @@
+"""A basis chosen from many rows, as a spec for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pykernel.errors import Interrupted, UserError, need_matplotlib, option
+from pykernel.files import all_or_none, need_different, need_free, whole_file
+from pykernel.spec.model import Spec, make_spec
+from pykernel.telling import QUIET, Watch
+from pykernel.workflows.asked import TRAINED, BasisAsked, asked
+from pykernel.workflows.given import Numbers
+
+if TYPE_CHECKING:
+    from pykernel.bases.basis import Basis
+    from pykernel.workflows.basis_job import Job
+
+
+@dataclass(frozen=True, repr=False)
+class BasisFound:
+    """Vectors whose span in feature space is close to all rows.
+
+    basis: the vectors, their kernel and coordinates.  spec: what the device predicts or learns on them; None if only the basis was saved.
+    report: all that was found, as ``pykernel basis --json`` prints it.
+    """
+
+    basis: Basis
+    spec: Spec | None
+    report: dict[str, Any]
+
+    @property
+    def left_out(self) -> list[float]:
+        """The part of tr K that 0, 1, ... vectors leave out."""
+        return self.report["left_out"]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is probably not as it was meant, a sentence each."""
+        return self.report["warnings"]
+
+    def __repr__(self) -> str:
+        report = self.report
+        lines = [f"basis of {report['vectors']:,} vectors, by {report['method']}, of {report['rows']:,} rows"]
+        lines.append(f"  left out {100 * self.left_out[-1]:.3g} %{'' if report['exact'] else ', estimated'}")
+        if report["errors"]:
+            errors = report["errors"]
+            lines.append(
+                f"  leave-one-out {errors['measure']} {errors['leave_one_out']:.4g}, without {errors['trivial']:.4g}"
+            )
+        if self.spec is not None:
+            lines.append(f"  rule {report['rule']}, {report['flash_bytes']:,} bytes of flash")
+        return "\n".join([*lines, *(f"  {sentence}" for sentence in self.warnings)])
+
+
+def basis(
+    data: str | Path,
+    *,
+    n: int = 100,
+    out: str | Path | None = None,
+    save: str | Path | None = None,
+    method: str = "auto",
+    inputs: str | Sequence[str] | None = None,
+    label: str | None = None,
+    classes: str | Sequence[str] | None = None,
+    model: str | None = None,
+    learn: bool = False,
+    kfd: bool = False,
+    features: int | None = None,
+    shrinkage: float = 0.1,
+    kernel: str = "gaussian",
+    sigma: Numbers = None,
+    gamma: Numbers = None,
+    coef0: float = 1.0,
+    degree: int = 3,
+    normalise: bool = False,
+    ridge: Numbers = None,
+    candidates: int = 59,
+    points: int = 59,
+    with_: str | Mapping[str, Any] | None = None,
+    tau: float = 0.0,
+    confidence: float | None = None,
+    standardise: bool | None = None,
+    shards: int = 1,
+    workers: str | int | None = None,
+    checkpoint: str | Path | None = None,
+    seed: int = 0,
+    precision: str = "float32",
+    name: str | None = None,
+    figure: str | Path | None = None,
+    force: bool = False,
+    watch: Watch = QUIET,
+) -> BasisFound:
+    """Choose a basis from up to millions of rows, with a spec: what ``pykernel basis`` does.
+
+    Of arrays, ``select_basis`` and ``KernelBasis`` choose one.  Cost: docs/bases.md says that of each method.
+
+    Parameters
+    ----------
+    data : path
+        A .csv, .npy, .parquet or .arrow file, or a folder of these.
+    n : int
+        Most vectors.
+    out, save, figure : path, optional
+        Files for the spec, the basis (``Basis.load`` reads it) and a picture.  With ``save`` alone no spec is made.
+    method, with_ : str, dict
+        How vectors are chosen, and options of that method.
+    inputs : list of str, optional
+        Columns; by default, all others with numbers.
+    label, classes : str, list of str, optional
+        The column to predict, and its classes; without it the spec computes coordinates.
+    model, ridge : str, numbers
+        krr or ls-svm on the label, and ridges to try.
+    learn, kfd : bool
+        Whether the device learns the weights, or trains a kernel Fisher discriminant.
+    features, shrinkage : int, float
+        So many features of a subspace in place of the coordinates; what is taken from each singular value.
+    kernel, sigma, gamma, coef0, degree, normalise : str, numbers, bool
+        The kernel, and widths to try.
+    candidates, points : int
+        Rows tried for a vector, rows that judge it; 0 for all.
+    tau, confidence : float
+        Stop when at most this part is left out, and how sure that must be.
+    standardise : bool, optional
+        Whether inputs are scaled; by default, if their scales differ.
+    shards, workers, checkpoint : int, int, path
+        Parts to choose in, processes, and the file in which progress is kept.
+    seed : int
+        Of all draws.
+    precision, name : str
+        The device's numbers, and the prefix in C.
+    force : bool
+        Whether files are overwritten.
+    watch : Watch
+        Who is told how far the work is.
+
+    Raises
+    ------
+    UserError
+        One sentence says what is wrong with the data or an argument.  No file is written then.
+    """
+    given = asked(BasisAsked, locals())
+    _need_possible(given)
+    from pykernel.workflows import basis_job as work
+
+    request = work.asked(given)
+    try:
+        with watch.progress() as show:
+            job = work.begin(request, show)
+        chosen = job.run()
+        spec = work.spec_of(job, chosen) if given.makes_spec else None
+        report = work.report_of(job, chosen, spec)
+    except KeyboardInterrupt:
+        raise Interrupted(*_kept_in(given)) from None
+    _write(report, job, chosen.basis, spec)
+    return BasisFound(chosen.basis, spec, report)
+
+
+def _need_possible(given: BasisAsked) -> None:
+    """Refuses arguments that do not go together, and files that cannot be written: before the work, not after it."""
+    _need_outputs(given)
+    if given.method == TRAINED:
+        _need_trained(given)
+    label, learn, kfd = option("label"), option("learn"), option("kfd")
+    if given.learn and given.kfd:
+        raise UserError(f"{learn} and {kfd} are two models; give one of them")
+    if (given.learn or given.kfd) and not given.makes_spec:
+        raise UserError(f"{learn if given.learn else kfd} needs a spec; give {option('out')} SPEC")
+    if given.kfd and given.label is None:
+        raise UserError(f"{kfd} separates classes; give {label}, their column")
+    if given.features is not None:
+        _need_features(given, given.features)
+    if given.classes is not None and given.label is None:
+        raise UserError(f"{option('classes')} needs a label; give {label}, its column")
+    if given.shards < 1:
+        raise UserError(f"{option('shards')} is {given.shards}; it must be 1 or more")
+    tau, shards = option("tau"), option("shards")
+    if given.tau and given.shards > 1:
+        raise UserError(f"{tau} does not go with {shards}: the part left out is known only at the end; leave {tau} out")
+    if given.confidence is not None and not given.tau:
+        raise UserError(f"{option('confidence')} is for {tau}; give the part that may be left out, such as {tau} 0.01")
+    if given.workers is not None and given.shards == 1:
+        raise UserError(f"{option('workers')} is only for shards; give {shards} 2 or more")
+    for name, value in (("candidates", given.candidates), ("points", given.points)):
+        if value < 0:
+            raise UserError(f"{option(name)} is {value}; it must be a number of rows, or 0 for all")
+    content = {"name": given.called, "precision": given.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
+    make_spec(content, "pykernel basis")
+    if given.figure:
+        need_matplotlib()
+
+
+def _need_trained(given: BasisAsked) -> None:
+    """Vectors and widths are trained on the label, at once."""
+    trained = f"{option('method')} {TRAINED}"
+    if not given.learn or given.label is None:
+        raise UserError(
+            f"{trained} is for weights that the device continues to learn; give {option('learn')} and {option('label')}"
+        )
+    defaults = {each.name: each.default for each in fields(BasisAsked)}
+    widths = ("sigma", "gamma", "kernel", "with_", "standardise")
+    for name in (*widths, "shards", "tau", "checkpoint", "candidates", "points"):
+        if getattr(given, name) != defaults[name]:
+            told = option(name.strip("_"))
+            raise UserError(f"{told} is not of {trained}, which trains vectors and widths; leave {told} out")
+
+
+def _need_features(given: BasisAsked, count: int) -> None:
+    features, label, learn = option("features"), option("label"), option("learn")
+    if given.label is not None:
+        raise UserError(f"{features} needs no label; leave out {label} or {features}")
+    if given.learn:
+        raise UserError(f"{learn} learns a label, which {features} has not; leave one of them out")
+    if not given.makes_spec:
+        raise UserError(f"{features} needs a spec; give {option('out')} SPEC")
+    if not 1 <= count <= given.n:
+        raise UserError(f"{features} is {count}; it must be from 1 to {option('n')}, which is {given.n}")
+    if not 0 < given.shrinkage < float("inf"):
+        raise UserError(f"{option('shrinkage')} is {given.shrinkage:g}; it must be above 0")
+
+
+def _need_outputs(given: BasisAsked) -> None:
+    """Files that are free, each its own; a checkpoint may be there."""
+    for path in (given.out, given.save, given.figure):
+        need_free(path, given.data, given.force)
+    need_free(given.checkpoint, given.data, True)
+    need_different([given.out, given.save, given.figure, given.checkpoint])
+
+
+def _kept_in(given: BasisAsked) -> list[str]:
+    """What an interrupt left, if it left something."""
+    path = given.checkpoint
+    there = path is not None and path.exists()
+    return [f"; {path} contains the finished part: run the same command to continue"] if there else []
+
+
+def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None) -> None:
+    """The spec, the basis and the figure; all of them, or none."""
+    from pykernel.plots import basis_figure
+
+    given = job.options
+    with all_or_none():
+        if spec is not None and given.out is not None:
+            with whole_file(given.out) as file:
+                file.write(spec.to_toml().encode())
+        if given.save is not None:
+            basis.save(given.save)
+        if given.figure is not None:
+            title = f"{job.samples.name}: {basis.method}"
+            basis_figure(given.figure, title, basis.trace, basis.exact, report["limit"])
+    if given.checkpoint is not None and given.shards > 1:
+        given.checkpoint.unlink(missing_ok=True)
+    for key, path in (("spec", given.out), ("basis", given.save), ("figure", given.figure)):
+        report[key] = str(path) if path else None

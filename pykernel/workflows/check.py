@@ -1,0 +1,346 @@
+"""Does a model's C compute what the host computes: with this machine's compilers, on emulated CPUs, on a board?"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pykernel.errors import UserError, option
+from pykernel.files import need_not_data, whole_file
+from pykernel.telling import QUIET, Watch
+from pykernel.workflows.models import Fitted, spec_and_memory
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pykernel.dialect import Memory
+    from pykernel.gen.check import Report
+    from pykernel.spec.model import Spec
+
+LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
+ON_TARGETS = 1000
+"""Random samples on a target or a board, if nobody says how many."""
+HERE = 100_000
+"""The same with this machine's compilers."""
+
+
+@dataclass(frozen=True, repr=False)
+class Checked:
+    """Whether the C computes what the host computes, and what it costs.
+
+    rows: of each build, target or board: ``equal``, bytes, instructions of calls.  on_target: the same of the spec's [target], where its
+    limits need it.  figures: bytes of the model, and more.  simple_bytes: what simple predictors would keep.  exceeded: a sentence for
+    each limit of the [target] that is not kept.  loads: shares of the processor, where a rate was given.
+    """
+
+    name: str
+    rows: list[dict[str, Any]]
+    on_target: list[dict[str, Any]]
+    figures: dict[str, Any]
+    simple_bytes: dict[str, int]
+    exceeded: list[str]
+    loads: list[dict[str, Any]]
+    statuses: dict[str, int]
+    calls: dict[str, dict[str, int]]
+
+    @property
+    def equal(self) -> bool:
+        """Whether all builds have the bytes of the host."""
+        return all(row["equal"] for row in (*self.rows, *self.on_target))
+
+    @property
+    def ok(self) -> bool:
+        """Whether all builds are equal and within the spec's [target]."""
+        return self.equal and not self.exceeded
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """As ``pykernel check --json`` prints it."""
+        found: dict[str, Any] = {"ok": self.ok, "check": [*self.rows, *self.on_target], "sizes": self.figures}
+        return (
+            found
+            | {"simple_bytes": self.simple_bytes, "exceeded": self.exceeded}
+            | ({"load": self.loads} if self.loads else {})
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"check of {self.name}: {'the same bytes' if self.equal else 'OTHER BYTES than on the host'}"]
+        for row in (*self.rows, *self.on_target):
+            built = row.get("board") or row.get("target") or f"{row['compiler']} {row['flags']}"
+            lines.append(
+                f"  {built}, {row['samples']:,} samples: {'equal' if row['equal'] else row['first_difference']}"
+            )
+        return "\n".join([*lines, *(f"  {sentence}" for sentence in self.exceeded)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The arguments of ``check``, but for the model."""
+
+    memory: Memory | None = None
+    samples: int | None = None
+    seed: int = 0
+    data: str | Path | None = None
+    stream: tuple[np.ndarray, np.ndarray] | None = None
+    target: Sequence[str] | None = None
+    toolchain: str | None = None
+    emulator: str | None = None
+    level: str = "-O2"
+    board: str | None = None
+    baud: int = 115_200
+    clock: float | str | None = None
+    rate: float | str | None = None
+    current: float | str | None = None
+    log: str | Path | None = None
+    how: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        if self.samples is not None:
+            return self.samples
+        return ON_TARGETS if self.target or self.board else HERE
+
+
+def check(
+    model: Spec | Fitted,
+    *,
+    memory: Memory | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    data: str | Path | None = None,
+    stream: tuple[np.ndarray, np.ndarray] | None = None,
+    target: str | Sequence[str] | None = None,
+    toolchain: str | None = None,
+    emulator: str | None = None,
+    level: str = "-O2",
+    board: str | None = None,
+    baud: int = 115_200,
+    clock: float | str | None = None,
+    rate: float | str | None = None,
+    current: float | str | None = None,
+    log: str | Path | None = None,
+    record: str | Path | None = None,
+    watch: Watch = QUIET,
+    **how: Any,
+) -> Checked:
+    """Compare what a model's C computes with the host, byte for byte: what ``pykernel check`` does.
+
+    Parameters
+    ----------
+    model : Spec or fitted estimator
+        With an estimator, or a model of ``pykernel.river``, host and C start from what it has learned.
+    memory : Memory, optional
+        A learned state to start from. By default, that of the estimator.
+    samples : int, optional
+        Length of the random stream: 100,000, on targets and boards 1,000.
+    seed : int
+        Of the random stream.
+    data : path, optional
+        A CSV file whose rows are learned in place of random ones.
+    stream : (inputs, labels), optional
+        Arrays in place of random samples: (rows, D), and (rows,) or (rows, labels).
+    target : str or list of str, optional
+        Emulated CPUs, or "all".
+    toolchain, emulator, level : str
+        Of targets: zig or gcc, unicorn or qemu, the optimisation.
+    board, baud : str, int
+        The port of a board, and its speed.
+    clock, rate, current : float or str, optional
+        Hz of the processor (or "48M"), samples a second, microamperes per MHz: how busy the processor is.
+    log : path, optional
+        Where the answers of a board go, for ``pykernel replay``.
+    record : path, optional
+        A generated project, in whose VALIDITY.md the results are written.
+    watch : Watch
+        Who is told how far the work is.
+    **how
+        Of this machine's compilers: ``levels`` and ``compilers`` of ``pykernel.gen.check.check``.
+
+    Returns
+    -------
+    Checked
+        ``ok`` says whether all bytes are equal and the spec's [target] is kept.
+
+    Raises
+    ------
+    UserError
+        One sentence says what is wrong with an argument, or that there is no compiler, emulator or board.
+    """
+    from pykernel.gen.record import record as write_record
+    from pykernel.gen.record import require_project
+    from pykernel.host.simple import simple_bytes
+    from pykernel.targets.check import exceeded
+
+    spec, learned = spec_and_memory(model)
+    asked = Asked(
+        memory=learned if memory is None else memory,
+        target=[target] if isinstance(target, str) else target,
+        samples=samples,
+        seed=seed,
+        data=data,
+        stream=stream,
+        toolchain=toolchain,
+        emulator=emulator,
+        level=level,
+        board=board,
+        baud=baud,
+        clock=clock,
+        rate=rate,
+        current=current,
+        log=log,
+        how=how,
+    )
+    _need_possible(asked)
+    if record is not None:
+        require_project(Path(record), spec)
+    report = run(spec, asked, watch)
+    on_target = check_own_target(spec, asked, watch)
+    if record is not None:
+        write_record(Path(record), spec, report)
+    equal = all(row["equal"] for row in (*report.rows, *on_target))
+    measured = [*(report.rows if asked.target else []), *on_target]
+    return Checked(
+        name=spec.name,
+        rows=report.rows,
+        on_target=on_target,
+        figures=report.figures,
+        simple_bytes=dict(simple_bytes(spec)),
+        exceeded=exceeded(spec, report.figures, measured) if equal else [],
+        loads=_loads_of(spec, asked, report.rows),
+        statuses=report.statuses,
+        calls=report.calls,
+    )
+
+
+def _need_possible(asked: Asked) -> None:
+    """Refuses numbers that mean nothing, and arguments of targets without a target."""
+    if asked.count < 1:
+        raise UserError(f"samples is {asked.samples}; it must be 1 or more")
+    if asked.seed < 0:
+        raise UserError(f"seed is {asked.seed}; it must be 0 or more")
+    if asked.level not in LEVELS:
+        raise UserError(f"level {asked.level!r} is not known; there are: {', '.join(LEVELS)}")
+    target, board, rate = option("target"), option("board"), option("rate")
+    given = None if asked.level == "-O2" else asked.level
+    for name, value in (("toolchain", asked.toolchain), ("emulator", asked.emulator), ("level", given)):
+        if value and not asked.target:
+            raise UserError(f"{option(name)} {value} is for targets; add {target} …, or {target} all")
+    for name, amount_given in (("clock", asked.clock), ("rate", asked.rate), ("current", asked.current)):
+        if amount_given is not None:
+            amount(amount_given, name)
+        if amount_given and not asked.rate:
+            raise UserError(f"{option(name)} {amount_given} needs the samples a second, too; add {rate} …")
+    if asked.rate and not (asked.target or asked.board):
+        raise UserError(f"{rate} is for targets and boards; add {target} … or {board} …")
+    if asked.rate and asked.target and not asked.clock:
+        raise UserError(f"{rate} needs the processor's clock, too; add {option('clock')} …")
+    if asked.baud < 1:
+        raise UserError(f"baud is {asked.baud}; it must be 1 or more")
+    if asked.board == "":
+        raise UserError(f"{board} has no value; give a port, such as /dev/ttyACM0")
+    if asked.board and asked.target:
+        raise UserError(f"{board} and {target} are two checks; give one of them")
+    if asked.log and not asked.board:
+        raise UserError(f"{option('log')} {asked.log} is for boards; add {board} …")
+    if asked.log and asked.data:
+        need_not_data(Path(asked.log), str(asked.data))
+    if asked.data and asked.samples:
+        raise UserError(f"{option('samples')} is for random samples; leave it out, or {option('data')}")
+    if asked.data and asked.stream is not None:
+        raise UserError("data and stream are two recordings; give one of them")
+    if asked.how and (asked.target or asked.board):
+        raise UserError(
+            f"{next(iter(asked.how))} is for this machine's compilers; leave it out, or {target} and {board}"
+        )
+
+
+def _loads_of(spec: Spec, asked: Asked, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The share of the processor, and the charge, of each row; nothing if they were not asked for."""
+    from pykernel.targets.load import load_of
+
+    if asked.rate is None:
+        return []
+    clock = None if asked.clock is None else amount(asked.clock, "clock")
+    rate, current = amount(asked.rate, "rate"), amount(asked.current, "current") if asked.current else None
+    found = []
+    for row in rows:
+        load, name = load_of(spec, row, clock, rate), row.get("board") or row["target"]
+        if load is None:
+            found.append({"target": name, "cycles": None})
+            continue
+        found.append(
+            {
+                "target": name,
+                "kind": load.kind,
+                "cycles": round(load.most),
+                "microseconds": load.seconds * 1e6,
+                "share": load.share,
+                **({} if current is None else {"mah_a_day": load.charge(current)}),
+            }
+        )
+    return found
+
+
+def amount(given: float | str, name: str) -> float:
+    """A number, or text such as 48M, 32.768k or 0.1."""
+    text = given if isinstance(given, str) else f"{given:f}"
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([kKM]?)", text, re.ASCII)
+    value = (
+        float(found[1]) * {"": 1, "k": 1e3, "M": 1e6}[found[2].replace("K", "k")] if found and len(text) < 30 else 0.0
+    )
+    if value <= 0:
+        example = {"clock": "48M", "rate": "10", "current": "120"}[name]
+        raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number above 0, such as {example}")
+    if name == "clock" and value < 1000:
+        raise UserError(f"{option(name)} is {text}, which is {value:g} Hz; of megahertz write {text}M")
+    return value
+
+
+def check_own_target(spec: Spec, asked: Asked, watch: Watch = QUIET) -> list[dict[str, Any]]:
+    """What the CPU of the spec's [target] says, where limits need it and nobody names it."""
+    limits = spec.target
+    if limits is None or limits.name is None or not (limits.flash or limits.instructions or limits.cycles):
+        return []
+    if {"all", limits.name} & set(asked.target or ()):
+        return []
+    there = replace(asked, target=[limits.name], board=None, log=None, how={}, samples=asked.samples or ON_TARGETS)
+    return run(spec, there, watch).rows
+
+
+def run(spec: Spec, asked: Asked, watch: Watch) -> Report:
+    """The comparison, with this machine's compilers, on targets or on a board."""
+    stream = asked.stream
+    if asked.data:
+        from pykernel.host.data import read_rows
+
+        stream = read_rows(spec, str(asked.data))
+    with watch.progress() as show, contextlib.ExitStack() as stack:
+        if asked.board:
+            from pykernel.targets.check import check_board
+
+            log = None
+            if asked.log:
+                log = io.TextIOWrapper(stack.enter_context(whole_file(asked.log)), "utf-8", write_through=True)
+            report = check_board(
+                spec, asked.board, asked.memory, asked.count, asked.seed, stream, asked.baud, log, show
+            )
+            if log:
+                log.detach()
+            return report
+        if asked.target:
+            from pykernel.targets.check import check_targets
+
+            return check_targets(
+                *(spec, asked.target, asked.memory, asked.count, asked.seed, asked.toolchain, asked.emulator, stream),
+                level=asked.level,
+                progress=show,
+            )
+        from pykernel.gen.check import check as check_here
+
+        how = {"progress": show} | dict(asked.how)
+        return check_here(spec, memory=asked.memory, samples=asked.count, seed=asked.seed, stream=stream, **how)

@@ -1,0 +1,226 @@
+"""A kernel machine trained on a table, chosen by cross-validation, frozen for the device."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pykernel.errors import Interrupted, UserError, need_matplotlib, need_package, option
+from pykernel.files import all_or_none, need_free, open_data, whole_file
+from pykernel.spec.model import Spec, load_spec, make_spec
+from pykernel.telling import QUIET, Watch, counted, number, rate
+from pykernel.tuning.tables import LabelledTable, read_table
+from pykernel.workflows.asked import FitAsked, asked
+from pykernel.workflows.given import Numbers, words
+from pykernel.workflows.models import spec_and_memory
+
+if TYPE_CHECKING:
+    from pykernel.training.selection import Selection
+    from pykernel.workflows.chosen import Found
+
+
+@dataclass(frozen=True, repr=False)
+class FittedTable:
+    """A machine trained on a table.
+
+    spec: the frozen model, for ``generate`` and ``check``.  report: all that was found, as ``pykernel fit --json`` prints it.
+    selection: errors of all widths and ridges, where vectors were chosen among rows.
+    """
+
+    spec: Spec
+    report: dict[str, Any]
+    selection: Selection | None
+
+    @property
+    def error(self) -> float:
+        """Cross-validated: the root mean square error, or of classes the part of rows that get a wrong one."""
+        return self.report["errors"]["cross_validated"]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is probably not as it was meant, a sentence each."""
+        return self.report["warnings"]
+
+    def __repr__(self) -> str:
+        shown, errors = rate if self.report["classes"] else number, self.report["errors"]
+        told = {"cross-validated": "cross_validated", "held out": "held_out", "without a model": "trivial"}
+        lines = [
+            f"fit of {self.report['name']}: {self.report['model']}, {counted(self.report)}; {self.report['measure']}"
+        ]
+        lines += [f"  {text:16} {shown(errors[key])}" for text, key in told.items() if key in errors]
+        lines.append(f"  {self.report['vectors']:,} vectors, {self.report['flash_bytes']:,} bytes of flash")
+        return "\n".join([*lines, *(f"  {sentence}" for sentence in self.warnings)])
+
+
+def fit(
+    data: str | Path,
+    *,
+    out: str | Path | None = None,
+    label: str | None = None,
+    inputs: str | Sequence[str] | None = None,
+    signal: Spec | str | Path | None = None,
+    classes: str | Sequence[str] | None = None,
+    model: str | None = None,
+    kernel: str = "gaussian",
+    sigma: Numbers = None,
+    gamma: Numbers = None,
+    coef0: float = 1.0,
+    degree: int = 3,
+    ridge: Numbers = None,
+    coding: str | None = None,
+    n: int | None = None,
+    basis: str | None = None,
+    with_: str | Mapping[str, Any] | None = None,
+    flash: str | int | None = None,
+    cv: str | int = "deleted",
+    by: str | None = None,
+    loss: str | None = None,
+    hold_out: float = 0.0,
+    standardise: bool | None = None,
+    seed: int = 0,
+    workers: str | int | None = None,
+    precision: str = "float32",
+    name: str | None = None,
+    plot: str | Path | None = None,
+    force: bool = False,
+    watch: Watch = QUIET,
+) -> FittedTable:
+    """Train a kernel machine on a table, as a spec for the device: what ``pykernel fit`` does.
+
+    Leave-one-out chooses width and ridge.  Cost: O(l^3) for each width of l rows, O(l n^2) with n vectors.
+
+    Parameters
+    ----------
+    data : path
+        A CSV file.
+    out : path, optional
+        The spec's file; without it nothing is written.
+    label : str, optional
+        The label's column; by default, the last.
+    inputs, classes : list of str, optional
+        The inputs' columns; the classes, of which with two the second is positive.
+    signal : Spec or path, optional
+        A spec whose [signal] makes the inputs of raw rows.
+    model : str, optional
+        kfd, ls-svm, krr or trained; by default the better of vectors that are chosen and trained.
+    kernel, sigma, gamma, coef0, degree : str, numbers
+        The kernel, and the widths to try.
+    ridge : float or list of float, optional
+        Ridges to try.
+    coding, by, cv, loss : str
+        How classes are coded, what is minimised, how errors are estimated, what trained vectors minimise.
+    n, flash : int, int or str
+        Most vectors; a limit for their bytes, such as "4k".
+    basis, with_ : str, dict
+        How vectors are chosen, and options of that method.
+    hold_out : float
+        The part of the rows that are kept for a test.
+    standardise : bool, optional
+        Whether inputs are scaled; by default, if their scales differ.
+    seed, workers : int
+        Of folds, the test and the basis; processes.
+    precision : str
+        float32, float64 or int16.
+    name : str, optional
+        The prefix in C; by default as ``out`` is called, or "model".
+    plot : path, optional
+        A picture of the errors over widths and ridges.
+    force : bool
+        Whether files are overwritten.
+    watch : Watch
+        Who is told how far the work is.
+
+    Raises
+    ------
+    UserError
+        One sentence says what is wrong with the data or an argument.  No file is written then.
+    """
+    given = asked(FitAsked, locals())
+    _need_possible(given)
+    table = _read(given)
+    need_package("sklearn", "pykernel fit", "sklearn")
+    with watch.progress() as show:
+        show(0.0, "starting")
+        if table.model == "trained":
+            from pykernel.workflows.trained import fit as train
+        elif given.model is None:
+            from pykernel.workflows.beside import fit as train
+        else:
+            from pykernel.workflows.chosen import fit as train
+
+    try:
+        found = train(given, table)
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    _write(found, given)
+    return FittedTable(found.spec, found.report, found.selection)
+
+
+def _need_possible(given: FitAsked) -> None:
+    """Refuses what cannot be written: before the work, not after it."""
+    for path in (given.out, given.plot):
+        need_free(path, given.data, given.force)
+    if given.plot and given.out and given.plot.absolute() == given.out.absolute():
+        raise UserError(f"{given.plot}: is named for both the spec and the plot; give two names")
+    content: dict[str, Any] = {"name": given.called, "precision": given.precision, "input": {"dim": 1}}
+    kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
+    if given.precision == "int16":
+        # a frozen model with nothing in it: whether whole numbers have this kernel
+        kernel = {"function": given.kernel} | ({} if given.kernel == "linear" else {"gamma": 1.0})
+        content |= {"input": {"dim": 1, "max_abs": 1.0}, "learning": {"rule": "frozen"}}
+        content |= {"expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [0.0]}}
+    make_spec(content | {"kernel": kernel}, "pykernel fit")
+    if given.plot:
+        need_matplotlib()
+
+
+def _read(given: FitAsked) -> LabelledTable:
+    """The table, whose columns a spec can name."""
+    names, classes, signal, label = words(given.inputs), words(given.classes), None, given.label
+    if given.signal is not None:
+        names, label, known, signal = _of_signal(given)
+        classes = classes or known
+    with contextlib.ExitStack() as stack:
+        source, file, size = open_data(given.data, stack)
+        show = stack.enter_context(given.watch.progress(size))
+        table = read_table(file, source, names, label, classes, given.model, show, signal)
+    if table.stage is not None:
+        return table
+    content = {"name": given.called, "input": {"columns": table.inputs}, "label": table.label()}
+    make_spec(content | {"kernel": {"sigma": 1.0}}, source)
+    return table
+
+
+def _of_signal(given: FitAsked) -> tuple[list[str], str, list[str], dict[str, Any]]:
+    """Channels, the label, its classes, and what of the spec makes steps of raw rows: precision and [signal]."""
+    if given.inputs is not None:
+        inputs, signal = option("inputs"), option("signal")
+        raise UserError(f"{inputs} is for data without {signal}; with it, [signal] names the channels")
+    if isinstance(given.signal, str | Path):
+        spec, where = load_spec(given.signal), str(given.signal)
+    else:
+        spec, where = spec_and_memory(given.signal)[0], "the spec"
+    if spec.signal is None:
+        raise UserError(f"{where}: has no [signal]; give a spec that has one, or leave {option('signal')} out")
+    label = given.label or spec.label.column
+    if label is None:
+        raise UserError(f"{where}: [label] names no column; give {option('label')}")
+    content = spec.signal.model_dump(mode="json", exclude_unset=True)
+    classes = list(spec.label.classes or ()) if label == spec.label.column else []
+    return list(spec.signal.channels), label, classes, {"precision": given.precision, "signal": content}
+
+
+def _write(found: Found, given: FitAsked) -> None:
+    """The spec and the plot, both or none."""
+    with all_or_none():
+        if given.out is not None:
+            with whole_file(given.out) as file:
+                file.write(found.spec.to_toml().encode())
+        if given.plot and found.selection is not None:
+            found.selection.figure(given.plot)
+    found.report.update(
+        spec=None if given.out is None else str(given.out), plot=str(given.plot) if given.plot else None
+    )

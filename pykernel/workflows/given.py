@@ -1,0 +1,120 @@
+"""Arguments of workflows that are lists, numbers or words: as Python has them, or text with commas between, as a shell does."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pykernel.errors import UserError, did_you_mean, option
+
+Numbers = str | float | Sequence[float] | None
+"""A number or several, or text with commas between."""
+
+
+def words(given: str | Sequence[str] | None) -> list[str]:
+    """Names, each once; of text the parts between commas, of a sequence its texts as they are."""
+    parts = given.split(",") if isinstance(given, str) else list(given or ())
+    return list(dict.fromkeys(word.strip() for word in parts if word.strip()))
+
+
+def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
+    """Of each number its text."""
+    if isinstance(given, str):
+        parts = words(given)
+    else:
+        parts = [f"{each!r}" for each in (given if isinstance(given, Sequence) else [given])]
+    if not parts:
+        raise UserError(f"{option(name)} is {given!r}; give at least one number")
+    return parts
+
+
+def positive_numbers(given: str | float | Sequence[float], name: str) -> list[float]:
+    """Numbers above zero; name: the argument's."""
+    numbers = []
+    for word in _parts(given, name):
+        try:
+            numbers.append(float(word))
+        except ValueError:
+            raise UserError(
+                f"{option(name)} is {given!r}; it must be numbers with commas between, such as 0.5,1,2"
+            ) from None
+        if not 0 < numbers[-1] < math.inf:
+            raise UserError(f"{option(name)} holds {word}; each must be above zero")
+        if name == "sigma" and not 1e-150 < numbers[-1] < 1e150:
+            raise UserError(f"{option(name)} holds {word}; its square must not overflow: scale the data")
+    return numbers
+
+
+def whole_numbers(given: str | int | Sequence[int], name: str) -> list[int]:
+    """Whole numbers from zero on; name: the argument's."""
+    found = _parts(given, name)
+    if not all(word.isascii() and word.isdigit() for word in found):
+        raise UserError(f"{option(name)} is {given!r}; it must be whole numbers with commas between, such as 8,16,32")
+    return [int(word) for word in found]
+
+
+def workers(given: str | int | None, default: int) -> int | str:
+    """A number of processes, or the address of a Dask scheduler."""
+    from pykernel.parallel import MOST_PROCESSES
+
+    if given is None:
+        return default
+    text = str(given)
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PROCESSES:
+        return int(text)
+    if "://" in text:
+        return text
+    raise UserError(
+        f"{option('workers')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}, or a Dask "
+        "scheduler's address"
+    )
+
+
+def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
+    """Options of a method of pykernel.bases (of auto those of any), epsilon and swaps: KEY=VALUE with commas between, or a dict."""
+    from pykernel.bases.select import SELECTORS
+
+    own = {"n_max", "seed", "candidates", "points", "tau"}  # arguments of the workflows
+    kinds = [SELECTORS[method]] if method in SELECTORS else list(SELECTORS.values())
+    known: dict[str, str] = {}
+    for kind in kinds:
+        for name, parameter in list(inspect.signature(kind).parameters.items())[2:]:
+            if name not in own:
+                known.setdefault(name, str(parameter.annotation))
+    known["swaps"] = "int"
+    text = [f"{key}={_as_text(value)}" for key, value in given.items()] if isinstance(given, Mapping) else words(given)
+    found: dict[str, Any] = {}
+    for word in text:
+        name, equals, value = word.partition("=")
+        if not equals or name not in known:
+            keys = f"it must be KEY=VALUE, of {method} with a key of {', '.join(known)}"
+            remedy = did_you_mean(name, known, keys) if equals else keys
+            raise UserError(f"{option('with')} holds {word!r}; {remedy}")
+        found[name] = _value_as(known[name], value, f"{option('with')} {word}")
+    return found
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _value_as(annotation: str, value: str, where: str) -> Any:
+    """A word as an annotated parameter takes it."""
+    if "Literal" in annotation:
+        choices = re.findall(r"[\"']([^\"']+)[\"']", annotation)
+        if value not in choices:
+            remedy = did_you_mean(value, choices, f"it must be one of {', '.join(choices)}")
+            raise UserError(f"{where}: {value!r} is not known; {remedy}")
+        return value
+    if "bool" in annotation and value in ("true", "false"):
+        return value == "true"
+    for kind, convert, what in (("int", int, "a whole number"), ("float", float, "a number")):
+        if kind in annotation:
+            try:
+                return convert(value)
+            except ValueError:
+                raise UserError(f"{where}: {value!r} must be {what}") from None
+    raise UserError(f"{where}: {value!r} must be true or false")

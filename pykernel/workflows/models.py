@@ -1,0 +1,74 @@
+"""What a workflow takes for a model: a spec, an estimator, a pipeline; and what that has learned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykernel.errors import UserError
+
+if TYPE_CHECKING:
+    from pykernel.dialect import Memory
+    from pykernel.spec.model import Spec
+
+
+class Fitted(Protocol):
+    """An estimator; with ``model_``, a HostModel, if it goes on learning."""
+
+    @property
+    def spec_(self) -> Spec: ...
+
+
+def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory | None]:
+    """The spec, with another name if one is given, and the learned state, if there is one."""
+    from pykernel.spec.model import Spec, make_spec
+
+    try:
+        found = model if isinstance(model, Spec) else model.spec_
+    except AttributeError as error:
+        if isinstance(error, UserError):  # fitted, and says why there is none
+            raise
+        found = None
+    if isinstance(model, Spec):
+        spec, memory = model, None
+    elif hasattr(model, "steps"):
+        return _pipeline(model, "model" if name is None else name)
+    elif found is not None:  # what is frozen has no state
+        spec, memory = found, model.model_.memory if hasattr(model, "model_") else None
+    elif hasattr(model, "to_spec"):
+        learn = (
+            "fit or partial_fit" if hasattr(model, "partial_fit") else "fit" if hasattr(model, "fit") else "learn_one"
+        )
+        raise UserError(f"the {type(model).__name__} has learned nothing yet; call its {learn} first")
+    else:
+        raise UserError(
+            f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file, "
+            "from_sklearn makes one of scikit-learn's models) or a fitted estimator of pykernel, such "
+            "as a BudgetedKernelRegressor, alone or behind scalers in a pipeline"
+        )
+    if name is not None:
+        spec = make_spec({**spec.model_dump(exclude_unset=True), "name": name}, custom=spec.custom)
+    return spec, memory
+
+
+def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
+    """What a fitted pipeline computes, for inputs as they come to it; with its state, if its model goes on learning."""
+    from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
+
+    from pykernel.importers.importing import from_sklearn
+    from pykernel.importers.sklearn import LEARNS
+    from pykernel.importers.steps import steps_of
+
+    if isinstance(pipeline.steps, dict):  # River's
+        raise UserError(
+            "a Pipeline of River has steps that change as they learn, which the C does not have; give a model of pykernel.river that "
+            "learned the raw inputs: without a rule it standardises them itself, by running means and deviations"
+        )
+    *before, (_, model) = steps_of(pipeline)
+    if not hasattr(type(model), LEARNS):
+        return from_sklearn(pipeline, name), None
+    if not hasattr(model, "model_"):
+        raise UserError(f"the {type(model).__name__} has learned nothing yet; call its fit or partial_fit first")
+    if not before:
+        return model.to_spec(name), model.model_.memory
+    spec, memory = getattr(model, LEARNS)(name, Pipeline(before))
+    return spec, memory

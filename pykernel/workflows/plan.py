@@ -1,0 +1,443 @@
+"""From a table to the model of smallest error that keeps a device's limits."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time as clock
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pykernel.errors import Interrupted, MissingExtra, UserError, option, visible
+from pykernel.files import all_or_none, new_folder, whole_file
+from pykernel.host.scores import verdict
+from pykernel.plots import SIMPLE, Panel, pareto_figure
+from pykernel.spec.model import Spec, make_spec
+from pykernel.telling import (
+    QUIET,
+    Show,
+    Watch,
+    byte_count,
+    counted,
+    duration,
+    error_and_deviation,
+    finite,
+    number,
+    plain,
+    unit_of,
+)
+from pykernel.tuning.earned import Earned, lean_variants, rich_variants, window_variants
+from pykernel.tuning.plan import (
+    Arm,
+    Limits,
+    NothingFits,
+    Search,
+    Trial,
+    arms,
+    make_limits,
+    model_name,
+    parse_amount,
+    planned,
+    verified,
+)
+from pykernel.tuning.sweep import front
+from pykernel.tuning.trials import simple, watched_simply
+from pykernel.workflows import search
+from pykernel.workflows.models import Fitted, spec_and_memory
+
+SILENCE = 10.0
+"""Seconds after which a line says that nothing better was found."""
+COUNTED = 2.0
+"""About so many seconds take building a model for a target and counting its instructions there."""
+
+
+@dataclass(frozen=True, repr=False)
+class Planned:
+    """What a plan found.
+
+    report: all of it, as ``pykernel plan --json`` prints it.  specs: ``planned``; and where there are such, ``learning`` (the best that
+    learns, if the planned one does not), ``small`` (nearly as good, in much less memory), ``leaner`` and ``better`` (of a signal).
+    """
+
+    report: dict[str, Any]
+    specs: dict[str, Spec]
+
+    @property
+    def spec(self) -> Spec:
+        """Of the best model within the limits."""
+        return self.specs["planned"]
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """The best model of each kind: error, bytes, values; best first."""
+        return self.report["table"]
+
+    def __repr__(self) -> str:
+        winner, measure = self.report["winner"], self.report["measure"]
+        lines = [f"plan for {counted(self.report)}, {self.report['trials']:,} trials; {measure} over the last 30 %"]
+        rows = {"planned": winner, "learning": self.report["learner"], "smaller": self.report["small"]}
+        for name, row in rows.items():
+            if row is not None:
+                told = error_and_deviation(row["learning"] or row["frozen"])
+                lines.append(f"  {name:8}  {row['model']}: {told}, {row['bytes']:,} bytes")
+        for name, row in self.report["simple"].items():
+            lines.append(f"  instead   {name}: {number(row['error'])}, {row['bytes']:,} bytes")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(search.Asked):
+    """The arguments of ``plan``, but for columns and the spec."""
+
+    ram: str | int | None = None
+    flash: str | int | None = None
+    instructions: str | int | None = None
+    cycles: str | int | None = None
+    target: str | None = None
+    time: float = 120.0
+    trials: int | None = None
+    seed: int = 0
+
+
+def plan(
+    data: str | Path,
+    *,
+    label: str | None = None,
+    inputs: str | Sequence[str] | None = None,
+    spec: Spec | Fitted | None = None,
+    delay: int = 0,
+    ram: str | int | None = None,
+    flash: str | int | None = None,
+    instructions: str | int | None = None,
+    cycles: str | int | None = None,
+    target: str | None = None,
+    rule: str | Sequence[str] | None = None,
+    technique: str | Sequence[str] | None = None,
+    time: float = 120.0,
+    trials: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    results: str | Path | None = None,
+    out: str | Path = "pykernel-plan",
+    watch: Watch = QUIET,
+) -> Planned:
+    """Find the best model for a table of data, within a device's limits: what ``pykernel plan`` does.
+
+    Every kind of model is tried, and the best ones are changed until the time is over.  Errors are those of the last 30 % of the rows.
+
+    Parameters
+    ----------
+    data : path
+        A CSV file.
+    label : str, optional
+        The column to predict; without one a monitor with alarms is planned.
+    inputs : list of str, optional
+        The input columns; by default, all with numbers but the label and times.
+    spec : Spec, optional
+        Names the columns in place of ``label`` and ``inputs``.
+    delay : int
+        Labels arrive so many rows late.
+    ram, flash : int or str, optional
+        Limits in bytes, such as 4096 or "4k".
+    instructions, cycles : int or str, optional
+        Limits for one call, in the worst case.
+    target : str, optional
+        The CPU, emulated.
+    rule, technique : str or list of str, optional
+        Only these.
+    time, trials : float, int
+        Seconds for trials; or how many trials, however long they take.
+    seed : int
+        Of the trials.
+    jobs, scheduler : int, str
+        Processes, or the address of a Dask cluster.
+    results : path, optional
+        Where finished trials are kept; by default, in ``out``.
+    out : path
+        The folder for the specs, the picture and plan.json.
+    watch : Watch
+        Who is told how far the work is.
+
+    Raises
+    ------
+    UserError
+        One sentence says what is wrong with the data or an argument.
+    NothingFits
+        No model keeps the limits; the sentence names the closest one.
+    """
+    asked = Asked(
+        data=str(data),
+        delay=delay,
+        rule=rule,
+        technique=technique,
+        jobs=jobs,
+        scheduler=scheduler,
+        results=None if results is None else Path(results),
+        out=Path(out),
+        watch=watch,
+        ram=ram,
+        flash=flash,
+        instructions=instructions,
+        cycles=cycles,
+        target=target,
+        time=time,
+        trials=trials,
+        seed=seed,
+    )
+    limits, wanted = limits_of(asked)
+    need_numbers(asked)
+    rules, techniques = search.plan_choices(asked)
+    if limits.target is not None:
+        search.need_emulator(limits.target)
+    given = None if spec is None else spec_and_memory(spec)[0]
+    base, table, assumed = search.planned_data(asked, given, inputs, label)
+    if assumed:
+        watch.tell(f"assumed: {'; '.join(assumed)}")
+    tried = possible(arms(base, table, rules, techniques, limits.target), watch)
+    if not tried:
+        raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
+    every = search.techniques(None) if techniques is None else ()
+    report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
+    with new_folder(asked.out), search.plan_workers(base, table, asked) as workers:
+        course = Search(tried, table, workers, limits, seed, every)
+        began = clock.monotonic()
+        report |= {"interrupted": _run(course, asked)}
+        each = (clock.monotonic() - began) / max(1, len(course.trials))
+        try:
+            found, specs = concluded(course, base, wanted, asked, None if report["interrupted"] else each)
+        except KeyboardInterrupt:
+            raise Interrupted(search.kept(workers)) from None
+        except NothingFits as error:
+            error.report = report | {"reason": str(error)}
+            raise
+    return Planned(report | found, specs)
+
+
+def possible(tried: list[Arm], watch: Watch) -> list[Arm]:
+    """Those that this installation can train."""
+    if not any(arm.made.spec is None for arm in tried):
+        return tried
+    try:
+        import pykernel.training.reduced  # noqa: F401
+    except MissingExtra as missing:
+        watch.tell(f"without models that are trained here: {missing}")
+        return [arm for arm in tried if arm.made.spec is not None]
+    return tried
+
+
+def need_numbers(asked: Asked) -> None:
+    if asked.trials is not None and not 1 <= asked.trials <= 1_000_000:
+        raise UserError(f"{option('trials')} is {asked.trials}; it must be from 1 to 1,000,000")
+    if not 1 <= asked.time <= 10_000_000:
+        raise UserError(f"{option('time')} is {asked.time:g}; it must be 1 second or more")
+    if asked.seed < 0:
+        raise UserError(f"{option('seed')} is {asked.seed}; it must be 0 or more")
+
+
+def _run(course: Search, asked: Asked) -> bool:
+    """Whether it was interrupted."""
+    try:
+        with asked.watch.progress() as show:
+            course.run(_Watch(asked, show).left)
+    except KeyboardInterrupt:
+        if not course.trials:
+            raise Interrupted(search.kept(course.workers)) from None
+        asked.watch.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
+        return True
+    return False
+
+
+def concluded(
+    course: Search, base: Mapping[str, Any], target: Mapping[str, Any], asked: Asked, each: float | None
+) -> tuple[dict[str, Any], dict[str, Spec]]:
+    """What was found and the specs, once the winner is verified and written.  Raises NothingFits.
+
+    each: seconds of a trial; None if there is no time for more of them.
+    """
+    winner, row, uses = verified(course, asked.watch.tell)
+    specs = {"planned": planned(winner, course.table, target)}
+    if winner.found["learning"] is None and (learner := course.winner(learning=True)) is not None:
+        specs["learning"] = planned(learner, course.table, target)
+    if (small := course.smaller(winner)) is not None:
+        specs["small"] = planned(small, course.table, target)
+    signal = of_signal(course, winner, each, asked.watch) if each is not None else None
+    for name in ("leaner", "better"):
+        if signal is not None and signal[name] is not None:
+            content = signal[name].pop("spec") | {"name": base["name"]}
+            specs[name] = make_spec(content | ({"target": dict(target)} if target else {}))
+    others = watched_simply(course.table) if course.table.y is None else simple(spec_of_labels(base), course.table)
+    report = findings(course, winner, others) | {
+        "ok": True,
+        "uses": uses,
+        "verified": row,
+        "spec": str(asked.out / "planned.toml"),
+        **{
+            f"{name}_spec": str(asked.out / f"{name}.toml") if name in specs else None
+            for name in ("learning", "small", "leaner", "better")
+        },
+        "signal": signal,
+    }
+    comment = told_in_spec(report, asked.data)
+    return write(report, specs, asked.out, comment), specs
+
+
+def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
+    """What the parts of the signal earn; None without a signal, or if there is nothing to try.  each: seconds of a trial."""
+    if course.table.stage is None:
+        return None
+    if course.table.y is None:
+        watch.tell("what features earn is not tried: faults of a monitor are put into the features themselves")
+        return None
+    lean, rich, windows = (variants(course.table) for variants in (lean_variants, rich_variants, window_variants))
+    # without each kind, then without one more each time
+    earned, most = Earned(course, winner), max(0, 2 * len(lean) - 1) + len(rich) + len(windows)
+    if not most:
+        return None
+    seconds = most * (each + (COUNTED if earned.target else 0.0))
+    parts = {"without each kind of feature": lean, "with each other kind": rich, "with other windows and hops": windows}
+    told = ", ".join(text for text, some in parts.items() if some)
+    watch.tell(f"trying it {told}: at most {most} trials, about {duration(seconds)}")
+    try:
+        return earned.all(lean, rich, windows)
+    except KeyboardInterrupt:
+        watch.tell("interrupted: what features and windows earn is left out")
+        return None
+
+
+def told_in_spec(report: Mapping[str, Any], data: str) -> str:
+    """Where the spec is from, and what to expect of it, as a comment."""
+    winner, others = report["winner"], report["simple"]
+    least = min(others, key=lambda name: others[name]["error"], default=None)
+    lines = [f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:"]
+    lines += [f"{winner['model']} {error_and_deviation(winner['learning'] or winner['frozen'])}"]
+    lines[1] += f"; {least} {number(others[least]['error'])}" if least is not None else ""
+    lines += [f"The same again: --trials {report['trials']} --seed {report['seed']}"]
+    return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
+
+
+def spec_of_labels(base: Mapping[str, Any]) -> Spec:
+    """A model for these columns and labels, whichever."""
+    return make_spec({key: base[key] for key in ("name", "input", "label", "precision") if key in base})
+
+
+class _Watch:
+    """Says when the best becomes better, that it did not for a while, and when the time is over."""
+
+    def __init__(self, asked: Asked, show: Show) -> None:
+        self.asked, self.show = asked, show
+        self.began, self.best, self.told = clock.monotonic(), float("inf"), 0.0
+        most = f"{asked.time:g} s" if asked.trials is None else f"{asked.trials:,} trials"
+        asked.watch.tell(f"trying models for {most}; Ctrl-C ends this sooner")
+
+    def left(self, course: Search) -> int:
+        """How many trials may follow."""
+        most, tried = self.asked.trials, len(course.trials)
+        gone = clock.monotonic() - self.began
+        best = course.winner()
+        state = f"{gone:5.0f} s  {tried:4} trials"
+        if most is None:
+            state += f", {max(0, self.asked.time - gone):.0f} s left"
+        if best is not None:
+            state += f"  {error_and_deviation(best.told)}  {model_name(best)}, {byte_count(best.bytes)}"
+        better = best is not None and best.score < 0.999 * self.best
+        if best is not None and better:
+            self.best = best.score
+        if better or gone - self.told > SILENCE:
+            self.told = gone
+            self.asked.watch.tell(state)
+        self.show(gone / self.asked.time if most is None else tried / most, "trying models")
+        if most is not None:
+            return most - tried
+        return sys.maxsize if gone < self.asked.time else 0
+
+
+def limits_of(asked: Asked) -> tuple[Limits, dict[str, Any]]:
+    """The limits, and the [target] that the spec gets: what was given."""
+    amounts = {"ram": 1024, "flash": 1024, "instructions": 1000, "cycles": 1000}
+    given = {
+        name: parse_amount(value, name, thousand) if (value := getattr(asked, name)) else None
+        for name, thousand in amounts.items()
+    }
+    default = "cortex-m0plus" if given["cycles"] else "cortex-m4f" if given["flash"] or given["instructions"] else None
+    wanted = asked.target or default
+    place = search.counting_target(wanted) if wanted is not None else None
+    if wanted is not None and place is None:
+        raise UserError(f"{option('target')} none cannot be planned for; see pykernel targets")
+    limits = make_limits(place, **given)
+    named = {"name": place} if place is not None else {}
+    return limits, named | {key: value for key, value in given.items() if value is not None}
+
+
+def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[str, Any]:
+    def row(trial: Trial) -> dict[str, Any]:
+        parts = {key: trial.found.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "detected")}
+        content, tried = trial.content, {**trial.arm.own, **trial.values}
+        values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
+        named = {"model": model_name(trial), "rule": trial.arm.rule, "technique": trial.arm.made.technique}
+        return named | {"size": trial.size, "values": values, "bytes": trial.bytes} | parts
+
+    best = {arm.name: arm.best for arm in course.arms if arm.best is not None}
+    kinds = {arm.name: arm.kind for arm in course.arms}
+    ranked = sorted(best.values(), key=lambda trial: trial.score)
+    return {
+        "measure": measure(course),
+        "rows": len(course.table.x),
+        **course.table.raw_rows,
+        "judged_rows": len(course.table.x) - course.table.split,
+        "trials": len(course.trials),
+        "seed": course.seed,
+        "winner": row(winner),
+        "table": [row(trial) for trial in ranked],
+        "learner": row(learner) if (learner := course.winner(learning=True)) is not None else None,
+        "small": row(small) if (small := course.smaller(winner)) is not None else None,
+        "points": [[trial.bytes, trial.score, kinds[trial.arm.name], model_name(trial)] for trial in course.ranking()],
+        "simple": dict(others),
+        "verdict": verdict(winner.score, {name: row["error"] for name, row in others.items()}),
+    }
+
+
+def measure(course: Search) -> str:
+    if course.table.y is None:
+        return "faults missed"
+    return "error rate" if course.table.y.dtype.kind in "iu" else "RMSE"
+
+
+def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment: str) -> dict[str, Any]:
+    """The specs, the picture and all that was found, all or none; the report, with the picture."""
+    with all_or_none(out):
+        note = draw(report, out / "plan.png")
+        report = report | {"plot": str(out / "plan.png") if note is None else None, "plot_note": note}
+        for name, spec in specs.items():
+            with whole_file(out / f"{name}.toml") as file:
+                file.write(((comment if name == "planned" else "") + spec.to_toml()).encode())
+        with whole_file(out / "plan.json") as file:
+            file.write(json.dumps(finite(report), default=plain, indent=1).encode() + b"\n")
+    return report
+
+
+def draw(report: Mapping[str, Any], path: Path) -> str | None:
+    """Error over bytes, with the simple predictors; why there is no picture, if there is none."""
+    points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
+    points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
+    on = set(front([point[:2] for point in points]))
+    marked = [(*point, i in on) for i, point in enumerate(points)]
+    picked = {"planned": report["winner"], "smaller": report["small"]}
+    chosen = {
+        name: next(i for i, p in enumerate(points) if p[3] == row["model"] and p[0] == max(1, row["bytes"]))
+        for name, row in picked.items()
+        if row is not None
+    }
+    panel = Panel("bytes of RAM and tables", marked, chosen)
+    try:
+        pareto_figure(
+            path,
+            "plan: error against bytes",
+            f"{report['measure']}, last 30 % of the {unit_of(report)}s",
+            [panel],
+        )
+    except MissingExtra as missing:
+        return str(missing)
+    return None

@@ -1,0 +1,232 @@
+"""What predicts recorded data best, and what does so in the least memory: a table, a plot, and specs of what is best."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pykernel.errors import MissingExtra
+from pykernel.files import all_or_none, new_folder, whole_file
+from pykernel.plots import Panel, pareto_figure
+from pykernel.spec.model import Spec, make_spec
+from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
+from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups, trivial
+from pykernel.tuning.sweep import sweep as run_sweep
+from pykernel.workflows import search
+from pykernel.workflows.given import whole_numbers
+from pykernel.workflows.models import Fitted, spec_and_memory
+
+
+@dataclass(frozen=True, repr=False)
+class Swept:
+    """What a sweep found.
+
+    report: all of it, as ``pykernel sweep --json`` prints it.  found: rows of what was tried, best first.  trivial: errors of simple
+    predictors.  specs: of the best model, the cheapest and the fastest that are nearly as good, where there are such.
+    """
+
+    report: dict[str, Any]
+    found: Sweep
+    trivial: dict[str, dict[str, float | None]]
+    specs: dict[str, Spec]
+
+    @property
+    def spec(self) -> Spec | None:
+        """Of the best model; None if nothing worked."""
+        return self.specs.get("best")
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Of each rule, technique and size that worked: errors, bytes, values; best first."""
+        return self.found.rows
+
+    def __repr__(self) -> str:
+        lines = [f"sweep of {self.report['name']}: {len(self.rows)} models over {self.report['rows']:,} rows"]
+        for name, i in picks_of(self.found).items():
+            row = self.rows[i]
+            error = f"{MEASURES[self.found.by]} {number(row[self.found.by])}"
+            lines.append(f"  {name:8} {model_name(row)}: {error}, {row['ram_bytes']:,} bytes")
+        return "\n".join(lines)
+
+
+def sweep(
+    model: Spec | Fitted,
+    data: str | Path,
+    *,
+    delay: int = 0,
+    rule: str | Sequence[str] | None = None,
+    technique: str | Sequence[str] | None = None,
+    n_max: str | int | Sequence[int] = (8, 16, 32, 64),
+    score: str | None = None,
+    rounds: int = 3,
+    target: str | None = "cortex-m4f",
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    results: str | Path | None = None,
+    out: str | Path = "pykernel-sweep",
+    watch: Watch = QUIET,
+) -> Swept:
+    """Find the models that predict recorded data best, for each size of memory: what ``pykernel sweep`` does.
+
+    Every rule is tried with every technique and budget, and their parameters are searched from coarse to fine.  The error is that of the
+    second half of the rows.
+
+    Parameters
+    ----------
+    model : Spec or fitted estimator
+        What is not tried: columns, precision, stages.
+    data : path
+        A CSV file.
+    delay : int
+        Labels arrive so many rows late.
+    rule, technique : str or list of str, optional
+        Only these.
+    n_max : int or list of int
+        Budgets to try.
+    score : str, optional
+        What to minimise: mae (the default of numbers), rmse; error_rate of classes.
+    rounds : int
+        Refinements of the grid, at most 20.
+    target : str
+        The CPU on which instructions are counted; None for none.
+    jobs, scheduler : int, str
+        Processes, or the address of a Dask cluster.
+    results : path, optional
+        Where finished runs are kept; by default, in ``out``.  The same call goes on from them.
+    out : path
+        The folder for specs, table and plot.
+    watch : Watch
+        Who is told how far the work is.
+
+    Raises
+    ------
+    UserError
+        One sentence says what is wrong with the data or an argument.
+    """
+    asked = search.Asked(
+        data=str(data),
+        delay=delay,
+        rule=rule,
+        technique=technique,
+        jobs=jobs,
+        scheduler=scheduler,
+        results=None if results is None else Path(results),
+        out=Path(out),
+        watch=watch,
+    )
+    search.need_rounds(rounds)
+    spec, _ = spec_and_memory(model)
+    search.need_plain(spec)
+    base, recorded = search.load(spec, asked)
+    by, sizes = search.measure(base, score), whole_numbers(n_max, "n_max")
+    tried = search.rules(rule), search.techniques(technique)
+    groups, refused = plan_groups(base, recorded, *tried, sizes)
+    place = None if target is None else search.counting_target(target)
+    bound = sum(group.bound(rounds) for group in groups)
+    watch.tell(
+        f"at most {bound:,} runs over {len(recorded.x):,} {unit_of(recorded.raw_rows)}s, for {len(groups)} "
+        f"{'combination' if len(groups) == 1 else 'combinations'} of rule, technique and size"
+    )
+    with new_folder(asked.out):
+        with search.workers(base, recorded, asked, bound) as workers:
+            found = run_sweep(base, recorded, workers, groups, refused, by, rounds, place)
+        with all_or_none(asked.out):
+            written = write(asked.out, base, found)
+    report = report_of(base, recorded, found) | written
+    report |= {"bound": bound, "reused": workers.reused, "results": str(workers.results.path)}
+    specs = {name: make_spec(found.rows[i]["spec"]) for name, i in picks_of(found).items()}
+    return Swept(report, found, trivial(base, recorded), specs)
+
+
+def picks_of(found: Sweep) -> dict[str, int]:
+    every = {"best": found.best, "cheapest": found.cheapest, "fastest": found.fastest}
+    return {name: i for name, i in every.items() if i is not None}
+
+
+def write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
+    """The table, the plot and the specs; their paths."""
+    specs = {}
+    for name, i in picks_of(found).items():
+        specs[name] = str(out / f"{name}.toml")
+        with whole_file(specs[name]) as file:
+            file.write(make_spec(found.rows[i]["spec"]).to_toml().encode())
+    with whole_file(out / "sweep.csv") as file:
+        file.write(_csv(found).encode())
+    note = None
+    if found.rows:
+        try:
+            pareto_figure(
+                out / "pareto.png",
+                f"{base.name}: error against cost",
+                f"{MEASURES[found.by]}, second half",
+                _panels(found),
+            )
+        except MissingExtra as missing:
+            note = str(missing)
+    plot = str(out / "pareto.png") if found.rows and note is None else None
+    return {"specs": specs, "csv": str(out / "sweep.csv"), "plot": plot, "plot_note": note}
+
+
+def _panels(found: Sweep) -> list[Any]:
+    picks = picks_of(found)
+    bytes_ = [(row["ram_bytes"], row[found.by], row["rule"], model_name(row), row["front"]) for row in found.rows]
+    panels = [Panel("bytes of RAM", bytes_, {name: picks[name] for name in ("best", "cheapest") if name in picks})]
+    measured = [i for i, row in enumerate(found.rows) if instructions(row) is not None]
+    if measured:
+        points = [
+            (instructions(row), row[found.by], row["rule"], model_name(row), row["instruction_front"])
+            for row in (found.rows[i] for i in measured)
+        ]
+        chosen = {name: measured.index(picks[name]) for name in ("best", "fastest") if picks.get(name) in measured}
+        panels.append(Panel(f"instructions of an update, {found.target} (mean)", points, chosen))  # type: ignore[arg-type]
+    return panels
+
+
+def _csv(found: Sweep) -> str:
+    """One line for each rule, technique and size: errors, costs, the values that were best; or why there is nothing."""
+    measures = [key for key in MEASURES if any(key in row for row in found.rows)]
+    values = list(dict.fromkeys(name for row in found.rows for name in row["values"]))
+    costs = ("update_mean", "update_max", "predict_mean", "predict_max", "flash_bytes", "stack_bytes")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    head = ["rule", "technique", "size", *measures, "state_bytes", "work_bytes", "ram_bytes", *costs]
+    writer.writerow([*head, "front", "instruction_front", "picked", *values, "tried", "diverged", "reason"])
+    picked = {i: name for name, i in reversed(picks_of(found).items())}
+    for i, row in enumerate(found.rows):
+        cells = [row["rule"], row["technique"], row["size"], *(row.get(key) for key in measures)]
+        cells += [row["state_bytes"], row["work_bytes"], row["ram_bytes"], *_cost_cells(row["costs"])]
+        cells += [int(row["front"]), int(row["instruction_front"]), picked.get(i)]
+        cells += [*(row["values"].get(name) for name in values), row["tried"], row["diverged"], None]
+        writer.writerow(cells)
+    for row in found.refused:
+        blank = [None] * (len(measures) + 3 + len(costs) + 3 + len(values) + 2)
+        writer.writerow([row["rule"], row["technique"], row["size"], *blank, row["reason"]])
+    return text.getvalue()
+
+
+def _cost_cells(costs: Mapping[str, Any] | None) -> list[Any]:
+    if not costs or "refused" in costs:
+        return [None] * 6
+    calls = [costs[call][key] if costs.get(call) else None for call in ("update", "predict") for key in ("mean", "max")]
+    return [*calls, costs["flash_bytes"], costs["stack_bytes"]]
+
+
+def report_of(base: Spec, data: Data, found: Sweep) -> dict[str, Any]:
+    return {
+        "name": base.name,
+        "rows": len(data.x),
+        **data.raw_rows,
+        "delay": data.delay,
+        "score": found.by,
+        "table": found.rows,
+        "refused": found.refused,
+        "trivial": found.trivial,
+        **picks_of(found),
+        "tries": found.tries,
+        "target": found.target,
+        "note": found.note,
+    }

@@ -1,0 +1,269 @@
+"""Functions and commands are two faces of one workflow: the same result, and sentences with the names that were given."""
+
+import ast
+import inspect
+import json
+import re
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pykernel
+from pykernel.cli import output
+from pykernel.cli.commands.check import CheckOptions
+from pykernel.cli.commands.simulate import SimulateOptions
+from pykernel.cli.options.basis import BasisOptions
+from pykernel.cli.options.fit import FitOptions
+from pykernel.cli.options.search import PlanOptions, SweepOptions
+from pykernel.errors import UserError
+from pykernel.workflows.asked import BasisAsked, FitAsked
+
+SPEC = """
+name = "thermo"
+[input]
+columns = ["a", "b"]
+[label]
+column = "y"
+[learning]
+rule = "klms"
+[kernel]
+sigma = 1.0
+[reduction]
+n_max = 4
+"""
+
+SMALL = 'name = "small"\n[input]\ndim = 2\n[learning]\nrule = "nlms"\n'
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch, one_compiler):
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).normal(size=(120, 2))
+    rows = [f"{a:.4f},{b:.4f},{a - b * b:.4f}" for a, b in x]
+    Path("data.csv").write_text("\n".join(["a,b,y", *rows, ""]))
+    Path("spec.toml").write_text(SPEC)
+    Path("small.toml").write_text(SMALL)
+    return tmp_path
+
+
+def spec():
+    return pykernel.load_spec("spec.toml")
+
+
+# of each command its words, and the same asked of Python: what --json prints
+SAME = {
+    "simulate": (
+        "spec.toml data.csv --delay 2 --refresh-every 50 -o {}.csv",
+        lambda out: pykernel.simulate(spec(), "data.csv", delay=2, refresh_every=50, output=f"{out}.csv").report,
+    ),
+    "generate": (
+        "spec.toml -o {}",
+        lambda out: generated(pykernel.generate(spec(), out)),
+    ),
+    "sweep": (
+        "spec.toml data.csv --rule nlms --n-max 2,4 --rounds 0 --target none --jobs 1 -o {}",
+        lambda out: (
+            pykernel.sweep(spec(), "data.csv", rule="nlms", n_max=[2, 4], rounds=0, target=None, jobs=1, out=out).report
+        ),
+    ),
+    "plan": (
+        "data.csv --label y --rule klms,nlms --trials 4 --jobs 1 --ram 8k -o {}",
+        lambda out: (
+            pykernel.plan("data.csv", label="y", rule=["klms", "nlms"], trials=4, jobs=1, ram=8192, out=out).report
+        ),
+    ),
+    "fit": (
+        "data.csv --model krr -n 8 --sigma 0.5,1 --ridge 0.01,0.1 --hold-out 0.2 --workers 1 --out {}.toml --name m",
+        lambda out: (
+            pykernel.fit(
+                *("data.csv",),
+                model="krr",
+                n=8,
+                sigma=[0.5, 1],
+                ridge=[0.01, 0.1],
+                hold_out=0.2,
+                workers=1,
+                out=f"{out}.toml",
+                name="m",
+            ).report
+        ),
+    ),
+    "basis": (
+        "data.csv --label y -n 6 --sigma 1 --with swaps=2 --learn --save {}.npz --out {}.toml --name m",
+        lambda out: (
+            pykernel.basis(
+                *("data.csv",),
+                label="y",
+                n=6,
+                sigma=1,
+                with_={"swaps": 2},
+                learn=True,
+                save=f"{out}.npz",
+                out=f"{out}.toml",
+                name="m",
+            ).report
+        ),
+    ),
+    "check": (
+        "small.toml --samples 300 --seed 3",
+        lambda out: pykernel.check(pykernel.load_spec("small.toml"), samples=300, seed=3).report,
+    ),
+}
+
+
+def generated(made):
+    return {"project": str(made.folder), "files": [str(each) for each in made.files], "sizes": made.figures}
+
+
+def same(found, other):
+    """Without what a clock tells, and with one name for both places where files go."""
+    text = json.dumps(output.finite(found), default=output.plain, sort_keys=True)
+    return re.sub(r'"seconds": [\d.e+-]+', "", text).replace(f'"{other}', '"out')
+
+
+@pytest.mark.parametrize("command", SAME)
+def test_a_function_and_its_command_are_one(command, run):
+    words, call = SAME[command]
+    code, printed, _ = run(command, *words.replace("{}", "one").split(), "--json")
+    assert code == 0
+    found = call("two")
+    assert same(json.loads(printed), "one") == same(found, "two")
+    ours, theirs = (
+        {p.name: p.read_bytes() for p in Path().glob(f"{name}*/**/*") if p.is_file()} for name in ("one", "two")
+    )
+    kept = {name: text for name, text in ours.items() if not name.endswith((".png", ".npz", ".json", ".jsonl"))}
+    assert kept == {name: theirs[name] for name in kept} and ours.keys() == theirs.keys()
+
+
+# of each command words that it refuses, and the same asked of Python
+REFUSED = {
+    "simulate": ("spec.toml data.csv --delay -1", lambda: pykernel.simulate(spec(), "data.csv", delay=-1)),
+    "generate": ("spec.toml -o spec.toml", lambda: pykernel.generate(spec(), "spec.toml")),
+    "sweep": ("spec.toml data.csv --score mse", lambda: pykernel.sweep(spec(), "data.csv", score="mse")),
+    "plan": ("data.csv --spec spec.toml --inputs a", lambda: pykernel.plan("data.csv", spec=spec(), inputs=["a"])),
+    "fit": (
+        "data.csv --model krr --hold-out 2 --out m.toml",
+        lambda: pykernel.fit("data.csv", model="krr", hold_out=2, out="m.toml"),
+    ),
+    "basis": (
+        "data.csv --tau 0.1 --shards 2 --out m.toml",
+        lambda: pykernel.basis("data.csv", tau=0.1, shards=2, out="m.toml"),
+    ),
+    "check": ("spec.toml --rate 10", lambda: pykernel.check(spec(), rate=10)),
+}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_a_sentence_names_what_was_given(command, run):
+    words, call = REFUSED[command]
+    before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
+    code, printed, told = run(command, *words.split())
+    assert (code, printed) == (2, "") and told.startswith("error: ") and told.count("\n") == 1
+    with pytest.raises(UserError) as refused:
+        call()
+    sentence = str(refused.value)
+    assert "--" not in sentence
+    named = re.sub(r"--([a-z-]+)", lambda found: found[1].replace("-", "_"), told.removeprefix("error: ").strip())
+    assert sentence == named
+    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
+
+
+def test_results_read_well():
+    simulated = pykernel.simulate(spec(), "data.csv")
+    assert repr(simulated).splitlines()[0] == "simulation of thermo: 120 rows, rmse over the second half"
+    assert f"{simulated.error:.4g}" in repr(simulated) and simulated.simple["running mean"] > 0
+    assert all(sentence in repr(simulated) for sentence in simulated.advice)
+    made = pykernel.generate(spec(), "out")
+    assert repr(made).startswith("thermo in out: ") and str(len(made.files)) in repr(made)
+    swept = pykernel.sweep(spec(), "data.csv", rule="nlms", n_max=2, rounds=0, target=None, jobs=1)
+    assert (
+        repr(swept).startswith("sweep of thermo: 1 models over 120 rows\n  best ")
+        and swept.spec.learning.rule == "nlms"
+    )
+    planned = pykernel.plan("data.csv", label="y", rule="nlms", trials=2, jobs=1)
+    assert repr(planned).startswith("plan for 120 rows, 2 trials; RMSE over the last 30 %\n  planned ")
+    assert planned.spec.learning.rule == "nlms" and planned.table[0]["model"] in repr(planned)
+    fitted = pykernel.fit("data.csv", model="krr", n=8, sigma=1, ridge=0.1)
+    assert repr(fitted).startswith("fit of model: krr, 120 rows; rmse\n") and fitted.spec.learning.rule == "frozen"
+    found = pykernel.basis("data.csv", n=5, sigma=1)
+    assert repr(found).startswith("basis of 5 vectors, by ") and len(found.basis) == 5 and found.spec is not None
+    assert not list(Path().glob("*.npz")) and len(list(Path().glob("*.toml"))) == 2
+    checked = pykernel.check(spec(), samples=200, levels=["-O1"])
+    assert checked.ok and repr(checked).startswith("check of thermo: the same bytes\n")
+
+
+CLASSES = SPEC.replace('column = "y"', 'column = "kind"\nclasses = ["dry", "wet"]')
+MONITOR = 'name = "watch"\n[input]\ncolumns = ["a", "b"]\n[novelty]\n'
+
+
+@pytest.mark.parametrize("text", [SPEC, CLASSES, MONITOR], ids=["a number", "classes", "no label"])
+def test_arrays_are_as_good_as_a_file(text):
+    Path("spec.toml").write_text(text)
+    table = np.genfromtxt("data.csv", delimiter=",", skip_header=1)
+    x, y = table[:, :2], table[:, 2]
+    if text is CLASSES:
+        y = np.where(y > 0, "wet", "dry")
+        lines = [f"{a:.4f},{b:.4f},{kind}" for (a, b), kind in zip(x, y, strict=True)]
+        Path("data.csv").write_text("\n".join(["a,b,kind", *lines, ""]))
+    if text is MONITOR:
+        y = None
+    of_file, of_arrays = pykernel.simulate(spec(), "data.csv"), pykernel.simulate(spec(), (x, y))
+    assert same(of_file.report, "") == same(of_arrays.report, "") and repr(of_file) == repr(of_arrays)
+    for wrong, says in (((x[:, :1], y), "x has the shape"), ((x, None if y is not None else x[:, 0]), "label")):
+        with pytest.raises(UserError, match=says):
+            pykernel.simulate(spec(), wrong)
+
+
+OPTIONS = {
+    "basis": BasisOptions,
+    "check": CheckOptions,
+    "fit": FitOptions,
+    "plan": PlanOptions,
+    "simulate": SimulateOptions,
+}
+OPTIONS["sweep"] = SweepOptions
+OTHER_NAMES = {"answers": "output", "spec_file": "spec"}
+OWN = {"engine", "as_json", "trust"}
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_defaults_are_those_of_the_command(command):
+    """Every option is an argument, and means the same where it is not given."""
+    taken = inspect.signature(getattr(pykernel, command)).parameters
+    for each in fields(OPTIONS[command]):
+        name = OTHER_NAMES.get(each.name, each.name)
+        if name in OWN or (name == "spec" and command != "plan"):
+            continue
+        given, default = each.default, taken[name].default
+        if given is MISSING:
+            continue  # the command wants it
+        if name == "n_max":
+            given = tuple(map(int, given.split(",")))
+        assert default == given or str(default) == str(given), name
+        for kind in (FitAsked, BasisAsked):
+            if command == kind.__name__.removesuffix("Asked").lower():
+                assert {f.name: f.default for f in fields(kind)}[name] == default, name
+
+
+def named_as_options(tree):
+    """Texts of a module with a name such as --hold-out, but for docstrings and whole commands."""
+    for node in ast.walk(tree):
+        for each in getattr(node, "body", None) if isinstance(getattr(node, "body", None), list) else ():
+            if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+                each.value.value = ""
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [text for text in texts if re.search(r"(?<![\w-])--[a-z]", text) and "pykernel " not in text]
+
+
+def test_only_the_command_line_names_options():
+    """Everyone else writes option("hold_out"), which is what whoever reads the sentence has given."""
+    (found,) = named_as_options(ast.parse('f"{x} --out" + "pykernel fit --out"'))
+    assert found == " --out"
+    rooms = ("bases", "estimators", "host", "importers", "training", "tuning", "workflows")
+    same_for_both = {"The same again: --trials ", " --seed "}  # a comment in a file
+    files = [path for room in rooms for path in (Path(pykernel.__file__).parent / room).glob("*.py")]
+    assert len(files) > 50
+    for path in files:
+        assert not set(named_as_options(ast.parse(path.read_text(encoding="utf-8")))) - same_for_both, path
