@@ -80,7 +80,7 @@ FEW = 4
 """GCC unrolls loops over arrays of at most so many places, and warns of turns beyond the end that never happen."""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
-    "SNAPSHOT_FOREIGN": (-102, "the snapshot is of another model, or of another version of this model"),
+    "SNAPSHOT_FOREIGN": (-102, "the snapshot is of another model: its numbers lie or mean something else"),
     "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written completely"),
     "SNAPSHOT_INVALID": (-104, "a number in the model is one that learning cannot give"),
     "STORAGE_FAILED": (
@@ -213,6 +213,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         ],
         "marks": primitive("marks.h", spec.name),
         "config_hash": code.config_hash,
+        "state_kind": code.state_kind,
         "stamp": STAMP,
         "status_doc": comment(program.status.__doc__ or "").strip(),
         "statuses": _statuses(program),

@@ -470,6 +470,19 @@ class Spec(Section):
     def config(self) -> Settings:
         return self.program.settings(self.real, self.config_values, self.capacities)
 
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """Whose results its bits are, as named in ``pykernel.algorithms.revisions``."""
+        kernel, staged = self.kernel, self.config
+        used = [self.learning.rule]
+        if kernel is not None and kernel.function != "custom":
+            used.append(f"{kernel.function} kernel")
+        if any(getattr(staged, choice, False) for choice in ("standardises", "follows")):
+            used.append("stages")
+        if self.signal is not None:
+            used.append("signal")
+        return tuple(f"{name} int16" if self.real.is_integer else name for name in used)
+
     def memory(self, drop: tuple[str, ...] = ()) -> Memory:
         return self.program.memory(self.real, self.capacities, drop)
 

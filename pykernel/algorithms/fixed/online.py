@@ -94,6 +94,10 @@ class FixedOnlineConfig(Config):
     truncate_age: Index  # vectors of this age are removed
     removals: Index  # largest number of vectors that one update removes, beside the one that the sample replaces
 
+    tunable = frozenset(
+        """tie decays limits_step eta keep step_limit ald_distance truncate_below truncate_age removals""".split()
+    )
+
 
 class FixedOnlineModel(FixedFramed):
     parts = FixedExpansion, FixedLearning, FixedOnlineConfig, FixedKernelConfig
