@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x66EB4438u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x83EA3122u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -382,13 +382,6 @@ int32_t flow_predict(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTP
     return FLOW_DONE;
 }
 
-/* Whether a label is a number within its limit. */
-static bool flow_acceptable_label(float y)
-{
-    /* not "if (.. > limit)": NaN must fail */
-    return flow_absolute(y) <= FLOW_LABEL_LIMIT;
-}
-
 /* Number of candidates for removal. */
 static int32_t flow_candidates(const flow_t *s)
 {
@@ -461,12 +454,6 @@ static float flow_cost(const flow_t *s, int32_t i)
     return flow_energy(s, i, 1.0f / s->score[i]);
 }
 
-/* Whether to remove candidate i rather than r, if both have the same score. */
-static bool flow_precedes(const flow_t *s, int32_t i, int32_t r)
-{
-    return flow_magnitude(s, i) < flow_magnitude(s, r);
-}
-
 /* Position of the candidate with the smallest score.  precedes() and then the position decide ties. */
 static int32_t flow_cheapest(const flow_t *s)
 {
@@ -478,7 +465,7 @@ static int32_t flow_cheapest(const flow_t *s)
     for (int32_t i = first; i < count; i++) {
         FLOW_TURN(8)
         const float value = flow_cost(s, i);
-        if ((value < least) || ((value == least) && flow_precedes(s, i, r))) {
+        if ((value < least) || ((value == least) && (flow_magnitude(s, i) < flow_magnitude(s, r)))) {
             least = value;
             r = i;
         }
@@ -491,12 +478,6 @@ static int32_t flow_choose(flow_t *s)
 {
     flow_inverse_diagonal(s);
     return flow_cheapest(s);
-}
-
-/* Whether a candidate is a stored vector. */
-static bool flow_is_stored(const flow_t *s, int32_t r)
-{
-    return r < s->n;
 }
 
 /* p = P_:r, the column r of P.  P_rr is kept above a smallest number.  O(N^2). */
@@ -581,14 +562,14 @@ static bool flow_bearable(const flow_t *s, int32_t r)
  * Also computes the numbers that take_out() needs. */
 static bool flow_project(flow_t *s, int32_t r)
 {
-    if (flow_is_stored(s, r)) {
+    if (r < s->n) {
         flow_inverse_column(s, r);
     }
     flow_project_klms(s, r);
     return flow_bearable(s, r);
 }
 
-/* Compute f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D). */
+/* Compute f(x) in s->error, and the distances and kernel values for the update that follows.  O(N D). */
 static void flow_present(flow_t *s, const float x[FLOW_DIM])
 {
     int32_t nearest = 0;
@@ -617,7 +598,7 @@ static inline float flow_miss(float y, float value)
     return y - value;
 }
 
-/* m.error is f(x): limit the label to what counts, and make it y - f(x). */
+/* s->error is f(x): limit the label to what counts, and make it y - f(x). */
 static void flow_hear(flow_t *s)
 {
     FLOW_LOOP(19)
@@ -666,11 +647,17 @@ static void flow_express(flow_t *s, int32_t rows, int32_t columns)
     s->kappa = kappa;
 }
 
+/* KLMS: the nearest vector gets as much of a sample's multiplier as it is like the sample. */
+static float flow_similarity(const flow_t *s)
+{
+    return flow_gaussian(s->nearest_distance);
+}
+
 /* Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1). */
 static bool flow_give_to_nearest(flow_t *s)
 {
     const int32_t i = s->nearest;
-    const float share = flow_gaussian(s->nearest_distance);
+    const float share = flow_similarity(s);
     FLOW_LOOP(25)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         FLOW_TURN(25)
@@ -854,26 +841,38 @@ static float flow_largest_step(const flow_t *s)
     return largest;
 }
 
-/* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
-static int32_t flow_absorb(flow_t *s, bool close)
+/* Give the sample's multiplier to the nearest vector, or project the sample on all of them. */
+static bool flow_adapt_gradient(flow_t *s, bool close)
 {
-    bool fits = true;
     flow_propose_gradient(s);
-    fits = flow_largest_step(s) <= FLOW_ALPHA_LIMIT;
+    bool fits = flow_largest_step(s) <= FLOW_ALPHA_LIMIT;
     if (close) {
         const bool shared = flow_give_to_nearest(s);
         fits = fits && shared;
     } else {
         flow_project_klms(s, s->n);
     }
-    if (!fits || !flow_bearable(s, s->n)) {
-        return FLOW_REFUSED_MULTIPLIER;
-    }
-    flow_commit(s);
+    return fits;
+}
+
+/* What has happened to a sample that was not stored. */
+static int32_t flow_outcome(const flow_t *s)
+{
     if (s->nearest_distance > 0.0f) {
         return FLOW_ABSORBED;
     }
     return FLOW_MERGED;
+}
+
+/* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
+static int32_t flow_absorb(flow_t *s, bool close)
+{
+    const bool fits = flow_adapt_gradient(s, close);
+    if (!fits || !flow_bearable(s, s->n)) {
+        return FLOW_REFUSED_MULTIPLIER;
+    }
+    flow_commit(s);
+    return flow_outcome(s);
 }
 
 /* Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D). */
@@ -910,7 +909,7 @@ static int32_t flow_insert(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Learn the sample x with label m.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
+/* Learn the sample x with label s->y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
 static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
 {
     flow_present(s, x);
@@ -946,7 +945,7 @@ int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y)
     if (!flow_acceptable(x)) {
         return FLOW_REFUSED_INPUT;
     }
-    if (!flow_acceptable_label(y)) {
+    if (!(flow_absolute(y) <= FLOW_LABEL_LIMIT)) {
         return FLOW_REFUSED_LABEL;
     }
     s->y[0] = y;

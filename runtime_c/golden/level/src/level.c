@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x05695EA2u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xB69C1BD7u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -291,13 +291,6 @@ int32_t level_predict(const level_t *s, const float x[LEVEL_DIM], float y[LEVEL_
     return LEVEL_DONE;
 }
 
-/* Whether a label is a number within its limit. */
-static bool level_acceptable_label(float y)
-{
-    /* not "if (.. > limit)": NaN must fail */
-    return level_absolute(y) <= LEVEL_LABEL_LIMIT;
-}
-
 /* Number of candidates for removal. */
 static int32_t level_candidates(const level_t *s)
 {
@@ -419,12 +412,6 @@ static int32_t level_first_certain(const level_t *s, int32_t count)
     return 0;
 }
 
-/* Whether to remove candidate i rather than r, if both have the same score. */
-static bool level_precedes(const level_t *s, int32_t i, int32_t r)
-{
-    return level_magnitude(s, i) < level_magnitude(s, r);
-}
-
 /* Position of the candidate with the smallest score.  precedes() and then the position decide ties. */
 static int32_t level_cheapest(const level_t *s)
 {
@@ -439,7 +426,7 @@ static int32_t level_cheapest(const level_t *s)
             continue;
         }
         const float value = level_isolation(s, i);
-        if ((value < least) || ((value == least) && level_precedes(s, i, r))) {
+        if ((value < least) || ((value == least) && (level_magnitude(s, i) < level_magnitude(s, r)))) {
             least = value;
             r = i;
         }
@@ -452,12 +439,6 @@ static int32_t level_choose(level_t *s)
 {
     level_resolve_neighbours(s);
     return level_cheapest(s);
-}
-
-/* Whether a candidate is a stored vector. */
-static bool level_is_stored(const level_t *s, int32_t r)
-{
-    return r < s->n;
 }
 
 /* row_j = |v_j - v_r|^2; for other kernels than the Gaussian, k_jr.  O(N D). */
@@ -540,7 +521,7 @@ static bool level_bearable(const level_t *s, int32_t r)
  * Also computes the numbers that take_out() needs. */
 static bool level_project(level_t *s, int32_t r)
 {
-    if (level_is_stored(s, r)) {
+    if (r < s->n) {
         level_measure_row(s, r);
     }
     level_project_bounded(s, r);
@@ -557,7 +538,7 @@ static void level_unsearch(level_t *s)
     }
 }
 
-/* Compute f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D). */
+/* Compute f(x) in s->error, and the distances and kernel values for the update that follows.  O(N D). */
 static void level_present(level_t *s, const float x[LEVEL_DIM])
 {
     int32_t nearest = 0;
@@ -587,7 +568,7 @@ static inline float level_miss(float y, float value)
     return y - value;
 }
 
-/* m.error is f(x): limit the label to what counts, and make it y - f(x). */
+/* s->error is f(x): limit the label to what counts, and make it y - f(x). */
 static void level_hear(level_t *s)
 {
     LEVEL_LOOP(17)
@@ -598,11 +579,17 @@ static void level_hear(level_t *s)
     }
 }
 
+/* KLMS: the nearest vector gets as much of a sample's multiplier as it is like the sample. */
+static float level_similarity(const level_t *s)
+{
+    return level_gaussian(s->nearest_distance);
+}
+
 /* Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1). */
 static bool level_give_to_nearest(level_t *s)
 {
     const int32_t i = s->nearest;
-    const float share = level_gaussian(s->nearest_distance);
+    const float share = level_similarity(s);
     LEVEL_LOOP(18)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
         LEVEL_TURN(18)
@@ -721,24 +708,36 @@ static float level_largest_step(const level_t *s)
     return largest;
 }
 
-/* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
-static int32_t level_absorb(level_t *s, bool close)
+/* Give the sample's multiplier to the nearest vector, or project the sample on all of them. */
+static bool level_adapt_gradient(level_t *s, bool close)
 {
-    bool fits = true;
     level_propose_gradient(s);
-    fits = level_largest_step(s) <= LEVEL_ALPHA_LIMIT;
+    bool fits = level_largest_step(s) <= LEVEL_ALPHA_LIMIT;
     if (close) {
         const bool shared = level_give_to_nearest(s);
         fits = fits && shared;
     }
-    if (!fits || !level_bearable(s, s->n)) {
-        return LEVEL_REFUSED_MULTIPLIER;
-    }
-    level_commit(s);
+    return fits;
+}
+
+/* What has happened to a sample that was not stored. */
+static int32_t level_outcome(const level_t *s)
+{
     if (s->nearest_distance > 0.0f) {
         return LEVEL_ABSORBED;
     }
     return LEVEL_MERGED;
+}
+
+/* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
+static int32_t level_absorb(level_t *s, bool close)
+{
+    const bool fits = level_adapt_gradient(s, close);
+    if (!fits || !level_bearable(s, s->n)) {
+        return LEVEL_REFUSED_MULTIPLIER;
+    }
+    level_commit(s);
+    return level_outcome(s);
 }
 
 /* Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D). */
@@ -777,7 +776,7 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
     return status;
 }
 
-/* Learn the sample x with label m.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
+/* Learn the sample x with label s->y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
 static int32_t level_learn(level_t *s, const float x[LEVEL_DIM])
 {
     level_present(s, x);
@@ -809,7 +808,7 @@ int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y)
     if (!level_acceptable(x)) {
         return LEVEL_REFUSED_INPUT;
     }
-    if (!level_acceptable_label(y)) {
+    if (!(level_absolute(y) <= LEVEL_LABEL_LIMIT)) {
         return LEVEL_REFUSED_LABEL;
     }
     s->y[0] = y;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA9D68E4Au)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xD4FA8343u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -374,7 +374,7 @@ static inline float monitor_clipped(float x, float low, float high)
     return low;
 }
 
-/* Write the input as the rule sees it to m.x, scaled by running statistics or by given numbers.  O(D). */
+/* Write the input as the rule sees it to s->x, scaled by running statistics or by given numbers.  O(D). */
 static void monitor_see(monitor_t *s, const float x[MONITOR_DIM])
 {
     MONITOR_LOOP(2)
@@ -515,7 +515,7 @@ static void monitor_substitute_backward(const float *l, const float *z, float *o
     }
 }
 
-/* Compute k, v, q and the rest of the scaled input m.x.  O(N (D + r) + r^3 / 6). */
+/* Compute k, v, q and the rest of the scaled input s->x.  O(N (D + r) + r^3 / 6). */
 static void monitor_code(monitor_t *s)
 {
     const int32_t rank = s->rank;
@@ -693,7 +693,7 @@ static bool monitor_untouched(const monitor_t *s)
     return true;
 }
 
-/* Compute m.b = P k and m.delta while every vector started a column: then A A' = P and A'k = v.  O(N r). */
+/* Compute s->b = P k and s->delta while every vector started a column: then A A' = P and A'k = v.  O(N r). */
 static void monitor_compare_first(monitor_t *s)
 {
     float known = 0.0f;
@@ -754,7 +754,7 @@ static void monitor_symmetric_row(const float *p, int32_t i, float *out, int32_t
     }
 }
 
-/* Write row i of the Gram matrix to m.column.  O(N) if the matrix is stored, otherwise O(N D). */
+/* Write row i of the Gram matrix to s->column.  O(N) if the matrix is stored, otherwise O(N D). */
 static void monitor_gram_row(monitor_t *s, int32_t i)
 {
     MONITOR_LOOP(30)
@@ -764,7 +764,7 @@ static void monitor_gram_row(monitor_t *s, int32_t i)
     }
 }
 
-/* Write A'm.column to m.u.  O(N r). */
+/* Write A's->column to s->u.  O(N r). */
 static void monitor_row_times(monitor_t *s)
 {
     MONITOR_LOOP(31)
@@ -922,7 +922,7 @@ static void monitor_renew(monitor_t *s)
     }
 }
 
-/* Compute m.b = P k, and m.delta, the part of the sample that the vectors cannot express.  O(N^2). */
+/* Compute s->b = P k, and s->delta, the part of the sample that the vectors cannot express.  O(N^2). */
 static void monitor_compare(monitor_t *s)
 {
     const int32_t n = s->n;
@@ -968,7 +968,7 @@ static void monitor_start_column(monitor_t *s, float delta)
     s->rank = n + 1;
 }
 
-/* Add the sample to P as row and column n, given m.b = P k and delta.  O(N^2 / 2). */
+/* Add the sample to P as row and column n, given s->b = P k and delta.  O(N^2 / 2). */
 static void monitor_border(monitor_t *s, int32_t n, float delta)
 {
     const float inverse = 1.0f / delta;
@@ -1133,7 +1133,7 @@ static void monitor_move_parametric(monitor_t *s, float mu, float keep)
     monitor_add_square(s->g, mu * ((2.0f * keep * MONITOR_SHRINKAGE) + (mu * s->left)), s->q);
 }
 
-/* Move L towards the coded sample, and write the sample's row of A to m.t.  loss = mu rho is the ridge's part. */
+/* Move L towards the coded sample, and write the sample's row of A to s->t.  loss = mu rho is the ridge's part. */
 static void monitor_move(monitor_t *s, float mu, float loss)
 {
     float keep = 1.0f - loss;
@@ -1328,7 +1328,7 @@ static void monitor_correct(monitor_t *s)
     }
 }
 
-/* Store the sample, whose row of A is in m.t.  If the budget is full, replace a vector or drop the sample.
+/* Store the sample, whose row of A is in s->t.  If the budget is full, replace a vector or drop the sample.
  *
  * O(N^2 + N (D + r)), with budget drop O(N (D + r)). */
 static int32_t monitor_settle(monitor_t *s)
@@ -1585,7 +1585,7 @@ static int32_t monitor_adjust(monitor_t *s)
     return monitor_learn_sample(s, stored);
 }
 
-/* Learn the input m.x, as the kernel sees it.  In models with labels, also write its features to m.z. */
+/* Learn the input s->x, as the kernel sees it.  In models with labels, also write its features to s->z. */
 static int32_t monitor_track(monitor_t *s)
 {
     monitor_code(s);

@@ -29,8 +29,9 @@ extern "C" {
 #define MONITOR_RAM_BYTES 4616u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define MONITOR_SNAPSHOT_BYTES 3744u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0xB64F09E7u /* another spec or another algorithm gives another number */
-#define MONITOR_STAMP 0xA9D68E4Au /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_CONFIG_HASH 0xD7FC597Fu /* models with the same number compute the same bits */
+#define MONITOR_STATE_KIND 0x9315F7EEu /* models with the same number can load each other's snapshots */
+#define MONITOR_STAMP 0xD4FA8343u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -49,7 +50,7 @@ enum {
     MONITOR_HELD = 5, /* alarm: the alarm level is above its threshold, and the subspace did not learn the sample */
     MONITOR_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
+    MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
     MONITOR_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     MONITOR_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
     MONITOR_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */

@@ -6,13 +6,13 @@
  *
  * A snapshot consists of these parts.  Each number has 4 bytes, the lowest byte first:
  *
- *     "PKSN", version of this format, MONITOR_CONFIG_HASH, sequence number,
+ *     "PKSN", version of this format, MONITOR_STATE_KIND, sequence number,
  *     MONITOR_STATE_BYTES, the model (the first bytes of monitor_t), CRC-32 of everything before
  *
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA9D68E4Au)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xD4FA8343u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -54,7 +54,7 @@
 #endif
 
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
-#define MONITOR_SNAPSHOT_VERSION 1u
+#define MONITOR_SNAPSHOT_VERSION 2u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define MONITOR_SNAPSHOT_END 3740u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
@@ -243,13 +243,6 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
     return true;
 }
 
-/* Whether scores could have led to this state of the alarms. */
-static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
-{
-    return (monitor_stored_count(stored, MONITOR_PLACE(held), 0) >= 0)
-            && (monitor_stored_count(stored, MONITOR_PLACE(held), 0) <= (MONITOR_RELEARN_AFTER + 1));
-}
-
 /* Whether learning could have led to these sums, thresholds and levels. */
 static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
 {
@@ -257,13 +250,8 @@ static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
             MONITOR_PLACE(looks), 0)) {
         return false;
     }
-    return monitor_snapshot_valid_monitor(stored);
-}
-
-/* Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r)). */
-static bool monitor_snapshot_keeps(monitor_stored_t *stored)
-{
-    return monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored);
+    return (monitor_stored_count(stored, MONITOR_PLACE(held), 0) >= 0)
+            && (monitor_stored_count(stored, MONITOR_PLACE(held), 0) <= (MONITOR_RELEARN_AFTER + 1));
 }
 
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
@@ -375,7 +363,7 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
     if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) <= 1)) {
         return false;
     }
-    if (!monitor_snapshot_keeps(stored)) {
+    if (!(monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored))) {
         return false;
     }
     return true;
@@ -410,7 +398,7 @@ static uint32_t monitor_header(uint32_t i, uint32_t sequence)
     case 1u:
         return MONITOR_SNAPSHOT_VERSION;
     case 2u:
-        return MONITOR_CONFIG_HASH;
+        return MONITOR_STATE_KIND;
     case 3u:
         return sequence;
     default:
@@ -444,7 +432,7 @@ static int32_t monitor_recognise(const uint8_t *bytes)
     if (monitor_number(&bytes[0]) != MONITOR_SNAPSHOT_MAGIC) {
         return MONITOR_SNAPSHOT_MISSING;
     }
-    if ((monitor_number(&bytes[4]) != MONITOR_SNAPSHOT_VERSION) || (monitor_number(&bytes[8]) != MONITOR_CONFIG_HASH)) {
+    if ((monitor_number(&bytes[4]) != MONITOR_SNAPSHOT_VERSION) || (monitor_number(&bytes[8]) != MONITOR_STATE_KIND)) {
         return MONITOR_SNAPSHOT_FOREIGN;
     }
     return (monitor_number(&bytes[16]) == MONITOR_STATE_BYTES) ? MONITOR_DONE : MONITOR_SNAPSHOT_BROKEN;

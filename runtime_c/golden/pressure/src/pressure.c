@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xF62ED94Du)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x86C562CEu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -292,13 +292,6 @@ int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM], doub
     return PRESSURE_DONE;
 }
 
-/* Whether a label is a number within its limit. */
-static bool pressure_acceptable_label(double y)
-{
-    /* not "if (.. > limit)": NaN must fail */
-    return pressure_absolute(y) <= PRESSURE_LABEL_LIMIT;
-}
-
 /* Number of candidates for removal. */
 static int32_t pressure_candidates(const pressure_t *s)
 {
@@ -329,12 +322,6 @@ static double pressure_magnitude(const pressure_t *s, int32_t i)
     return pressure_absolute(pressure_multiplier(s, i, 0));
 }
 
-/* Whether to remove candidate i rather than r, if both have the same score. */
-static bool pressure_precedes(const pressure_t *s, int32_t i, int32_t r)
-{
-    return pressure_magnitude(s, i) < pressure_magnitude(s, r);
-}
-
 /* Position of the candidate with the smallest score.  precedes() and then the position decide ties. */
 static int32_t pressure_cheapest(const pressure_t *s)
 {
@@ -346,7 +333,7 @@ static int32_t pressure_cheapest(const pressure_t *s)
     for (int32_t i = first; i < count; i++) {
         PRESSURE_TURN(4)
         const double value = pressure_magnitude(s, i);
-        if ((value < least) || ((value == least) && pressure_precedes(s, i, r))) {
+        if ((value < least) || ((value == least) && (pressure_magnitude(s, i) < pressure_magnitude(s, r)))) {
             least = value;
             r = i;
         }
@@ -354,7 +341,7 @@ static int32_t pressure_cheapest(const pressure_t *s)
     return r;
 }
 
-/* Compute f(x) in m.error, and the distances and kernel values for the update that follows.  O(N D). */
+/* Compute f(x) in s->error, and the distances and kernel values for the update that follows.  O(N D). */
 static void pressure_present(pressure_t *s, const double x[PRESSURE_DIM])
 {
     int32_t nearest = 0;
@@ -382,7 +369,7 @@ static inline double pressure_miss(double y, double value)
     return y - value;
 }
 
-/* m.error is f(x): limit the label to what counts, and make it y - f(x). */
+/* s->error is f(x): limit the label to what counts, and make it y - f(x). */
 static void pressure_hear(pressure_t *s)
 {
     PRESSURE_LOOP(6)
@@ -393,11 +380,17 @@ static void pressure_hear(pressure_t *s)
     }
 }
 
+/* KLMS: the nearest vector gets as much of a sample's multiplier as it is like the sample. */
+static double pressure_similarity(const pressure_t *s)
+{
+    return pressure_gaussian(s->nearest_distance);
+}
+
 /* Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1). */
 static bool pressure_give_to_nearest(pressure_t *s)
 {
     const int32_t i = s->nearest;
-    const double share = pressure_gaussian(s->nearest_distance);
+    const double share = pressure_similarity(s);
     PRESSURE_LOOP(7)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
         PRESSURE_TURN(7)
@@ -464,17 +457,31 @@ static double pressure_largest_step(const pressure_t *s)
     return largest;
 }
 
-/* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
-static int32_t pressure_absorb(pressure_t *s, bool close)
+/* Give the sample's multiplier to the nearest vector, or project the sample on all of them. */
+static bool pressure_adapt_gradient(pressure_t *s, bool close)
 {
-    bool fits = true;
     pressure_propose_gradient(s);
-    fits = pressure_largest_step(s) <= PRESSURE_ALPHA_LIMIT;
+    bool fits = pressure_largest_step(s) <= PRESSURE_ALPHA_LIMIT;
     if (close) {
         const bool shared = pressure_give_to_nearest(s);
         fits = fits && shared;
     }
-    if (!fits) {
+    return fits;
+}
+
+/* What has happened to a sample that was not stored. */
+static int32_t pressure_outcome(const pressure_t *s)
+{
+    if (s->nearest_distance > 0.0) {
+        return PRESSURE_ABSORBED;
+    }
+    return PRESSURE_MERGED;
+}
+
+/* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
+static int32_t pressure_absorb(pressure_t *s, bool close)
+{
+    if (!pressure_adapt_gradient(s, close)) {
         return PRESSURE_REFUSED_MULTIPLIER;
     }
     PRESSURE_LOOP(12)
@@ -482,10 +489,7 @@ static int32_t pressure_absorb(pressure_t *s, bool close)
         PRESSURE_TURN(12)
         s->alpha[s->nearest][o] = s->step[o];
     }
-    if (s->nearest_distance > 0.0) {
-        return PRESSURE_ABSORBED;
-    }
-    return PRESSURE_MERGED;
+    return pressure_outcome(s);
 }
 
 /* Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D). */
@@ -515,7 +519,7 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     return status;
 }
 
-/* Learn the sample x with label m.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
+/* Learn the sample x with label s->y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
 static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
@@ -547,7 +551,7 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
     if (!pressure_acceptable(x)) {
         return PRESSURE_REFUSED_INPUT;
     }
-    if (!pressure_acceptable_label(y)) {
+    if (!(pressure_absolute(y) <= PRESSURE_LABEL_LIMIT)) {
         return PRESSURE_REFUSED_LABEL;
     }
     s->y[0] = y;
