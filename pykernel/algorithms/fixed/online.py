@@ -42,7 +42,7 @@ from pykernel.dialect import (
     quotient,
     word,
 )
-from pykernel.dialect.program import Entry
+from pykernel.dialect.program import Budget, Entry
 
 FAR = 2147483647
 """Squared distance to a neighbour that does not exist; all others are smaller."""
@@ -584,6 +584,7 @@ FIXED_ONLINE = programs(
         statuses=OnlineStatus,
         hooks={frame.answer: answer, frame.learn: learn, frame.intact: intact, frame.keeps: keeps},
         costs=("O(N D)", "O(N D)"),
+        budget=Budget("N_MAX"),
         questions=(Entry("novelty", novelty, "question"),),
         stand_ins=WHOLE,
     )
