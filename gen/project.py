@@ -256,7 +256,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         **({f"src/{spec.name}_snapshot.c": _render("snapshot.c", context)} if "snapshot" in context else {}),
         **({f"src/{spec.name}_model.c": _render("model_values.c", context)} if learned else {}),
         "LICENSE": runtime_text("LICENSE"),
-        f"{spec.name}.toml": spec.to_toml(),
+        f"{spec.name}.toml": spec.to_toml(complete=True),
     }
     files["README.md"] = _render("README.md", context)
     if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import itertools
 import json
+import tomllib
 import typing
 from pathlib import Path
 
@@ -18,9 +19,10 @@ import pytest
 from pykernel.algorithms import revisions
 from pykernel.algorithms.revisions import RAISED, Revision, revision_of
 from pykernel.dialect import Config
+from pykernel.errors import UserError
 from pykernel.gen.model import identity
 from pykernel.host.model import HostModel
-from pykernel.spec.model import make_spec, rules
+from pykernel.spec.model import load_spec, make_spec, rules
 from pykernel.spec.sections import fields_of
 from tests.support.every_model import LABELS, MODELS, accepted, content_of, family_of
 
@@ -268,3 +270,45 @@ def test_the_source_s_text_does_not_count(tmp_path, monkeypatch):
 def test_every_tunable_parameter_is_one():
     with pytest.raises(TypeError, match="speed is tunable, but is none of its parameters"):
         type("Wrong", (Config,), {"__annotations__": {}, "tunable": frozenset({"speed"})})
+
+
+ABSENT = {
+    "input": "columns dim center scale resolution",
+    "label": "column columns outputs classes low high clip",
+    "kernel": "sigma gamma source kernel max_value",
+    "learning": "step_limit",
+    "reduction": "lambda_max truncate_below truncate_age",
+    "novelty": "threshold",
+    "expansion": "weights bias calibration factor phases prior_variance label_variance support_class noise",
+    "signal": "window rate features resolution",
+}
+"""Keys that say something by not being there: there is none of it.  What follows from other keys is written."""
+
+
+def test_a_written_spec_has_every_key_and_is_the_same_model(tmp_path, exhaustive):
+    """Then no default of a later version changes it."""
+    for name, kept in corpus().items():
+        if not exhaustive and (not usual(name) or "windows" in name):
+            continue
+        spec = make_spec(kept["spec"])
+        text = spec.to_toml(complete=True)
+        (tmp_path / "m.toml").write_text(text, encoding="utf-8")
+        again, said = load_spec(tmp_path / "m.toml"), tomllib.loads(text)
+        assert "format = 0\n" in text and again.to_toml(complete=True) == text, name
+        assert identity(again) == identity(spec), name
+        for section, key, _ in fields_of(type(spec), spec.learning.rule):
+            if key is None or section not in said or not spec.has(section, key):
+                continue
+            follows = spec.signal is not None and section == "input"  # from the signal
+            follows |= key == "hop" and spec.signal.window is None  # there is none without windows
+            assert key in said[section] or key in ABSENT.get(section, "").split() or follows, f"{name}: {section}.{key}"
+
+
+def test_a_spec_of_another_format_is_refused():
+    content = content_of("klms", "float32", "plain")
+    assert identity(make_spec(content | {"format": 0})) == identity(make_spec(content))
+    for number in (1, -1, True, "0", 0.0, None):
+        with pytest.raises(
+            UserError, match=r"spec: format is .*; this version of pykernel reads format 0: install the version"
+        ):
+            make_spec(content | {"format": number})
