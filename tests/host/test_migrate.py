@@ -9,9 +9,10 @@ from pykernel.gen.model import identity
 from pykernel.host import snapshot
 from pykernel.host.migrate import migrate
 from pykernel.host.model import HostModel
-from pykernel.spec.model import make_spec
+from pykernel.spec.model import make_spec, rules
+from pykernel.spec.sections import fields_of
 from tests.host.test_identity import samples_of
-from tests.support.every_model import MODELS, content_of, family_of
+from tests.support.every_model import MODELS, accepted, content_of, family_of
 
 REMOVING = [
     {"learning": {"rule": "klms"}, "reduction": {"technique": technique}}
@@ -196,3 +197,43 @@ def test_the_command(tmp_path, monkeypatch, run):
     assert code == 0 and '"removed": 2' in out
     code, _, err = run("migrate", "old.toml", "state.bin", "other.toml", "-o", "none.bin")
     assert code == 2 and "[kernel] sigma is 2.0, and was 1.0" in err and not (tmp_path / "none.bin").exists()
+
+
+def other_numbers(spec):
+    """Specs that differ in one number each: (key, spec)."""
+    content = spec.model_dump(mode="json", exclude_unset=True)
+    for section, key, _ in fields_of(type(spec), spec.learning.rule):
+        value = getattr(getattr(spec, section), key, None) if key is not None and section in content else None
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not spec.has(section, key):
+            continue
+        for other in (value * 0.75, value * 1.5) if isinstance(value, float) else (value + 1, value + 7):
+            changed = accepted(content | {section: content[section] | {key: other}})
+            if changed is not None:
+                yield f"{section}.{key}", changed
+
+
+@pytest.mark.in_turn(12)
+@pytest.mark.parametrize("precision", ["float32", "float64", "int16"])
+@pytest.mark.parametrize("stage", ["plain", "staged"])
+@pytest.mark.parametrize("rule", list(rules()))
+def test_a_state_of_the_same_kind_is_learned_on(rule, stage, precision):
+    """Whatever number differs between two models of one kind: the state is refused, or it is one of the other model's:
+    what that learns from it is valid again, and its questions answer."""
+    content = content_of(rule, precision, stage) if family_of(rule, precision) is not None else None
+    if content is None or not (spec := make_spec(content)).program.persistent:
+        return
+    model, x = learned(spec, 24)
+    data, kind = snapshot.save(model), identity(spec).state_kind
+    for key, other in other_numbers(spec):
+        if identity(other).state_kind != kind:
+            continue
+        goes_on = HostModel(other, engine="python")
+        try:
+            snapshot.load(goes_on, data)
+        except UserError as error:
+            assert "learning cannot give" in str(error)
+            continue
+        before = goes_on.ask(spec.program.asks, x)[0] if spec.program.asks in spec.program.questions else np.zeros(1)
+        assert not np.isinf(np.asarray(before, float)).any(), key
+        goes_on.prequential(*samples_of(other, 24))
+        assert snapshot.is_valid(other, goes_on.memory, "python"), key
