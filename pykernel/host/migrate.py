@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -95,11 +96,11 @@ def _require_meaning(old: Spec, new: Spec, where: str, capacity: str) -> None:
     mine, its = _meaning(old, capacity), _meaning(new, capacity)
     if mine == its:
         return
-    content = old.model_dump(mode="json")
+    content = tomllib.loads(old.to_toml(complete=True))
     blamed = []
     for key, (before, after) in _changes(old, new).items():
         section, _, name = key.strip("[").rpartition("] ")
-        changed = content | ({section: {**(content[section] or {}), name: after}} if section else {name: after})
+        changed = content | ({section: content.get(section, {}) | {name: after}} if section else {name: after})
         try:
             tried: Mapping[str, str] | None = _meaning(make_spec(changed, custom=old.custom), capacity)
         except UserError:

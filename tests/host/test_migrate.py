@@ -140,6 +140,17 @@ def test_what_cannot_be_converted_says_which_key(changes, sentence):
     assert "\n" not in str(refused.value) and "--state the snapshot --vectors" in str(refused.value)
 
 
+def test_of_several_changes_only_those_are_blamed_that_are_to_blame():
+    """Also in whole numbers, where keys have other defaults."""
+    content = content_of("qklms", "int16", "plain")
+    old = make_spec(content)
+    model, _ = learned(old, 24)
+    new = make_spec(content | {"kernel": {"sigma": 2.0}, "learning": {"rule": "qklms", "eta": 0.25}})
+    with pytest.raises(UserError, match=r"^m: \[kernel\] sigma is 2.0, and was 1.0: the numbers") as refused:
+        migrate(old, snapshot.save(model), new, engine="python")
+    assert "eta" not in str(refused.value)
+
+
 def test_a_limit_that_the_state_is_beyond_is_named():
     old = spec_of(6, learning={"rule": "klms"}, input={"dim": 2, "max_abs": 4.0})
     model, _ = learned(old)
