@@ -7,17 +7,21 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
-from pykernel.dialect import Kernel, Layout, Precision, Real, is_choice
+import numpy as np
+
+from pykernel.algorithms.revisions import revision_of
+from pykernel.dialect import Kernel, Layout, Precision, Real, ends_of, is_choice
 from pykernel.dialect.program import Entry, Program
 from pykernel.gen.functions import checked_functions
-from pykernel.gen.ir import DialectError, Functions, Parameter
+from pykernel.gen.ir import DialectError, Functions, Parameter, walk
 from pykernel.gen.primitives import CLEARING_LOOPS
 from pykernel.gen.print_c import Printer, comment, number
 from pykernel.gen.ranges import prove
 from pykernel.gen.read import member_comments
-from pykernel.gen.specialise import Specialised, specialise
+from pykernel.gen.specialise import Specialised, reached_from, specialise
 from pykernel.gen.widths import Widths
 from pykernel.spec.model import Spec
 
@@ -37,6 +41,7 @@ class ModelCode:
     tables: list[dict[str, Any]]
     slots: list[dict[str, Any]]
     config_hash: int  # 32 bits: NAME_CONFIG_HASH
+    state_kind: int  # 32 bits: NAME_STATE_KIND
 
     @property
     def drop(self) -> tuple[str, ...]:
@@ -93,11 +98,17 @@ def model_code(spec: Spec) -> ModelCode:
         "tables": tables(printer, code.functions, program, config),
         "slots": _slots(layout, program, printer),
     }
-    custom = b"" if spec.custom is None else spec.custom.source
-    texts = ["\n".join(lines) for lines in printed.values()]
-    config_hash = _meaning_hash(spec.name, printer.real, spec.capacities, parts, texts, custom)
+    whose = identity(spec)
     return ModelCode(
-        entries, code.functions, frozenset(code.unread), layout, printer, printed, **parts, config_hash=config_hash
+        entries,
+        code.functions,
+        frozenset(code.unread),
+        layout,
+        printer,
+        printed,
+        **parts,
+        config_hash=whose.config_hash,
+        state_kind=whose.state_kind,
     )
 
 
@@ -172,20 +183,83 @@ def bare(code: str) -> str:
     return re.sub(r"(/\*.*?\*/|\s)+", " ", code, flags=re.DOTALL)
 
 
-def _meaning_hash(
-    name: str, real: str, capacities: Mapping[str, int], parts: Mapping[str, Any], functions: list[str], custom: bytes
-) -> int:
-    """32 bits that change with whatever changes results or memory.
+# ------------------------------------------------------------------------------------------- whose a state is
 
-    Comments, the model's name and wishes to the compiler do not count: a state saved under them is still its own.  Of a
-    custom kernel every byte of its file counts: nobody has promised what it does.
+
+@dataclass(frozen=True)
+class Identity:
+    """What decides a state's bits, and what its numbers mean: facts, by name.
+
+    meaning: layout and meaning of the numbers in memory.  rest: what decides the bits beside it.
     """
-    meaning = [real, *(f"{capacity} {value}" for capacity, value in capacities.items())]
-    meaning += [f"{p['name']} {p['value']}" for p in parts["parameters"] + parts["constants"]]
-    meaning += [f"{t['name']} {t['values']}" for t in parts["tables"]]
-    meaning += [slot["declaration"] for slot in parts["slots"]] + functions
-    code = bare("\n".join(meaning))
-    code = re.sub(rf"\b{name.upper()}_(UNROLL\b|(LOOP|TURN)\(\d+\))|\binline\b", "", code)
-    code = re.sub(rf"\b{name}_", "pk_", re.sub(rf"\b{name.upper()}_", "PK_", code))
-    code = re.sub(r"\s+", " ", code)
-    return int.from_bytes(hashlib.sha256(code.encode() + custom).digest()[:4], "little")
+
+    drop: tuple[str, ...]  # fields that the C does without
+    meaning: Mapping[str, str]
+    rest: Mapping[str, str]
+
+    @property
+    def state_kind(self) -> int:
+        """NAME_STATE_KIND: two models with the same one take each other's states, if their numbers are valid."""
+        return _hash_of(self.meaning)
+
+    @property
+    def config_hash(self) -> int:
+        """NAME_CONFIG_HASH: two models with the same one compute the same bits."""
+        return _hash_of({**self.meaning, **self.rest})
+
+
+def _hash_of(facts: Mapping[str, str]) -> int:
+    text = "\n".join(f"{name} = {facts[name]}" for name in sorted(facts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
+def identity(spec: Spec) -> Identity:
+    """Whose a state of this model is.
+
+    The source's text does not count, but for the revisions of the algorithms, which are raised with the bits; nor do the
+    model's name, what only the self-test reads, and wishes to the compiler.  Of a custom kernel every byte of its file
+    counts: nobody has promised what it does.
+    """
+    program, config, precision = spec.program, spec.config, spec.real
+    code = specialised(spec)
+    drop = tuple(sorted(code.unread))
+    layout, kinds = spec.memory(drop).layout, program.parameters
+    reached = reached_from(code.functions, [entry.kernel.name for entry in program.entries_for(config)])
+    read = {n.name for f in reached.values() for n in walk(f.body) if isinstance(n, Parameter)}
+    tunable = frozenset().union(*(each.tunable for each in program.configs))
+    revisions = {name: revision_of(name) for name in spec.algorithms}
+
+    meaning: dict[str, str] = {"precision": spec.precision, "label": spec.label_kind}
+    meaning |= {f"capacity {name}": str(size) for name, size in spec.capacities.items()}
+    meaning |= {f"meaning of {name}": str(revision.meaning) for name, revision in revisions.items()}
+    for slot in layout.slots:
+        if slot.struct and slot.offset < program.hashed_bytes(layout):
+            meaning[f"field {slot.name}"] = f"{slot.array.scalar} {slot.shape} at {slot.offset}"
+    if spec.custom is not None:
+        meaning["custom kernel"] = hashlib.sha256(spec.custom.source).hexdigest()
+
+    rest = {f"revision of {name}": str(revision.bits) for name, revision in revisions.items()}
+    for owner in program.persistent:
+        for name in set(owner.ranges) - set(drop):
+            low, high = ends_of(owner.ranges[name], spec.capacities, config, precision)
+            rest[f"range of {name}"] = f"{_exact(low)} to {_exact(high)}"
+    for name, kind in kinds.items():
+        value = getattr(config, name)
+        if is_choice(kind):
+            if not value:
+                continue  # so that a choice that is new and off leaves older states alone
+            told = kind(value).name if issubclass(kind, IntEnum) else "true"
+        elif name in read:
+            told = _exact(value)
+        else:
+            continue
+        (rest if name in tunable else meaning)[name] = told
+    return Identity(drop, meaning, rest)
+
+
+def _exact(value: Any) -> str:
+    """A number or a table, to the last bit and independent of the platform."""
+    if isinstance(value, np.ndarray):
+        table = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
+        return f"{table.shape} {hashlib.sha256(table.tobytes()).hexdigest()}"
+    return str(int(value)) if isinstance(value, (int, np.integer)) else float(value).hex()

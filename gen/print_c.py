@@ -98,8 +98,8 @@ INTEGER_TYPES = {
 }
 # names that the templates give after the prefix, small as functions and types, large as macros
 GENERATED = frozenset(
-    """t s init reset hash selftest replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH STAMP
-    GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn header compose chunk number recognise
+    """t s init reset hash selftest replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
+    STATE_KIND STAMP GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn header compose chunk number recognise
     LOOP TURN MARKS
     scan look look_t LOOKS ALIKE adopt newest judge_model read_model PLACE read_buffer SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID
     STORAGE_FAILED SNAPSHOT_MAGIC SNAPSHOT_VERSION SNAPSHOT_HEADER SNAPSHOT_END SNAPSHOT_CHUNK CRC_OF_ALL""".split()
@@ -125,7 +125,7 @@ def number(value: Any, precision: Precision) -> str:
         raise ValueError(f"{value} has no literal")
     if precision is not FLOAT32:
         return repr(value.item())
-    # the text counts in NAME_CONFIG_HASH: NumPy's versions agree on the digits, but not on when str() writes an exponent
+    # the text is in checked-in examples: NumPy's versions agree on the digits, but not on when str() writes an exponent
     if value == 0 or 1e-4 <= abs(float(value)) < 1e6:
         return np.format_float_positional(value, trim="0") + "f"
     return np.format_float_scientific(value, trim="-", exp_digits=2) + "f"

@@ -80,7 +80,7 @@ FEW = 4
 """GCC unrolls loops over arrays of at most so many places, and warns of turns beyond the end that never happen."""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
-    "SNAPSHOT_FOREIGN": (-102, "the snapshot is of another model, or of another version of this model"),
+    "SNAPSHOT_FOREIGN": (-102, "the snapshot is of another model: its numbers lie or mean something else"),
     "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written completely"),
     "SNAPSHOT_INVALID": (-104, "a number in the model is one that learning cannot give"),
     "STORAGE_FAILED": (
@@ -218,6 +218,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         ],
         "marks": primitive("marks.h", spec.name),
         "config_hash": code.config_hash,
+        "state_kind": code.state_kind,
         "stamp": STAMP,
         "status_doc": comment(program.status.__doc__ or "").strip(),
         "statuses": _statuses(program),
@@ -260,7 +261,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         **({f"src/{spec.name}_snapshot.c": _render("snapshot.c", context)} if "snapshot" in context else {}),
         **({f"src/{spec.name}_model.c": _render("model_values.c", context)} if learned else {}),
         "LICENSE": runtime_text("LICENSE"),
-        f"{spec.name}.toml": spec.to_toml(),
+        f"{spec.name}.toml": spec.to_toml(complete=True),
     }
     files["README.md"] = _render("README.md", context)
     if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:

@@ -58,7 +58,7 @@ def specialise(
     roots = list(roots)
     folded: dict[int, Body] = {}
     passes: list[Callable[[Functions], Functions]] = [
-        lambda fs: _reached(fs, roots, lambda f: _fold(f, choices, precision, folded)),
+        lambda fs: reached_from(fs, roots, lambda f: _fold(f, choices, precision, folded)),
         lambda fs: _inline_trivial(fs, roots),
         lambda fs: {name: _without_copies(f) for name, f in fs.items()},
         lambda fs: _bind_constant_arguments(fs, roots),
@@ -66,7 +66,7 @@ def specialise(
         lambda fs: _drop_unread_fields(fs, fields),
         _drop_unused_locals,
         lambda fs: _drop_unused_parameters(fs, roots),
-        lambda fs: _reached(fs, roots),
+        lambda fs: reached_from(fs, roots),
     ]
     while True:
         before = functions
@@ -484,7 +484,9 @@ def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions
     }
 
 
-def _reached(functions: Functions, roots: list[str], change: Callable[[Function], Function] = lambda f: f) -> Functions:
+def reached_from(
+    functions: Functions, roots: list[str], change: Callable[[Function], Function] = lambda f: f
+) -> Functions:
     """The functions that the roots call once ``change`` was made, which is made to no others."""
     changed, todo = {}, list(roots)
     while todo:

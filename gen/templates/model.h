@@ -58,7 +58,10 @@ extern "C" {
 #define {{ macro }}_{{ question | upper }}_SCALE {{ scale }} /* what {{ name }}_{{ question }} writes for 1 */
 {% endfor -%}
 {% endif -%}
-#define {{ macro }}_CONFIG_HASH 0x{{ "%08X" % config_hash }}u /* another spec or another algorithm gives another number */
+#define {{ macro }}_CONFIG_HASH 0x{{ "%08X" % config_hash }}u /* models with the same number compute the same bits */
+{% if persists -%}
+#define {{ macro }}_STATE_KIND 0x{{ "%08X" % state_kind }}u /* models with the same number can load each other's snapshots */
+{% endif -%}
 #define {{ macro }}_STAMP {{ stamp }} /* of the files in src/, which must be of the same run of pykernel generate */
 #define {{ macro }}_GENERATOR "pykernel {{ version }}"
 {%- if bounds %}

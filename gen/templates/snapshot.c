@@ -7,7 +7,7 @@
  *
  * A snapshot consists of these parts.  Each number has 4 bytes, the lowest byte first:
  *
- *     "PKSN", version of this format, {{ macro }}_CONFIG_HASH, sequence number,
+ *     "PKSN", version of this format, {{ macro }}_STATE_KIND, sequence number,
  *     {{ macro }}_STATE_BYTES, the model (the first bytes of {{ name }}_t), CRC-32 of everything before
  *
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
@@ -178,7 +178,7 @@ static uint32_t {{ name }}_header(uint32_t i, uint32_t sequence)
     case 1u:
         return {{ macro }}_SNAPSHOT_VERSION;
     case 2u:
-        return {{ macro }}_CONFIG_HASH;
+        return {{ macro }}_STATE_KIND;
     case 3u:
         return sequence;
     default:
@@ -211,7 +211,7 @@ static int32_t {{ name }}_recognise(const uint8_t *bytes)
     if ({{ name }}_number(&bytes[0]) != {{ macro }}_SNAPSHOT_MAGIC) {
         return {{ macro }}_SNAPSHOT_MISSING;
     }
-    if (({{ name }}_number(&bytes[4]) != {{ macro }}_SNAPSHOT_VERSION) || ({{ name }}_number(&bytes[8]) != {{ macro }}_CONFIG_HASH)) {
+    if (({{ name }}_number(&bytes[4]) != {{ macro }}_SNAPSHOT_VERSION) || ({{ name }}_number(&bytes[8]) != {{ macro }}_STATE_KIND)) {
         return {{ macro }}_SNAPSHOT_FOREIGN;
     }
     return ({{ name }}_number(&bytes[16]) == {{ macro }}_STATE_BYTES) ? {{ macro }}_DONE : {{ macro }}_SNAPSHOT_BROKEN;

@@ -51,7 +51,7 @@ from pykernel.dialect import (
     real,
     substitute,
 )
-from pykernel.dialect.program import Entry, LabelKind, Program
+from pykernel.dialect.program import Budget, Entry, LabelKind, Program
 
 
 class Status(IntEnum):
@@ -438,6 +438,7 @@ class Rule:
     freezes: bool = True
     alarms: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
+    budget: Budget | None = None
     stand_ins: Mapping[Any, Any] = field(default_factory=dict)
     """What is other than in the frame of reals; ``Framed`` stands for the rule's own model."""
 
@@ -478,6 +479,9 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
     stages, sample, *configs = (rule.stand_ins.get(part, part) for part in FRAME)
     asked = () if kind == "none" else (Entry("predict", own(predict), "question"),)
     classes = (Entry("classify", own(classify), "question"), *all_own(rule.of_classes)) if kind == "class" else ()
+    budget = rule.budget
+    if budget is not None and budget.remove is not None:
+        budget = replace(budget, remove=own(budget.remove))
     return Program(
         name=rule.name,
         structs=(*rule.memory, stages, sample, *rule.work),
@@ -498,4 +502,5 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         valid=own(valid),
         alarms=rule.alarms,
         between=rule.between,
+        budget=budget,
     )

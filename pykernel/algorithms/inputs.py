@@ -11,6 +11,8 @@ class InputConfig(Config):
     input_scale: Real[DIM]  # factors of the inputs, after input_center was subtracted
     input_max_abs: Real  # largest |x_j| that is accepted
 
+    tunable = frozenset("input_max_abs".split())
+
 
 @kernel
 def acceptable(q: InputConfig, x: Real[DIM]) -> Bool:

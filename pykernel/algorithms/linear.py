@@ -90,6 +90,8 @@ class LinearConfig(Config):
     phases: Real[FEATURES - 1]  # turns of each random feature where all inputs are zero
     weight_limit: Real  # largest |w_k| that is stored
 
+    tunable = frozenset("eta forgets forgetting start trace_limit root_limit weight_limit".split())
+
 
 class LinearModel(Framed):
     parts = Linear, LinearWork, LinearConfig

@@ -103,6 +103,11 @@ class StageConfig(Config):
     low: Real  # smallest prediction
     high: Real  # largest prediction
 
+    tunable = frozenset(
+        """clamps clip input_warmup input_horizon center_horizon gain_horizon linear_eta linear_limit
+        remainder_limit label_limit label_clip noise_first noise_known noise_low noise_high low high""".split()
+    )
+
 
 class Staged(Model):
     """A model with stages around its rule."""

@@ -20,6 +20,7 @@ from pykernel.cli.commands.demo import demo
 from pykernel.cli.commands.fit import fit
 from pykernel.cli.commands.generate import generate
 from pykernel.cli.commands.import_ import import_model
+from pykernel.cli.commands.migrate import migrate
 from pykernel.cli.commands.page import page
 from pykernel.cli.commands.plan import plan
 from pykernel.cli.commands.replay import replay
@@ -73,6 +74,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "check": check,
     "page": page,
     "replay": replay,
+    "migrate": migrate,
     "plan": plan,
     "sweep": sweep,
     "compare": compare,

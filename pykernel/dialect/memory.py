@@ -89,13 +89,19 @@ class Config:
     """Parameters: numbers, choices (IntEnum or bool), and tables of numbers that no kernel writes.
 
     In C, numbers are macros and tables ``static const``; choices are decided when it is generated.
+
+    tunable: parameters that say how learning and answers go on, not what the numbers in memory mean.  A state stays what it
+    is when they change.
     """
 
     fields: dict[str, Any]
+    tunable: frozenset[str] = frozenset()
     views: type
 
     def __init_subclass__(cls) -> None:
         cls.fields = inspect.get_annotations(cls, eval_str=True)
+        if strange := sorted(set(cls.tunable) - set(cls.fields)):
+            raise TypeError(f"{cls.__name__}: {strange[0]} is tunable, but is none of its parameters")
         for name, kind in cls.fields.items():
             if isinstance(kind, Array):
                 if kind.scalar not in (Real, *INTEGERS) or ... in kind.extents or len(kind.extents) > 2:

@@ -66,6 +66,20 @@ class LabelArray:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Budget:
+    """Room for vectors, of which the field n says how many are in use; behind these every place is zero.  So a state can
+    move into more room, or into less.
+
+    capacity: how many vectors there is room for.  remove: a kernel (…) -> Index that removes one vector as learning does,
+    below 0 if it cannot, and under: the parameters with which it does.  Without it nothing but learning removes one.
+    """
+
+    capacity: str
+    remove: Kernel | None = None
+    under: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Settings:
     """A model's parameters: every field of its configs as an attribute, and each config's ``views`` for its kernels."""
 
@@ -122,6 +136,7 @@ class Program:
         which writes a level and the threshold above which there is an alarm; a model without it raises none.
     unanswered: statuses above 0 with which a reading writes nothing: there is nothing to say yet.
     between: actions that a check calls between the parts of its stream, in this order.
+    budget: what lets a state move into another amount of room; None where none does.
     """
 
     name: str
@@ -136,6 +151,7 @@ class Program:
     alarms: tuple[IntEnum, ...] = ()
     unanswered: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
+    budget: Budget | None = None
     statuses: tuple[type[IntEnum], ...] = ()  # of which status is made, if there are several
     sample: Array = field(init=False)  # what update takes first
     learner: str = field(init=False)  # the update's name; "" if nothing is learned
@@ -344,7 +360,10 @@ def _with_kernel(program: Program, custom: Kernel) -> Program:
                     f"{mine.file}: {mine.name} is also the name of a function in the {program.name} model; "
                     "choose another name"
                 )
-        made = replace(program, entries=entries, rehearse=rehearse, valid=valid)
+        budget = program.budget
+        if budget is not None and budget.remove is not None:
+            budget = replace(budget, remove=substitute(budget.remove, stand_ins))
+        made = replace(program, entries=entries, rehearse=rehearse, valid=valid, budget=budget)
         # both are kept, so that no other object gets one of their ids
         _WITH_KERNELS[key] = (program, custom, made)
     return _WITH_KERNELS[key][2]

@@ -14,7 +14,7 @@ import numpy as np
 from pykernel.dialect import Index, Memory
 from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError
-from pykernel.gen.model import model_code
+from pykernel.gen.model import identity
 from pykernel.host.model import HostModel
 from pykernel.host.simulate import BATCH, Cells, read_cells, shown_cell
 from pykernel.spec.model import Spec
@@ -342,7 +342,7 @@ class Replay:
 
     def __init__(self, spec: Spec, start: bytes | None = None, where: str = "the snapshot") -> None:
         self.spec = spec
-        self.model = HostModel(spec, model_code(spec).drop)
+        self.model = HostModel(spec, identity(spec).drop)
         if start is not None:
             self.model.memory.copy_from(device_memory(spec, start, where))
         self._visits = {(name,) for name in spec.program.visits}
@@ -522,7 +522,7 @@ def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
         raise UserError(
             f"{spec.name} learns nothing on the device, so that there is no state to compare; leave {where} out"
         )
-    memory = spec.memory(model_code(spec).drop)
+    memory = spec.memory(identity(spec).drop)
     end = spec.program.state_bytes(memory.layout)
     if len(data) == end:
         memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(data, np.uint8)

@@ -1,6 +1,6 @@
 """A state that survives: the bytes that NAME_save writes and NAME_load reads, from and to a model on the host.
 
-A snapshot is a header (magic, version of the format, configuration hash, sequence number, bytes of state), the model's
+A snapshot is a header (magic, version of the format, kind of state, sequence number, bytes of state), the model's
 bytes as the C has them, and the CRC-32 of all that; numbers are little-endian.  What is loaded is untrusted input.
 """
 
@@ -18,12 +18,12 @@ from pykernel.dialect import Memory, ends_of
 from pykernel.engine.choice import Engine
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
-from pykernel.gen.model import model_code
+from pykernel.gen.model import identity
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 
 MAGIC = b"PKSN"
-VERSION = 1
+VERSION = 2
 HEADER = struct.Struct("<4sIIII")
 TRAILER = struct.Struct("<I")
 
@@ -32,7 +32,7 @@ TRAILER = struct.Struct("<I")
 class Snapshot:
     """A snapshot that was read and found valid; ``memory`` has the C's layout, working memory zero."""
 
-    config_hash: int
+    state_kind: int  # NAME_STATE_KIND
     sequence: int
     state_hash: int  # what NAME_hash returns
     memory: Memory = field(repr=False)
@@ -63,7 +63,7 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
     Raises UserError if the model's memory is not one that learning leads to.
     """
     spec = model.spec
-    drop, config_hash = _identity(spec)
+    drop, state_kind = _identity(spec)
     if not is_valid(spec, model.memory, model.engine):
         raise UserError(
             f"{spec.name}: its memory holds a number that learning cannot give, so it was not saved; reset it"
@@ -71,7 +71,7 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
     memory = spec.memory(drop)
     memory.copy_from(model.memory)
     state = bytes(memory.bytes[: spec.program.state_bytes(memory.layout)])
-    body = HEADER.pack(MAGIC, VERSION, config_hash, sequence % 2**32, len(state)) + state
+    body = HEADER.pack(MAGIC, VERSION, state_kind, sequence % 2**32, len(state)) + state
     return body + TRAILER.pack(zlib.crc32(body))
 
 
@@ -86,20 +86,20 @@ def load(model: HostModel, data: bytes) -> None:
 
 def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | None = None) -> Snapshot:
     """Check a snapshot of a model as NAME_load does.  Raises UserError; ``where`` begins its sentence."""
-    drop, config_hash = _identity(spec)
+    drop, state_kind = _identity(spec)
     memory = spec.memory(drop)
     end = spec.program.state_bytes(memory.layout)
     if data[: len(MAGIC)] != MAGIC:
         raise UserError(f"{where}: is not a snapshot; one begins with the bytes {MAGIC.decode()}")
     if len(data) < HEADER.size:
         raise UserError(f"{where}: ends after {len(data)} bytes; a snapshot of {spec.name} has {snapshot_bytes(spec)}")
-    _, version, found_hash, sequence, count = HEADER.unpack_from(data)
+    _, version, found_kind, sequence, count = HEADER.unpack_from(data)
     if version != VERSION:
         raise UserError(f"{where}: has the format {version}; this version of pykernel reads {VERSION}")
-    if found_hash != config_hash:
+    if found_kind != state_kind:
         raise UserError(
-            f"{where}: is of a model with the configuration {found_hash:08x}; {spec.name} has {config_hash:08x}: give the "
-            "spec that the firmware was generated from, and the version of pykernel that generated it"
+            f"{where}: is a state of the kind {found_kind:08x}; {spec.name} takes {state_kind:08x}: give the spec that the "
+            "firmware was generated from; pykernel migrate makes a state of that spec one of another"
         )
     if count != end or len(data) != snapshot_bytes(spec):
         raise UserError(
@@ -115,7 +115,7 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
         )
     slots = [slot for slot in memory.layout.slots if slot.struct and slot.offset < end]
     return Snapshot(
-        config_hash, sequence, zlib.crc32(state), memory, {slot.name: memory.field(slot.name) for slot in slots}
+        state_kind, sequence, zlib.crc32(state), memory, {slot.name: memory.field(slot.name) for slot in slots}
     )
 
 
@@ -158,9 +158,9 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
 
 @functools.lru_cache(maxsize=32)
 def _identity(spec: Spec) -> tuple[tuple[str, ...], int]:
-    """Fields that the C does without, and NAME_CONFIG_HASH.  Raises UserError if there is nothing to save."""
+    """Fields that the C does without, and NAME_STATE_KIND.  Raises UserError if there is nothing to save."""
     if not spec.program.persistent:
         raise UserError(f"{spec.name} learns nothing on the device, so that there are no snapshots of it")
 
-    code = model_code(spec)
-    return code.drop, code.config_hash
+    whose = identity(spec)
+    return whose.drop, whose.state_kind

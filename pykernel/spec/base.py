@@ -82,6 +82,7 @@ class Spec(Section):
     name: str = Field(
         description="prefix of every symbol and file in C: 1 to 31 of a-z, 0-9 and single `_`; starts with a letter"
     )
+    format: Literal[0] = Field(0, description="version of the spec's keys and their meaning, as in docs/versions.md")
     precision: Literal["float32", "float64"] = Field("float32", description="of every number, on both sides")
     signal: SignalSection | None = None
     input: Input
@@ -104,6 +105,16 @@ class Spec(Section):
         if name in RESERVED_FILES or re.fullmatch(r"(com|lpt)\d", name):
             raise ValueError(f"is {name!r}, and {name}.h would be taken for a system's own file; choose another")
         return name
+
+    @field_validator("format", mode="before")
+    @classmethod
+    def _known_format(cls, number: Any) -> Any:
+        if type(number) is not int or number != 0:
+            raise ValueError(
+                f"is {shown_value(number)}; this version of pykernel reads format 0: install the version that wrote the spec, or "
+                "leave format out if nothing wrote it"
+            )
+        return number
 
     @model_validator(mode="after")
     def _together(self) -> Spec:
@@ -470,11 +481,36 @@ class Spec(Section):
     def config(self) -> Settings:
         return self.program.settings(self.real, self.config_values, self.capacities)
 
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """Whose results its bits are, as named in ``pykernel.algorithms.revisions``."""
+        kernel, staged = self.kernel, self.config
+        used = [self.learning.rule]
+        if kernel is not None and kernel.function != "custom":
+            used.append(f"{kernel.function} kernel")
+        if any(getattr(staged, choice, False) for choice in ("standardises", "follows")):
+            used.append("stages")
+        if self.signal is not None:
+            used.append("signal")
+        return tuple(f"{name} int16" if self.real.is_integer else name for name in used)
+
     def memory(self, drop: tuple[str, ...] = ()) -> Memory:
         return self.program.memory(self.real, self.capacities, drop)
 
-    def to_toml(self) -> str:
-        """The spec as a file's text; defaults that were not given are left out."""
+    @property
+    def derived(self) -> dict[str, dict[str, Any]]:
+        """Of each section the keys whose values follow from others where they are not given: with these values."""
+        if self.signal is None:
+            return {}
+        windowed = {"hop": self.signal.step} if self.signal.window is not None else {}
+        return {"signal": {"lags": [0]} | windowed}
+
+    def to_toml(self, complete: bool = False) -> str:
+        """The spec as a file's text; defaults that were not given are left out.
+
+        complete: every key that means something has its value, so that no later default changes the model; keys without
+        one stay out, and say by this that there is none.
+        """
 
         def shown(value: Any) -> str:
             if isinstance(value, (list, tuple)):
@@ -485,12 +521,22 @@ class Spec(Section):
                 return "{" + ", ".join(f"{shown(key)} = {shown(each)}" for key, each in value.items()) + "}"
             return json.dumps(value, ensure_ascii=False)
 
-        given = self.model_dump(mode="json", exclude_unset=True)
+        given = self.model_dump(mode="json", exclude_unset=not complete)
+        if complete:
+            for section, keys in self.derived.items():
+                given[section] |= {key: value for key, value in keys.items() if given[section][key] is None}
+            for section, content in given.items():
+                if isinstance(content, dict):
+                    given[section] = {key: value for key, value in content.items() if self.has(section, key)}
         if self.signal is not None:  # what follows from it is left out
             written = {key: value for key, value in given["input"].items() if key != "max_abs"}
             own = self.signal_inputs(written)
             given["input"] = {key: value for key, value in given["input"].items() if value != own.get(key)}
-        lines = [f"{key} = {shown(value)}" for key, value in given.items() if not isinstance(value, dict)]
+        lines = [
+            f"{key} = {shown(value)}"
+            for key, value in given.items()
+            if not isinstance(value, dict) and value is not None
+        ]
         for section, content in given.items():
             if isinstance(content, dict):
                 lines += ["", f"[{section}]"] + [f"{k} = {shown(v)}" for k, v in content.items() if v is not None]

@@ -53,7 +53,11 @@ def spec_schema() -> Schema:
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "pykernel: the spec of a model",
         "type": "object",
-        "properties": {"name": plain["name"], "precision": plain["precision"] | {"enum": list(PRECISIONS)}}
+        "properties": {
+            "name": plain["name"],
+            "format": plain["format"],
+            "precision": plain["precision"] | {"enum": list(PRECISIONS)},
+        }
         | {name: {"description": _summary(name), "properties": _all_keys(name)} for name in sections()},
         "required": ["name", "input"],
         "additionalProperties": False,

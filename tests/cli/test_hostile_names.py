@@ -99,6 +99,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "snapshot show": ("snapshot", "show", SPEC, "[a]\x1b.bin"),
     "snapshot diff": ("snapshot", "diff", SPEC, "[a]\x1b.bin", "b[/].bin"),
     "snapshot of no file": ("snapshot", "show", SPEC, DATA),
+    "migrate": ("migrate", SPEC, "[a]\x1b.bin", SPEC, "-o", "[/m]\x1b.bin"),
     "compare": ("compare", "--tasks", "\x1b[/nope]"),
     "targets": ("targets",),
     "check on no target": ("check", SPEC, "--target", "\x1b[/nope]"),

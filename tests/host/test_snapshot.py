@@ -207,9 +207,9 @@ def test_a_snapshot_is_laid_out_as_documented():
     data = snapshot.save(model, sequence=7)
     figures = build(spec).figures
     assert len(data) == figures["snapshot_bytes"] == figures["state_bytes"] + 24
-    magic, version, config_hash, sequence, count = struct.unpack_from("<4sIIII", data)
-    assert (magic, version, sequence, count) == (b"PKSN", 1, 7, figures["state_bytes"])
-    assert f"{config_hash:08x}" == figures["config_hash"]
+    magic, version, state_kind, sequence, count = struct.unpack_from("<4sIIII", data)
+    assert (magic, version, sequence, count) == (b"PKSN", 2, 7, figures["state_bytes"])
+    assert f"#define FLOW_STATE_KIND 0x{state_kind:08X}u " in build(spec).files["src/flow.h"]
     assert data[20 : 20 + 16] == model.memory.field("v").tobytes()[:8] + model.memory.field("alpha").tobytes()[:8]
     assert struct.unpack("<I", data[-4:])[0] == zlib.crc32(data[:-4])
 
@@ -648,15 +648,45 @@ def test_other_models_and_versions_are_foreign():
     assert device.load(sealed(spec, pruned)) == DONE
     for changes, status, sentence in (
         ({"magic": b"ELF!"}, MISSING, "is not a snapshot"),
-        ({"version": 2}, FOREIGN, "has the format 2"),
-        ({"hash": 1}, FOREIGN, "configuration 00000001"),
+        ({"version": 1}, FOREIGN, "has the format 1"),
+        ({"hash": 1}, FOREIGN, "state of the kind 00000001"),
         ({"count": 4}, BROKEN, "for a state of 4"),
         ({"count": 2**32 - 1}, BROKEN, "for a state of 4294967295"),
     ):
         data = sealed(spec, pruned, **changes)
         assert device.load(data) == status
         assert sentence in refused(spec, data)
-    assert "configuration" in refused(spec_of("fklms", kernel={"sigma": 2.0}), sealed(spec, pruned))
+    assert "of the kind" in refused(spec_of("fklms", kernel={"sigma": 2.0}), sealed(spec, pruned))
+
+
+def test_a_device_goes_on_from_a_state_of_other_numbers():
+    """A firmware with another learning rate or limit takes the state, and learns on as the host does; what the new limits
+    exclude is refused, and the model is as it was."""
+    old, label = spec_of("fklms", label={"max_abs": 10.0}), {"max_abs": 10.0}
+    learned = taught(old)
+    data = snapshot.save(learned)
+    for changes in (
+        {"learning": {"eta": 0.25}},
+        {"learning": {"rho": 0.001, "step_limit": 2.0}},
+        {"label": {"max_abs": 20.0}},
+        {"label": label | {"low": -1.0, "high": 1.0}},
+        {"input": {"dim": 2, "max_abs": 2e6}},
+    ):
+        new = spec_of("fklms", **({"label": label} | changes))
+        assert build(new).figures["config_hash"] != build(old).figures["config_hash"]
+        device, host = Device(new), HostModel(new)
+        assert device.load(data) == DONE
+        snapshot.load(host, data)
+        x, y = mixed_stream(new, 60, seed=9)
+        assert (device.prequential(x, y)[1] == host.prequential(x, y)[1]).all()
+        assert device.save()[1] == snapshot.save(host)
+    narrow = spec_of(
+        "fklms", label=label, input={"dim": 2, "max_abs": float(np.abs(learned.memory.field("v")).max() / 2)}
+    )
+    device = Device(narrow)
+    before = device.state
+    assert device.load(data) == INVALID and device.state == before
+    assert "learning cannot give" in refused(narrow, data)
 
 
 @pytest.mark.in_turn(3)
@@ -1081,7 +1111,7 @@ def test_hostile_files_get_one_sentence(folder, run):
         assert code == 2 and out == "" and sentence in err and err.count("\n") == 1
     (folder / "other.toml").write_text(spec_of("nt").to_toml())
     code, _, err = run("show", "other.toml", "a.bin")
-    assert code == 2 and "configuration" in err and "give the spec" in err
+    assert code == 2 and "of the kind" in err and "give the spec" in err
 
 
 @pytest.mark.parametrize("command", ["show", "diff", "to-json"])

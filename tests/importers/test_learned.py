@@ -230,7 +230,7 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         (spec, tmp_path / "none.bin", 4, "none.bin: cannot be read: No such file or directory"),
         (spec, tmp_path, 4, "cannot be read: "),
         (spec, spec, 4, "flow.toml: has "),
-        (spec, zeros[1], 4, "state.bin: is of a model with the configuration "),
+        (spec, zeros[1], 4, "state.bin: is a state of the kind "),
         (spec, tmp_path / "new.bin", 4, "flow: stores no vectors yet; let it learn more"),
         (zeros[0], zeros[1], 4, "flow: answers the same for all that it stores; let it learn more"),
         (spec, state, None, "flow.toml: goes on learning, so that its state is no spec; add vectors"),

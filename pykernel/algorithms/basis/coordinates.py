@@ -125,6 +125,8 @@ class NystromConfig(Config):
     least_value: Real  # smallest prediction
     largest_value: Real  # largest prediction
 
+    tunable = frozenset("bounded least_value largest_value root_forgetting refill".split())
+
 
 class GivenModel(Model):
     """A model whose basis is in tables."""

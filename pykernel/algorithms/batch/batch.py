@@ -113,6 +113,8 @@ class BatchConfig(Config):
     rehearsal_input: Real  # the self-test's inputs are within +- half of this
     rehearsal_label: Real  # the self-test's labels are within +- half of this
 
+    tunable = frozenset("clamps low high".split())
+
 
 class BatchModel(Model):
     parts = Samples, Trained, BatchWork, BatchConfig, InputConfig, KernelConfig

@@ -47,6 +47,8 @@ class FixedLineConfig(Config):
     eta: Index  # learning rate, times 2^16 and a power of two
     eta_shift: Index  # ... which, and what factors are measured in, takes this many places
 
+    tunable = frozenset("eta line_step".split())
+
 
 class FixedLinearModel(FixedFramed):
     parts = FixedLine, FixedLineConfig

@@ -42,7 +42,7 @@ from pykernel.dialect import (
     quotient,
     word,
 )
-from pykernel.dialect.program import Entry
+from pykernel.dialect.program import Budget, Entry
 
 FAR = 2147483647
 """Squared distance to a neighbour that does not exist; all others are smaller."""
@@ -93,6 +93,10 @@ class FixedOnlineConfig(Config):
     truncate_below: Index  # vectors whose multipliers are smaller than this are removed
     truncate_age: Index  # vectors of this age are removed
     removals: Index  # largest number of vectors that one update removes, beside the one that the sample replaces
+
+    tunable = frozenset(
+        """tie decays limits_step eta keep step_limit ald_distance truncate_below truncate_age removals""".split()
+    )
 
 
 class FixedOnlineModel(FixedFramed):
@@ -580,6 +584,7 @@ FIXED_ONLINE = programs(
         statuses=OnlineStatus,
         hooks={frame.answer: answer, frame.learn: learn, frame.intact: intact, frame.keeps: keeps},
         costs=("O(N D)", "O(N D)"),
+        budget=Budget("N_MAX"),
         questions=(Entry("novelty", novelty, "question"),),
         stand_ins=WHOLE,
     )

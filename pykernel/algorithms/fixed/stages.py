@@ -71,6 +71,8 @@ class FixedStageConfig(Config):
     low: Index  # smallest prediction
     high: Index  # largest prediction
 
+    tunable = frozenset("clamps low high mean_pace slope_eta slope_step".split())
+
 
 class FixedStaged(Model):
     """A model of whole numbers with stages around its rule."""

@@ -150,4 +150,5 @@ ALD_KRLS = budgeted(
     },
     AldModel,
     (Dictionary,),
+    removes=False,
 )

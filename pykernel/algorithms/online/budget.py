@@ -52,7 +52,7 @@ from pykernel.algorithms.online.state import (
 from pykernel.algorithms.online.truncation import stale, trim
 from pykernel.algorithms.online.validity import keeps
 from pykernel.dialect import DIM, Bool, Index, Kernel, Real, Struct, absolute, kernel, real
-from pykernel.dialect.program import Entry, LabelKind, Program
+from pykernel.dialect.program import Budget, Entry, LabelKind, Program
 
 # ---------------------------------------------------------------------------------------------------- questions
 
@@ -362,6 +362,30 @@ def refresh(m: OnlineModel) -> Index:
 
 
 @kernel
+def remove_one(m: OnlineModel) -> Index:
+    """Remove the vector of least cost, with no newest sample beside it.  O(N^2 + N D).
+
+    Needs rounds and drafts, without newest_only.  The PC calls it, for a state that moves into a smaller budget.
+    """
+    if m.keeps_neighbours:
+        m.searches[0] = 0
+    m.newest[0] = 0
+    m.inverse_kappa[0] = real(0)
+    for i in range(m.n[0]):
+        for o in range(len(m.error)):
+            m.beta[i, o] = m.alpha[i, o]
+    r = choose(m)
+    fits = project(m, r)
+    if not fits:
+        unsearch(m)
+        return OnlineStatus.REFUSED_MULTIPLIER
+    commit(m)
+    take_out(m, r)
+    close_gap(m, r)
+    return Status.DONE
+
+
+@kernel
 def blank(m: OnlineModel) -> Bool:
     """Whether there are no vectors."""
     return m.n[0] == 0
@@ -376,12 +400,14 @@ def budgeted(
     model: type[OnlineModel] = OnlineModel,
     memory: tuple[type[Struct], ...] = (),
     questions: tuple[Entry, ...] = (),
+    removes: bool = True,
 ) -> dict[LabelKind, Program]:
     """The programs of a rule that learns under a budget.
 
     hooks: of ``pykernel.algorithms.online.hooks`` and of the frame -> the rule's kernels.  model, memory, questions: with what
-    the rule keeps of its own, and can be asked.
+    the rule keeps of its own, and can be asked.  removes: whether a full model removes vectors.
     """
+    alone = {"rounds": True, "drafts": True, "newest_only": False}
     return programs(
         Rule(
             name="online",
@@ -406,5 +432,6 @@ def budgeted(
                 Entry("refresh", refresh, "action", _keeps_matrix),
             ),
             between=("refresh",),
+            budget=Budget("N_MAX", remove_one, alone) if removes else Budget("N_MAX"),
         )
     )

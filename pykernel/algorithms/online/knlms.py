@@ -64,5 +64,6 @@ KNLMS = budgeted(
         hooks.outcome: outcome,
         hooks.fills: always,
         hooks.spreads: always,
-    }
+    },
+    removes=False,
 )

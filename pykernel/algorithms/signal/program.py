@@ -150,4 +150,5 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
         alarms=inner.alarms,
         unanswered=(SignalStatus.GATHERING,),
         between=inner.between,
+        budget=inner.budget,
     )

@@ -201,6 +201,8 @@ class SignalConfig(Config):
     period_share: Real[PERIODS]  # 1 / samples
     period_back: Int[PERIODS]  # how far the phase was behind when features were made whose truth comes now
 
+    tunable = frozenset("sample_max_abs".split())
+
 
 class SignalModel(Model):
     parts = Signal, SignalWork, SignalConfig

@@ -202,6 +202,11 @@ class SubspaceConfig(Config):
     warmup: Index  # number of samples before the first alarm is possible
     relearn_after: Index  # an alarm stops learning for at most this number of samples in a row
 
+    tunable = frozenset(
+        """tolerates eta ald_threshold insensitivity more_censoring less_censoring fading root_forgetting
+        refill coefficient_limit alarm_threshold more_alarm less_alarm warmup relearn_after""".split()
+    )
+
 
 class SubspaceModel(Framed):
     parts = Subspace, SubspaceWork, SubspaceConfig, KernelConfig

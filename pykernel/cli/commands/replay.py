@@ -33,7 +33,7 @@ class ReplayOptions:
 
 @takes(ReplayOptions)
 def replay(options: ReplayOptions) -> None:
-    """Repeat what a device logged, and name the first update that differs.
+    """Repeat what a device logged, and name the first difference.
 
     The log is a table of text. Its first line names the columns, in any order: the inputs, the label, and at least
     one of state_hash (NAME_hash after this row), status (what NAME_update returned) and prediction:

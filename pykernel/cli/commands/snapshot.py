@@ -48,7 +48,7 @@ def snapshot() -> None:
     """Look at a state that a device has saved.
 
     A snapshot is a model that NAME_save wrote to a buffer, or NAME_store to a slot. It has NAME_SNAPSHOT_BYTES bytes.
-    These commands check it as the device does: format, configuration, length, CRC-32, then every number.
+    These commands check it as the device does: format, kind of state, length, CRC-32, then every number.
 
         pykernel snapshot show spec.toml state.bin
     """
@@ -70,7 +70,7 @@ def snapshot_show(options: ShowOptions) -> None:
     rows = found.ranges()
     report = {
         "name": spec.name,
-        "config_hash": f"{found.config_hash:08x}",
+        "state_kind": f"{found.state_kind:08x}",
         "sequence": found.sequence,
         "state_hash": f"{found.state_hash:08x}",
         "fields": rows,
@@ -82,7 +82,7 @@ def snapshot_show(options: ShowOptions) -> None:
     for row in rows:
         shape = " x ".join(map(str, row["shape"]))
         table.add_row(row["field"], shape, f"{row['nonzero']:,}", shown(row["least"]), shown(row["largest"]))
-    title = f"{spec.name}, configuration {report['config_hash']}, save number {found.sequence}"
+    title = f"{spec.name}, kind of state {report['state_kind']}, save number {found.sequence}"
     output.show_table(f"{title}; the state's hash is {report['state_hash']}", table)
 
 
@@ -131,7 +131,7 @@ def snapshot_to_json(options: DumpOptions) -> None:
     output.print_json(
         {
             "name": spec.name,
-            "config_hash": f"{found.config_hash:08x}",
+            "state_kind": f"{found.state_kind:08x}",
             "sequence": found.sequence,
             "state_hash": f"{found.state_hash:08x}",
             "state": found.state(),

@@ -131,6 +131,10 @@ class FixedOnlineSpec(WholeSpec):
     def family(self) -> Family:
         return FIXED_ONLINE_MODELS
 
+    @property
+    def derived(self) -> dict[str, dict[str, Any]]:
+        return super().derived | {"reduction": {"projection": projection_of(self)}}
+
     @cached_property
     def scale_found(self) -> tuple[Conversion, int] | None:
         """How counts are converted, and the octave of squared distances; None if 16 bits do not hold them."""

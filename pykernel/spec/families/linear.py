@@ -79,6 +79,10 @@ class LinearSpec(Spec):
     def family(self) -> Family:
         return LINEAR_MODELS
 
+    @property
+    def derived(self) -> dict[str, dict[str, Any]]:
+        return super().derived | {"learning": {"features": random_count(self)}}
+
 
 def random_count(spec: LinearSpec) -> int:
     """How many random features there are."""

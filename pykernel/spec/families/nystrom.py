@@ -169,6 +169,10 @@ class NystromRlsSpec(Spec):
     def family(self) -> Family:
         return NYSTROM_LEARNERS
 
+    @property
+    def derived(self) -> dict[str, dict[str, Any]]:
+        return super().derived | {"reduction": {"ald_threshold": ald_threshold_of(self)}}
+
 
 class _NystromModels:
     """What both families share."""

@@ -238,6 +238,11 @@ class KernelSpec(Spec):
     def family(self) -> Family:
         return next(family for family in KERNEL_MODELS if self.learning.rule in family.rules)
 
+    @property
+    def derived(self) -> dict[str, dict[str, Any]]:
+        keys = {"projection": projection_of(self), "ridge": ridge_of(self), "ald_threshold": _ald_threshold(self)}
+        return super().derived | {"reduction": keys}
+
 
 @dataclass(frozen=True)
 class Choices:

@@ -187,6 +187,13 @@ class OkfebSpec(Spec):
     def family(self) -> Family:
         return SUBSPACE_MODELS
 
+    @property
+    def derived(self) -> dict[str, dict[str, Any]]:
+        return super().derived | {
+            "subspace": {"step": step_of(self), "eta": eta_of(self)},
+            "reduction": {"ald_threshold": ald_threshold_of(self)},
+        }
+
 
 def rank_of(spec: Any) -> int:
     """How many features an ``OkfebSpec`` has."""

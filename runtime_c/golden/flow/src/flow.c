@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x43277E06u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x83EA3122u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

@@ -27,8 +27,9 @@ extern "C" {
 #define FLOW_RAM_BYTES 1656u /* sizeof(flow_t): the model, then its working memory */
 #define FLOW_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1320u /* size of a snapshot, which is a saved model */
-#define FLOW_CONFIG_HASH 0x6300CC5Au /* another spec or another algorithm gives another number */
-#define FLOW_STAMP 0x43277E06u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_CONFIG_HASH 0x7D1B0B9Fu /* models with the same number compute the same bits */
+#define FLOW_STATE_KIND 0x1F2C80D1u /* models with the same number can load each other's snapshots */
+#define FLOW_STAMP 0x83EA3122u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -49,7 +50,7 @@ enum {
     FLOW_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
     FLOW_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     FLOW_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
+    FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
     FLOW_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     FLOW_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
     FLOW_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */

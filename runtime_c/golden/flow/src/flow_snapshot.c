@@ -6,13 +6,13 @@
  *
  * A snapshot consists of these parts.  Each number has 4 bytes, the lowest byte first:
  *
- *     "PKSN", version of this format, FLOW_CONFIG_HASH, sequence number,
+ *     "PKSN", version of this format, FLOW_STATE_KIND, sequence number,
  *     FLOW_STATE_BYTES, the model (the first bytes of flow_t), CRC-32 of everything before
  *
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x43277E06u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x83EA3122u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -54,7 +54,7 @@
 #endif
 
 #define FLOW_SNAPSHOT_MAGIC 0x4E534B50u
-#define FLOW_SNAPSHOT_VERSION 1u
+#define FLOW_SNAPSHOT_VERSION 2u
 #define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define FLOW_SNAPSHOT_END 1316u /* bytes before the CRC */
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
@@ -309,7 +309,7 @@ static uint32_t flow_header(uint32_t i, uint32_t sequence)
     case 1u:
         return FLOW_SNAPSHOT_VERSION;
     case 2u:
-        return FLOW_CONFIG_HASH;
+        return FLOW_STATE_KIND;
     case 3u:
         return sequence;
     default:
@@ -343,7 +343,7 @@ static int32_t flow_recognise(const uint8_t *bytes)
     if (flow_number(&bytes[0]) != FLOW_SNAPSHOT_MAGIC) {
         return FLOW_SNAPSHOT_MISSING;
     }
-    if ((flow_number(&bytes[4]) != FLOW_SNAPSHOT_VERSION) || (flow_number(&bytes[8]) != FLOW_CONFIG_HASH)) {
+    if ((flow_number(&bytes[4]) != FLOW_SNAPSHOT_VERSION) || (flow_number(&bytes[8]) != FLOW_STATE_KIND)) {
         return FLOW_SNAPSHOT_FOREIGN;
     }
     return (flow_number(&bytes[16]) == FLOW_STATE_BYTES) ? FLOW_DONE : FLOW_SNAPSHOT_BROKEN;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC8171526u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xB69C1BD7u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

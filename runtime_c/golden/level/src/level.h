@@ -24,8 +24,9 @@ extern "C" {
 #define LEVEL_RAM_BYTES 916u /* sizeof(level_t): the model, then its working memory */
 #define LEVEL_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 416u /* size of a snapshot, which is a saved model */
-#define LEVEL_CONFIG_HASH 0x900A1DC4u /* another spec or another algorithm gives another number */
-#define LEVEL_STAMP 0xC8171526u /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_CONFIG_HASH 0xDB370C10u /* models with the same number compute the same bits */
+#define LEVEL_STATE_KIND 0x4C5A5DC2u /* models with the same number can load each other's snapshots */
+#define LEVEL_STAMP 0xB69C1BD7u /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -46,7 +47,7 @@ enum {
     LEVEL_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
     LEVEL_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     LEVEL_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
+    LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
     LEVEL_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     LEVEL_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
     LEVEL_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */

@@ -6,13 +6,13 @@
  *
  * A snapshot consists of these parts.  Each number has 4 bytes, the lowest byte first:
  *
- *     "PKSN", version of this format, LEVEL_CONFIG_HASH, sequence number,
+ *     "PKSN", version of this format, LEVEL_STATE_KIND, sequence number,
  *     LEVEL_STATE_BYTES, the model (the first bytes of level_t), CRC-32 of everything before
  *
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC8171526u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xB69C1BD7u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -54,7 +54,7 @@
 #endif
 
 #define LEVEL_SNAPSHOT_MAGIC 0x4E534B50u
-#define LEVEL_SNAPSHOT_VERSION 1u
+#define LEVEL_SNAPSHOT_VERSION 2u
 #define LEVEL_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define LEVEL_SNAPSHOT_END 412u /* bytes before the CRC */
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
@@ -276,7 +276,7 @@ static uint32_t level_header(uint32_t i, uint32_t sequence)
     case 1u:
         return LEVEL_SNAPSHOT_VERSION;
     case 2u:
-        return LEVEL_CONFIG_HASH;
+        return LEVEL_STATE_KIND;
     case 3u:
         return sequence;
     default:
@@ -310,7 +310,7 @@ static int32_t level_recognise(const uint8_t *bytes)
     if (level_number(&bytes[0]) != LEVEL_SNAPSHOT_MAGIC) {
         return LEVEL_SNAPSHOT_MISSING;
     }
-    if ((level_number(&bytes[4]) != LEVEL_SNAPSHOT_VERSION) || (level_number(&bytes[8]) != LEVEL_CONFIG_HASH)) {
+    if ((level_number(&bytes[4]) != LEVEL_SNAPSHOT_VERSION) || (level_number(&bytes[8]) != LEVEL_STATE_KIND)) {
         return LEVEL_SNAPSHOT_FOREIGN;
     }
     return (level_number(&bytes[16]) == LEVEL_STATE_BYTES) ? LEVEL_DONE : LEVEL_SNAPSHOT_BROKEN;

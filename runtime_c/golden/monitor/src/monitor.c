@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x08868DF4u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xD4FA8343u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -65,22 +65,23 @@ MONITOR_ASSERT(place_of_probe, offsetof(monitor_t, probe) == 3700u);
 MONITOR_ASSERT(place_of_level, offsetof(monitor_t, level) == 3704u);
 MONITOR_ASSERT(place_of_odds, offsetof(monitor_t, odds) == 3708u);
 MONITOR_ASSERT(place_of_held, offsetof(monitor_t, held) == 3712u);
-MONITOR_ASSERT(place_of_x, offsetof(monitor_t, x) == 3716u);
-MONITOR_ASSERT(place_of_k, offsetof(monitor_t, k) == 3728u);
-MONITOR_ASSERT(place_of_b, offsetof(monitor_t, b) == 3856u);
-MONITOR_ASSERT(place_of_column, offsetof(monitor_t, column) == 3984u);
-MONITOR_ASSERT(place_of_c, offsetof(monitor_t, c) == 4112u);
-MONITOR_ASSERT(place_of_f, offsetof(monitor_t, f) == 4256u);
-MONITOR_ASSERT(place_of_inner, offsetof(monitor_t, inner) == 4400u);
-MONITOR_ASSERT(place_of_q, offsetof(monitor_t, q) == 4432u);
-MONITOR_ASSERT(place_of_t, offsetof(monitor_t, t) == 4464u);
-MONITOR_ASSERT(place_of_h, offsetof(monitor_t, h) == 4496u);
-MONITOR_ASSERT(place_of_u, offsetof(monitor_t, u) == 4528u);
-MONITOR_ASSERT(place_of_z, offsetof(monitor_t, z) == 4560u);
-MONITOR_ASSERT(place_of_own, offsetof(monitor_t, own) == 4596u);
-MONITOR_ASSERT(place_of_left, offsetof(monitor_t, left) == 4600u);
-MONITOR_ASSERT(place_of_score, offsetof(monitor_t, score) == 4604u);
-MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4608u);
+MONITOR_ASSERT(place_of_frozen, offsetof(monitor_t, frozen) == 3716u);
+MONITOR_ASSERT(place_of_x, offsetof(monitor_t, x) == 3720u);
+MONITOR_ASSERT(place_of_k, offsetof(monitor_t, k) == 3732u);
+MONITOR_ASSERT(place_of_b, offsetof(monitor_t, b) == 3860u);
+MONITOR_ASSERT(place_of_column, offsetof(monitor_t, column) == 3988u);
+MONITOR_ASSERT(place_of_c, offsetof(monitor_t, c) == 4116u);
+MONITOR_ASSERT(place_of_f, offsetof(monitor_t, f) == 4260u);
+MONITOR_ASSERT(place_of_inner, offsetof(monitor_t, inner) == 4404u);
+MONITOR_ASSERT(place_of_q, offsetof(monitor_t, q) == 4436u);
+MONITOR_ASSERT(place_of_t, offsetof(monitor_t, t) == 4468u);
+MONITOR_ASSERT(place_of_h, offsetof(monitor_t, h) == 4500u);
+MONITOR_ASSERT(place_of_u, offsetof(monitor_t, u) == 4532u);
+MONITOR_ASSERT(place_of_z, offsetof(monitor_t, z) == 4564u);
+MONITOR_ASSERT(place_of_own, offsetof(monitor_t, own) == 4600u);
+MONITOR_ASSERT(place_of_left, offsetof(monitor_t, left) == 4604u);
+MONITOR_ASSERT(place_of_score, offsetof(monitor_t, score) == 4608u);
+MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4612u);
 MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 
 /* Parameters.  They follow from monitor.toml. */
@@ -1603,6 +1604,9 @@ static int32_t monitor_track(monitor_t *s)
 /* Learn the sample x with label y; both were checked. */
 static int32_t monitor_take(monitor_t *s, const float x[MONITOR_DIM])
 {
+    if (s->frozen != 0) {
+        return MONITOR_FROZEN;
+    }
     int32_t status = 0;
     monitor_see(s, x);
     status = monitor_track(s);
@@ -1649,6 +1653,15 @@ int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONIT
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
         MONITOR_TURN(91)
         z[j] = s->z[j];
+    }
+    return MONITOR_DONE;
+}
+
+int32_t monitor_freeze(monitor_t *s, int32_t frozen)
+{
+    s->frozen = 0;
+    if (frozen != 0) {
+        s->frozen = 1;
     }
     return MONITOR_DONE;
 }
@@ -1817,64 +1830,65 @@ void monitor_reset(monitor_t *s)
     s->level = 0.0f;
     s->odds = 0.0f;
     s->held = 0;
-    MONITOR_LOOP(10034)
-    for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        MONITOR_TURN(10034)
-        s->x[i] = 0.0f;
-    }
+    s->frozen = 0;
     MONITOR_LOOP(10036)
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+    for (int32_t i = 0; i < MONITOR_DIM; i++) {
         MONITOR_TURN(10036)
-        s->k[i] = 0.0f;
+        s->x[i] = 0.0f;
     }
     MONITOR_LOOP(10038)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
         MONITOR_TURN(10038)
-        s->b[i] = 0.0f;
+        s->k[i] = 0.0f;
     }
     MONITOR_LOOP(10040)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
         MONITOR_TURN(10040)
-        s->column[i] = 0.0f;
+        s->b[i] = 0.0f;
     }
     MONITOR_LOOP(10042)
-    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
         MONITOR_TURN(10042)
-        s->c[i] = 0.0f;
+        s->column[i] = 0.0f;
     }
     MONITOR_LOOP(10044)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
         MONITOR_TURN(10044)
-        s->f[i] = 0.0f;
+        s->c[i] = 0.0f;
     }
     MONITOR_LOOP(10046)
-    for (int32_t i = 0; i < MONITOR_RANK; i++) {
+    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
         MONITOR_TURN(10046)
-        s->inner[i] = 0.0f;
+        s->f[i] = 0.0f;
     }
     MONITOR_LOOP(10048)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10048)
-        s->q[i] = 0.0f;
+        s->inner[i] = 0.0f;
     }
     MONITOR_LOOP(10050)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10050)
-        s->t[i] = 0.0f;
+        s->q[i] = 0.0f;
     }
     MONITOR_LOOP(10052)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10052)
-        s->h[i] = 0.0f;
+        s->t[i] = 0.0f;
     }
     MONITOR_LOOP(10054)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10054)
-        s->u[i] = 0.0f;
+        s->h[i] = 0.0f;
     }
     MONITOR_LOOP(10056)
-    for (int32_t i = 0; i < (MONITOR_RANK + 1); i++) {
+    for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10056)
+        s->u[i] = 0.0f;
+    }
+    MONITOR_LOOP(10058)
+    for (int32_t i = 0; i < (MONITOR_RANK + 1); i++) {
+        MONITOR_TURN(10058)
         s->z[i] = 0.0f;
     }
     s->own = 0.0f;
@@ -1895,6 +1909,6 @@ int32_t monitor_selftest(monitor_t *s)
     monitor_rehearse(s, x);
     const uint32_t found = monitor_hash(s);
     monitor_reset(s);
-    const bool sound = monitor_arithmetic() && (found == 0x2DEC80D3u);
+    const bool sound = monitor_arithmetic() && (found == 0x4384327Eu);
     return sound ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }

@@ -25,12 +25,13 @@ extern "C" {
 #define MONITOR_TRIANGLE 36 /* r (r + 1) / 2: size of a packed symmetric r x r matrix */
 #define MONITOR_OUTPUTS 1 /* number of values that a prediction writes */
 
-#define MONITOR_STATE_BYTES 3716u /* the model: the first bytes of monitor_t */
-#define MONITOR_RAM_BYTES 4612u /* sizeof(monitor_t): the model, then its working memory */
+#define MONITOR_STATE_BYTES 3720u /* the model: the first bytes of monitor_t */
+#define MONITOR_RAM_BYTES 4616u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
-#define MONITOR_SNAPSHOT_BYTES 3740u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0xC815BF28u /* another spec or another algorithm gives another number */
-#define MONITOR_STAMP 0x08868DF4u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_SNAPSHOT_BYTES 3744u /* size of a snapshot, which is a saved model */
+#define MONITOR_CONFIG_HASH 0xD7FC597Fu /* models with the same number compute the same bits */
+#define MONITOR_STATE_KIND 0x9315F7EEu /* models with the same number can load each other's snapshots */
+#define MONITOR_STAMP 0xD4FA8343u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -49,7 +50,7 @@ enum {
     MONITOR_HELD = 5, /* alarm: the alarm level is above its threshold, and the subspace did not learn the sample */
     MONITOR_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
+    MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
     MONITOR_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     MONITOR_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
     MONITOR_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */
@@ -76,6 +77,8 @@ typedef struct {
     float level; /* alarm level: the smoothed novelty score */
     float odds; /* odds t / (1 - t) of the alarm threshold t */
     int32_t held; /* number of latest samples in a row above the threshold; at most relearn_after + 1 */
+    /* What surrounds the rule. */
+    int32_t frozen; /* 1: learning is switched off */
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
     float x[MONITOR_DIM]; /* the input as the rule sees it */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
@@ -120,6 +123,9 @@ int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
  * z = R q, where R is upper triangular and R'R = L'L.  O(N (D + r) + r^3 / 3).
  * Returns DONE, or REFUSED_INPUT with z unchanged. */
 int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONITOR_RANK]);
+
+/* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
+int32_t monitor_freeze(monitor_t *s, int32_t frozen);
 
 /* Write the alarm level to state[0] and its threshold to state[1].  Returns DONE. */
 int32_t monitor_alarm(const monitor_t *s, float state[2]);

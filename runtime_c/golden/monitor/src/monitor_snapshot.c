@@ -6,13 +6,13 @@
  *
  * A snapshot consists of these parts.  Each number has 4 bytes, the lowest byte first:
  *
- *     "PKSN", version of this format, MONITOR_CONFIG_HASH, sequence number,
+ *     "PKSN", version of this format, MONITOR_STATE_KIND, sequence number,
  *     MONITOR_STATE_BYTES, the model (the first bytes of monitor_t), CRC-32 of everything before
  *
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x08868DF4u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xD4FA8343u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -54,9 +54,9 @@
 #endif
 
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
-#define MONITOR_SNAPSHOT_VERSION 1u
+#define MONITOR_SNAPSHOT_VERSION 2u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define MONITOR_SNAPSHOT_END 3736u /* bytes before the CRC */
+#define MONITOR_SNAPSHOT_END 3740u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define MONITOR_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
@@ -357,6 +357,12 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
     if (!(monitor_stored_real(stored, MONITOR_PLACE(odds), 0) <= 1.048576e+06f)) {
         return false;
     }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) <= 1)) {
+        return false;
+    }
     if (!(monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored))) {
         return false;
     }
@@ -392,7 +398,7 @@ static uint32_t monitor_header(uint32_t i, uint32_t sequence)
     case 1u:
         return MONITOR_SNAPSHOT_VERSION;
     case 2u:
-        return MONITOR_CONFIG_HASH;
+        return MONITOR_STATE_KIND;
     case 3u:
         return sequence;
     default:
@@ -426,7 +432,7 @@ static int32_t monitor_recognise(const uint8_t *bytes)
     if (monitor_number(&bytes[0]) != MONITOR_SNAPSHOT_MAGIC) {
         return MONITOR_SNAPSHOT_MISSING;
     }
-    if ((monitor_number(&bytes[4]) != MONITOR_SNAPSHOT_VERSION) || (monitor_number(&bytes[8]) != MONITOR_CONFIG_HASH)) {
+    if ((monitor_number(&bytes[4]) != MONITOR_SNAPSHOT_VERSION) || (monitor_number(&bytes[8]) != MONITOR_STATE_KIND)) {
         return MONITOR_SNAPSHOT_FOREIGN;
     }
     return (monitor_number(&bytes[16]) == MONITOR_STATE_BYTES) ? MONITOR_DONE : MONITOR_SNAPSHOT_BROKEN;

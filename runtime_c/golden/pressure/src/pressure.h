@@ -25,8 +25,9 @@ extern "C" {
 #define PRESSURE_RAM_BYTES 152u /* sizeof(pressure_t): the model, then its working memory */
 #define PRESSURE_CONST_BYTES 104u /* flash for tables and learned values; the code is not counted */
 #define PRESSURE_SNAPSHOT_BYTES 136u /* size of a snapshot, which is a saved model */
-#define PRESSURE_CONFIG_HASH 0x596496E7u /* another spec or another algorithm gives another number */
-#define PRESSURE_STAMP 0x1A18FC16u /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_CONFIG_HASH 0x04CE3C66u /* models with the same number compute the same bits */
+#define PRESSURE_STATE_KIND 0x6F268F1Cu /* models with the same number can load each other's snapshots */
+#define PRESSURE_STAMP 0x86C562CEu /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -49,7 +50,7 @@ enum {
     PRESSURE_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
     PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model, or of another version of this model */
+    PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
     PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     PRESSURE_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
     PRESSURE_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1A18FC16u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x86C562CEu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 

@@ -6,13 +6,13 @@
  *
  * A snapshot consists of these parts.  Each number has 4 bytes, the lowest byte first:
  *
- *     "PKSN", version of this format, PRESSURE_CONFIG_HASH, sequence number,
+ *     "PKSN", version of this format, PRESSURE_STATE_KIND, sequence number,
  *     PRESSURE_STATE_BYTES, the model (the first bytes of pressure_t), CRC-32 of everything before
  *
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1A18FC16u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x86C562CEu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -54,7 +54,7 @@
 #endif
 
 #define PRESSURE_SNAPSHOT_MAGIC 0x4E534B50u
-#define PRESSURE_SNAPSHOT_VERSION 1u
+#define PRESSURE_SNAPSHOT_VERSION 2u
 #define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model */
 #define PRESSURE_SNAPSHOT_END 132u /* bytes before the CRC */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
@@ -272,7 +272,7 @@ static uint32_t pressure_header(uint32_t i, uint32_t sequence)
     case 1u:
         return PRESSURE_SNAPSHOT_VERSION;
     case 2u:
-        return PRESSURE_CONFIG_HASH;
+        return PRESSURE_STATE_KIND;
     case 3u:
         return sequence;
     default:
@@ -307,7 +307,7 @@ static int32_t pressure_recognise(const uint8_t *bytes)
         return PRESSURE_SNAPSHOT_MISSING;
     }
     if ((pressure_number(&bytes[4]) != PRESSURE_SNAPSHOT_VERSION)
-            || (pressure_number(&bytes[8]) != PRESSURE_CONFIG_HASH)) {
+            || (pressure_number(&bytes[8]) != PRESSURE_STATE_KIND)) {
         return PRESSURE_SNAPSHOT_FOREIGN;
     }
     return (pressure_number(&bytes[16]) == PRESSURE_STATE_BYTES) ? PRESSURE_DONE : PRESSURE_SNAPSHOT_BROKEN;

@@ -1,0 +1,28 @@
+"""Revisions of the algorithms: which of a state's bits two versions of the code have in common.
+
+The source's text does not count: a renamed variable leaves states in the field as they are.  So a change that is meant to
+change results says so here.  ``tests/spec/test_identity.py`` compares the bits of each algorithm with recorded ones: it
+asks for a new number where bits have changed, and refuses one where none has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Revision:
+    """bits: raise this number when the same samples lead to other answers, statuses or numbers in memory.  meaning: raise
+    this one as well when a state of before would be misread: devices refuse states of another meaning."""
+
+    bits: int = 1
+    meaning: int = 1
+
+
+RAISED: dict[str, Revision] = {}
+"""Algorithm -> its revision, of those that are not in their first one.  Names are those of ``Spec.algorithms``: a rule such as
+"klms", "gaussian kernel", "stages" or "signal"; with " int16" behind, the same in whole numbers."""
+
+
+def revision_of(algorithm: str) -> Revision:
+    return RAISED.get(algorithm, Revision())

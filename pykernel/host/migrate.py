@@ -1,0 +1,144 @@
+"""A saved state for another spec: what was learned goes on under other numbers, and in more or less room."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pykernel.dialect import Memory
+from pykernel.engine.choice import Engine
+from pykernel.engine.engines import make_executor
+from pykernel.engine.executor import Executor
+from pykernel.errors import UserError
+from pykernel.gen.model import identity
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec, shown_value
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """A state of the new spec.  changed: keys that are other ones now; removed: how many vectors had to go."""
+
+    data: bytes  # the snapshot
+    changed: tuple[str, ...]
+    vectors: int | None  # that there are now; None of a model without any
+    removed: int
+
+
+def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engine: Engine | None = None) -> Migrated:
+    """The state in a snapshot of ``old``, as a snapshot of ``new``.
+
+    Numbers that say how learning goes on may differ, and the budget.  In a larger one, the places that are new are zero, and
+    answers keep their bits.  For a smaller one the old model's own reduction removes vectors one by one, O(N^2 + N D) each.
+    ``where`` begins the sentence of a refused snapshot.  Raises UserError.
+    """
+    found = snapshot.read(old, data, where, engine)
+    if not new.program.persistent:
+        raise UserError(f"{new.name}: learns nothing on the device, so that it has no state; {_frozen(old, where)}")
+    budget = old.program.budget if new.program.budget is not None else None
+    _require_meaning(old, new, where, budget.capacity if budget is not None else "")
+    memory, removed = found.memory, 0
+    if budget is not None:
+        room = new.capacities[budget.capacity]
+        memory, removed = _reduced(old, found.memory, room, where, engine)
+    model = HostModel(new, engine=engine)
+    for struct in new.program.persistent:
+        for name in struct.fields:
+            target, source = model.memory.field(name), memory.field(name)
+            both = tuple(slice(min(sizes)) for sizes in zip(target.shape, source.shape, strict=True))
+            target[both] = source[both]
+    if not snapshot.is_valid(new, model.memory, engine):
+        raise UserError(
+            f"{where}: holds a number that is beyond a limit of {new.name}; give it the limits of {old.name}"
+            f"{_told(_changes(old, new))}"
+        )
+    vectors = int(model.memory.field("n")[0]) if budget is not None else None
+    return Migrated(snapshot.save(model, found.sequence), tuple(_changes(old, new)), vectors, removed)
+
+
+def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | None) -> tuple[Memory, int]:
+    """The state with so many vectors at most, and how many were removed."""
+    budget, count = old.program.budget, int(memory.field("n")[0])
+    assert budget is not None
+    excess = max(0, count - room)
+    if not excess:
+        return memory, 0
+    if budget.remove is None:
+        raise UserError(
+            f"{where}: holds {count} vectors, and there is room for {room}; {old.learning.rule} removes none but for a sample: "
+            f"{_frozen(old, where, room)}"
+        )
+    smaller = old.memory()
+    smaller.copy_from(memory)
+    values = old.config_values | dict(budget.under)
+    config = old.program.settings(old.real, values, old.capacities)
+    executor: Executor = make_executor([budget.remove], smaller, config, engine)
+    for _ in range(excess):
+        if executor.call(budget.remove) < 0:
+            raise UserError(
+                f"{where}: a multiplier would leave its range without a vector more; {_frozen(old, where, room)}"
+            )
+    return smaller, excess
+
+
+def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
+    """What a state's numbers mean, apart from how many there is room for."""
+    facts = {name: fact for name, fact in identity(spec).meaning.items() if name != f"capacity {capacity}"}
+    fields = {name: fact for name, fact in facts.items() if name.startswith("field ")}
+    return {name: fact for name, fact in facts.items() if name not in fields} | {name: "" for name in fields}
+
+
+def _require_meaning(old: Spec, new: Spec, where: str, capacity: str) -> None:
+    """Refuse a spec in which the state's numbers would mean something else, naming the keys that are to blame."""
+    mine, its = _meaning(old, capacity), _meaning(new, capacity)
+    if mine == its:
+        return
+    content = tomllib.loads(old.to_toml(complete=True))
+    blamed = []
+    for key, (before, after) in _changes(old, new).items():
+        section, _, name = key.strip("[").rpartition("] ")
+        changed = content | ({section: content.get(section, {}) | {name: after}} if section else {name: after})
+        try:
+            tried: Mapping[str, str] | None = _meaning(make_spec(changed, custom=old.custom), capacity)
+        except UserError:
+            tried = None  # it does not go with the others
+        if tried != mine:
+            blamed.append(f"{key} is {shown_value(after)}, and was {shown_value(before)}")
+    if not blamed:
+        blamed = ["the custom kernel is another one" if old.custom != new.custom else "its fields are others"]
+    raise UserError(
+        f"{new.name}: {'; '.join(blamed[:3])}: the numbers of the state would mean something else; keep what was, or "
+        f"{_frozen(old, where)}"
+    )
+
+
+def _changes(old: Spec, new: Spec) -> dict[str, tuple[Any, Any]]:
+    """Keys that say something else: what each was, and is.  The model's name and names of columns say nothing here."""
+    before, after = (_flat(spec.model_dump(mode="json")) for spec in (old, new))
+    keys = dict.fromkeys([*before, *after])
+    return {
+        key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key) and key != "name"
+    }
+
+
+def _flat(content: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for section, own in content.items():
+        if isinstance(own, Mapping):
+            found |= {f"[{section}] {key}": value for key, value in own.items()}
+        elif own is not None:
+            found[section] = own
+    return found
+
+
+def _frozen(old: Spec, where: str, vectors: int | None = None) -> str:
+    few = "VECTORS" if vectors is None else str(vectors)
+    return f"pykernel import {old.name}.toml --state {where} --vectors {few} makes a frozen model of the state"
+
+
+def _told(changes: Mapping[str, tuple[Any, Any]]) -> str:
+    keys = [key for key in changes if "max_abs" in key or "clip" in key or "limit" in key]
+    return f": {', '.join(keys)}" if keys else ""

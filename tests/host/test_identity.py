@@ -1,0 +1,314 @@
+"""Whose a state is: a corpus of specs with their states' bits, and the revisions of the algorithms that computed these.
+
+The corpus, ``corpus.json``, holds specs as they were written, which each later version must read, and for each of them the
+bits after one stream.  Where bits change, an algorithm's revision must rise (``pykernel/algorithms/revisions.py``), and it
+must not where none changes.  After a deliberate change: pytest tests/host/test_identity.py --update-golden.
+"""
+
+import functools
+import hashlib
+import itertools
+import json
+import tomllib
+import typing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pykernel.algorithms import revisions
+from pykernel.algorithms.revisions import RAISED, Revision, revision_of
+from pykernel.dialect import Config
+from pykernel.errors import UserError
+from pykernel.gen.model import identity
+from pykernel.host.model import HostModel
+from pykernel.spec.model import load_spec, make_spec, rules
+from pykernel.spec.sections import fields_of
+from tests.support.every_model import LABELS, MODELS, accepted, content_of, family_of
+
+CORPUS = Path(__file__).with_name("corpus.json")
+SAMPLES = 48
+FUNCTIONS = ("laplacian", "polynomial", "linear", "sigmoid", "matern12", "matern32", "matern52", "rational-quadratic")
+
+
+def samples_of(spec, samples):
+    """A stream of exact fractions, on every platform the same: new places, repeats, one input that is no number."""
+    whole, functions = spec.program.whole, spec.program.label_array(spec.capacities)
+    seeds = itertools.accumulate(itertools.repeat(0), lambda seed, _: (seed * 75 + 74) % 65537, initial=1)
+    drawn = np.array(list(itertools.islice(seeds, 1, samples * spec.width + 1)), np.int64).reshape(samples, spec.width)
+    x = (drawn - 32768) / 2.0**14  # within +-2
+    x[5::7] = x[4:-1:7][: len(x[5::7])]
+    y = x[:, 0] * x[:, -1] - x.sum(1) / 4
+    x[samples // 2, 0] = np.nan if not whole else x[samples // 2, 0]
+    if functions.is_class:
+        return x, (np.floor(y).astype(np.int32) % len(spec.label.classes)).astype(np.int32)
+    if not functions.shape:
+        return x, y
+    return x, np.stack([y * (o + 1) / 2 for o in range(functions.shape[0])], 1) if functions.shape[0] else np.zeros(
+        (samples, 0)
+    )
+
+
+def bits_of(spec):
+    """Digest of answers, statuses and what is kept, after the stream; in plain Python, which compiles nothing."""
+    model = HostModel(spec, engine="python")
+    x, y = samples_of(spec, SAMPLES if spec.signal is None else 3 * SAMPLES)
+    digest = hashlib.sha256()
+
+    def take(values):
+        digest.update(np.ascontiguousarray(values).astype(np.asarray(values).dtype.newbyteorder("<")).tobytes())
+
+    for values in model.prequential(x, y):
+        take(values)
+    for name in spec.program.questions:
+        if model.has(name) and spec.signal is None:
+            for values in model.ask(name, x[:4]):
+                take(values)
+    memory = spec.memory(identity(spec).drop)
+    memory.copy_from(model.memory)
+    take(np.frombuffer(memory.bytes, np.uint8)[: spec.program.state_bytes(memory.layout)])
+    return digest.hexdigest()[:16]
+
+
+def merged(content, section, key, value):
+    return content | {section: content.get(section, {}) | {key: value}}
+
+
+def contents():
+    """Every rule in every precision, alone and staged; signals; every word that a key can have; every kernel."""
+    found = {}
+
+    def add(name, content):
+        if content is not None and accepted(content) is not None and content not in found.values():
+            found[name] = content
+
+    for rule, precision, stage in MODELS:
+        if stage in ("plain", "staged") or rule == "klms":
+            add(f"{rule} {precision} {stage}", content_of(rule, precision, stage))
+    seen = set()
+    for rule in rules():
+        base, kind_of = content_of(rule, "float32", "plain"), family_of(rule, "float32").spec
+        for section, key, field in fields_of(kind_of, rule):
+            for word in typing.get_args(field.annotation) if key is not None and section != "target" else ():
+                for each in [word] if isinstance(word, str) else typing.get_args(word):
+                    if isinstance(each, str) and (kind_of, section, key, each) not in seen:
+                        seen.add((kind_of, section, key, each))
+                        add(f"{rule} float32 {section}.{key} = {each}", merged(base, section, key, each))
+        for kind in LABELS if kind_of not in seen else ():
+            add(f"{rule} float32 label {kind}", content_of(rule, "float32", "plain", kind))
+        seen.add(kind_of)
+    for rule, precision, function in (
+        *(("klms", precision, function) for precision in ("float32", "float64", "int16") for function in FUNCTIONS),
+        ("frozen", "float32", "sigmoid"),
+        ("frozen", "float32", "fourier"),
+    ):
+        base = content_of(rule, precision, "plain")
+        own = {"phases": [0.25, 0.5, 0.75, 0.125]} if function == "fourier" else {}
+        for kernel, max_abs in itertools.product(({"gamma": 0.5}, {"sigma": 1.0}, {}), (10.0, 2.0)):
+            if f"{rule} {precision} {function} kernel" not in found:
+                made = base | {"kernel": kernel | {"function": function}, "input": base["input"] | {"max_abs": max_abs}}
+                made |= {"expansion": base["expansion"] | own} if own else {}
+                add(f"{rule} {precision} {function} kernel", made)
+    return found
+
+
+def entry_of(content):
+    """What the corpus says of a spec."""
+    spec = make_spec(content)
+    whose, used = identity(spec), {name: revision_of(name) for name in spec.algorithms}
+    return {
+        "spec": content,
+        "revisions": {name: [revision.bits, revision.meaning] for name, revision in used.items()},
+        "config_hash": f"{whose.config_hash:08x}",
+        "state_kind": f"{whose.state_kind:08x}",
+        "bits": bits_of(spec),
+    }
+
+
+def complaints(kept, now):
+    """What is wrong with the revisions: sentences.  kept, now: entries of the corpus, by name."""
+    raised = {
+        (name, each)
+        for name in kept
+        for each, pair in now[name]["revisions"].items()
+        if pair != kept[name]["revisions"][each]
+    }
+    found = []
+    for name, entry in kept.items():
+        whose = ", ".join(entry["revisions"])
+        if now[name]["bits"] != entry["bits"] and not any(of == name for of, _ in raised):
+            found.append(f"{name}: its bits have changed; raise the revision of {whose} in {revisions.__file__}")
+        if any(
+            was > is_
+            for each, pair in entry["revisions"].items()
+            for was, is_ in zip(pair, now[name]["revisions"][each], strict=True)
+        ):
+            found.append(f"{name}: a revision of {whose} has become lower")
+        if now[name]["bits"] == entry["bits"] and not any(of == name for of, _ in raised):
+            for which in ("config_hash", "state_kind"):
+                if now[name][which] != entry[which]:
+                    found.append(
+                        f"{name}: no bit has changed, but its {which}, which makes the states of devices foreign"
+                    )
+    for algorithm in {each for _, each in raised}:
+        users = [name for name, entry in kept.items() if algorithm in entry["revisions"]]
+        if all(now[name]["bits"] == kept[name]["bits"] for name in users):
+            found.append(f"{algorithm}: its revision was raised, but no bit has changed; lower the revision")
+    return found
+
+
+@functools.cache
+def corpus():
+    return json.loads(CORPUS.read_text(encoding="utf-8")) if CORPUS.exists() else {}
+
+
+def usual(name):
+    """Whether a spec is tried in every run of the suite: all algorithms are, in one precision."""
+    return any(
+        f" {precision} {stage}" in name
+        for precision in ("float32", "int16")
+        for stage in ("plain", "staged", "windows")
+    )
+
+
+def test_bits_change_with_the_revisions_and_only_with_them(pytestconfig, exhaustive):
+    all_of_them = exhaustive or pytestconfig.getoption("--update-golden")
+    kept = {name: entry for name, entry in corpus().items() if all_of_them or usual(name) or name.endswith(" kernel")}
+    now = {name: entry_of(entry["spec"]) for name, entry in kept.items()}
+    wrong = complaints(kept, now)
+    if pytestconfig.getoption("--update-golden"):
+        # a hash alone may change before 1.0: the diff shows it
+        assert not [each for each in wrong if "no bit has changed, but" not in each], "\n".join(wrong)
+        new = {name: entry_of(content) for name, content in contents().items() if name not in kept}
+        lines = (f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in (now | new).items())
+        CORPUS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        corpus.cache_clear()
+        return
+    assert not wrong, "\n".join(wrong)
+    stale = [name for name in kept if now[name] != kept[name]]
+    assert not stale, f"{stale[0]}: a revision was raised; run pytest tests/host/test_identity.py --update-golden"
+
+
+def test_the_corpus_has_every_rule_precision_and_kernel():
+    used = {each for entry in corpus().values() for each in entry["revisions"]}
+    for rule, precision, stage in MODELS:
+        if stage in ("plain", "staged") and content_of(rule, precision, stage) is not None:
+            assert f"{rule} {precision} {stage}" in corpus(), "run pytest tests/host/test_identity.py --update-golden"
+    assert {f"{function} kernel" for function in (*FUNCTIONS, "gaussian", "fourier")} <= used
+    assert {"signal", "signal int16", "stages", "gaussian kernel int16"} <= used
+    assert set(RAISED) <= used, "an algorithm of this name is in no spec of the corpus"
+
+
+def entry(bits="a", config_hash="1", **given):
+    return {
+        "revisions": {name: list(pair) for name, pair in given.items()},
+        "config_hash": config_hash,
+        "state_kind": "2",
+        "bits": bits,
+    }
+
+
+def test_what_is_said_of_revisions():
+    """The rules of ``complaints``, each broken once."""
+    kept = {"p": entry(klms=(1, 1), gauss=(1, 1)), "q": entry(rls=(1, 1))}
+
+    def told(**changed):
+        return complaints(kept, kept | changed)
+
+    assert told() == []
+    assert "raise the revision of klms, gauss" in told(p=entry("b", klms=(1, 1), gauss=(1, 1)))[0]
+    assert told(p=entry("b", "9", klms=(2, 1), gauss=(1, 1))) == []
+    assert "klms: its revision was raised, but no bit" in told(p=entry(klms=(2, 1), gauss=(1, 1)))[0]
+    assert "has become lower" in told(p=entry("b", klms=(0, 1), gauss=(2, 1)))[0]
+    assert "its config_hash, which makes" in told(p=entry("a", "3", klms=(1, 1), gauss=(1, 1)))[0]
+    assert "raise the revision of rls" in told(p=entry("b", klms=(2, 1), gauss=(1, 1)), q=entry("c", rls=(1, 1)))[0]
+
+
+def test_a_revision_counts_in_the_hash_and_its_meaning_in_the_kind(monkeypatch):
+    spec = make_spec(content_of("klms", "float32", "plain"))
+    first = identity(spec)
+    monkeypatch.setitem(RAISED, "gaussian kernel", Revision(bits=2))
+    other = identity(spec)
+    assert other.state_kind == first.state_kind and other.config_hash != first.config_hash
+    monkeypatch.setitem(RAISED, "gaussian kernel", Revision(bits=2, meaning=2))
+    assert identity(spec).state_kind != first.state_kind
+    monkeypatch.setitem(RAISED, "gaussian kernel", Revision())
+    monkeypatch.setitem(RAISED, "rls", Revision(bits=2))
+    assert identity(spec) == first
+
+
+def test_the_source_s_text_does_not_count(tmp_path, monkeypatch):
+    """A local variable of another name is the same algorithm: the same numbers, and states that stay their own."""
+    import importlib.util
+
+    from pykernel.algorithms.online import klms
+    from pykernel.gen.model import model_code
+
+    source = Path(klms.__file__).read_text(encoding="utf-8")
+    renamed = tmp_path / "klms_again.py"
+    renamed.write_text(
+        source.replace(
+            "    return gaussian(m.gamma, m.nearest_distance[0])",
+            "    how_far = m.nearest_distance[0]\n    return gaussian(m.gamma, how_far)",
+        ),
+        encoding="utf-8",
+    )
+    assert renamed.read_text() != source
+    found = importlib.util.spec_from_file_location("klms_again", renamed)
+    module = importlib.util.module_from_spec(found)
+    monkeypatch.setitem(__import__("sys").modules, "klms_again", module)
+    found.loader.exec_module(module)
+    content = content_of("klms", "float32", "plain")
+    before = model_code(make_spec(content))
+    family = make_spec(content).family
+    monkeypatch.setattr(family, "programs", module.KLMS)
+    after = model_code(make_spec(content))
+    assert after.printed != before.printed
+    assert (after.config_hash, after.state_kind) == (before.config_hash, before.state_kind)
+
+
+def test_every_tunable_parameter_is_one():
+    with pytest.raises(TypeError, match="speed is tunable, but is none of its parameters"):
+        type("Wrong", (Config,), {"__annotations__": {}, "tunable": frozenset({"speed"})})
+
+
+ABSENT = {
+    "input": "columns dim center scale resolution",
+    "label": "column columns outputs classes low high clip",
+    "kernel": "sigma gamma source kernel max_value",
+    "learning": "step_limit",
+    "reduction": "lambda_max truncate_below truncate_age",
+    "novelty": "threshold",
+    "expansion": "weights bias calibration factor phases prior_variance label_variance support_class noise",
+    "signal": "window rate features resolution",
+}
+"""Keys that say something by not being there: there is none of it.  What follows from other keys is written."""
+
+
+def test_a_written_spec_has_every_key_and_is_the_same_model(tmp_path, exhaustive):
+    """Then no default of a later version changes it."""
+    for name, kept in corpus().items():
+        if not exhaustive and (not usual(name) or "windows" in name):
+            continue
+        spec = make_spec(kept["spec"])
+        text = spec.to_toml(complete=True)
+        (tmp_path / "m.toml").write_text(text, encoding="utf-8")
+        again, said = load_spec(tmp_path / "m.toml"), tomllib.loads(text)
+        assert "format = 0\n" in text and again.to_toml(complete=True) == text, name
+        assert identity(again) == identity(spec), name
+        for section, key, _ in fields_of(type(spec), spec.learning.rule):
+            if key is None or section not in said or not spec.has(section, key):
+                continue
+            follows = spec.signal is not None and section == "input"  # from the signal
+            follows |= key == "hop" and spec.signal.window is None  # there is none without windows
+            assert key in said[section] or key in ABSENT.get(section, "").split() or follows, f"{name}: {section}.{key}"
+
+
+def test_a_spec_of_another_format_is_refused():
+    content = content_of("klms", "float32", "plain")
+    assert identity(make_spec(content | {"format": 0})) == identity(make_spec(content))
+    for number in (1, -1, True, "0", 0.0, None):
+        with pytest.raises(
+            UserError, match=r"spec: format is .*; this version of pykernel reads format 0: install the version"
+        ):
+            make_spec(content | {"format": number})
