@@ -58,6 +58,7 @@ from pykernel.gen.ir import (
     Unary,
     walk,
 )
+from pykernel.gen import rehearsal
 from pykernel.gen.model import bare, constants, model_code, parameters, specialised_kernels, tables
 from pykernel.gen.packages import bound_macros, package_files
 from pykernel.gen.primitives import LEARNED_LOOPS, primitive, primitive_file, runtime_text, unmarked
@@ -225,7 +226,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
             }
             for e in code.entries
         ],
-        "rehearsal": _rehearsal(spec, printer, code.functions[program.rehearse.name]),
+        "rehearsal": rehearsal.sequence(spec).samples,
         "guard_code": _guard(printer),
         "parameters": code.parameters,
         "constants": code.constants,
@@ -234,7 +235,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         + [primitive(primitive_file(name, precision), spec.name) for name in sorted(printer.primitives)]
         + [primitive("crc32.h", spec.name), *([] if program.whole else [_arithmetic(printer)])],
         "functions": ["\n".join(lines) for lines in code.printed.values()],
-        "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
+        "r": rehearsal.context(spec, printer, layout),
         "selftest_hash": selftest_hash(spec, drop),
         "broken_build": BROKEN_BUILD,
         "returned": _returned(program, code.functions),
@@ -299,12 +300,10 @@ def stamp_of(files: Mapping[str, str]) -> str:
 
 
 def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
-    """The known answer of NAME_selftest: what NAME_hash returns after the rehearsal."""
-    model = HostModel(spec, drop)
+    """The known answer of NAME_selftest."""
     with told_late() as say:
         say(0.0, f"computing what {spec.name}_selftest must find: with a model of this size that takes long")
-        model.executor.call(spec.program.rehearse, np.zeros(spec.dim, spec.real.dtype))
-    return state_hash(spec, model.memory)
+        return rehearsal.run(spec, drop)
 
 
 def state_hash(spec: Spec, memory: Memory) -> int:
@@ -514,14 +513,6 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
     """A question for the check's driver: what it writes for each sample."""
     kind = spec.program.written(name)
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
-
-
-def _rehearsal(spec: Spec, printer: Printer, rehearse: Function) -> str:
-    """How many samples the self-test takes: a parameter, or the turns of the first loop."""
-    if any(isinstance(node, Parameter) and node.name == "rehearsed" for node in walk(rehearse.body)):
-        return str(spec.config.rehearsed)
-    loop = next((n for n in walk(rehearse.body) if isinstance(n, For)), None)
-    return "some" if loop is None else printer.expression(loop.stop)
 
 
 def _statuses(program: Program) -> list[dict[str, Any]]:
