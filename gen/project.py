@@ -36,6 +36,7 @@ from pykernel.dialect import (
 )
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError, told_late
+from pykernel.gen import rehearsal
 from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import (
     Binary,
@@ -44,7 +45,6 @@ from pykernel.gen.ir import (
     Expr,
     Field,
     For,
-    Function,
     Functions,
     If,
     Length,
@@ -58,7 +58,6 @@ from pykernel.gen.ir import (
     Unary,
     walk,
 )
-from pykernel.gen import rehearsal
 from pykernel.gen.model import bare, constants, model_code, parameters, specialised_kernels, tables
 from pykernel.gen.packages import bound_macros, package_files
 from pykernel.gen.primitives import LEARNED_LOOPS, primitive, primitive_file, runtime_text, unmarked
@@ -166,9 +165,9 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
     learned = _learned(memory, layout, program, printer) if memory is not None else []
     if not layout.slots:
         raise DialectError(
-            program.rehearse.file,
-            program.rehearse.function.__code__.co_firstlineno,
-            f"{program.rehearse.name} leaves nothing in the memory that the self-test could compare; keep what it "
+            program.entries[0].kernel.file,
+            program.entries[0].kernel.function.__code__.co_firstlineno,
+            f"{program.entries[0].kernel.name} keeps nothing in the memory, and C has no empty struct; keep what it "
             "computes in a field of a struct, and read that",
         )
     names = {entry.name for entry in code.entries}

@@ -25,7 +25,7 @@ from pykernel.gen.ir import Call, Member, walk
 from pykernel.gen.model import specialised
 from pykernel.gen.print_c import Printer, number
 from pykernel.host.model import HostModel
-from pykernel.spec.family import REHEARSAL_LIMIT
+from pykernel.spec.family import REHEARSAL_LIMIT, affordable
 from pykernel.spec.model import Spec
 
 KINDS = 16
@@ -35,7 +35,7 @@ ROWS = 4
 """Most centers, but for the last one."""
 MOVED = 4
 """From the first center to the last, in distances of usual samples."""
-DAMAGE = (0.0, 2.0**40, -(2.0**40))
+DAMAGE = (2.0**-40, 2.0**40)
 """With what the model's numbers are overwritten.  Products of three stay within float32."""
 
 
@@ -95,7 +95,9 @@ def sequence(spec: Spec) -> Sequence:
         rates = np.asarray(spec.counts_per_unit, float)
         sizes = np.minimum(np.rint(largest * rates), 2 * (32767 - np.abs(centers).max(0))).astype(np.int32)
         size = int(min(2.0**30, 2.0 * math.floor(spec.label_max_abs * 2.0**spec.label_shift)))
-        return Sequence(steps, stride, centers.astype(np.int32), sizes, halvings, size, min(4, label_halvings), steps - tail)
+        return Sequence(
+            steps, stride, centers.astype(np.int32), sizes, halvings, size, min(4, label_halvings), steps - tail
+        )
     with np.errstate(over="ignore"):
         made = centers.astype(real.dtype), largest.astype(real.dtype)
     return Sequence(steps, stride, *made, halvings, real.real(label), label_halvings, steps - tail)
@@ -127,7 +129,10 @@ def _steps(spec: Spec) -> tuple[int, int]:
     waits = getattr(config, "warmup", 0) + (spec.input.warmup if spec.standardises else 0)
     most = max(2 * KINDS, REHEARSAL_LIMIT // (4 * spec.family.size_bound(spec)))
     tail = min(held, most)
-    return max(2 * KINDS, getattr(config, "rehearsed", 0) + min(waits, most) + KINDS) + tail, tail
+    rehearsed = getattr(config, "rehearsed", 0)
+    if (rows := spec.capacities.get("L_MAX")) is not None:  # they are collected, and then trained with
+        rehearsed = affordable(rows + KINDS, lambda m: 4 * min(m, rows) ** 3)
+    return max(2 * KINDS, rehearsed + min(waits, most) + KINDS) + tail, tail
 
 
 # ------------------------------------------------------------------------------------------------------- on the host
@@ -244,8 +249,8 @@ class _Run:
             self.step(t // self.plan.stride, t % self.plan.stride == 0)
         self.told(np.uint32(self.hash()).tobytes())
         self.damage()
+        self.act()
         if any(entry.name == "restart" for entry in self.of("action")):
-            self.act()
             self.told(np.uint32(self.hash()).tobytes())
         return self.found
 
@@ -265,7 +270,7 @@ class _Run:
                 self.model.memory.field(slot.name)[...] = value
                 self.seed = seed + i + 1
                 self.sample(0, False)
-                self.strike([entry.name for entry in self.entries if entry.name != "restart"])
+                self.strike(struck(self.spec))
 
     def strike(self, names: Collection[str]) -> None:
         """Call functions whose answers do not count."""
@@ -304,10 +309,27 @@ WRONG = -1
 
 
 def overwritten(spec: Spec, layout: Layout) -> tuple[list[Slot], list[Slot]]:
-    """Fields of the model that are counts or positions, and those that are numbers; in memory that the C has."""
+    """Fields of the model that are counts or positions, and those that are numbers; in memory that the C has.
+
+    Numbers of a signal stage are left alone: what is computed of them may then be divided by zero.
+    """
+    own = spec.program.persistent[0 if spec.signal is None else 1 :]
     names = {struct.__name__ for struct in spec.program.persistent}
+    mine = {struct.__name__ for struct in own}
     slots = [slot for slot in layout.slots if slot.struct in names]
-    return [s for s in slots if s.array.scalar is Index], [s for s in slots if s.array.scalar is Real]
+    return [s for s in slots if s.array.scalar is Index], [
+        s for s in slots if s.array.scalar is Real and s.struct in mine
+    ]
+
+
+def struck(spec: Spec) -> list[str]:
+    """The public functions that are called after numbers were overwritten: all, but for those that take long."""
+    program = spec.program
+    return [
+        entry.name
+        for entry in program.entries_for(spec.config)
+        if entry.kind != "training" and entry.name not in ("restart", *program.between)
+    ]
 
 
 def guarded(spec: Spec) -> list[str]:
@@ -346,6 +368,21 @@ def run(spec: Spec, drop: tuple[str, ...]) -> int:
 
 
 # ------------------------------------------------------------------------------------------------------------- in C
+
+
+def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
+    """How often the loops of the template turn at most, by the numbers of their marks."""
+    plan = sequence(spec)
+    answers = [count * _dtype(kind, spec).itemsize for kind, count in buffers(spec).items()]
+    numbers = [math.prod(slot.shape) for slot in overwritten(spec, layout)[1]]
+    outputs = spec.outputs if spec.program.label_kind in ("real", "reals") else 1
+    return {
+        9101: max([4, *answers]),
+        9102: plan.samples,
+        9103: plan.centers.shape[1],
+        9104: outputs,
+        9105: max([1, *numbers]),
+    }
 
 
 def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
@@ -425,7 +462,8 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "damage": [number(value, precision) for value in DAMAGE] if numbers else [],
         "wrong": WRONG,
         "guarded": [c for c in every if c["name"] in guarded(spec)],
-        "struck": [c for c in every if c["name"] != "restart"],
+        "struck": [c for c in every if c["name"] in struck(spec)],
+        "restarts": any(c["name"] == "restart" for c in every),
         "kind": {kind.name.lower(): int(kind) for kind in Kind},
         "kinds": KINDS,
         "close": CLOSE,

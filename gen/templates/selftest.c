@@ -118,7 +118,7 @@ static uint32_t {{ name }}_overwrite({{ name }}_t *s, {{ real }} *at, int32_t co
 
 int32_t {{ name }}_selftest({{ name }}_t *s)
 {
-{{- arrays(r.struck) }}
+{{- arrays(r.questions + r.readings) }}
     int32_t seed = 1;
     int32_t last = 1;
     int32_t status;
@@ -213,10 +213,10 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
     found = {{ name }}_overwrite(s, &s->{{ at }}, {{ count }}, {{ value }}, seed + {{ loop.index }}, found);
 {%- endfor %}
 {%- endfor %}
-{%- if r.actions | selectattr("name", "equalto", "restart") | list %}
 {%- for c in r.actions %}
 {%- call told(c) %}    {% endcall %}
 {%- endfor %}
+{%- if r.restarts %}
     hashed = {{ name }}_hash(s);
     found = {{ name }}_told(found, &hashed, 4u);
 {%- endif %}

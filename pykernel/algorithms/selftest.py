@@ -27,8 +27,9 @@ def strained(part: Real) -> Real:
 def made_up(center: Real, size: Real, halvings: Index, seed: Index) -> Real:
     """A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536."""
     shrunk = size
-    for i in range(halvings):
-        shrunk = shrunk * real(0.5)
+    for i in range(16):
+        if i < halvings:
+            shrunk = shrunk * real(0.5)
     return center + shrunk * strained(real(seed) / real(65536) - real(0.5))
 
 

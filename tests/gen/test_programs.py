@@ -37,7 +37,6 @@ from tests.support.program_toys import (
     glass_spec,
     oven_drift,
     oven_predict,
-    oven_rehearse,
     oven_spec,
     oven_train,
     oven_update,
@@ -80,7 +79,7 @@ def a_program(**changed):
     whole = {
         "name": "oven", "structs": (Oven, OvenWork), "persistent": (Oven,), "configs": (OvenConfig,),
         "status": MadeStatus, "entries": TWO,
-        "rehearse": oven_rehearse, "valid": oven_valid,
+        "valid": oven_valid,
     }  # fmt: skip
     return Program(**(whole | changed))
 
@@ -117,25 +116,17 @@ def blind_predict(w: OvenWork, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) ->
     return MadeStatus.DONE
 
 
-@kernel
-def blind_rehearse(w: OvenWork, c: OvenConfig, x: Real[DIM]) -> None:
-    """Predict, and keep it where nothing reads it."""
-    for j in range(len(x)):
-        x[j] = c.ridge
-    w.candidate[0] = x[0]
-
-
 def test_memory_with_nothing_to_compare_is_refused():
     """C has no empty struct, and a self-test of nothing would pass everywhere."""
     kinds = {"structs": (OvenWork,), "persistent": (), "valid": None, "labels": "real"}
-    blind = a_program(entries=(Entry("predict", blind_predict, "question"),), rehearse=blind_rehearse, **kinds)
+    blind = a_program(entries=(Entry("predict", blind_predict, "question"),), **kinds)
 
     class Blind(type(oven_spec())):
         @property
         def program(self):
             return blind
 
-    with pytest.raises(DialectError, match="leaves nothing in the memory that the self-test could compare"):
+    with pytest.raises(DialectError, match="keeps nothing in the memory, and C has no empty struct"):
         build(Blind.model_validate(oven_spec().model_dump(exclude_unset=True)))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import Field
 
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, kernel, real
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, kernel
 from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
 from pykernel.gen.project import build
@@ -63,15 +63,6 @@ def level_update(s: Level, c: LevelConfig, x: Real[DIM], y: Real) -> Index:
 
 
 @kernel
-def level_rehearse(s: Level, c: LevelConfig, x: Real[DIM]) -> None:
-    """Learn something."""
-    x[0] = real(0)
-    status = level_update(s, c, x, real(0.5))
-    if status < 0:
-        s.level[0] = real(0)
-
-
-@kernel
 def level_valid(s: Level, c: LevelConfig) -> Bool:
     """Whether learning could have led to this state."""
     return absolute(s.level[0]) <= c.max_abs
@@ -112,7 +103,6 @@ class Levels:
             configs=(LevelConfig,),
             status=LevelStatus,
             entries=(Entry("predict", level_predict, "question"), Entry("update", level_update, "update")),
-            rehearse=level_rehearse,
             valid=level_valid,
         )
     }
