@@ -27,8 +27,8 @@ extern "C" {
 #define FLOW_RAM_BYTES 1656u /* sizeof(flow_t): the model, then its working memory */
 #define FLOW_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1320u /* size of a snapshot, which is a saved model */
-#define FLOW_CONFIG_HASH 0xF012A109u /* another spec or another algorithm gives another number */
-#define FLOW_STAMP 0x66EB4438u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_CONFIG_HASH 0x8B0FDCC9u /* another spec or another algorithm gives another number */
+#define FLOW_STAMP 0x31C6FB4Cu /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -126,7 +126,7 @@ int32_t flow_refresh(flow_t *s);
 uint32_t flow_hash(const flow_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test learns 64 made-up samples in the given memory.  Then it resets the model.
+ * The test learns 128 made-up samples in the given memory.  Then it resets the model.
  * Call this function before flow_init, because it overwrites the memory.
  * Returns FLOW_DONE or FLOW_BROKEN_BUILD. */
 int32_t flow_selftest(flow_t *s);

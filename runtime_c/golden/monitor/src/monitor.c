@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA9D68E4Au)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x1AD822C8u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -104,8 +104,6 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_MORE_CENSORING 1.0460279f
 /* Gaussian, Laplacian, Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t */
 #define MONITOR_RATE 0.3205989f
-#define MONITOR_REHEARSAL_INPUT 2.598076f /* the self-test's inputs are within +- half of this */
-#define MONITOR_REHEARSED 44 /* number of samples in the self-test */
 #define MONITOR_RELEARN_AFTER 200 /* an alarm stops learning for at most this number of samples in a row */
 #define MONITOR_RENEWAL_BOUND 11.547006f /* limit above the reciprocal of every pivot of K's factor */
 #define MONITOR_ROOT_BOUND 3.1622777f /* 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal */
@@ -374,7 +372,7 @@ static inline float monitor_clipped(float x, float low, float high)
     return low;
 }
 
-/* Write the input as the rule sees it to m.x, scaled by running statistics or by given numbers.  O(D). */
+/* Write the input as the rule sees it to s->x, scaled by running statistics or by given numbers.  O(D). */
 static void monitor_see(monitor_t *s, const float x[MONITOR_DIM])
 {
     MONITOR_LOOP(2)
@@ -515,7 +513,7 @@ static void monitor_substitute_backward(const float *l, const float *z, float *o
     }
 }
 
-/* Compute k, v, q and the rest of the scaled input m.x.  O(N (D + r) + r^3 / 6). */
+/* Compute k, v, q and the rest of the scaled input s->x.  O(N (D + r) + r^3 / 6). */
 static void monitor_code(monitor_t *s)
 {
     const int32_t rank = s->rank;
@@ -693,7 +691,7 @@ static bool monitor_untouched(const monitor_t *s)
     return true;
 }
 
-/* Compute m.b = P k and m.delta while every vector started a column: then A A' = P and A'k = v.  O(N r). */
+/* Compute s->b = P k and s->delta while every vector started a column: then A A' = P and A'k = v.  O(N r). */
 static void monitor_compare_first(monitor_t *s)
 {
     float known = 0.0f;
@@ -754,7 +752,7 @@ static void monitor_symmetric_row(const float *p, int32_t i, float *out, int32_t
     }
 }
 
-/* Write row i of the Gram matrix to m.column.  O(N) if the matrix is stored, otherwise O(N D). */
+/* Write row i of the Gram matrix to s->column.  O(N) if the matrix is stored, otherwise O(N D). */
 static void monitor_gram_row(monitor_t *s, int32_t i)
 {
     MONITOR_LOOP(30)
@@ -764,7 +762,7 @@ static void monitor_gram_row(monitor_t *s, int32_t i)
     }
 }
 
-/* Write A'm.column to m.u.  O(N r). */
+/* Write A's->column to s->u.  O(N r). */
 static void monitor_row_times(monitor_t *s)
 {
     MONITOR_LOOP(31)
@@ -922,7 +920,7 @@ static void monitor_renew(monitor_t *s)
     }
 }
 
-/* Compute m.b = P k, and m.delta, the part of the sample that the vectors cannot express.  O(N^2). */
+/* Compute s->b = P k, and s->delta, the part of the sample that the vectors cannot express.  O(N^2). */
 static void monitor_compare(monitor_t *s)
 {
     const int32_t n = s->n;
@@ -968,7 +966,7 @@ static void monitor_start_column(monitor_t *s, float delta)
     s->rank = n + 1;
 }
 
-/* Add the sample to P as row and column n, given m.b = P k and delta.  O(N^2 / 2). */
+/* Add the sample to P as row and column n, given s->b = P k and delta.  O(N^2 / 2). */
 static void monitor_border(monitor_t *s, int32_t n, float delta)
 {
     const float inverse = 1.0f / delta;
@@ -1133,7 +1131,7 @@ static void monitor_move_parametric(monitor_t *s, float mu, float keep)
     monitor_add_square(s->g, mu * ((2.0f * keep * MONITOR_SHRINKAGE) + (mu * s->left)), s->q);
 }
 
-/* Move L towards the coded sample, and write the sample's row of A to m.t.  loss = mu rho is the ridge's part. */
+/* Move L towards the coded sample, and write the sample's row of A to s->t.  loss = mu rho is the ridge's part. */
 static void monitor_move(monitor_t *s, float mu, float loss)
 {
     float keep = 1.0f - loss;
@@ -1328,7 +1326,7 @@ static void monitor_correct(monitor_t *s)
     }
 }
 
-/* Store the sample, whose row of A is in m.t.  If the budget is full, replace a vector or drop the sample.
+/* Store the sample, whose row of A is in s->t.  If the budget is full, replace a vector or drop the sample.
  *
  * O(N^2 + N (D + r)), with budget drop O(N (D + r)). */
 static int32_t monitor_settle(monitor_t *s)
@@ -1585,7 +1583,7 @@ static int32_t monitor_adjust(monitor_t *s)
     return monitor_learn_sample(s, stored);
 }
 
-/* Learn the input m.x, as the kernel sees it.  In models with labels, also write its features to m.z. */
+/* Learn the input s->x, as the kernel sees it.  In models with labels, also write its features to s->z. */
 static int32_t monitor_track(monitor_t *s)
 {
     monitor_code(s);
@@ -1749,37 +1747,18 @@ static inline float monitor_strained(float part)
     return (0.5f * part) + (0.25f * (subnormal * MONITOR_LARGEST)) + (0.25f * (rest * MONITOR_CANCELLED));
 }
 
-/* Input j of the self-test, as the rule sees it; seed: from 0 to 65536. */
-static inline float monitor_made_up_input(int32_t seed)
+/* A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536. */
+static inline float monitor_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
-    return MONITOR_REHEARSAL_INPUT * monitor_strained(((float)seed / 65536.0f) - 0.5f);
-}
-
-/* Learn a fixed sequence of made-up samples, for the self-test. */
-static void monitor_rehearse(monitor_t *s, float x[MONITOR_DIM])
-{
-    int32_t seed = 1;
+    float shrunk = size;
     MONITOR_LOOP(97)
-    for (int32_t t = 0; t < MONITOR_REHEARSED; t++) {
+    for (int32_t i = 0; i < 16; i++) {
         MONITOR_TURN(97)
-        MONITOR_LOOP(98)
-        for (int32_t j = 0; j < MONITOR_DIM; j++) {
-            MONITOR_TURN(98)
-            seed = ((seed * 75) + 74) % 65537;
-            x[j] = monitor_made_up_input(seed);
-        }
-        MONITOR_LOOP(99)
-        for (int32_t o = 0; o < MONITOR_OUTPUTS; o++) {
-            MONITOR_TURN(99)
-            seed = ((seed * 75) + 74) % 65537;
-        }
-        if (monitor_acceptable(x)) {
-            const int32_t status = monitor_take(s, x);
-            if (status < 0) {
-                break;
-            }
+        if (i < halvings) {
+            shrunk = shrunk * 0.5f;
         }
     }
+    return center + (shrunk * monitor_strained(((float)seed / 65536.0f) - 0.5f));
 }
 
 uint32_t monitor_hash(const monitor_t *s)
@@ -1902,13 +1881,195 @@ void monitor_init(monitor_t *s)
     monitor_reset(s);
 }
 
+/* The hash FNV-1a of some bytes, behind those of which found is the hash. */
+static uint32_t monitor_told(uint32_t found, const void *what, uint32_t count)
+{
+    const unsigned char *bytes = (const unsigned char *)what;
+    MONITOR_LOOP(9101)
+    for (uint32_t i = 0u; i < count; i++) {
+        MONITOR_TURN(9101)
+        found = (found ^ bytes[i]) * 16777619u;
+    }
+    return found;
+}
+
+/* Where the self-test's samples are. */
+static const float monitor_centers[6] = {
+    0.0f,
+    0.0f,
+    0.0f,
+    9.0f,
+    9.0f,
+    9.0f
+};
+static const float monitor_sizes[3] = {
+    20.0f,
+    20.0f,
+    20.0f
+};
+
+/* Make up a sample of some kind, and return where the random numbers are. */
+static int32_t monitor_make_up(float *x, int32_t kind, bool moved, int32_t seed)
+{
+    int32_t far = 3;
+    const float *center = &monitor_centers[(moved ? 1 : 0) * 3];
+    if (kind == 12) {
+        far = 0;
+    } else if (kind == 3) {
+        far = 12;
+    } else if ((kind >= 8) && (kind < 12)) {
+        far += 2;
+    }
+    MONITOR_LOOP(9103)
+    for (int32_t j = 0; j < 3; j++) {
+        MONITOR_TURN(9103)
+        seed = ((seed * 75) + 74) % 65537;
+        x[j] = monitor_made_up(center[j], monitor_sizes[j], far, seed);
+    }
+    if (kind == 14) {
+        x[0] = FLT_MAX;
+    }
+    return seed;
+}
+
+/* Counts that are out of range are refused. */
+static uint32_t monitor_refuse(monitor_t *s, int32_t *count, int32_t seed, uint32_t found)
+{
+    int32_t status;
+    const int32_t old = *count;
+    float x[3];
+    float answer0[8] = {0};
+    (void)monitor_make_up(x, 0, false, seed);
+    *count = -1;
+    status = monitor_update(s, x);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_novelty(s, x, answer0);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_features(s, x, answer0);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_refresh(s);
+    found = monitor_told(found, &status, 4u);
+    *count = old;
+    return found;
+}
+
+/* With numbers that are overwritten, the model goes on. */
+static uint32_t monitor_overwrite(monitor_t *s, float *at, int32_t count, float value, int32_t seed, uint32_t found)
+{
+    int32_t status;
+    float x[3];
+    float answer0[8] = {0};
+    MONITOR_LOOP(9105)
+    for (int32_t i = 0; i < count; i++) {
+        MONITOR_TURN(9105)
+        at[i] = value;
+    }
+    (void)monitor_make_up(x, 0, false, seed);
+    status = monitor_update(s, x);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_novelty(s, x, answer0);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_features(s, x, answer0);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_freeze(s, 0);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_alarm(s, answer0);
+    found = monitor_told(found, &status, 4u);
+    return found;
+}
+
 int32_t monitor_selftest(monitor_t *s)
 {
-    float x[MONITOR_DIM];
+    float x[3];
+    float answer0[8] = {0};
+    int32_t seed = 1;
+    int32_t last = 1;
+    int32_t status;
+    uint32_t found = 0x811C9DC5u;
+    uint32_t hashed;
+    monitor_init(s);
+    MONITOR_LOOP(9102)
+    for (int32_t t = 0; t < 858; t++) {
+        MONITOR_TURN(9102)
+        const int32_t n = t;
+        const int32_t kind = n % 16;
+        if ((kind == 6) || (n == 1)) {
+            seed = last;
+        }
+        last = seed;
+        seed = monitor_make_up(x, kind, n >= 560, seed);
+        {
+            if ((n == 0) || (n == 429) || (n == 857)) {
+                status = monitor_refresh(s);
+                found = monitor_told(found, &status, 4u);
+                status = monitor_alarm(s, answer0);
+                found = monitor_told(found, &status, 4u);
+                found = monitor_told(found, answer0, 8u);
+            }
+            if ((kind == 5) || (kind == 13) || (kind == 14)) {
+                status = monitor_novelty(s, x, answer0);
+                found = monitor_told(found, &status, 4u);
+                found = monitor_told(found, answer0, 4u);
+                status = monitor_features(s, x, answer0);
+                found = monitor_told(found, &status, 4u);
+                found = monitor_told(found, answer0, 32u);
+            }
+            if ((kind == 13) || (kind == 14)) {
+                status = monitor_alarm(s, answer0);
+                found = monitor_told(found, &status, 4u);
+                found = monitor_told(found, answer0, 8u);
+            }
+            if (n == 214) {
+                status = monitor_freeze(s, -1);
+                found = monitor_told(found, &status, 4u);
+                status = monitor_freeze(s, 1);
+                found = monitor_told(found, &status, 4u);
+                status = monitor_update(s, x);
+                found = monitor_told(found, &status, 4u);
+                status = monitor_freeze(s, 0);
+                found = monitor_told(found, &status, 4u);
+            }
+        }
+        status = monitor_update(s, x);
+        found = monitor_told(found, &status, 4u);
+    }
+    hashed = monitor_hash(s);
+    found = monitor_told(found, &hashed, 4u);
+    found = monitor_refuse(s, &s->n, seed, found);
+    found = monitor_refuse(s, &s->rank, seed, found);
+    found = monitor_refuse(s, &s->seen, seed, found);
+    found = monitor_refuse(s, &s->strange, seed, found);
+    found = monitor_refuse(s, &s->examined, seed, found);
+    found = monitor_refuse(s, &s->looks, seed, found);
+    found = monitor_refuse(s, &s->probe, seed, found);
+    found = monitor_refuse(s, &s->held, seed, found);
+    found = monitor_refuse(s, &s->frozen, seed, found);
+    found = monitor_overwrite(s, &s->v[0][0], 96, 9.094947e-13f, seed + 1, found);
+    found = monitor_overwrite(s, &s->a[0][0], 256, 9.094947e-13f, seed + 2, found);
+    found = monitor_overwrite(s, &s->g[0], 36, 9.094947e-13f, seed + 3, found);
+    found = monitor_overwrite(s, &s->p[0], 528, 9.094947e-13f, seed + 4, found);
+    found = monitor_overwrite(s, &s->censor, 1, 9.094947e-13f, seed + 5, found);
+    found = monitor_overwrite(s, &s->known, 1, 9.094947e-13f, seed + 6, found);
+    found = monitor_overwrite(s, &s->use, 1, 9.094947e-13f, seed + 7, found);
+    found = monitor_overwrite(s, &s->level, 1, 9.094947e-13f, seed + 8, found);
+    found = monitor_overwrite(s, &s->odds, 1, 9.094947e-13f, seed + 9, found);
+    found = monitor_overwrite(s, &s->v[0][0], 96, 1.0995116e+12f, seed + 1, found);
+    found = monitor_overwrite(s, &s->a[0][0], 256, 1.0995116e+12f, seed + 2, found);
+    found = monitor_overwrite(s, &s->g[0], 36, 1.0995116e+12f, seed + 3, found);
+    found = monitor_overwrite(s, &s->p[0], 528, 1.0995116e+12f, seed + 4, found);
+    found = monitor_overwrite(s, &s->censor, 1, 1.0995116e+12f, seed + 5, found);
+    found = monitor_overwrite(s, &s->known, 1, 1.0995116e+12f, seed + 6, found);
+    found = monitor_overwrite(s, &s->use, 1, 1.0995116e+12f, seed + 7, found);
+    found = monitor_overwrite(s, &s->level, 1, 1.0995116e+12f, seed + 8, found);
+    found = monitor_overwrite(s, &s->odds, 1, 1.0995116e+12f, seed + 9, found);
+    status = monitor_refresh(s);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_restart(s);
+    found = monitor_told(found, &status, 4u);
+    hashed = monitor_hash(s);
+    found = monitor_told(found, &hashed, 4u);
     monitor_reset(s);
-    monitor_rehearse(s, x);
-    const uint32_t found = monitor_hash(s);
-    monitor_reset(s);
-    const bool sound = monitor_arithmetic() && (found == 0x4384327Eu);
+    const bool sound = monitor_arithmetic() && (found == 0xD7B3D215u);
     return sound ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }
+

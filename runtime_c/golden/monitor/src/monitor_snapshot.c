@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA9D68E4Au)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x1AD822C8u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -243,13 +243,6 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
     return true;
 }
 
-/* Whether scores could have led to this state of the alarms. */
-static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
-{
-    return (monitor_stored_count(stored, MONITOR_PLACE(held), 0) >= 0)
-            && (monitor_stored_count(stored, MONITOR_PLACE(held), 0) <= (MONITOR_RELEARN_AFTER + 1));
-}
-
 /* Whether learning could have led to these sums, thresholds and levels. */
 static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
 {
@@ -257,13 +250,8 @@ static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
             MONITOR_PLACE(looks), 0)) {
         return false;
     }
-    return monitor_snapshot_valid_monitor(stored);
-}
-
-/* Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r)). */
-static bool monitor_snapshot_keeps(monitor_stored_t *stored)
-{
-    return monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored);
+    return (monitor_stored_count(stored, MONITOR_PLACE(held), 0) >= 0)
+            && (monitor_stored_count(stored, MONITOR_PLACE(held), 0) <= (MONITOR_RELEARN_AFTER + 1));
 }
 
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
@@ -375,7 +363,7 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
     if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) <= 1)) {
         return false;
     }
-    if (!monitor_snapshot_keeps(stored)) {
+    if (!(monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored))) {
         return false;
     }
     return true;
