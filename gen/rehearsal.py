@@ -35,8 +35,8 @@ ROWS = 4
 """Most centers, but for the last one."""
 MOVED = 4
 """From the first center to the last, in distances of usual samples."""
-DAMAGE = (2.0**-40, 2.0**40)
-"""With what the model's numbers are overwritten.  Products of three stay within float32."""
+DAMAGE = (2.0**40,)
+"""With what the model's numbers are overwritten, so that limits are met.  Products of three stay within float32."""
 
 
 class Kind(IntEnum):
