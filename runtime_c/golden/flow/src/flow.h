@@ -28,7 +28,7 @@ extern "C" {
 #define FLOW_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1320u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x8B0FDCC9u /* another spec or another algorithm gives another number */
-#define FLOW_STAMP 0x31C6FB4Cu /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0x7AF2021Eu /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x8883C143u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xE055F9EAu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1106,14 +1106,11 @@ int32_t level_selftest(level_t *s)
     found = level_told(found, &hashed, 4u);
     found = level_refuse(s, &s->n, seed, found);
     found = level_refuse(s, &s->frozen, seed, found);
-    found = level_overwrite(s, &s->v[0][0], 48, 9.094947e-13f, seed + 1, found);
-    found = level_overwrite(s, &s->alpha[0][0], 24, 9.094947e-13f, seed + 2, found);
-    found = level_overwrite(s, &s->neighbour[0], 24, 9.094947e-13f, seed + 3, found);
     found = level_overwrite(s, &s->v[0][0], 48, 1.0995116e+12f, seed + 1, found);
     found = level_overwrite(s, &s->alpha[0][0], 24, 1.0995116e+12f, seed + 2, found);
     found = level_overwrite(s, &s->neighbour[0], 24, 1.0995116e+12f, seed + 3, found);
     level_reset(s);
-    const bool sound = level_arithmetic() && (found == 0x63964E26u);
+    const bool sound = level_arithmetic() && (found == 0x50D1B644u);
     return sound ? LEVEL_DONE : LEVEL_BROKEN_BUILD;
 }
 

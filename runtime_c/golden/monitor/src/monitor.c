@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x1AD822C8u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x3FF0C048u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -2044,15 +2044,6 @@ int32_t monitor_selftest(monitor_t *s)
     found = monitor_refuse(s, &s->probe, seed, found);
     found = monitor_refuse(s, &s->held, seed, found);
     found = monitor_refuse(s, &s->frozen, seed, found);
-    found = monitor_overwrite(s, &s->v[0][0], 96, 9.094947e-13f, seed + 1, found);
-    found = monitor_overwrite(s, &s->a[0][0], 256, 9.094947e-13f, seed + 2, found);
-    found = monitor_overwrite(s, &s->g[0], 36, 9.094947e-13f, seed + 3, found);
-    found = monitor_overwrite(s, &s->p[0], 528, 9.094947e-13f, seed + 4, found);
-    found = monitor_overwrite(s, &s->censor, 1, 9.094947e-13f, seed + 5, found);
-    found = monitor_overwrite(s, &s->known, 1, 9.094947e-13f, seed + 6, found);
-    found = monitor_overwrite(s, &s->use, 1, 9.094947e-13f, seed + 7, found);
-    found = monitor_overwrite(s, &s->level, 1, 9.094947e-13f, seed + 8, found);
-    found = monitor_overwrite(s, &s->odds, 1, 9.094947e-13f, seed + 9, found);
     found = monitor_overwrite(s, &s->v[0][0], 96, 1.0995116e+12f, seed + 1, found);
     found = monitor_overwrite(s, &s->a[0][0], 256, 1.0995116e+12f, seed + 2, found);
     found = monitor_overwrite(s, &s->g[0], 36, 1.0995116e+12f, seed + 3, found);
@@ -2069,7 +2060,7 @@ int32_t monitor_selftest(monitor_t *s)
     hashed = monitor_hash(s);
     found = monitor_told(found, &hashed, 4u);
     monitor_reset(s);
-    const bool sound = monitor_arithmetic() && (found == 0xD7B3D215u);
+    const bool sound = monitor_arithmetic() && (found == 0x7216BE3Au);
     return sound ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }
 

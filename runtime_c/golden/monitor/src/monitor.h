@@ -29,7 +29,7 @@ extern "C" {
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define MONITOR_SNAPSHOT_BYTES 3744u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0x72567F2Au /* another spec or another algorithm gives another number */
-#define MONITOR_STAMP 0x1AD822C8u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0x3FF0C048u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xF11B2088u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x0AAED1E4u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -804,12 +804,10 @@ int32_t pressure_selftest(pressure_t *s)
     found = pressure_told(found, &hashed, 4u);
     found = pressure_refuse(s, &s->n, seed, found);
     found = pressure_refuse(s, &s->frozen, seed, found);
-    found = pressure_overwrite(s, &s->v[0][0], 6, 9.094947017729282e-13, seed + 1, found);
-    found = pressure_overwrite(s, &s->alpha[0][0], 6, 9.094947017729282e-13, seed + 2, found);
     found = pressure_overwrite(s, &s->v[0][0], 6, 1099511627776.0, seed + 1, found);
     found = pressure_overwrite(s, &s->alpha[0][0], 6, 1099511627776.0, seed + 2, found);
     pressure_reset(s);
-    const bool sound = pressure_arithmetic() && (found == 0xE21B76E4u);
+    const bool sound = pressure_arithmetic() && (found == 0x053618A4u);
     return sound ? PRESSURE_DONE : PRESSURE_BROKEN_BUILD;
 }
 

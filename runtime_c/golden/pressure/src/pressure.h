@@ -26,7 +26,7 @@ extern "C" {
 #define PRESSURE_CONST_BYTES 104u /* flash for tables and learned values; the code is not counted */
 #define PRESSURE_SNAPSHOT_BYTES 136u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x183E1E31u /* another spec or another algorithm gives another number */
-#define PRESSURE_STAMP 0xF11B2088u /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x0AAED1E4u /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
