@@ -26,6 +26,11 @@ class Coverage:
     lines: int
     unexecuted: tuple[tuple[int, str], ...]
 
+    def __str__(self) -> str:
+        """For VALIDITY.md: how many lines are run, and the numbers of the others."""
+        left = ", ".join(str(number) for number, _ in self.unexecuted)
+        return f"{self.lines - len(self.unexecuted)} of {self.lines}" + (f", but not {left}" if left else "")
+
     @property
     def part(self) -> float:
         """The part of the lines that is run, from 0 to 1."""

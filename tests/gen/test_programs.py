@@ -299,7 +299,7 @@ def test_a_model_that_learns_nothing_speaks_of_no_state(tmp_path):
     assert "a linear classifier of 3 classes that was learned elsewhere" in header and "update" not in header
     assert "The test predicts 80 made-up samples" in header and "GLASS_SNAPSHOT" not in header
     assert not [path for path in files if "snapshot" in path or "_model" in path]
-    assert "learns" not in files["VALIDITY.md"] and "memory after the self-test" in files["VALIDITY.md"]
+    assert "learns" not in files["VALIDITY.md"] and "what the self-test must find" in files["VALIDITY.md"]
     device = CModel(build(spec), find_compilers()[0])
     model = HostModel(spec, build(spec).drop)
     x, _ = mixed_stream(spec, 50)
