@@ -61,11 +61,11 @@ def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
         )
         if found.returncode != 0 or not found.stdout:
             return None
-        text = project.files[f"src/{name}.c"].splitlines()
+        code = project.files[f"src/{name}.c"].splitlines()
         runs: dict[int, int] = {}
         for file in json.loads(found.stdout.splitlines()[0])["files"]:
             if Path(file["file"]).name == f"{name}.c":
                 for line in file["lines"]:
                     number = line["line_number"]
                     runs[number] = max(runs.get(number, 0), line["count"])
-    return Coverage(len(runs), tuple((n, text[n - 1].strip()) for n, count in sorted(runs.items()) if count == 0))
+    return Coverage(len(runs), tuple((n, code[n - 1].strip()) for n, count in sorted(runs.items()) if count == 0))

@@ -126,7 +126,7 @@ def _steps(spec: Spec) -> tuple[int, int]:
     """How many samples the rule sees, and for how many of these the last ones are moved."""
     config = spec.config
     held = getattr(config, "relearn_after", 0) * 5 // 4 + 3 * KINDS
-    waits = getattr(config, "warmup", 0) + (spec.input.warmup if spec.standardises else 0)
+    waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)
     most = max(2 * KINDS, REHEARSAL_LIMIT // (4 * spec.family.size_bound(spec)))
     tail = min(held, most)
     rehearsed = getattr(config, "rehearsed", 0)
