@@ -126,7 +126,7 @@ int32_t flow_refresh(flow_t *s);
 uint32_t flow_hash(const flow_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test learns 128 made-up samples in the given memory.  Then it resets the model.
+ * The test learns 128 made-up samples in the given memory, and calls every public function.  Then it resets the model.
  * Call this function before flow_init, because it overwrites the memory.
  * Returns FLOW_DONE or FLOW_BROKEN_BUILD. */
 int32_t flow_selftest(flow_t *s);

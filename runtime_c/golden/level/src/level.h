@@ -110,7 +110,7 @@ int32_t level_freeze(level_t *s, int32_t frozen);
 uint32_t level_hash(const level_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test learns 144 made-up samples in the given memory.  Then it resets the model.
+ * The test learns 144 made-up samples in the given memory, and calls every public function.  Then it resets the model.
  * Call this function before level_init, because it overwrites the memory.
  * Returns LEVEL_DONE or LEVEL_BROKEN_BUILD. */
 int32_t level_selftest(level_t *s);

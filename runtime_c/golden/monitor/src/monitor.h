@@ -141,7 +141,7 @@ int32_t monitor_restart(monitor_t *s);
 uint32_t monitor_hash(const monitor_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test learns 858 made-up samples in the given memory.  Then it resets the model.
+ * The test learns 858 made-up samples in the given memory, and calls every public function.  Then it resets the model.
  * Call this function before monitor_init, because it overwrites the memory.
  * Returns MONITOR_DONE or MONITOR_BROKEN_BUILD. */
 int32_t monitor_selftest(monitor_t *s);

@@ -107,7 +107,7 @@ int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 uint32_t pressure_hash(const pressure_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test learns 108 made-up samples in the given memory.  Then it resets the model.
+ * The test learns 108 made-up samples in the given memory, and calls every public function.  Then it resets the model.
  * Call this function before pressure_init, because it overwrites the memory.
  * Returns PRESSURE_DONE or PRESSURE_BROKEN_BUILD. */
 int32_t pressure_selftest(pressure_t *s);
