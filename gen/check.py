@@ -16,6 +16,7 @@ from pykernel.engine.choice import Engine, chosen_engine
 from pykernel.errors import CheckFailed, UserError, told_late
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes
+from pykernel.gen.coverage import selftest_coverage
 from pykernel.gen.project import BROKEN_BUILD, Project, build, state_hash
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
@@ -181,7 +182,9 @@ def check(
     rows = []
     for i, (c, level) in enumerate(builds):
         say(0.3 + 0.7 * i / len(builds), f"{c} {level}")
-        rows.append(reference.compare(c, level))
+        row = reference.compare(c, level)
+        measured = selftest_coverage(project, c) if row["equal"] and level == builds[0][1] else None
+        rows.append(row | ({"coverage": str(measured)} if measured is not None else {}))
     say(1.0, "done")
     return reference.report(rows)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.algorithms.revisions import revision_of
+from pykernel.algorithms.selftest import made_up, made_up_count
 from pykernel.dialect import Kernel, Layout, Precision, Real, ends_of, is_choice
 from pykernel.dialect.program import Entry, Program
 from pykernel.gen.functions import checked_functions
@@ -48,10 +49,15 @@ class ModelCode:
         return tuple(sorted(self.unread))
 
 
+def made_up_number(spec: Spec) -> Kernel:
+    """What makes up the self-test's numbers."""
+    return made_up_count if spec.program.whole else made_up
+
+
 def specialised(spec: Spec) -> Specialised:
     """The functions that one model needs."""
     program, config = spec.program, spec.config
-    roots = (*(entry.kernel for entry in program.entries_for(config)), program.rehearse)
+    roots = (*(entry.kernel for entry in program.entries_for(config)), made_up_number(spec))
     fields = tuple(name for struct in program.structs for name in struct.fields)
     return specialised_kernels(spec, roots, fields)
 
@@ -76,7 +82,7 @@ def model_code(spec: Spec) -> ModelCode:
     program, config, precision = spec.program, spec.config, spec.real
     code, entries = specialised(spec), program.entries_for(config)
     if precision.is_integer:
-        roots = [*(entry.kernel.name for entry in entries), program.rehearse.name]
+        roots = [*(entry.kernel.name for entry in entries), made_up_number(spec).name]
         prove(code.functions, roots, program.structs, config, spec.capacities, precision)
     layout = spec.memory(tuple(sorted(code.unread))).layout
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))

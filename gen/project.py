@@ -36,6 +36,7 @@ from pykernel.dialect import (
 )
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError, told_late
+from pykernel.gen import rehearsal
 from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import (
     Binary,
@@ -44,7 +45,6 @@ from pykernel.gen.ir import (
     Expr,
     Field,
     For,
-    Function,
     Functions,
     If,
     Length,
@@ -170,9 +170,9 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
     learned = _learned(memory, layout, program, printer) if memory is not None else []
     if not layout.slots:
         raise DialectError(
-            program.rehearse.file,
-            program.rehearse.function.__code__.co_firstlineno,
-            f"{program.rehearse.name} leaves nothing in the memory that the self-test could compare; keep what it "
+            program.entries[0].kernel.file,
+            program.entries[0].kernel.function.__code__.co_firstlineno,
+            f"{program.entries[0].kernel.name} keeps nothing in the memory, and C has no empty struct; keep what it "
             "computes in a field of a struct, and read that",
         )
     names = {entry.name for entry in code.entries}
@@ -231,7 +231,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
             }
             for e in code.entries
         ],
-        "rehearsal": _rehearsal(spec, printer, code.functions[program.rehearse.name]),
+        "rehearsal": rehearsal.sequence(spec).samples,
         "guard_code": _guard(printer),
         "parameters": code.parameters,
         "constants": code.constants,
@@ -240,7 +240,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         + [primitive(primitive_file(name, precision), spec.name) for name in sorted(printer.primitives)]
         + [primitive("crc32.h", spec.name), *([] if program.whole else [_arithmetic(printer)])],
         "functions": ["\n".join(lines) for lines in code.printed.values()],
-        "rehearse_call": printer.name(program.rehearse.name) + "(s, x)",
+        "r": rehearsal.context(spec, printer, layout),
         "selftest_hash": selftest_hash(spec, drop),
         "broken_build": BROKEN_BUILD,
         "returned": _returned(program, code.functions),
@@ -305,12 +305,10 @@ def stamp_of(files: Mapping[str, str]) -> str:
 
 
 def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
-    """The known answer of NAME_selftest: what NAME_hash returns after the rehearsal."""
-    model = HostModel(spec, drop)
+    """The known answer of NAME_selftest."""
     with told_late() as say:
         say(0.0, f"computing what {spec.name}_selftest must find: with a model of this size that takes long")
-        model.executor.call(spec.program.rehearse, np.zeros(spec.dim, spec.real.dtype))
-    return state_hash(spec, model.memory)
+        return rehearsal.run(spec, drop)
 
 
 def state_hash(spec: Spec, memory: Memory) -> int:
@@ -520,14 +518,6 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
     """A question for the check's driver: what it writes for each sample."""
     kind = spec.program.written(name)
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
-
-
-def _rehearsal(spec: Spec, printer: Printer, rehearse: Function) -> str:
-    """How many samples the self-test takes: a parameter, or the turns of the first loop."""
-    if any(isinstance(node, Parameter) and node.name == "rehearsed" for node in walk(rehearse.body)):
-        return str(spec.config.rehearsed)
-    loop = next((n for n in walk(rehearse.body) if isinstance(n, For)), None)
-    return "some" if loop is None else printer.expression(loop.stop)
 
 
 def _statuses(program: Program) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from pykernel.gen.write import has_check, project_folder, read_manifest, write_f
 from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
+COVERAGE = re.compile(r"(\d+ of \d+(, but not \d+(, \d+)*)?)?")
 BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 
 
@@ -57,8 +58,11 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
     """The rows that the folder's manifest has.  Raises UserError if it cannot be read."""
     try:
         rows = read_manifest(folder).get("checks", [])
-        found = [_cells({key: str(row[key]) for key in (*COLUMNS, "bounds")}) for row in rows]
-        if not all(BOUNDS.fullmatch(row["bounds"]) for row in found):
+        found = [
+            _cells({key: str(row[key]) for key in (*COLUMNS, "bounds")} | {"coverage": str(row.get("coverage", ""))})
+            for row in rows
+        ]
+        if not all(BOUNDS.fullmatch(row["bounds"]) and COVERAGE.fullmatch(row["coverage"]) for row in found):
             raise ValueError("bounds")
         return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -78,6 +82,7 @@ def _row(row: dict[str, Any], stream: str) -> dict[str, str]:
             "stream": stream,
             "equal": "yes" if row["equal"] else f"**no**: {row['first_difference']}",
             "state": row.get("state_hash", ""),
+            "coverage": row.get("coverage", ""),
             "bounds": ", ".join(
                 f"{name} {bound['instructions']}"
                 for name, bound in row.get("bounds", {}).items()

@@ -101,13 +101,4 @@ void {{ name }}_init({{ name }}_t *s)
 }
 
 {% endif -%}
-int32_t {{ name }}_selftest({{ name }}_t *s)
-{
-    {{ real }} x[{{ macro }}_DIM];
-    {{ name }}_{{ clear }}(s);
-    {{ rehearse_call }};
-    const uint32_t found = {{ name }}_hash(s);
-    {{ name }}_{{ clear }}(s);
-    const bool sound = {% if not whole %}{{ name }}_arithmetic() && {% endif %}(found == 0x{{ "%08X" % selftest_hash }}u);
-    return sound ? {{ macro }}_DONE : {{ macro }}_BROKEN_BUILD;
-}
+{% include "selftest.c" %}

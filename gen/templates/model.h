@@ -116,7 +116,7 @@ void {{ name }}_init({{ name }}_t *s);
 uint32_t {{ name }}_hash(const {{ name }}_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test {{ "learns" if learns else "predicts" }} {{ rehearsal }} made-up samples in the given memory.  Then it {{ "resets the model" if persists else "sets the memory to zero" }}.
+ * The test {{ "learns" if learns else "predicts" }} {{ rehearsal }} made-up samples in the given memory, and calls every public function.  Then it {{ "resets the model" if persists else "sets the memory to zero" }}.
  * Call this function before {{ name }}_init, because it overwrites the memory.
  * Returns {{ macro }}_DONE or {{ macro }}_BROKEN_BUILD. */
 int32_t {{ name }}_selftest({{ name }}_t *s);

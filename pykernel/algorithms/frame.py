@@ -1,9 +1,8 @@
 """The frame around every rule that learns sample by sample: what all of them promise, once.
 
 A rule brings what is its own: its memory, ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (what
-is true of each of its states), and where it has them ``intact``, ``blank``, ``took``, ``remembered``, ``forget_rule`` and
-``rehearse_more``.  The frame makes the rest: checks of memory, input and label; numbers, several numbers and classes as
-labels; freezing; the stages of inputs and labels; the self-test's sequence; and which states are valid.
+is true of each of its states), and where it has them ``intact``, ``blank``, ``took``, ``remembered`` and ``forget_rule``.  The frame makes the rest: checks of memory, input and label; numbers, several numbers and classes as
+labels; freezing; the stages of inputs and labels; and which states are valid.
 
     update   intact, acceptable, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), conclude -> settle_inputs
     predict  intact, acceptable -> see -> answer -> combine
@@ -21,7 +20,6 @@ from typing import Any
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.inputs import InputConfig, acceptable
-from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.stages import (
     Sample,
     StageConfig,
@@ -72,8 +70,6 @@ class FrameConfig(Config):
     single: bool  # whether there is one output
     classes: Index  # number of classes
     rehearsed: Index  # number of samples in the self-test
-    rehearsal_input: Real  # the self-test's inputs are within +- half of this
-    rehearsal_label: Real  # the self-test's labels are within +- half of this
 
 
 class Framed(Staged):
@@ -134,11 +130,6 @@ def remembered(m: Framed, value: Real) -> Real:
 @placeholder
 def forget_rule(m: Framed) -> None:
     """Forget what the rule has learned."""
-
-
-@placeholder
-def rehearse_more(m: Framed) -> None:
-    """What the self-test does after its samples."""
 
 
 # --------------------------------------------------------------------------------------------------------- questions
@@ -361,40 +352,6 @@ def restart(m: Framed) -> Index:
 
 
 @kernel
-def made_up_input(m: Framed, j: Index, seed: Index) -> Real:
-    """Input j of the self-test, as the rule sees it; seed: from 0 to 65536."""
-    x = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-    if m.rescales:
-        return x / m.input_scale[j] + m.input_center[j]
-    return x
-
-
-@kernel
-def made_up_label(m: Framed, seed: Index) -> Real:
-    """A label of the self-test; seed: from 0 to 65536."""
-    return m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-
-
-@kernel
-def rehearse(m: Framed, x: Real[DIM]) -> None:
-    """Learn a fixed sequence of made-up samples, for the self-test."""
-    seed = 1
-    for t in range(m.rehearsed):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = made_up_input(m, j, seed)
-        for o in range(len(m.y)):
-            seed = (seed * 75 + 74) % 65537
-            m.y[o] = made_up_label(m, seed)
-        accepted = acceptable(m, x)
-        if accepted:
-            status = take(m, x)
-            if status < 0:
-                break
-    rehearse_more(m)
-
-
-@kernel
 def valid(m: Framed) -> Bool:
     """Whether learning could have led to this state, beyond what the fields' ranges say."""
     if not keeps(m):
@@ -498,7 +455,6 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
             *all_own(rule.actions),
             *((Entry("restart", own(restart), "action"),) if rule.restarts else ()),
         ),
-        rehearse=own(rehearse),
         valid=own(valid),
         alarms=rule.alarms,
         between=rule.between,

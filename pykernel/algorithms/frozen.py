@@ -21,7 +21,6 @@ from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
 from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value, winner
 from pykernel.algorithms.kernels import fourier
-from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -39,9 +38,6 @@ from pykernel.dialect import (
     unroll,
 )
 from pykernel.dialect.program import Entry, LabelKind, Program
-
-REHEARSED = 16
-"""Predictions of the self-test."""
 
 
 class FrozenStatus(IntEnum):
@@ -66,7 +62,6 @@ class FrozenWork(Struct):
     f: Real[FUNCTIONS]  # values of the functions
     y: Real[OUTPUTS]  # predicted values
     votes: Real[CLASSES]  # votes for each class
-    trace: Real  # sum of the self-test's predictions
 
 
 class FrozenConfig(Config):
@@ -90,7 +85,6 @@ class FrozenConfig(Config):
     offsets: Real[FUNCTIONS]
     low: Real  # smallest prediction
     high: Real  # largest prediction
-    rehearsal_input: Real  # the self-test's inputs are within +- half of this
 
 
 class FrozenModel(Model):
@@ -327,31 +321,6 @@ def probability(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> Index:
     return FrozenStatus.DONE
 
 
-@kernel
-def rehearse(m: FrozenModel, x: Real[DIM]) -> None:
-    """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
-    seed = 1
-    m.trace[0] = real(0)
-    for t in range(REHEARSED):
-        moved = m.trace[0] * (real(1) / (real(1) + absolute(m.trace[0])))
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = m.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
-            if m.rescales:
-                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
-        evaluate(m, x)
-        for o in range(len(m.f)):
-            m.trace[0] += m.f[o]
-        if m.decision != Decision.FUNCTIONS:
-            count_votes(m)
-            weigh_votes(m)
-        if m.calibrated:
-            calibrate(m, m.votes)
-        if m.decision != Decision.FUNCTIONS or m.calibrated:
-            for a in range(len(m.votes)):
-                m.trace[0] += m.votes[a]
-
-
 def _program(labels: LabelKind, *more: Entry) -> Program:
     return Program(
         name="frozen",
@@ -360,7 +329,6 @@ def _program(labels: LabelKind, *more: Entry) -> Program:
         configs=(FrozenConfig, InputConfig, KernelConfig),
         status=FrozenStatus,
         entries=(Entry("predict", predict, "question"), *more),
-        rehearse=rehearse,
         valid=None,
         labels=labels,
     )

@@ -1,6 +1,6 @@
 """What the self-tests feed to a model, so that arithmetic which is not IEEE's shows."""
 
-from pykernel.dialect import Constant, Real, absolute, kernel, real
+from pykernel.dialect import Constant, Index, Real, absolute, floor_shift, kernel, multiply_high, real
 
 SMALLEST = Constant(float32=2.0**-126, float64=2.0**-1022)
 LARGEST = Constant(float32=2.0**126, float64=2.0**1022)
@@ -21,3 +21,24 @@ def strained(part: Real) -> Real:
     unit = (absolute(part) + real(1)) / (absolute(part) + real(1))
     rest = (unit * CANCELLING - unit * real(2)) + real(2)
     return real(0.5) * part + real(0.25) * (subnormal * LARGEST) + real(0.25) * (rest * CANCELLED)
+
+
+@kernel
+def made_up(center: Real, size: Real, halvings: Index, seed: Index) -> Real:
+    """A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536."""
+    shrunk = size
+    for i in range(16):
+        if i < halvings:
+            shrunk = shrunk * real(0.5)
+    return center + shrunk * strained(real(seed) / real(65536) - real(0.5))
+
+
+@kernel
+def made_up_count(center: Index, size: Index, halvings: Index, seed: Index) -> Index:
+    """The same in whole numbers.  center: at most 2^29 from zero; size: from 0 to 2^30."""
+    middle = center if center > -536870912 and center < 536870912 else 0
+    shrunk = size if size >= 0 and size <= 1073741824 else 0
+    for i in range(16):
+        if i < halvings:
+            shrunk = floor_shift(shrunk, 1)
+    return middle + multiply_high(shrunk, seed if seed >= 0 and seed < 65536 else 0) - floor_shift(shrunk, 1)

@@ -125,9 +125,6 @@ class Program:
         ``asks`` is the main question, of which streams are made: predict where there is one, else the first.  A program
         without questions is asked by a reading, the first one, after each sample: what it says of the newest.
 
-    rehearse: a kernel (…, x) that exercises update, and what makes predictions of it, on a fixed sequence, for the
-        self-test.  In a program without update, it chains answers: what was answered goes into the next input, and
-        ends in the memory, of which the known answer is the CRC.
     valid: a kernel (…) -> Bool, whether learning could have led to the memory's contents: a restored state is
         untrusted.  It must take whatever update leaves, and refuse what update could not go on from.  Only where
         something is persistent.
@@ -145,7 +142,6 @@ class Program:
     configs: tuple[type[Config], ...]
     status: type[IntEnum]
     entries: tuple[Entry, ...]
-    rehearse: Kernel
     valid: Kernel | None = None
     labels: LabelKind | None = None
     alarms: tuple[IntEnum, ...] = ()
@@ -343,15 +339,13 @@ def _with_kernel(program: Program, custom: Kernel) -> Program:
     if key not in _WITH_KERNELS:
         first = [
             *(entry.kernel for entry in program.entries),
-            program.rehearse,
             *([program.valid] if program.valid else []),
         ]
         taken = [*custom.params.values()]
         stand_ins = {k: custom for k in reachable(first) if k.placeholder and [*k.params.values()] == taken}
         entries = tuple(replace(entry, kernel=substitute(entry.kernel, stand_ins)) for entry in program.entries)
-        rehearse = substitute(program.rehearse, stand_ins)
         valid = None if program.valid is None else substitute(program.valid, stand_ins)
-        roots = [*(entry.kernel for entry in entries), rehearse, *([valid] if valid else [])]
+        roots = [*(entry.kernel for entry in entries), *([valid] if valid else [])]
         known: dict[str, Kernel] = {}
         for kernel in reachable(roots):
             if known.setdefault(kernel.name, kernel) is not kernel:
@@ -363,7 +357,7 @@ def _with_kernel(program: Program, custom: Kernel) -> Program:
         budget = program.budget
         if budget is not None and budget.remove is not None:
             budget = replace(budget, remove=substitute(budget.remove, stand_ins))
-        made = replace(program, entries=entries, rehearse=rehearse, valid=valid, budget=budget)
+        made = replace(program, entries=entries, valid=valid, budget=budget)
         # both are kept, so that no other object gets one of their ids
         _WITH_KERNELS[key] = (program, custom, made)
     return _WITH_KERNELS[key][2]

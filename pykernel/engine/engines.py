@@ -41,9 +41,7 @@ def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, eng
 def program_executor(program: Program, memory: Memory, config: Settings, engine: Engine | None = None) -> Executor:
     """An executor for all that a model of the program can be asked to do."""
     entries = [entry.kernel for entry in program.entries_for(config)]
-    return make_executor(
-        [*entries, *([program.valid] if program.valid else []), program.rehearse], memory, config, engine
-    )
+    return make_executor([*entries, *([program.valid] if program.valid else [])], memory, config, engine)
 
 
 def choices_of(config: Settings) -> Choices:

@@ -462,7 +462,6 @@ def parameters(signal: SignalSection, label_column: str | None, awaits: bool) ->
             "has_periods": "phase" in made,
             "awaits": awaits,
             "sample_max_abs": signal.most,
-            "rehearsal_sample": min(1.0, signal.most),
             "hop": hop,
             "hop_last": hop - 1,
             "block_share": 1 / hop,

@@ -237,7 +237,7 @@ def test_the_drift_estimate_sees_a_factor_gone_wrong_and_refresh_mends_it(precis
 def test_every_loop_is_bounded_at_compile_time(program):
     """A bound is a length, a number (literal, removals, samples of the self-test, or a degree), the count of vectors in use, which is never above N_MAX,
     or such a count and the newest sample; or a loop within."""
-    functions = checked_functions((*(entry.kernel for entry in program.entries), program.rehearse))
+    functions = checked_functions(tuple(entry.kernel for entry in program.entries))
     received = {}  # what parameters are given, over all calls
     for name, function in functions.items():
         for node in walk(function.body):

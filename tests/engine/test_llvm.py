@@ -250,7 +250,7 @@ PROMISES = r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc|fmuladd|nuw|inbound
 
 def module_of(spec: Spec) -> str:
     program, config = spec.program, spec.config
-    roots = (*(entry.kernel for entry in program.entries_for(config)), program.valid, program.rehearse)
+    roots = (*(entry.kernel for entry in program.entries_for(config)), program.valid)
     choices = tuple((name, int(getattr(config, name))) for name, kind in program.parameters.items() if is_choice(kind))
     return print_module(roots, choices, spec.real).text
 

@@ -179,7 +179,7 @@ def test_a_changed_question_is_caught(old, new, says):
     reference = Reference(build(spec), None, x, y)
     assert old in reference.project.files["src/toy.c"]
     row = reference.compare(find_compilers()[0], "-O1", patch=lambda text: text.replace(old, new))
-    assert not row["equal"] and row["selftest"] == "passed" and re.search(says, row["first_difference"])
+    assert not row["equal"] and re.search(says, row["first_difference"])
 
 
 @pytest.mark.in_turn

@@ -37,7 +37,6 @@ from tests.support.program_toys import (
     glass_spec,
     oven_drift,
     oven_predict,
-    oven_rehearse,
     oven_spec,
     oven_train,
     oven_update,
@@ -80,7 +79,7 @@ def a_program(**changed):
     whole = {
         "name": "oven", "structs": (Oven, OvenWork), "persistent": (Oven,), "configs": (OvenConfig,),
         "status": MadeStatus, "entries": TWO,
-        "rehearse": oven_rehearse, "valid": oven_valid,
+        "valid": oven_valid,
     }  # fmt: skip
     return Program(**(whole | changed))
 
@@ -117,25 +116,17 @@ def blind_predict(w: OvenWork, c: OvenConfig, x: Real[DIM], y: Real[OUTPUTS]) ->
     return MadeStatus.DONE
 
 
-@kernel
-def blind_rehearse(w: OvenWork, c: OvenConfig, x: Real[DIM]) -> None:
-    """Predict, and keep it where nothing reads it."""
-    for j in range(len(x)):
-        x[j] = c.ridge
-    w.candidate[0] = x[0]
-
-
 def test_memory_with_nothing_to_compare_is_refused():
     """C has no empty struct, and a self-test of nothing would pass everywhere."""
     kinds = {"structs": (OvenWork,), "persistent": (), "valid": None, "labels": "real"}
-    blind = a_program(entries=(Entry("predict", blind_predict, "question"),), rehearse=blind_rehearse, **kinds)
+    blind = a_program(entries=(Entry("predict", blind_predict, "question"),), **kinds)
 
     class Blind(type(oven_spec())):
         @property
         def program(self):
             return blind
 
-    with pytest.raises(DialectError, match="leaves nothing in the memory that the self-test could compare"):
+    with pytest.raises(DialectError, match="keeps nothing in the memory, and C has no empty struct"):
         build(Blind.model_validate(oven_spec().model_dump(exclude_unset=True)))
 
 
@@ -306,9 +297,9 @@ def test_a_model_that_learns_nothing_speaks_of_no_state(tmp_path):
     header = files["src/glass.h"]
     assert "#define GLASS_STATE_BYTES 0u /* nothing is learned on the device */" in header
     assert "a linear classifier of 3 classes that was learned elsewhere" in header and "update" not in header
-    assert "The test predicts 24 made-up samples" in header and "GLASS_SNAPSHOT" not in header
+    assert "The test predicts 80 made-up samples" in header and "GLASS_SNAPSHOT" not in header
     assert not [path for path in files if "snapshot" in path or "_model" in path]
-    assert "learns" not in files["VALIDITY.md"] and "memory after the self-test" in files["VALIDITY.md"]
+    assert "learns" not in files["VALIDITY.md"] and "what the self-test must find" in files["VALIDITY.md"]
     device = CModel(build(spec), find_compilers()[0])
     model = HostModel(spec, build(spec).drop)
     x, _ = mixed_stream(spec, 50)
@@ -370,7 +361,7 @@ def test_a_changed_answer_and_a_changed_refusal_are_caught():
     spec = glass_spec("class")
     x, y = mixed_stream(spec, 200)
     x[-1] = np.nan
-    said = first_difference(spec, "GLASS_SHARPNESS 3.0f", "GLASS_SHARPNESS 3.00001f", (x, y))
+    said = first_difference(spec, "GLASS_SHARPNESS 3.0f", "GLASS_SHARPNESS 3.00001f", (x, y), passes=False)
     assert re.fullmatch(r"probability of row \d+: \[.*\] on the host, \[.*\] in C", said)
     same = np.repeat(np.array([[0, 0.125, 0.25]], np.float32), 200, 0)  # the center: all functions are zero
     said = first_difference(spec, "> s->value[best]", ">= s->value[best]", (same, y))
@@ -378,12 +369,12 @@ def test_a_changed_answer_and_a_changed_refusal_are_caught():
     code = build(spec).files["src/glass.c"]
     predict = re.search(r"int32_t glass_predict\(.*?\n\}\n", code, re.DOTALL)[0]
     other = predict.replace("return GLASS_REFUSED_INPUT", "return GLASS_REFUSED_LABEL")
-    said = first_difference(spec, predict, other, (x, y))
+    said = first_difference(spec, predict, other, (x, y), passes=False)
     assert re.fullmatch(r"prediction \d+: status -1 on the host, -2 in C", said)
     writes = predict.replace(
         "        return GLASS_REFUSED_INPUT", "        s->value[0] = 0.5f;\n        return GLASS_REFUSED_INPUT"
     )
-    said = first_difference(spec, predict, writes, (x, y))
+    said = first_difference(spec, predict, writes, (x, y), passes=False)
     assert re.fullmatch(r"prediction \d+: value\[0\] is .* on the host, .*0\.5.* in C", said)
 
 

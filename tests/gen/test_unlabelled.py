@@ -33,7 +33,6 @@ from tests.support.program_toys import (
     clear_spec,
     gauge_alarm,
     gauge_novelty,
-    gauge_rehearse,
     gauge_spec,
     gauge_update,
     gauge_valid,
@@ -93,7 +92,7 @@ def gauge_vectors(s: Gauge, x: Real[DIM], y: Real[3]) -> Index:
 def a_program(*entries, **changed):
     whole = {
         "name": "gauge", "structs": (Gauge, GaugeWork), "persistent": (Gauge,), "configs": (GaugeConfig,),
-        "status": GaugeStatus, "rehearse": gauge_rehearse, "valid": gauge_valid,
+        "status": GaugeStatus, "valid": gauge_valid,
     }  # fmt: skip
     return Program(entries=tuple(Entry(*one) for one in entries), **(whole | changed))
 

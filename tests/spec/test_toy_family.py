@@ -128,7 +128,7 @@ class Levels:
 
     def parameters(self, spec):
         slower = spec.learning.brake if spec.learning.rule == "slow-level" else 1.0
-        own = {"part": spec.learning.part / slower, "rehearsed": 40, "rehearsal_input": 1.0, "rehearsal_label": 1.0}
+        own = {"part": spec.learning.part / slower, "rehearsed": 40}
         return stages.parameters(spec, spec.label.max_abs) | own
 
 

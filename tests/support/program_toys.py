@@ -1,7 +1,7 @@
 """Small programs without update, without labels, and with actions, visits and readings: nothing in gen or targets
 knows them."""
 
-# ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
+# ruff: noqa: SIM110 — in the dialect `for` has no substitutes
 from enum import IntEnum
 
 from pykernel.algorithms.extents import L_MAX
@@ -126,19 +126,6 @@ def glass_novelty(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM], s
     return MadeStatus.DONE
 
 
-@kernel
-def glass_rehearse(w: GlassWork, c: GlassConfig, q: GlassWeights, x: Real[DIM]) -> None:
-    """Predict for pseudo-random inputs, each moved by the prediction before it."""
-    seed = 1
-    for t in range(24):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = real(seed) / real(65536) - real(0.5) + w.value[seed % len(w.value)] / real(8)
-        status = glass_predict(w, c, q, x, w.value)
-        if status < 0:
-            break
-
-
 def glass_program(labels, *entries):
     return Program(
         name=f"glass {labels}",
@@ -147,7 +134,6 @@ def glass_program(labels, *entries):
         configs=(GlassConfig, GlassWeights),
         status=MadeStatus,
         entries=entries,
-        rehearse=glass_rehearse,
         labels=labels,
     )
 
@@ -396,22 +382,6 @@ def oven_drift(s: Oven, out: Real[1]) -> Index:
 
 
 @kernel
-def oven_rehearse(s: Oven, w: OvenWork, c: OvenConfig, x: Real[DIM]) -> None:
-    """Keep pseudo-random samples, and train."""
-    seed = 1
-    for t in range(2 * len(s.kept_y) + 3):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = real(seed) / real(65536) - real(0.5)
-        status = oven_keep(s, x, x[0] - real(0.25))
-        if status < 0:
-            break
-    done = oven_train(s, w, c)
-    if done == 0:
-        done = oven_judge(s, x, x[0])
-
-
-@kernel
 def oven_valid(s: Oven, c: OvenConfig) -> Bool:
     """Whether updates and training could have led to this state."""
     if s.count[0] < 0 or s.count[0] > len(s.kept_y) or s.next[0] < 0 or s.next[0] >= len(s.kept_y):
@@ -444,7 +414,6 @@ def oven_program(name, update, assess, *others):
             Entry("refresh", oven_refresh, "action"),
             Entry("restart", oven_restart, "action"),
         ),
-        rehearse=oven_rehearse,
         valid=oven_valid,
         between=("refresh", "train"),
     )
@@ -607,19 +576,6 @@ def gauge_restart(s: Gauge) -> Index:
 
 
 @kernel
-def gauge_rehearse(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> None:
-    """Learn pseudo-random samples."""
-    seed = 1
-    for t in range(40):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = real(seed) / real(65536) - real(0.5)
-        status = gauge_learn(s, w, c, x)
-        if status < 0:
-            break
-
-
-@kernel
 def gauge_valid(s: Gauge, c: GaugeConfig) -> Bool:
     """Whether updates could have led to this state."""
     if s.seen[0] < 0 or s.seen[0] > 50:
@@ -648,7 +604,6 @@ class GaugeFamily:
                 Entry("alarm", gauge_alarm, "reading", lambda config: bool(config.alarms)),
                 Entry("restart", gauge_restart, "action"),
             ),
-            rehearse=gauge_rehearse,
             valid=gauge_valid,
             alarms=(GaugeStatus.NOVEL, GaugeStatus.HELD),
         )

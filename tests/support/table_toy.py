@@ -1,6 +1,6 @@
 """A small program whose vectors are a table in flash: what it learns are their multipliers, each within its own bound."""
 
-# ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
+# ruff: noqa: SIM110 — in the dialect `for` has no substitutes
 from pykernel.algorithms.extents import N_MAX
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, kernel, real
 from pykernel.dialect.program import Entry, Program
@@ -82,19 +82,6 @@ def frozen_update(s: Frozen, c: TableConfig, x: Real[DIM], y: Real) -> Index:
 
 
 @kernel
-def frozen_rehearse(s: Frozen, c: TableConfig, x: Real[DIM]) -> None:
-    """Learn pseudo-random samples."""
-    seed = 1
-    for t in range(32):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = real(seed) / real(65536) - real(0.5)
-        status = frozen_update(s, c, x, x[0])
-        if status < 0:
-            break
-
-
-@kernel
 def frozen_valid(s: Frozen, c: TableConfig) -> Bool:
     """Whether learning could have led to this state."""
     if s.count[0] < 0 or s.count[0] > 1000:
@@ -112,7 +99,6 @@ FROZEN = Program(
     configs=(TableConfig,),
     status=ToyStatus,
     entries=(Entry("predict", frozen_predict, "question"), Entry("update", frozen_update, "update")),
-    rehearse=frozen_rehearse,
     valid=frozen_valid,
 )
 BASIS = [[0.1, -2.0], [1.0, 0.25], [1 / 3, 1e-3]]

@@ -1,6 +1,6 @@
 """Small programs for one label, several and a class: nothing in gen knows them, so whoever adds one needs no edit there."""
 
-# ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
+# ruff: noqa: SIM110 — in the dialect `for` has no substitutes
 from enum import IntEnum
 
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Index, Real, Struct, absolute, kernel, real
@@ -167,50 +167,6 @@ def toy_update_class(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM], label: Inde
 
 
 @kernel
-def toy_rehearse(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
-    """Learn pseudo-random samples."""
-    seed = 1
-    for t in range(4 * len(x) + 16):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = real(seed) / real(65536) - real(0.5)
-        status = toy_update(s, w, c, x, x[0] * c.label_max_abs)
-        if status < 0:
-            break
-
-
-@kernel
-def toy_rehearse_several(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
-    """Learn pseudo-random samples."""
-    seed = 1
-    for t in range(4 * len(x) + 16):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = real(seed) / real(65536) - real(0.5)
-        for o in range(len(w.value)):
-            w.value[o] = x[0] * real(o + 1) / real(64)
-        status = toy_update_several(s, w, c, x, w.value)
-        if status < 0:
-            break
-
-
-@kernel
-def toy_rehearse_class(s: Toy, w: ToyWork, c: ToyConfig, x: Real[DIM]) -> None:
-    """Learn pseudo-random samples."""
-    seed = 1
-    for t in range(4 * len(x) + 16):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = real(seed) / real(65536) - real(0.5)
-        label = 0
-        if x[0] > real(0):
-            label = c.classes - 1
-        status = toy_update_class(s, w, c, x, label)
-        if status < 0:
-            break
-
-
-@kernel
 def toy_valid(s: Toy, c: ToyConfig) -> Bool:
     """Whether learning could have led to this state."""
     if s.count[0] < 0 or s.count[0] > 1000:
@@ -224,7 +180,7 @@ def toy_valid(s: Toy, c: ToyConfig) -> Bool:
     return True
 
 
-def toy_program(name, update, rehearse, *others):
+def toy_program(name, update, *others):
     return Program(
         name=name,
         structs=(Toy, ToyWork),
@@ -237,7 +193,6 @@ def toy_program(name, update, rehearse, *others):
             Entry("novelty", toy_novelty, "question"),
             *others,
         ),
-        rehearse=rehearse,
         valid=toy_valid,
     )
 
@@ -248,11 +203,9 @@ class ToyFamily:
     rules = ("nlms",)
     online = False
     programs = {  # noqa: RUF012
-        "real": toy_program("toy", toy_update, toy_rehearse),
-        "reals": toy_program("toys", toy_update_several, toy_rehearse_several),
-        "class": toy_program(
-            "toy classes", toy_update_class, toy_rehearse_class, Entry("classify", toy_classify, "question")
-        ),
+        "real": toy_program("toy", toy_update),
+        "reals": toy_program("toys", toy_update_several),
+        "class": toy_program("toy classes", toy_update_class, Entry("classify", toy_classify, "question")),
     }
 
     def why_ignored(self, spec, section, key):

@@ -19,7 +19,6 @@ from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value, winner
 from pykernel.algorithms.packed import row_of, substitute_forward
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD
-from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -29,7 +28,6 @@ from pykernel.dialect import (
     Model,
     Real,
     Struct,
-    absolute,
     between,
     kernel,
     real,
@@ -39,8 +37,6 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
 """Residuals up to this are none: the reciprocal of their root is far from overflow."""
-REHEARSED = 16
-"""Predictions of a frozen basis's self-test."""
 
 
 class Method(IntEnum):
@@ -84,7 +80,6 @@ class NystromWork(Struct):
     points: Index[M_MAX]  # rows where candidates are compared
     kappa: Real  # rest of the sample, which the basis cannot express: k(x, x) - |z|^2
     own: Real  # k(x, x)
-    trace: Real  # sum of the self-test's predictions
 
 
 class NystromConfig(Config):
@@ -281,26 +276,6 @@ def variance(m: GivenModel, x: Real[DIM], y: Real[1]) -> Index:
     return FrozenStatus.DONE
 
 
-@kernel
-def rehearse(m: GivenModel, x: Real[DIM]) -> None:
-    """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
-    seed = 1
-    m.trace[0] = real(0)
-    for t in range(REHEARSED):
-        moved = m.trace[0] * (real(1) / (real(1) + absolute(m.trace[0])))
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = m.rehearsal_input * (strained(real(seed) / real(65536) - real(0.5)) + real(0.125) * moved)
-            if m.rescales:
-                x[j] = x[j] / m.input_scale[j] + m.input_center[j]
-        scaled(m, x)
-        project_given(m, m.x)
-        combine(m, m.y)
-        for o in range(len(m.y)):
-            m.trace[0] += m.y[o]
-        m.trace[0] += relative(m)
-
-
 def _frozen(labels: LabelKind, *more: Entry) -> Program:
     return Program(
         name="nystrom",
@@ -315,7 +290,6 @@ def _frozen(labels: LabelKind, *more: Entry) -> Program:
             Entry("variance", variance, "question", lambda c: c.varies),
             *more,
         ),
-        rehearse=rehearse,
         labels=labels,
     )
 

@@ -339,16 +339,6 @@ def forget_samples(m: NystromModel) -> None:
 
 
 @kernel
-def rehearse_choice(m: NystromModel) -> None:
-    """Choose a basis, where it is chosen on demand."""
-    if m.method == Method.EFVS or m.method == Method.SGMA:
-        chosen = select(m)
-        if chosen < 0:
-            # only so that the known answer shows it
-            m.seeds[0] = 1
-
-
-@kernel
 def valid_basis(m: NystromModel) -> Bool:
     """Whether L is within its limits, and all is zero beyond the vectors in use."""
     n = m.n[0]
@@ -431,7 +421,6 @@ NYSTROM_RLS = programs(
             frame.intact: intact,
             frame.keeps: keeps,
             frame.forget_rule: forget_samples,
-            frame.rehearse_more: rehearse_choice,
         },
         costs=("O(N^2 / 2 + N D)", "O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D)"),
         questions=(Entry("features", features, "question"), Entry("residual", residual, "question")),

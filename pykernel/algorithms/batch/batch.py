@@ -15,7 +15,6 @@ from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import L_MAX, PACKED
 from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, winner
-from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -36,8 +35,6 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 TINY = Constant(2.0**-90)
 """The reciprocal of this number is far from overflow."""
-REHEARSED = 12
-"""Number of samples in the self-test, if there is memory for them."""
 
 
 class BatchStatus(IntEnum):
@@ -110,8 +107,6 @@ class BatchConfig(Config):
     low: Real  # smallest prediction
     high: Real  # largest prediction
     classes: Index  # number of classes
-    rehearsal_input: Real  # the self-test's inputs are within +- half of this
-    rehearsal_label: Real  # the self-test's labels are within +- half of this
 
     tunable = frozenset("clamps low high".split())
 
@@ -513,32 +508,6 @@ def leave_one_out(m: BatchModel, out: Real[2]) -> Index:
 
 
 @kernel
-def rehearse(m: BatchModel, x: Real[DIM]) -> None:
-    """Collect a fixed sequence of made-up samples, and train, for the self-test."""
-    seed = 1
-    label = 0
-    for t in range(REHEARSED):
-        if t < len(m.inputs):
-            for j in range(len(x)):
-                seed = (seed * 75 + 74) % 65537
-                x[j] = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-            i = m.next[0]
-            for o in range(len(m.targets[0])):
-                seed = (seed * 75 + 74) % 65537
-                m.targets[i, o] = m.rehearsal_label * strained(real(seed) / real(65536) - real(0.5))
-            m.labels[i] = label
-            label = label + 1
-            if label >= m.classes:
-                label = 0
-            status = gather(m, x)
-            if status < 0:
-                break
-    trained = train(m)
-    if trained < 0:
-        m.press[0] = real(trained)
-
-
-@kernel
 def valid_samples(m: BatchModel) -> Bool:
     """Whether the collected samples are in order, their classes exist, and unused places are zero.  O(L D)."""
     n = m.count[0]
@@ -594,7 +563,6 @@ def _program(*learning: Entry) -> Program:
             Entry("leave_one_out", leave_one_out, "reading"),
             Entry("restart", restart, "action"),
         ),
-        rehearse=rehearse,
         valid=valid,
         between=("train",),
     )

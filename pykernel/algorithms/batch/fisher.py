@@ -16,7 +16,6 @@ from enum import IntEnum
 from pykernel.algorithms.extents import P_MAX, PACKED
 from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, winner
-from pykernel.algorithms.selftest import strained
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -34,9 +33,6 @@ from pykernel.dialect import (
     sqrt,
 )
 from pykernel.dialect.program import Entry, LabelKind, Program
-
-REHEARSED = 24
-"""Samples of the self-test."""
 
 
 class FisherStatus(IntEnum):
@@ -89,6 +85,7 @@ class FisherConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.batch``."""
 
     single: bool  # whether there is one function, positive for the second of two classes
+    assesses: bool  # whether samples come one by one, so that assess can take them again
     basis: Real[P_MAX, DIM]  # scaled vectors of the basis
     ridge: Real  # mu: weight of |alpha|^2
     root_ridge: Real  # square root of the ridge
@@ -99,7 +96,6 @@ class FisherConfig(Config):
     press_limit: Real  # limit above every sum of their squares
     z_limit: Real  # limit above every kernel value
     r_limit: Real  # limit above every element of R
-    rehearsal_input: Real  # the self-test's inputs are within +- half of this
 
 
 class FisherModel(Model):
@@ -228,7 +224,8 @@ def update(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     m.counts[label] += 1
     if n > 0:
         rotate(m)
-    m.trained[0] = 0
+    if m.assesses:
+        m.trained[0] = 0
     return FisherStatus.DONE
 
 
@@ -243,7 +240,8 @@ def restart(m: FisherModel) -> Index:
             m.means[k, i] = real(0)
     for k in range(len(m.counts)):
         m.counts[k] = 0
-    m.trained[0] = 0
+    if m.assesses:
+        m.trained[0] = 0
     return FisherStatus.DONE
 
 
@@ -333,7 +331,8 @@ def train(m: FisherModel) -> Index:
         m.bias[o] = m.y[o]
         for i in range(len(m.z)):
             m.alpha[o, i] = m.solved[o, i]
-    m.trained[0] = n
+    if m.assesses:
+        m.trained[0] = n
     m.assessed[0] = 0
     m.mistakes[0] = 0
     m.press[0] = real(0)
@@ -429,29 +428,6 @@ def leave_one_out(m: FisherModel, out: Real[2]) -> Index:
 
 
 @kernel
-def rehearse(m: FisherModel, x: Real[DIM]) -> None:
-    """Take up a fixed sequence of pseudo-random samples, train, and assess the last one."""
-    seed = 1
-    label = 0
-    for t in range(REHEARSED):
-        label = label + 1
-        if label >= len(m.counts):
-            label = 0
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = m.rehearsal_input * strained(real(seed) / real(65536) - real(0.5))
-        status = update(m, x, label)
-        if status < 0:
-            break
-    trained = train(m)
-    if trained == FisherStatus.DONE:
-        assessed = assess(m, x, label)
-        if assessed < 0:
-            # only so that the known answer shows it
-            m.mistakes[0] = 1
-
-
-@kernel
 def valid_scatter(m: FisherModel, n: Index) -> Bool:
     """Whether R and the means are zero before the first sample, and R can be divided by."""
     row = 0
@@ -480,8 +456,9 @@ def valid(m: FisherModel) -> Bool:
             return False
     if not valid_scatter(m, n):
         return False
-    if m.trained[0] != 0 and m.trained[0] != n:
-        return False
+    if m.assesses:
+        if m.trained[0] != 0 and m.trained[0] != n:
+            return False
     if m.mistakes[0] > m.assessed[0]:
         return False
     return True
@@ -498,12 +475,11 @@ FISHER: dict[LabelKind, Program] = {
             Entry("predict", predict, "question"),
             Entry("update", update, "update"),
             Entry("train", train, "training"),
-            Entry("assess", assess, "visit"),
+            Entry("assess", assess, "visit", lambda config: config.assesses),
             Entry("leave_one_out", leave_one_out, "reading"),
             Entry("restart", restart, "action"),
             Entry("classify", classify, "question"),
         ),
-        rehearse=rehearse,
         valid=valid,
         between=("train",),
     ),

@@ -30,9 +30,7 @@ from pykernel.dialect import (
     Real,
     Struct,
     between,
-    floor_shift,
     kernel,
-    multiply_high,
 )
 
 VALUE_MOST = 1073741824
@@ -60,7 +58,6 @@ class FixedFrameConfig(Config):
     label_most: Index  # largest |y| that is accepted
     one: Index  # what a function is taught for its class
     rehearsed: Index  # number of samples in the self-test
-    rehearsal_label: Index  # the self-test's labels are within +- half of this
 
 
 class FixedFramed(FixedStaged):
@@ -150,18 +147,6 @@ def settle_inputs(m: FixedFramed, x: Int16[DIM]) -> None:
 
 
 @kernel
-def made_up_input(m: FixedFramed, j: Index, seed: Index) -> Int:
-    """Input j of the self-test; seed: from 0 to 65536."""
-    return floor_shift((seed - 32768) * m.most[j if m.each else 0], 16) + m.center[j if m.each else 0]
-
-
-@kernel
-def made_up_label(m: FixedFramed, seed: Index) -> Int:
-    """A label of the self-test; seed: from 0 to 65536."""
-    return multiply_high(m.rehearsal_label, seed if seed < 65536 else 0) - floor_shift(m.rehearsal_label, 1)
-
-
-@kernel
 def valid_stages(m: FixedFramed, blank: Bool) -> Bool:
     """Every number of the stages within its declared range is one that learning can give."""
     return True
@@ -184,8 +169,6 @@ WHOLE: dict[Any, Any] = {
     frame.hear: hear,
     frame.acceptable_label: acceptable_label,
     frame.taught: taught,
-    frame.made_up_input: made_up_input,
-    frame.made_up_label: made_up_label,
     stages.warm_up: warm_up,
     stages.settle_inputs: settle_inputs,
     stages.remain: remain,

@@ -20,7 +20,7 @@ from pykernel.algorithms.fixed.values import (
     square_norm,
     value_at,
 )
-from pykernel.algorithms.frozen import REHEARSED, Decision, FrozenStatus
+from pykernel.algorithms.frozen import Decision, FrozenStatus
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -55,7 +55,6 @@ class FixedWork(Struct):
     votes: Word[CLASSES]  # votes for each class
     clear: Word[CLASSES]  # how clear they were: the sum of the class's functions, in 64ths, modulo 2^32
     p: between(Int[CLASSES], 0, CERTAIN)  # probabilities, before they are divided by their sum
-    trace: Word  # what the self-test computed
     x: between(Int16[DIM], "-reach", "reach")  # the converted inputs
 
 
@@ -309,35 +308,6 @@ def probability(m: FixedFrozenModel, x: Int16[DIM], chances: Int[CLASSES]) -> In
     return FrozenStatus.DONE
 
 
-@kernel
-def rehearse(m: FixedFrozenModel, x: Int16[DIM]) -> None:
-    """Predict a fixed sequence of made-up inputs, for the self-test.  Each input depends on the results before."""
-    seed = 1
-    m.trace[0] = word(0)
-    for t in range(REHEARSED):
-        for j in range(len(x)):
-            seed = index((word(seed) * 75 + 74 + m.trace[0]) & 65535)
-            x[j] = floor_shift((seed - 32768) * m.most[j if m.each else 0], 16) + m.center[j if m.each else 0]
-        accepted = converted(m, x, m.x)
-        if accepted:
-            # half of them near one of the vectors, where kernel values are large
-            if m.function != FixedFunction.LINEAR and t % 2 == 1:
-                near_one = (t * 7) % len(m.vectors)
-                for j in range(len(x)):
-                    m.x[j] = clip(m.vectors[near_one, j], -m.reach, m.reach)
-                m.x[0] = floor_shift(m.x[0], 1)
-            evaluate(m)
-            for o in range(len(m.f)):
-                m.trace[0] = m.trace[0] * 31 + m.f[o]
-            if m.decision != Decision.FUNCTIONS:
-                count_votes(m)
-                m.trace[0] = m.trace[0] * 31 + word(most_voted(m))
-            if m.calibrated:
-                calibrate(m)
-                for o in range(len(m.f)):
-                    m.trace[0] = m.trace[0] * 31 + word(m.p[o])
-
-
 def _program(labels: LabelKind, *more: Entry) -> Program:
     return Program(
         name="frozen",
@@ -346,7 +316,6 @@ def _program(labels: LabelKind, *more: Entry) -> Program:
         configs=(FixedFrozenConfig, FixedInputConfig, FixedKernelConfig),
         status=FrozenStatus,
         entries=(Entry("predict", predict, "question"), *more),
-        rehearse=rehearse,
         valid=None,
         labels=labels,
     )

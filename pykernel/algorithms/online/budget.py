@@ -128,7 +128,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     n = m.n[0]
     if m.keeps_neighbours:
         m.searches[0] = 0
-    full = n == len(m.v)
+    full = not fills(m) and n == len(m.v)
     propose(m)
     if not (largest_step(m) <= m.alpha_limit):
         return OnlineStatus.REFUSED_MULTIPLIER
@@ -162,14 +162,15 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     commit(m)
     assimilate(m, True)
     grow_older(m)
-    if r == n:
-        return OnlineStatus.DISCARDED
     place_at = n
     status = OnlineStatus.ADDED
-    if r < n:
-        place_at = r
-        status = OnlineStatus.REPLACED
-        take_out(m, r)
+    if not fills(m) or m.thresholds or m.truncates_old or m.truncates_small:
+        if r == n:
+            return OnlineStatus.DISCARDED
+        if r < n:
+            place_at = r
+            status = OnlineStatus.REPLACED
+            take_out(m, r)
     put_in(m, x, place_at)
     enter(m, place_at)
     return status

@@ -6,7 +6,6 @@ rows of which the features are made again when it comes; else labels come from e
 
 from __future__ import annotations
 
-from pykernel.algorithms.selftest import strained
 from pykernel.algorithms.signal.lags import intact_signal, keep, make_features_of, on_time, skip, tick
 from pykernel.algorithms.signal.state import (
     CHANNELS,
@@ -25,7 +24,6 @@ from pykernel.dialect import (
     absolute,
     kernel,
     placeholder,
-    real,
 )
 
 Answer = Variable("Answer")
@@ -47,11 +45,6 @@ def inner_learn(m: SignalModel, x: Real[DIM], y: Truth) -> Index:
 @placeholder
 def inner_learn_alone(m: SignalModel, x: Real[DIM]) -> Index:
     """The update of the model inside, where there are no labels."""
-
-
-@placeholder
-def inner_rehearse(m: SignalModel, x: Real[DIM]) -> None:
-    """The rehearsal of the model inside."""
 
 
 @placeholder
@@ -266,34 +259,3 @@ def valid_around(m: SignalModel) -> Bool:
     if not valid_signal(m):
         return False
     return inner_valid(m)
-
-
-REHEARSED = 64
-"""Raw samples of the self-test."""
-
-
-@kernel
-def rehearse_signal(m: SignalModel) -> None:
-    """Take made-up raw samples."""
-    seed = 1
-    for t in range(REHEARSED):
-        for j in range(len(m.raw)):
-            seed = (seed * 75 + 74) % 65537
-            m.raw[j] = m.rehearsal_sample * strained(real(seed) / real(65536) - real(0.5))
-        fresh = step(m, m.raw)
-        if fresh:
-            m.raw[0] = m.features[0]
-
-
-@kernel
-def rehearse_around(m: SignalModel, x: Real[DIM]) -> None:
-    """What the model learns of made-up samples, then what the signal stage makes of made-up raw samples."""
-    inner_rehearse(m, x)
-    rehearse_signal(m)
-
-
-@kernel
-def rehearse_alone(m: SignalModel, x: Real[DIM]) -> None:
-    """Take made-up raw samples."""
-    rehearse_signal(m)
-    x[0] = m.features[0]

@@ -49,7 +49,6 @@ WHOLE = Stage(
         lags.make_features_of: whole.make_features_of,
         calls.come_true: whole.come_true,
         calls.valid_signal: whole.valid_signal,
-        calls.rehearse_signal: whole.rehearse_signal,
     },
 )
 
@@ -70,7 +69,6 @@ def _alone(stage: Stage) -> Program:
             Entry("push", own(calls.push), "update"),
             Entry("gap", own(calls.gap), "switch"),
         ),
-        rehearse=own(calls.rehearse_alone),
         valid=own(calls.valid_signal),
     )
 
@@ -102,7 +100,6 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
         **stage.stand_ins,
         SignalModel: around,
         stage.model: around,
-        calls.inner_rehearse: inner.rehearse,
     }
     if inner.valid is not None:
         stand_ins[calls.inner_valid] = inner.valid
@@ -145,7 +142,6 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
         status=status,
         statuses=(inner.status, SignalStatus),
         entries=tuple(entries),
-        rehearse=make(calls.rehearse_around),
         valid=make(calls.valid_around) if inner.valid is not None else make(calls.valid_signal),
         alarms=inner.alarms,
         unanswered=(SignalStatus.GATHERING,),

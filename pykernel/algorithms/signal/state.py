@@ -86,7 +86,6 @@ class Signal(Struct):
 class SignalWork(Struct):
     """Intermediate results of the signal stage."""
 
-    raw: Real[CHANNELS]  # a made-up raw sample, for the self-test
     earlier: Real[DIM]  # features of the step whose truth has come
     measured: Real[MEASURES]  # what is measured of the window
     re: Real[RAW_HALF + 1]  # of the Fourier transform; then the power of each frequency but zero
@@ -131,7 +130,6 @@ class SignalConfig(Config):
     has_periods: bool  # ... phases
     awaits: bool  # whether labels come from elsewhere, and later
     sample_max_abs: Real  # largest raw sample that is accepted
-    rehearsal_sample: Real  # the self-test's raw samples are within +- half of this
     hop: Index  # samples in a block: from one step to the next
     hop_last: Index  # hop - 1
     block_share: Real  # 1 / hop

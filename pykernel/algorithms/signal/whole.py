@@ -12,7 +12,6 @@ import math
 
 from pykernel.algorithms.fixed.values import clip, size
 from pykernel.algorithms.fixed.wide import long_root, product_high
-from pykernel.algorithms.signal.calls import REHEARSED, step
 from pykernel.algorithms.signal.lags import on_time, row_before
 from pykernel.algorithms.signal.state import CHANNELS
 from pykernel.algorithms.signal.whole_state import (
@@ -469,16 +468,3 @@ def valid_signal(m: WholeSignalModel) -> Bool:
         if m.waiting[0] == 1 and m.ready[0] == 0:
             return False
     return True
-
-
-@kernel
-def rehearse_signal(m: WholeSignalModel) -> None:
-    """Take made-up raw samples."""
-    seed = 1
-    for t in range(REHEARSED):
-        for j in range(len(m.raw)):
-            seed = (seed * 75 + 74) % 65537
-            m.raw[j] = clip(floor_shift((seed - 32768) * m.sample_most[j], 15), -m.sample_most[j], m.sample_most[j])
-        fresh = step(m, m.raw)
-        if fresh:
-            m.raw[0] = m.features[0]

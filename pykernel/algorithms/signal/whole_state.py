@@ -58,7 +58,6 @@ class WholeSignalWork(Struct):
 
     re: between(Int[RAW_HALF + 1], -WAVE_MOST, WAVE_MOST)  # of the Fourier transform
     im: between(Int[RAW_HALF], -WAVE_MOST, WAVE_MOST)
-    raw: between(Int16[CHANNELS], -32767, 32767)  # a made-up raw sample, for the self-test
     lifted: between(Int16[CHANNELS], -32767, 32767)  # a raw sample in the counts that are measured
     earlier: between(Int16[DIM], -32767, 32767)  # features of the step whose truth has come
     measured: between(Int16[MEASURES], -32767, 32767)  # what is measured of the window

@@ -76,11 +76,6 @@ class _BatchModels:
     def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
         return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
 
-    def _rehearsal(self, spec: Spec) -> float:
-        _, scales = spec.scaling
-        scale = 1.0 if scales is None else float(np.exp(np.mean(np.log(np.abs(scales)))))
-        return min(3 * spec.length_scale / math.sqrt(spec.dim) / scale, spec.input.max_abs / 2)
-
 
 class BatchModels(_BatchModels):
     """Kernel ridge regression and LS-SVM."""
@@ -148,8 +143,6 @@ class BatchModels(_BatchModels):
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),
-            "rehearsal_input": self._rehearsal(spec),
-            "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 
 
@@ -218,6 +211,7 @@ class FisherModels(_BatchModels):
         value = kernel_settings.bound(spec, never, np.abs(vectors).max(0))
         alpha_limit = 1e15 if narrow else 1e100
         return kernel_settings.parameters(spec) | {
+            "assesses": spec.signal is None,
             "single": spec.outputs == 1,
             "basis": vectors,
             "ridge": ridge,
@@ -229,7 +223,6 @@ class FisherModels(_BatchModels):
             "press_limit": alpha_limit**2,
             "z_limit": 1.01 * value,
             "r_limit": 2 * (math.sqrt(ridge) + 2 * value * math.sqrt(MOST[spec.precision])),
-            "rehearsal_input": self._rehearsal(spec),
         }
 
 

@@ -369,7 +369,6 @@ def frame_parameters(spec: Any, reach: int, squares: float) -> dict[str, Any]:
         "classes": len(label.classes or ()),
         "label_most": most,
         "one": math.floor(one) if spec.label_kind == "class" else 0,
-        "rehearsal_label": most,
         "scales": True,  # inputs are converted
         "centers": center,
         "leads": linear is not None,

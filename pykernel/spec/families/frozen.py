@@ -253,7 +253,6 @@ class FrozenModels:
             "offsets": -calibration[:, 1],
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
-            "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), 2 * spec.input.max_abs),
         }
 
 

@@ -236,7 +236,7 @@ class LinearModels:
 
     def parameters(self, spec: LinearSpec) -> dict[str, Any]:
         gain, kind = RULES[spec.learning.rule]
-        learning, limit, features = spec.learning, stages.label_unit(spec), self._features(spec)
+        learning, features = spec.learning, self._features(spec)
         frequencies, phases = np.zeros((features - 1, spec.dim)), np.zeros(features - 1)
         if kind is FeatureKind.FOURIER:
             assert spec.kernel is not None
@@ -261,8 +261,6 @@ class LinearModels:
             "phases": phases,
             "weight_limit": weight_limit,
             "rehearsed": rehearsed,
-            "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), 2 * spec.input.max_abs),
-            "rehearsal_label": min(1.0, limit),
         }
 
 

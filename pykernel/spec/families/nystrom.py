@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from pykernel.algorithms.basis.coordinates import NYSTROM, REHEARSED, Method
+from pykernel.algorithms.basis.coordinates import NYSTROM, Method
 from pykernel.algorithms.basis.recursive import NYSTROM_RLS
 from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel
 from pykernel.algorithms.vectors import Factor, Vectors, factorise_vectors
@@ -236,9 +236,6 @@ class _NystromModels:
                     f"{spec.precision}: leave that vector out, or take float64",
                 )
 
-    def _rehearsal(self, spec: Spec) -> float:
-        return min(3 * spec.length_scale / math.sqrt(spec.dim), float(kernel_settings.reach(spec).min()) / 2)
-
     def _parameters(self, spec: Spec) -> dict[str, Any]:
         capacities, narrow = spec.capacities, spec.precision == "float32"
         learning, basis = NystromLearning(), BasisSection()
@@ -303,14 +300,12 @@ class _NystromModels:
             "largest_value": spec.label.high if spec.label.high is not None else most,
             "classes": len(spec.label.classes or ()),
             "rehearsed": self._rehearsed(spec, method, samples),
-            "rehearsal_input": self._rehearsal(spec),
-            "rehearsal_label": min(1.0, spec.label_max_abs),
         }
 
     def _rehearsed(self, spec: Spec, method: Method, samples: int) -> int:
         """Samples of the self-test: they fill the reservoir, from which a basis is chosen."""
         if method is Method.GIVEN:
-            return REHEARSED
+            return 16
         if method is Method.STREAM:
             return affordable(samples + 4, lambda m: m * spec.family.size_bound(spec))
         size, basis = spec.capacities["N_MAX"], spec.basis

@@ -609,11 +609,6 @@ class KernelModels:
                 else learning.step_limit or 1.0,
                 "drift_limit": DRIFT_LIMIT,
                 "rehearsed": rehearsed,
-                "rehearsal_input": min(
-                    3 * sigma / math.sqrt(spec.dim),
-                    2 * (spec.input.max_abs if spec.standardises else float(kernel_settings.reach(spec).min())),
-                ),
-                "rehearsal_label": min(1.0, limit),
             }
         )
 

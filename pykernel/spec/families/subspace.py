@@ -480,8 +480,6 @@ class SubspaceModels:
                 "warmup": novelty.warmup if novelty is not None else 0,
                 "relearn_after": novelty.relearn_after if novelty is not None else 0,
                 "rehearsed": n_max + 12 + (spec.input.warmup if spec.input.standardise else 0),
-                "rehearsal_input": min(3 * spec.length_scale / math.sqrt(spec.dim), float(reach.min()) / 2),
-                "rehearsal_label": min(1.0, spec.label_max_abs),
             }
         )
 

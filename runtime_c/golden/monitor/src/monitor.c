@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xD4FA8343u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xC5C60E35u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -65,23 +65,22 @@ MONITOR_ASSERT(place_of_probe, offsetof(monitor_t, probe) == 3700u);
 MONITOR_ASSERT(place_of_level, offsetof(monitor_t, level) == 3704u);
 MONITOR_ASSERT(place_of_odds, offsetof(monitor_t, odds) == 3708u);
 MONITOR_ASSERT(place_of_held, offsetof(monitor_t, held) == 3712u);
-MONITOR_ASSERT(place_of_frozen, offsetof(monitor_t, frozen) == 3716u);
-MONITOR_ASSERT(place_of_x, offsetof(monitor_t, x) == 3720u);
-MONITOR_ASSERT(place_of_k, offsetof(monitor_t, k) == 3732u);
-MONITOR_ASSERT(place_of_b, offsetof(monitor_t, b) == 3860u);
-MONITOR_ASSERT(place_of_column, offsetof(monitor_t, column) == 3988u);
-MONITOR_ASSERT(place_of_c, offsetof(monitor_t, c) == 4116u);
-MONITOR_ASSERT(place_of_f, offsetof(monitor_t, f) == 4260u);
-MONITOR_ASSERT(place_of_inner, offsetof(monitor_t, inner) == 4404u);
-MONITOR_ASSERT(place_of_q, offsetof(monitor_t, q) == 4436u);
-MONITOR_ASSERT(place_of_t, offsetof(monitor_t, t) == 4468u);
-MONITOR_ASSERT(place_of_h, offsetof(monitor_t, h) == 4500u);
-MONITOR_ASSERT(place_of_u, offsetof(monitor_t, u) == 4532u);
-MONITOR_ASSERT(place_of_z, offsetof(monitor_t, z) == 4564u);
-MONITOR_ASSERT(place_of_own, offsetof(monitor_t, own) == 4600u);
-MONITOR_ASSERT(place_of_left, offsetof(monitor_t, left) == 4604u);
-MONITOR_ASSERT(place_of_score, offsetof(monitor_t, score) == 4608u);
-MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4612u);
+MONITOR_ASSERT(place_of_x, offsetof(monitor_t, x) == 3716u);
+MONITOR_ASSERT(place_of_k, offsetof(monitor_t, k) == 3728u);
+MONITOR_ASSERT(place_of_b, offsetof(monitor_t, b) == 3856u);
+MONITOR_ASSERT(place_of_column, offsetof(monitor_t, column) == 3984u);
+MONITOR_ASSERT(place_of_c, offsetof(monitor_t, c) == 4112u);
+MONITOR_ASSERT(place_of_f, offsetof(monitor_t, f) == 4256u);
+MONITOR_ASSERT(place_of_inner, offsetof(monitor_t, inner) == 4400u);
+MONITOR_ASSERT(place_of_q, offsetof(monitor_t, q) == 4432u);
+MONITOR_ASSERT(place_of_t, offsetof(monitor_t, t) == 4464u);
+MONITOR_ASSERT(place_of_h, offsetof(monitor_t, h) == 4496u);
+MONITOR_ASSERT(place_of_u, offsetof(monitor_t, u) == 4528u);
+MONITOR_ASSERT(place_of_z, offsetof(monitor_t, z) == 4560u);
+MONITOR_ASSERT(place_of_own, offsetof(monitor_t, own) == 4596u);
+MONITOR_ASSERT(place_of_left, offsetof(monitor_t, left) == 4600u);
+MONITOR_ASSERT(place_of_score, offsetof(monitor_t, score) == 4604u);
+MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4608u);
 MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 
 /* Parameters.  They follow from monitor.toml. */
@@ -104,8 +103,6 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_MORE_CENSORING 1.0460279f
 /* Gaussian, Laplacian, Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t */
 #define MONITOR_RATE 0.3205989f
-#define MONITOR_REHEARSAL_INPUT 2.598076f /* the self-test's inputs are within +- half of this */
-#define MONITOR_REHEARSED 44 /* number of samples in the self-test */
 #define MONITOR_RELEARN_AFTER 200 /* an alarm stops learning for at most this number of samples in a row */
 #define MONITOR_RENEWAL_BOUND 11.547006f /* limit above the reciprocal of every pivot of K's factor */
 #define MONITOR_ROOT_BOUND 3.1622777f /* 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal */
@@ -1604,9 +1601,6 @@ static int32_t monitor_track(monitor_t *s)
 /* Learn the sample x with label y; both were checked. */
 static int32_t monitor_take(monitor_t *s, const float x[MONITOR_DIM])
 {
-    if (s->frozen != 0) {
-        return MONITOR_FROZEN;
-    }
     int32_t status = 0;
     monitor_see(s, x);
     status = monitor_track(s);
@@ -1653,15 +1647,6 @@ int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONIT
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
         MONITOR_TURN(91)
         z[j] = s->z[j];
-    }
-    return MONITOR_DONE;
-}
-
-int32_t monitor_freeze(monitor_t *s, int32_t frozen)
-{
-    s->frozen = 0;
-    if (frozen != 0) {
-        s->frozen = 1;
     }
     return MONITOR_DONE;
 }
@@ -1749,37 +1734,18 @@ static inline float monitor_strained(float part)
     return (0.5f * part) + (0.25f * (subnormal * MONITOR_LARGEST)) + (0.25f * (rest * MONITOR_CANCELLED));
 }
 
-/* Input j of the self-test, as the rule sees it; seed: from 0 to 65536. */
-static inline float monitor_made_up_input(int32_t seed)
+/* A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536. */
+static inline float monitor_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
-    return MONITOR_REHEARSAL_INPUT * monitor_strained(((float)seed / 65536.0f) - 0.5f);
-}
-
-/* Learn a fixed sequence of made-up samples, for the self-test. */
-static void monitor_rehearse(monitor_t *s, float x[MONITOR_DIM])
-{
-    int32_t seed = 1;
+    float shrunk = size;
     MONITOR_LOOP(97)
-    for (int32_t t = 0; t < MONITOR_REHEARSED; t++) {
+    for (int32_t i = 0; i < 16; i++) {
         MONITOR_TURN(97)
-        MONITOR_LOOP(98)
-        for (int32_t j = 0; j < MONITOR_DIM; j++) {
-            MONITOR_TURN(98)
-            seed = ((seed * 75) + 74) % 65537;
-            x[j] = monitor_made_up_input(seed);
-        }
-        MONITOR_LOOP(99)
-        for (int32_t o = 0; o < MONITOR_OUTPUTS; o++) {
-            MONITOR_TURN(99)
-            seed = ((seed * 75) + 74) % 65537;
-        }
-        if (monitor_acceptable(x)) {
-            const int32_t status = monitor_take(s, x);
-            if (status < 0) {
-                break;
-            }
+        if (i < halvings) {
+            shrunk = shrunk * 0.5f;
         }
     }
+    return center + (shrunk * monitor_strained(((float)seed / 65536.0f) - 0.5f));
 }
 
 uint32_t monitor_hash(const monitor_t *s)
@@ -1830,65 +1796,64 @@ void monitor_reset(monitor_t *s)
     s->level = 0.0f;
     s->odds = 0.0f;
     s->held = 0;
-    s->frozen = 0;
-    MONITOR_LOOP(10036)
+    MONITOR_LOOP(10034)
     for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        MONITOR_TURN(10036)
+        MONITOR_TURN(10034)
         s->x[i] = 0.0f;
+    }
+    MONITOR_LOOP(10036)
+    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+        MONITOR_TURN(10036)
+        s->k[i] = 0.0f;
     }
     MONITOR_LOOP(10038)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
         MONITOR_TURN(10038)
-        s->k[i] = 0.0f;
+        s->b[i] = 0.0f;
     }
     MONITOR_LOOP(10040)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
         MONITOR_TURN(10040)
-        s->b[i] = 0.0f;
+        s->column[i] = 0.0f;
     }
     MONITOR_LOOP(10042)
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
         MONITOR_TURN(10042)
-        s->column[i] = 0.0f;
+        s->c[i] = 0.0f;
     }
     MONITOR_LOOP(10044)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
         MONITOR_TURN(10044)
-        s->c[i] = 0.0f;
+        s->f[i] = 0.0f;
     }
     MONITOR_LOOP(10046)
-    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+    for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10046)
-        s->f[i] = 0.0f;
+        s->inner[i] = 0.0f;
     }
     MONITOR_LOOP(10048)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10048)
-        s->inner[i] = 0.0f;
+        s->q[i] = 0.0f;
     }
     MONITOR_LOOP(10050)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10050)
-        s->q[i] = 0.0f;
+        s->t[i] = 0.0f;
     }
     MONITOR_LOOP(10052)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10052)
-        s->t[i] = 0.0f;
+        s->h[i] = 0.0f;
     }
     MONITOR_LOOP(10054)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10054)
-        s->h[i] = 0.0f;
-    }
-    MONITOR_LOOP(10056)
-    for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10056)
         s->u[i] = 0.0f;
     }
-    MONITOR_LOOP(10058)
+    MONITOR_LOOP(10056)
     for (int32_t i = 0; i < (MONITOR_RANK + 1); i++) {
-        MONITOR_TURN(10058)
+        MONITOR_TURN(10056)
         s->z[i] = 0.0f;
     }
     s->own = 0.0f;
@@ -1902,13 +1867,173 @@ void monitor_init(monitor_t *s)
     monitor_reset(s);
 }
 
+/* The hash FNV-1a of some bytes, behind those of which found is the hash. */
+static uint32_t monitor_told(uint32_t found, const void *what, uint32_t count)
+{
+    const unsigned char *bytes = (const unsigned char *)what;
+    MONITOR_LOOP(9101)
+    for (uint32_t i = 0u; i < count; i++) {
+        MONITOR_TURN(9101)
+        found = (found ^ bytes[i]) * 16777619u;
+    }
+    return found;
+}
+
+/* Where the self-test's samples are. */
+static const float monitor_centers[6] = {
+    0.0f,
+    0.0f,
+    0.0f,
+    9.0f,
+    9.0f,
+    9.0f
+};
+static const float monitor_sizes[3] = {
+    20.0f,
+    20.0f,
+    20.0f
+};
+
+/* Make up a sample of some kind, and return where the random numbers are. */
+static int32_t monitor_make_up(float *x, int32_t kind, bool moved, int32_t seed)
+{
+    int32_t far = 3;
+    const float *center = &monitor_centers[(moved ? 1 : 0) * 3];
+    if (kind == 12) {
+        far = 0;
+    } else if (kind == 3) {
+        far = 12;
+    } else if ((kind >= 8) && (kind < 12)) {
+        far += 2;
+    }
+    MONITOR_LOOP(9103)
+    for (int32_t j = 0; j < 3; j++) {
+        MONITOR_TURN(9103)
+        seed = ((seed * 75) + 74) % 65537;
+        x[j] = monitor_made_up(center[j], monitor_sizes[j], far, seed);
+    }
+    if (kind == 14) {
+        x[0] = FLT_MAX;
+    }
+    return seed;
+}
+
+/* Counts that are out of range are refused. */
+static uint32_t monitor_refuse(monitor_t *s, int32_t *count, int32_t seed, uint32_t found)
+{
+    int32_t status;
+    const int32_t old = *count;
+    float x[3];
+    float answer0[8] = {0};
+    (void)monitor_make_up(x, 0, false, seed);
+    *count = -1;
+    status = monitor_update(s, x);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_novelty(s, x, answer0);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_features(s, x, answer0);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_refresh(s);
+    found = monitor_told(found, &status, 4u);
+    *count = old;
+    return found;
+}
+
+/* With numbers that are overwritten, the model goes on. */
+static uint32_t monitor_overwrite(monitor_t *s, float *at, int32_t count, float value, int32_t seed, uint32_t found)
+{
+    int32_t status;
+    float x[3];
+    float answer0[8] = {0};
+    MONITOR_LOOP(9105)
+    for (int32_t i = 0; i < count; i++) {
+        MONITOR_TURN(9105)
+        at[i] = value;
+    }
+    (void)monitor_make_up(x, 0, false, seed);
+    status = monitor_update(s, x);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_novelty(s, x, answer0);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_features(s, x, answer0);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_alarm(s, answer0);
+    found = monitor_told(found, &status, 4u);
+    return found;
+}
+
 int32_t monitor_selftest(monitor_t *s)
 {
-    float x[MONITOR_DIM];
+    float x[3];
+    float answer0[8] = {0};
+    int32_t seed = 1;
+    int32_t last = 1;
+    int32_t status;
+    uint32_t found = 0x811C9DC5u;
+    uint32_t hashed;
+    monitor_init(s);
+    MONITOR_LOOP(9102)
+    for (int32_t t = 0; t < 858; t++) {
+        MONITOR_TURN(9102)
+        const int32_t n = t;
+        const int32_t kind = n % 16;
+        if ((kind == 6) || (n == 1)) {
+            seed = last;
+        }
+        last = seed;
+        seed = monitor_make_up(x, kind, n >= 560, seed);
+        {
+            if ((n == 0) || (n == 429) || (n == 857)) {
+                status = monitor_refresh(s);
+                found = monitor_told(found, &status, 4u);
+                status = monitor_alarm(s, answer0);
+                found = monitor_told(found, &status, 4u);
+                found = monitor_told(found, answer0, 8u);
+            }
+            if ((kind == 5) || (kind == 13) || (kind == 14)) {
+                status = monitor_novelty(s, x, answer0);
+                found = monitor_told(found, &status, 4u);
+                found = monitor_told(found, answer0, 4u);
+                status = monitor_features(s, x, answer0);
+                found = monitor_told(found, &status, 4u);
+                found = monitor_told(found, answer0, 32u);
+            }
+            if ((kind == 13) || (kind == 14)) {
+                status = monitor_alarm(s, answer0);
+                found = monitor_told(found, &status, 4u);
+                found = monitor_told(found, answer0, 8u);
+            }
+        }
+        status = monitor_update(s, x);
+        found = monitor_told(found, &status, 4u);
+    }
+    hashed = monitor_hash(s);
+    found = monitor_told(found, &hashed, 4u);
+    found = monitor_refuse(s, &s->n, seed, found);
+    found = monitor_refuse(s, &s->rank, seed, found);
+    found = monitor_refuse(s, &s->seen, seed, found);
+    found = monitor_refuse(s, &s->strange, seed, found);
+    found = monitor_refuse(s, &s->examined, seed, found);
+    found = monitor_refuse(s, &s->looks, seed, found);
+    found = monitor_refuse(s, &s->probe, seed, found);
+    found = monitor_refuse(s, &s->held, seed, found);
+    found = monitor_overwrite(s, &s->v[0][0], 96, 1.0995116e+12f, seed + 1, found);
+    found = monitor_overwrite(s, &s->a[0][0], 256, 1.0995116e+12f, seed + 2, found);
+    found = monitor_overwrite(s, &s->g[0], 36, 1.0995116e+12f, seed + 3, found);
+    found = monitor_overwrite(s, &s->p[0], 528, 1.0995116e+12f, seed + 4, found);
+    found = monitor_overwrite(s, &s->censor, 1, 1.0995116e+12f, seed + 5, found);
+    found = monitor_overwrite(s, &s->known, 1, 1.0995116e+12f, seed + 6, found);
+    found = monitor_overwrite(s, &s->use, 1, 1.0995116e+12f, seed + 7, found);
+    found = monitor_overwrite(s, &s->level, 1, 1.0995116e+12f, seed + 8, found);
+    found = monitor_overwrite(s, &s->odds, 1, 1.0995116e+12f, seed + 9, found);
+    status = monitor_refresh(s);
+    found = monitor_told(found, &status, 4u);
+    status = monitor_restart(s);
+    found = monitor_told(found, &status, 4u);
+    hashed = monitor_hash(s);
+    found = monitor_told(found, &hashed, 4u);
     monitor_reset(s);
-    monitor_rehearse(s, x);
-    const uint32_t found = monitor_hash(s);
-    monitor_reset(s);
-    const bool sound = monitor_arithmetic() && (found == 0x4384327Eu);
+    const bool sound = monitor_arithmetic() && (found == 0xA3BF6617u);
     return sound ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }
+

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x86C562CEu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6963CC70u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -71,9 +71,6 @@ PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 #define PRESSURE_GAMMA 0.5
 #define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
 #define PRESSURE_LABEL_LIMIT 1000000.0 /* largest |y| that is accepted */
-#define PRESSURE_REHEARSAL_INPUT 3.0 /* the self-test's inputs are within +- half of this */
-#define PRESSURE_REHEARSAL_LABEL 1.0 /* the self-test's labels are within +- half of this */
-#define PRESSURE_REHEARSED 44 /* number of samples in the self-test */
 
 /* Constants of the algorithms. */
 #define PRESSURE_EXP_LOWEST (-41.58883083359672)
@@ -506,11 +503,11 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     if (full) {
         r = pressure_cheapest(s);
     }
+    int32_t place_at = n;
+    int32_t status = PRESSURE_ADDED;
     if (r == n) {
         return PRESSURE_DISCARDED;
     }
-    int32_t place_at = n;
-    int32_t status = PRESSURE_ADDED;
     if (r < n) {
         place_at = r;
         status = PRESSURE_REPLACED;
@@ -597,44 +594,18 @@ static inline double pressure_strained(double part)
     return (0.5 * part) + (0.25 * (subnormal * PRESSURE_LARGEST)) + (0.25 * (rest * PRESSURE_CANCELLED));
 }
 
-/* Input j of the self-test, as the rule sees it; seed: from 0 to 65536. */
-static inline double pressure_made_up_input(int32_t seed)
+/* A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536. */
+static inline double pressure_made_up(double center, double size, int32_t halvings, int32_t seed)
 {
-    return PRESSURE_REHEARSAL_INPUT * pressure_strained(((double)seed / 65536.0) - 0.5);
-}
-
-/* A label of the self-test; seed: from 0 to 65536. */
-static inline double pressure_made_up_label(int32_t seed)
-{
-    return PRESSURE_REHEARSAL_LABEL * pressure_strained(((double)seed / 65536.0) - 0.5);
-}
-
-/* Learn a fixed sequence of made-up samples, for the self-test. */
-static void pressure_rehearse(pressure_t *s, double x[PRESSURE_DIM])
-{
-    int32_t seed = 1;
+    double shrunk = size;
     PRESSURE_LOOP(13)
-    for (int32_t t = 0; t < PRESSURE_REHEARSED; t++) {
+    for (int32_t i = 0; i < 16; i++) {
         PRESSURE_TURN(13)
-        PRESSURE_LOOP(14)
-        for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-            PRESSURE_TURN(14)
-            seed = ((seed * 75) + 74) % 65537;
-            x[j] = pressure_made_up_input(seed);
-        }
-        PRESSURE_LOOP(15)
-        for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-            PRESSURE_TURN(15)
-            seed = ((seed * 75) + 74) % 65537;
-            s->y[o] = pressure_made_up_label(seed);
-        }
-        if (pressure_acceptable(x)) {
-            const int32_t status = pressure_take(s, x);
-            if (status < 0) {
-                break;
-            }
+        if (i < halvings) {
+            shrunk = shrunk * 0.5;
         }
     }
+    return center + (shrunk * pressure_strained(((double)seed / 65536.0) - 0.5));
 }
 
 uint32_t pressure_hash(const pressure_t *s)
@@ -686,13 +657,157 @@ void pressure_reset(pressure_t *s)
     s->reserved_work = 0;
 }
 
+/* The hash FNV-1a of some bytes, behind those of which found is the hash. */
+static uint32_t pressure_told(uint32_t found, const void *what, uint32_t count)
+{
+    const unsigned char *bytes = (const unsigned char *)what;
+    PRESSURE_LOOP(9101)
+    for (uint32_t i = 0u; i < count; i++) {
+        PRESSURE_TURN(9101)
+        found = (found ^ bytes[i]) * 16777619u;
+    }
+    return found;
+}
+
+/* Where the self-test's samples are. */
+static const double pressure_centers[2] = {
+    0.0,
+    12.0
+};
+static const double pressure_sizes[1] = {
+    48.0
+};
+
+/* Make up a sample of some kind, and return where the random numbers are. */
+static int32_t pressure_make_up(double *x, double *y, int32_t kind, bool moved, int32_t seed)
+{
+    int32_t far = 4;
+    const int32_t far_label = (kind == 12) ? 0 : (kind == 3) ? 12 : 4;
+    const double *center = &pressure_centers[(moved ? 1 : 0) * 1];
+    if (kind == 12) {
+        far = 0;
+    } else if (kind == 3) {
+        far = 12;
+    } else if ((kind >= 8) && (kind < 12)) {
+        far += 2;
+    }
+    PRESSURE_LOOP(9103)
+    for (int32_t j = 0; j < 1; j++) {
+        PRESSURE_TURN(9103)
+        seed = ((seed * 75) + 74) % 65537;
+        x[j] = pressure_made_up(center[j], pressure_sizes[j], far, seed);
+    }
+    PRESSURE_LOOP(9104)
+    for (int32_t o = 0; o < 1; o++) {
+        PRESSURE_TURN(9104)
+        seed = ((seed * 75) + 74) % 65537;
+        y[o] = pressure_made_up(0.0, 16.0, far_label, seed);
+    }
+    if (kind == 14) {
+        x[0] = DBL_MAX;
+    }
+    if (kind == 15) {
+        y[0] = DBL_MAX;
+    }
+    return seed;
+}
+
+/* Counts that are out of range are refused. */
+static uint32_t pressure_refuse(pressure_t *s, int32_t *count, int32_t seed, uint32_t found)
+{
+    int32_t status;
+    const int32_t old = *count;
+    double x[1];
+    double y[1];
+    double answer0[1] = {0};
+    (void)pressure_make_up(x, y, 0, false, seed);
+    *count = -1;
+    status = pressure_predict(s, x, answer0);
+    found = pressure_told(found, &status, 4u);
+    status = pressure_update(s, x, y[0]);
+    found = pressure_told(found, &status, 4u);
+    status = pressure_novelty(s, x, answer0);
+    found = pressure_told(found, &status, 4u);
+    *count = old;
+    return found;
+}
+
+/* With numbers that are overwritten, the model goes on. */
+static uint32_t pressure_overwrite(pressure_t *s, double *at, int32_t count, double value, int32_t seed, uint32_t found)
+{
+    int32_t status;
+    double x[1];
+    double y[1];
+    double answer0[1] = {0};
+    PRESSURE_LOOP(9105)
+    for (int32_t i = 0; i < count; i++) {
+        PRESSURE_TURN(9105)
+        at[i] = value;
+    }
+    (void)pressure_make_up(x, y, 0, false, seed);
+    status = pressure_predict(s, x, answer0);
+    found = pressure_told(found, &status, 4u);
+    status = pressure_update(s, x, y[0]);
+    found = pressure_told(found, &status, 4u);
+    status = pressure_novelty(s, x, answer0);
+    found = pressure_told(found, &status, 4u);
+    status = pressure_freeze(s, 0);
+    found = pressure_told(found, &status, 4u);
+    return found;
+}
+
 int32_t pressure_selftest(pressure_t *s)
 {
-    double x[PRESSURE_DIM];
+    double x[1];
+    double y[1];
+    double answer0[1] = {0};
+    int32_t seed = 1;
+    int32_t last = 1;
+    int32_t status;
+    uint32_t found = 0x811C9DC5u;
+    uint32_t hashed;
     pressure_reset(s);
-    pressure_rehearse(s, x);
-    const uint32_t found = pressure_hash(s);
+    PRESSURE_LOOP(9102)
+    for (int32_t t = 0; t < 108; t++) {
+        PRESSURE_TURN(9102)
+        const int32_t n = t;
+        const int32_t kind = n % 16;
+        if ((kind == 6) || (n == 1)) {
+            seed = last;
+        }
+        last = seed;
+        seed = pressure_make_up(x, y, kind, n >= 60, seed);
+        {
+            if ((kind == 5) || (kind == 13) || (kind == 14)) {
+                status = pressure_predict(s, x, answer0);
+                found = pressure_told(found, &status, 4u);
+                found = pressure_told(found, answer0, 8u);
+                status = pressure_novelty(s, x, answer0);
+                found = pressure_told(found, &status, 4u);
+                found = pressure_told(found, answer0, 8u);
+            }
+            if (n == 27) {
+                status = pressure_freeze(s, -1);
+                found = pressure_told(found, &status, 4u);
+                status = pressure_freeze(s, 1);
+                found = pressure_told(found, &status, 4u);
+                status = pressure_update(s, x, y[0]);
+                found = pressure_told(found, &status, 4u);
+                status = pressure_freeze(s, 0);
+                found = pressure_told(found, &status, 4u);
+            }
+        }
+        status = pressure_update(s, x, y[0]);
+        found = pressure_told(found, &status, 4u);
+    }
+    hashed = pressure_hash(s);
+    found = pressure_told(found, &hashed, 4u);
+    found = pressure_refuse(s, &s->n, seed, found);
+    found = pressure_refuse(s, &s->frozen, seed, found);
+    found = pressure_overwrite(s, &s->v[0][0], 6, 1099511627776.0, seed + 1, found);
+    found = pressure_overwrite(s, &s->alpha[0][0], 6, 1099511627776.0, seed + 2, found);
     pressure_reset(s);
-    const bool sound = pressure_arithmetic() && (found == 0x835376E2u);
+    const bool sound = pressure_arithmetic() && (found == 0x053618A4u);
     return sound ? PRESSURE_DONE : PRESSURE_BROKEN_BUILD;
 }
+

@@ -1,0 +1,473 @@
+"""The self-test's sequence: every public function of a model, called on made-up samples, on the host and in C.
+
+``run`` is the sequence on the host, and the template ``selftest.c`` is the same sequence in C: what each of their calls returns
+and writes is folded into one number, and so is the state.  If the two are not the same sequence, no self-test passes.
+
+Samples are numbers of a fixed pseudo-random sequence, at different distances from a center; see ``Kind``.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from pykernel.algorithms.selftest import made_up, made_up_count
+from pykernel.dialect import Index, Layout, Memory, Real, Slot
+from pykernel.dialect.program import TAKES, Entry, Settings
+from pykernel.engine.engines import make_executor
+from pykernel.gen.ir import Call, Member, walk
+from pykernel.gen.model import specialised
+from pykernel.gen.print_c import Printer, number
+from pykernel.host.model import HostModel
+from pykernel.spec.family import REHEARSAL_LIMIT, affordable
+from pykernel.spec.model import Spec
+
+KINDS = 16
+FAR, CLOSE, MIDDLE = 4, 2, 12
+"""Halvings: from an outlying sample to a usual one, from that to one of a narrow cluster, and to one at the center."""
+ROWS = 4
+"""Most centers, but for the last one."""
+MOVED = 4
+"""From the first center to the last, in distances of usual samples."""
+DAMAGE = (2.0**40,)
+"""With what the model's numbers are overwritten, so that limits are met.  Products of three stay within float32."""
+
+
+class Kind(IntEnum):
+    """What sample n of the sequence is, by n modulo 16; else a usual one, or of a narrow cluster from 8 to 11."""
+
+    GATHERED = 1  # it is taken without a label, which comes later; the next one, too
+    MIDDLE = 3
+    ASKED = 5  # all questions are asked about it before it is learned
+    REPEATED = 6  # the one before once more; so is the second of all
+    NARROW = 8
+    VISITED = 10
+    OUTLYING = 12
+    READ = 13  # asked, and all readings are read
+    REFUSED = 14  # an input is beyond its limit
+    MISLABELLED = 15  # the label is beyond its limit, or no class
+
+
+OFFSET, PRIME = 0x811C9DC5, 16777619
+"""Of the hash FNV-1a."""
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """What of the sequence depends on the model.
+
+    steps: samples as the rule sees them; stride: raw samples to each.  centers: (rows, numbers of a sample).  sizes: twice
+    the farthest distances from there.  halvings: from these to a usual sample's, and of labels.  moved: the first step from which
+    on all samples are around the last center.
+    """
+
+    steps: int
+    stride: int
+    centers: np.ndarray
+    sizes: np.ndarray
+    halvings: int
+    label_size: Any
+    label_halvings: int
+    moved: int
+
+    @property
+    def samples(self) -> int:
+        return self.steps * self.stride
+
+
+def sequence(spec: Spec) -> Sequence:
+    """Chosen so that usual samples are about as far from each other as the kernel's length scale."""
+    whole, real = spec.program.whole, spec.real
+    stride = spec.stride
+    centers, largest, usual = _places(spec)
+    halvings = min(10, max(0, round(math.log2(float(np.max(largest / usual))))))
+    label = min(16.0, 2 * spec.label_max_abs) if spec.program.label_kind in ("real", "reals") else 1.0
+    label_halvings = max(0, round(math.log2(label)))
+    steps, tail = _steps(spec)
+    if whole:
+        centers = np.clip(spec.raw_inputs(centers).astype(np.int64), -32000, 32000)
+        rates = np.asarray(spec.counts_per_unit, float)
+        sizes = np.minimum(np.rint(largest * rates), 2 * (32767 - np.abs(centers).max(0))).astype(np.int32)
+        size = int(min(2.0**30, 2.0 * math.floor(spec.label_max_abs * 2.0**spec.label_shift)))
+        return Sequence(
+            steps, stride, centers.astype(np.int32), sizes, halvings, size, min(4, label_halvings), steps - tail
+        )
+    with np.errstate(over="ignore"):
+        made = centers.astype(real.dtype), largest.astype(real.dtype)
+    return Sequence(steps, stride, *made, halvings, real.real(label), label_halvings, steps - tail)
+
+
+def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centers of samples, (rows, numbers of a sample); sizes of the farthest, and of usual ones, (numbers,), in the data's units."""
+    if spec.signal is not None:
+        most = np.array(spec.signal.max_abs, float) * np.ones(spec.width)
+        usual = np.minimum(1.0, most / 4)
+        return np.stack([np.zeros(spec.width), 2 * usual]), 1.5 * most, usual
+    most = np.array(spec.input.max_abs, float) * np.ones(spec.dim)
+    usual = 3 * spec.length_scale / math.sqrt(spec.dim) * np.ones(spec.dim)
+    rows = np.zeros((1, spec.dim))
+    if spec.expansion is not None and len(spec.expansion.vectors):
+        vectors = np.array(spec.expansion.vectors, float)
+        rows = vectors[np.unique(np.linspace(0, len(vectors) - 1, ROWS).astype(int))]
+    rows = spec.unscaled(rows)
+    scale = spec.scaling[1]
+    usual = np.minimum(usual / (1.0 if scale is None else np.abs(scale)), most)
+    rows = np.vstack([rows, np.clip(rows[0] + MOVED * usual, -0.9 * most, 0.9 * most)])
+    return rows, np.minimum(2.0**FAR * usual, 2 * most), usual
+
+
+def _steps(spec: Spec) -> tuple[int, int]:
+    """How many samples the rule sees, and for how many of these the last ones are moved."""
+    config = spec.config
+    held = getattr(config, "relearn_after", 0) * 5 // 4 + 3 * KINDS
+    waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)
+    most = max(2 * KINDS, REHEARSAL_LIMIT // (4 * spec.family.size_bound(spec)))
+    tail = min(held, most)
+    rehearsed = getattr(config, "rehearsed", 0)
+    if (rows := spec.capacities.get("L_MAX")) is not None:  # they are collected, and then trained with
+        rehearsed = affordable(rows + KINDS, lambda m: 4 * min(m, rows) ** 3)
+    return max(2 * KINDS, rehearsed + min(waits, most) + KINDS) + tail, tail
+
+
+# ------------------------------------------------------------------------------------------------------- on the host
+
+
+class _Run:
+    def __init__(self, spec: Spec, drop: tuple[str, ...]) -> None:
+        self.spec, self.program, self.plan = spec, spec.program, sequence(spec)
+        self.model = HostModel(spec, drop)
+        self.kernel = made_up_count if self.program.whole else made_up
+        nothing = Memory((), self.model.memory.precision, {})
+        self.numbers = make_executor([self.kernel], nothing, Settings({}), self.model.engine)
+        self.entries = self.program.entries_for(spec.config)
+        self.found, self.seed, self.last = OFFSET, 1, 1
+        self.x = np.zeros(spec.width, spec.real.dtype)
+        self.y: Any = np.zeros(spec.outputs, self.program.label_dtype(spec.real))
+        self.buffers = {kind: np.zeros(count, _dtype(kind, spec)) for kind, count in buffers(spec).items()}
+
+    def told(self, data: bytes) -> None:
+        for byte in data:
+            self.found = (self.found ^ byte) * PRIME % 2**32
+
+    def call(self, entry: Entry, *given: Any) -> int:
+        status = int(self.model.executor.call(entry.kernel, *given))
+        self.told(np.int32(status).tobytes())
+        return status
+
+    def ask(self, entry: Entry, *given: Any) -> None:
+        kind = self.program.written(entry.name)
+        count = int(kind.shape(self.spec.capacities)[0])
+        answer = self.buffers[kind.scalar][:count]
+        self.call(entry, *given, answer)
+        self.told(answer.tobytes())
+
+    def made_up(self, center: Any, size: Any, halvings: int) -> Any:
+        self.seed = (self.seed * 75 + 74) % 65537
+        return self.numbers.call(self.kernel, center, size, halvings, self.seed)
+
+    def of(self, *kinds: str) -> Iterator[Entry]:
+        return (entry for entry in self.entries if entry.kind in kinds)
+
+    def sample(self, kind: int, moved: bool, again: bool = False) -> None:
+        plan, label = self.plan, self.program.label_kind if self.program.learns else "none"
+        if again:
+            self.seed = self.last
+        self.last = self.seed
+        center = plan.centers[-1 if moved else self.seed % (len(plan.centers) - 1)]
+        far, far_label = distances(plan, kind)
+        for j in range(len(self.x)):
+            self.x[j] = self.made_up(center[j], plan.sizes[j], far)
+        if label in ("real", "reals"):
+            for o in range(len(self.y)):
+                self.y[o] = self.made_up(self.y.dtype.type(0), plan.label_size, far_label)
+        elif label == "class":
+            self.seed = (self.seed * 75 + 74) % 65537
+            self.y[0] = self.seed % len(self.spec.label.classes or ())
+        if kind == Kind.REFUSED:
+            self.x[0] = refused(self.x.dtype)
+        if kind == Kind.MISLABELLED:
+            self.y[0] = len(self.spec.label.classes or ()) if label == "class" else refused(self.y.dtype)
+
+    def labels(self) -> list[Any]:
+        kind = self.program.label_kind if self.program.learns else "none"
+        return [] if kind == "none" else [self.y] if kind == "reals" else [self.y[0]]
+
+    def ask_all(self) -> None:
+        for entry in self.of("question"):
+            self.ask(entry, self.x)
+
+    def read_all(self) -> None:
+        for entry in self.of("reading"):
+            self.ask(entry)
+
+    def act(self, *but: str) -> None:
+        for entry in self.of("training", "action"):
+            if entry.name not in but:
+                self.call(entry)
+
+    def learn(self) -> None:
+        for entry in self.of("update"):
+            self.call(entry, self.x, *self.labels())
+
+    def step(self, n: int, first: bool) -> None:
+        kind = n % KINDS
+        self.sample(kind, n >= self.plan.moved, kind == Kind.REPEATED or n == 1)
+        if first:
+            if n in (0, self.plan.steps // 2, self.plan.steps - 1):
+                self.act("restart")
+                self.read_all()
+            if kind in (Kind.ASKED, Kind.READ, Kind.REFUSED):
+                self.ask_all()
+            if kind in (Kind.READ, Kind.REFUSED):
+                self.read_all()
+            if kind in (Kind.VISITED, Kind.REFUSED, Kind.MISLABELLED):
+                for entry in self.of("visit"):
+                    self.call(entry, self.x, *self.labels())
+            if n == self.plan.steps // 4:
+                for entry in self.of("switch"):
+                    self.call(entry, -1)
+                    self.call(entry, 1)
+                    self.learn()
+                    self.call(entry, 0)
+        gathers = list(self.of("gather"))
+        if gathers and kind in (Kind.GATHERED, Kind.GATHERED + 1):
+            for entry in gathers:
+                self.call(entry, self.x)
+            for entry in self.of("label"):
+                self.call(entry, *self.labels())
+        else:
+            self.learn()
+
+    def run(self) -> int:
+        for t in range(self.plan.samples):
+            self.step(t // self.plan.stride, t % self.plan.stride == 0)
+        self.told(np.uint32(self.hash()).tobytes())
+        self.damage()
+        self.act()
+        if any(entry.name == "restart" for entry in self.of("action")):
+            self.told(np.uint32(self.hash()).tobytes())
+        return self.found
+
+    def damage(self) -> None:
+        """Overwrite counts, which is refused, then numbers, with which the model goes on."""
+        counts, numbers = overwritten(self.spec, self.model.memory.layout)
+        refusing, seed = guarded(self.spec), self.seed
+        for slot in counts if refusing else []:
+            self.seed = seed
+            self.sample(0, False)
+            at = self.model.memory.field(slot.name).reshape(-1)
+            old, at[0] = at[0], WRONG
+            self.strike(refusing)
+            at[0] = old
+        for value in DAMAGE:
+            for i, slot in enumerate(numbers):
+                self.model.memory.field(slot.name)[...] = value
+                self.seed = seed + i + 1
+                self.sample(0, False)
+                self.strike(struck(self.spec))
+
+    def strike(self, names: Collection[str]) -> None:
+        """Call functions whose answers do not count."""
+        for entry in self.entries:
+            if entry.name in names:
+                given: list[Any] = [self.x] if entry.kind in ("question", "update", "visit", "gather") else []
+                if entry.kind in ("update", "visit", "label"):
+                    given += self.labels()
+                if entry.kind == "switch":
+                    given.append(0)
+                if entry.kind in ("question", "reading"):
+                    kind = self.program.written(entry.name)
+                    given.append(self.buffers[kind.scalar][: int(kind.shape(self.spec.capacities)[0])])
+                self.call(entry, *given)
+
+    def hash(self) -> int:
+        return zlib.crc32(self.model.memory.bytes[: self.program.hashed_bytes(self.model.memory.layout)])
+
+
+def distances(plan: Sequence, kind: int) -> tuple[int, int]:
+    """Halvings of a sample's sizes, and of its label's."""
+    if kind == Kind.OUTLYING:
+        return 0, 0
+    if kind == Kind.MIDDLE:
+        return MIDDLE, MIDDLE
+    return plan.halvings + (CLOSE if Kind.NARROW <= kind < Kind.OUTLYING else 0), plan.label_halvings
+
+
+def refused(dtype: np.dtype) -> Any:
+    """A number that no model takes as an input or as a label; of counts, the one beyond all others."""
+    return np.iinfo(dtype).min if dtype.kind == "i" else np.finfo(dtype).max
+
+
+WRONG = -1
+"""What no count is."""
+
+
+def overwritten(spec: Spec, layout: Layout) -> tuple[list[Slot], list[Slot]]:
+    """Fields of the model that are counts or positions, and those that are numbers; in memory that the C has.
+
+    Numbers of a signal stage are left alone: what is computed of them may then be divided by zero.
+    """
+    own = spec.program.persistent[0 if spec.signal is None else 1 :]
+    names = {struct.__name__ for struct in spec.program.persistent}
+    mine = {struct.__name__ for struct in own}
+    slots = [slot for slot in layout.slots if slot.struct in names]
+    return [s for s in slots if s.array.scalar is Index], [
+        s for s in slots if s.array.scalar is Real and s.struct in mine
+    ]
+
+
+def struck(spec: Spec) -> list[str]:
+    """The public functions that are called after numbers were overwritten: all, but for those that take long."""
+    program = spec.program
+    return [
+        entry.name
+        for entry in program.entries_for(spec.config)
+        if entry.kind != "training" and entry.name not in ("restart", *program.between)
+    ]
+
+
+def guarded(spec: Spec) -> list[str]:
+    """The public functions that refuse a memory whose counts are out of range."""
+    functions = specialised(spec).functions
+
+    def refuses(name: str, seen: set[str]) -> bool:
+        if name in seen or name not in functions:
+            return False
+        seen.add(name)
+        nodes = list(walk(functions[name].body))
+        return any(isinstance(n, Member) and n.value.name == "REFUSED_STATE" for n in nodes) or any(
+            isinstance(n, Call) and refuses(n.callee.name, seen) for n in nodes
+        )
+
+    return [entry.name for entry in spec.program.entries_for(spec.config) if refuses(entry.kernel.name, set())]
+
+
+def _dtype(scalar: Any, spec: Spec) -> np.dtype:
+    return np.dtype(scalar.dtype(spec.real))
+
+
+def buffers(spec: Spec) -> dict[Any, int]:
+    """How many numbers of each type an answer has at most."""
+    found: dict[Any, int] = {}
+    for entry in spec.program.entries_for(spec.config):
+        if entry.kind in ("question", "reading"):
+            kind = spec.program.written(entry.name)
+            found[kind.scalar] = max(found.get(kind.scalar, 0), int(kind.shape(spec.capacities)[0]))
+    return found
+
+
+def run(spec: Spec, drop: tuple[str, ...]) -> int:
+    """What the self-test must find."""
+    return _Run(spec, drop).run()
+
+
+# ------------------------------------------------------------------------------------------------------------- in C
+
+
+def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
+    """How often the loops of the template turn at most, by the numbers of their marks."""
+    plan = sequence(spec)
+    answers = [count * _dtype(kind, spec).itemsize for kind, count in buffers(spec).items()]
+    numbers = [math.prod(slot.shape) for slot in overwritten(spec, layout)[1]]
+    outputs = spec.outputs if spec.program.label_kind in ("real", "reals") else 1
+    return {
+        9101: max([4, *answers]),
+        9102: plan.samples,
+        9103: plan.centers.shape[1],
+        9104: outputs,
+        9105: max([1, *numbers]),
+    }
+
+
+def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
+    """What the template needs to know."""
+    plan, program, precision = sequence(spec), spec.program, spec.real
+    whole, label = program.whole, program.label_kind if program.learns else "none"
+    arrays = {scalar: f"answer{i}" for i, scalar in enumerate(buffers(spec))}
+    argument = {"none": "", "reals": ", y", "class": ", y[0]", "real": ", y[0]"}[label]
+
+    def literal(value: Any) -> str:
+        return str(int(value)) if whole else number(value, precision)
+
+    def listed(values: np.ndarray) -> str:
+        return ",\n    ".join(literal(value) for value in values.reshape(-1))
+
+    def calls(*kinds: str) -> list[dict[str, Any]]:
+        found = []
+        for entry in program.entries_for(spec.config):
+            if entry.kind in kinds:
+                asked = entry.kind in ("question", "reading")
+                kind = program.written(entry.name) if asked else None
+                answer = arrays[kind.scalar] if kind is not None else ""
+                given = {"question": ", x", "gather": ", x", "label": argument, "update": ", x" + argument}
+                given |= {"visit": ", x" + argument, "switch": ", 0"}
+                count = 0 if kind is None else int(kind.shape(spec.capacities)[0])
+                size = 0 if kind is None else count * _dtype(kind.scalar, spec).itemsize
+                found.append(
+                    {
+                        "name": entry.name,
+                        "given": given.get(entry.kind, "") + (f", {answer}" if answer else ""),
+                        "answer": answer,
+                        "size": size,
+                    }
+                )
+        return found
+
+    counts, numbers = overwritten(spec, layout)
+    every = calls(*TAKES)
+
+    def c_place(slot: Slot) -> str:
+        return slot.name + ("" if slot.scalar else "[0]" * len(slot.shape))
+
+    return {
+        "steps": plan.steps,
+        "stride": plan.stride,
+        "samples": plan.samples,
+        "moved": plan.moved,
+        "rows": len(plan.centers),
+        "width": plan.centers.shape[1],
+        "number": printer.type(Index) if whole else printer.real,
+        "centers": listed(plan.centers),
+        "sizes": listed(plan.sizes),
+        "halvings": plan.halvings,
+        "label_size": literal(plan.label_size),
+        "label_halvings": plan.label_halvings,
+        "label": label,
+        "outputs": spec.outputs,
+        "classes": len(spec.label.classes or ()),
+        "zero": literal(0),
+        "made_up": printer.name((made_up_count if whole else made_up).name),
+        "buffers": [
+            {"name": arrays[scalar], "type": printer.type(scalar), "count": count}
+            for scalar, count in buffers(spec).items()
+        ],
+        "refused": refused(np.dtype(np.int16)) if whole else f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX",
+        "refused_label": "(-2147483647 - 1)" if whole else f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX",
+        "questions": calls("question"),
+        "readings": calls("reading"),
+        "visits": calls("visit"),
+        "switches": calls("switch"),
+        "gathers": calls("gather"),
+        "labels": calls("label"),
+        "updates": calls("update"),
+        "actions": calls("training", "action"),
+        "counts": [c_place(slot) for slot in counts] if guarded(spec) else [],
+        "numbers": [(c_place(slot), math.prod(slot.shape) if slot.shape else 1) for slot in numbers],
+        "damage": [number(value, precision) for value in DAMAGE] if numbers else [],
+        "wrong": WRONG,
+        "guarded": [c for c in every if c["name"] in guarded(spec)],
+        "struck": [c for c in every if c["name"] in struck(spec)],
+        "restarts": any(c["name"] == "restart" for c in every),
+        "kind": {kind.name.lower(): int(kind) for kind in Kind},
+        "kinds": KINDS,
+        "close": CLOSE,
+        "middle": MIDDLE,
+        "offset": OFFSET,
+        "prime": PRIME,
+    }

@@ -1,0 +1,85 @@
+"""What NAME_selftest runs of a model, what it notices, and what it costs a firmware that does not call it."""
+
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pykernel.gen.compilers import compiler, find_compilers
+from pykernel.gen.coverage import selftest_coverage
+from pykernel.gen.project import build
+from pykernel.spec.model import make_spec
+from tests.support.every_model import LABELS, MODELS, accepted, content_of
+from tests.support.mutants import effective_and_missed
+
+GOLDEN = Path(__file__).parents[2] / "runtime_c" / "golden"
+GOLDENS = ["flow", "level", "monitor", "pressure"]
+NEEDS = pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("gcov")), reason="needs gcc and gcov")
+LEAST = 0.98
+
+
+def golden(name):
+    return make_spec(tomllib.loads((GOLDEN / f"{name}.toml").read_text()))
+
+
+@NEEDS
+@pytest.mark.parametrize("name", GOLDENS)
+def test_the_self_test_runs_nearly_every_line(name):
+    found = selftest_coverage(build(golden(name)), compiler("gcc"))
+    assert found.part >= LEAST, found.unexecuted
+
+
+@NEEDS
+@pytest.mark.exhaustive
+def test_the_self_tests_of_all_models_run_nearly_every_line():
+    """Each rule, precision and stage: together as the goldens; none much less."""
+    lines = left = 0
+    for model in MODELS:
+        for kind in LABELS:
+            content = content_of(*model, kind) if model[2] != "forecast" or kind == "one" else None
+            spec = accepted(content) if content else None
+            if spec is None or (model[1] == "int16" and kind == "several"):
+                continue
+            found = selftest_coverage(build(spec), compiler("gcc"))
+            assert found.part >= 0.94, (model, kind, found.unexecuted)
+            lines, left = lines + found.lines, left + len(found.unexecuted)
+    assert 1 - left / lines >= LEAST
+
+
+@NEEDS
+def test_a_changed_operation_is_noticed():
+    effective, missed = effective_and_missed(golden("pressure"), 8)
+    assert effective >= 3 and not missed, missed
+
+
+@NEEDS
+@pytest.mark.exhaustive
+def test_of_a_hundred_changes_the_self_test_misses_three_at_most():
+    effective, missed = 0, []
+    for name in GOLDENS:
+        found, more = effective_and_missed(golden(name), 50)
+        effective, missed = effective + found, missed + more
+    assert effective >= 100 and len(missed) <= 0.03 * effective, missed
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_a_self_test_that_is_not_called_costs_no_flash(tmp_path):
+    """Neither code nor tables of it are linked."""
+    project = build(golden("flow"))
+    for path, text in project.files.items():
+        if path.startswith("src/"):
+            (tmp_path / Path(path).name).write_text(text)
+    symbols = {}
+    for called in (False, True):
+        call = "flow_selftest(&m)" if called else "flow_predict(&m, x, &y)"
+        main = f'#include "flow.h"\nstatic flow_t m;\nint main(void) {{ float x[FLOW_DIM] = {{0}}, y; (void)x; (void)y; return {call}; }}\n'
+        (tmp_path / "main.c").write_text(main)
+        words = [*find_compilers()[0].command, "-Os", "-fno-inline", "-ffunction-sections", "-fdata-sections"]
+        words += ["-Wl,--gc-sections", f"-I{tmp_path}", *map(str, tmp_path.glob("*.c")), "-o", str(tmp_path / "run")]
+        subprocess.run(words, check=True)
+        listed = subprocess.run(["nm", str(tmp_path / "run")], capture_output=True, text=True, check=True).stdout
+        symbols[called] = {line.split()[-1].split(".")[0] for line in listed.splitlines()}
+    own = {f"flow_{name}" for name in ("selftest", "told", "make_up", "made_up", "centers", "sizes")}
+    assert own <= symbols[True] and not own & symbols[False]
