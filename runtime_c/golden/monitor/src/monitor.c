@@ -2063,4 +2063,3 @@ int32_t monitor_selftest(monitor_t *s)
     const bool sound = monitor_arithmetic() && (found == 0x7216BE3Au);
     return sound ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }
-
