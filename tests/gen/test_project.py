@@ -127,7 +127,9 @@ def test_the_header_says_what_a_label_is():
     header = build(toy_spec("reals", label={"columns": ["a", "b"]})).files["src/toy.h"]
     assert " * Labels: y[0] a, y[1] b\n" in header and "regression of 2 labels" in header and "CLASSES" not in header
     assert "const float y[TOY_OUTPUTS]);" in header
-    assert re.search(r"The test learns \d+ made-up samples in the given memory, and calls every public function", header)
+    assert re.search(
+        r"The test learns \d+ made-up samples in the given memory, and calls every public function", header
+    )
     header = build(spec_of()).files["src/flow.h"]
     assert "an online kernel regression (klms) that learns within 8 expansion vectors (mklms)" in header
     assert "OUTPUTS 1 " in header
