@@ -391,7 +391,7 @@ def test_one_file_adds_a_target(tmp_path):
     ours = (ROOT / "targets" / "cortex-m3.toml").read_text()
     assert ours.count("bytes = 65_536") == 1 and ours.count("STM32F103C8") == 1
     file = package / "targets" / "our-board.toml"
-    file.write_text(ours.replace("bytes = 65_536", "bytes = 9_000").replace("STM32F103C8", "OURS"))
+    file.write_text(ours.replace("bytes = 65_536", "bytes = 10_000").replace("STM32F103C8", "OURS"))
     (tmp_path / "known.py").write_text(
         """
 from pykernel.spec.defaults import fits
@@ -406,7 +406,7 @@ content = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning
 spec = make_spec(content | {"target": target})
 assert "our-board" in all_targets() and "our-board" in str(spec_schema())
 assert not fits({"target": target | {"instructions": 500_000}})  # it has no FPU
-assert make_limits("our-board", None, None, None).flash == 9_000
+assert make_limits("our-board", None, None, None).flash == 10_000
 (row,) = check_targets(spec, ["our-board"], samples=50, tries=0).rows
 print(row["target"], row["equal"])
 """

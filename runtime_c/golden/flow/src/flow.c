@@ -1310,4 +1310,3 @@ int32_t flow_selftest(flow_t *s)
     const bool sound = flow_arithmetic() && (found == 0x92138604u);
     return sound ? FLOW_DONE : FLOW_BROKEN_BUILD;
 }
-

@@ -1113,4 +1113,3 @@ int32_t level_selftest(level_t *s)
     const bool sound = level_arithmetic() && (found == 0x50D1B644u);
     return sound ? LEVEL_DONE : LEVEL_BROKEN_BUILD;
 }
-

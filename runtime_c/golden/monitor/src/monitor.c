@@ -2036,4 +2036,3 @@ int32_t monitor_selftest(monitor_t *s)
     const bool sound = monitor_arithmetic() && (found == 0xA3BF6617u);
     return sound ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }
-

@@ -810,4 +810,3 @@ int32_t pressure_selftest(pressure_t *s)
     const bool sound = pressure_arithmetic() && (found == 0x053618A4u);
     return sound ? PRESSURE_DONE : PRESSURE_BROKEN_BUILD;
 }
-
