@@ -35,13 +35,13 @@ def migrate(options: MigrateOptions) -> None:
 
     Exit codes: 0 done, 2 bad input, or a state that cannot be converted (nothing is written then).
     """
-    from pykernel.files import whole_file
+    from pykernel.files import bytes_of, need_free, whole_file
     from pykernel.host.migrate import migrate as migrated
     from pykernel.host.snapshot import snapshot_bytes
 
-    inputs.need_free(options.out, str(options.state), options.force)
+    need_free(options.out, str(options.state), options.force)
     old, new = (inputs.read_spec(path, options.trust) for path in (options.old, options.new))
-    data = inputs.bytes_of(options.state, snapshot_bytes(old) + 1)
+    data = bytes_of(options.state, snapshot_bytes(old) + 1)
     made = migrated(old, data, new, str(options.state))
     with whole_file(options.out) as file:
         file.write(made.data)
