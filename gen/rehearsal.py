@@ -3,7 +3,7 @@
 ``run`` is the sequence on the host, and the template ``selftest.c`` is the same sequence in C: what each of their calls returns
 and writes is folded into one number, and so is the state.  If the two are not the same sequence, no self-test passes.
 
-Samples are numbers of a fixed pseudo-random sequence, at different distances from a center; see ``Kind``.
+What is given are numbers of a fixed pseudo-random sequence, at different distances from a center; see ``Kind``.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _steps(spec: Spec) -> tuple[int, int]:
     most = max(2 * KINDS, REHEARSAL_LIMIT // (4 * spec.family.size_bound(spec)))
     tail = min(held, most)
     rehearsed = getattr(config, "rehearsed", 0)
-    if (rows := spec.capacities.get("L_MAX")) is not None:  # they are collected, and then trained with
+    if spec.program.trainings and (rows := getattr(spec.learning, "samples", None)):  # they are collected first
         rehearsed = affordable(rows + KINDS, lambda m: 4 * min(m, rows) ** 3)
     return max(2 * KINDS, rehearsed + min(waits, most) + KINDS) + tail, tail
 

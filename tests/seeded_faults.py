@@ -52,7 +52,12 @@ FAULTS = [
         "    if m.keeps_ages and close:\n        m.age[m.nearest[0]] = 0\n    return outcome",
         "    return outcome",
     ),
-    Fault("full one vector too early", f"{ONLINE}/budget.py", "full = n == len(m.v)", "full = n + 1 == len(m.v)"),
+    Fault(
+        "full one vector too early",
+        f"{ONLINE}/budget.py",
+        "full = not fills(m) and n == len(m.v)",
+        "full = not fills(m) and n + 1 == len(m.v)",
+    ),
     Fault("sign of a share", f"{ONLINE}/budget.py", "m.kappa[0] + m.u[r] * share", "m.kappa[0] - m.u[r] * share"),
     Fault("alpha in place of alpha^2", f"{ONLINE}/reduction.py", "total = a * (a * part)", "total = a * part"),
     Fault(

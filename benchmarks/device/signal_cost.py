@@ -198,7 +198,7 @@ def kept(spec: Spec) -> int:
     names = {measure.kind for measure in plan.measures}
     blocks, pairs = c * (signal.window or 1) // signal.step, len(plan.pairs)
     rows = plan.oldest + 1 + (signal.ahead if spec.forecasts else 0)
-    numbers = (2 if spec.forecasts else 1) * len(plan.features) + (rows + 1) * len(plan.measures) + blocks + 4 * c
+    numbers = (2 if spec.forecasts else 1) * len(plan.features) + (rows + 1) * len(plan.measures) + blocks + 3 * c
     numbers += 7 if spec.forecasts else 8
     powers = 3 if "kurtosis" in names else 2 if "skewness" in names else 0
     powers = powers or bool({"rms", "std", "crest", "correlation"} & names)

@@ -11,7 +11,7 @@ they run on the host, become C, and are compared byte for byte, so that bytes an
 alarms.
 """
 
-# ruff: noqa: SIM110, B007 — in the dialect `for` has no substitutes
+# ruff: noqa: SIM110 — in the dialect `for` has no substitutes
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -326,19 +326,6 @@ def alarm(s: Normal, c: DetectorConfig, state: Real[2]) -> Index:
 
 
 @kernel
-def rehearse(s: Normal, w: DetectorWork, c: DetectorConfig, x: Real[DIM]) -> None:
-    """Learn pseudo-random samples."""
-    seed = 1
-    for t in range(64):
-        for j in range(len(x)):
-            seed = (seed * 75 + 74) % 65537
-            x[j] = c.center[j] + (real(seed) / real(65536) - real(0.5)) / c.scale[j]
-        status = update(s, w, c, x)
-        if status < 0:
-            break
-
-
-@kernel
 def valid_one(s: Normal, c: DetectorConfig) -> Bool:
     """Whether mean and variance or inverse covariance are numbers."""
     for i in range(len(s.mean)):
@@ -397,7 +384,6 @@ PROGRAM = Program(
         Entry("update", update, "update"),
         Entry("alarm", alarm, "reading"),
     ),
-    rehearse=rehearse,
     valid=valid,
 )
 

@@ -11,7 +11,7 @@ from pykernel.dialect import Memory
 from pykernel.engine.choice import Engine
 from pykernel.engine.engines import make_executor
 from pykernel.engine.executor import Executor
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.gen.model import identity
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
@@ -136,7 +136,7 @@ def _flat(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _frozen(old: Spec, where: str, vectors: int | None = None) -> str:
     few = "VECTORS" if vectors is None else str(vectors)
-    return f"pykernel import {old.name}.toml --state {where} --vectors {few} makes a frozen model of the state"
+    return f"import {old.name}.toml with {option('state')} {where} and {option('vectors')} {few} makes a frozen model of the state"
 
 
 def _told(changes: Mapping[str, tuple[Any, Any]]) -> str:

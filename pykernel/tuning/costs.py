@@ -31,7 +31,7 @@ def choices(spec: Spec) -> tuple[Any, ...]:
     """What decides which fields the generated C has: the sizes do not."""
     config, fields = spec.config, spec.program.parameters
     values = tuple((name, int(getattr(config, name))) for name, kind in fields.items() if is_choice(kind))
-    return (spec.program.name, spec.label_kind, spec.precision, values)
+    return (spec.learning.rule, spec.label_kind, spec.precision, values)
 
 
 def unread_fields(spec: Spec) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from pykernel.spec.families.linear import LinearLearning
 from pykernel.spec.families.online import KernelLearning, Reduction
 from pykernel.spec.model import make_spec
 from pykernel.training.calibration import fit_calibration
+from pykernel.workflows.models import spec_and_memory
 from tests.support import ROOT, custom_kernels
 
 EXAMPLES = ROOT / "examples"
@@ -772,7 +773,7 @@ def test_a_pipeline_goes_on_learning_from_raw_inputs(rule, scaler):
     """The exported model, with its state, predicts and learns from raw inputs what the pipeline's does from scaled ones."""
     frame, y = raw_samples()
     pipeline = make_pipeline(SCALERS[scaler](), LEARNING[rule]()).fit(frame[:200], y[:200])
-    spec, memory = pykernel._spec_and_memory(pipeline, "flow")
+    spec, memory = spec_and_memory(pipeline, "flow")
     assert spec.name == "flow" and spec.standardises == (rule == "raw") == (spec.scaling == (None, None))
     assert spec.input.columns == (("a", "b") if scaler == "some columns" else ("a", "b", "c"))
     device, own = HostModel(spec), copy.deepcopy(pipeline[-1].model_)

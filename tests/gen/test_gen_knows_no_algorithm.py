@@ -17,6 +17,7 @@ ORDINARY = {
     "predict": "the main question of every program with labels",
     "update": "the entry that learns a sample",
     "alarm": "the reading of a program that has alarms",
+    "restart": "the action that forgets everything",
     # English, or another language's
     "at": "English; a technique is called so",
     "bounded": "English: 'in bounded time'",

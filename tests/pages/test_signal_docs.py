@@ -60,6 +60,6 @@ def test_the_formula_of_memory_in_whole_numbers():
     content = {"name": "stage", "precision": "int16", "signal": content, "label": {"column": "x"}}
     spec = make_spec(content | {"learning": {"rule": "nlms"}})
     c, b, m, inputs = 2, 4, 12, spec.dim
-    window, sums = 2 * inputs + 4 * m + 4 * b * c + 4 * c + 28, (8 + 4 + 6 + 5) * b * c + 2 * c
+    window, sums = 2 * inputs + 4 * m + 4 * b * c + 2 * c + 28, (8 + 4 + 6 + 5) * b * c + 2 * c
     steps, spectrum = 2 * m * 4 + 2 * inputs + 2 * m * 2, 64 * (2 * c + 4) + 8
     assert signal_cost.stage_bytes(spec, build(spec)) == window + sums + steps + spectrum + 4 * 2

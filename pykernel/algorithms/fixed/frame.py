@@ -55,7 +55,6 @@ class FixedFrameConfig(Config):
     separates: bool  # whether the label is a class: then there is no error where the class is clear enough
     single: bool  # whether there is one output
     classes: Index  # number of classes
-    label_most: Index  # largest |y| that is accepted
     one: Index  # what a function is taught for its class
     rehearsed: Index  # number of samples in the self-test
 

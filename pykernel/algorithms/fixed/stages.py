@@ -67,6 +67,7 @@ class FixedStageConfig(Config):
     slope_unit: Index  # the square of an input of 1, beside which inputs are normalised
     slope_step: Index  # largest change of a slope for an input of one unit
     gain_shift: Index  # errors and values are divided by 2 to this power for the gain's means
+    label_most: Index  # largest |y| that is accepted
     rest_most: Index  # largest |y| that is left for the model
     low: Index  # smallest prediction
     high: Index  # largest prediction
@@ -196,11 +197,11 @@ def conclude_one(m: FixedStaged, x: Int16[DIM], y: Int, rest: Int, value: Int, o
 def remain(m: FixedStaged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
     """What of the labels is left for the rule to learn."""
     for o in range(len(y)):
-        r[o] = remainder(m, x, y[o], o)
+        r[o] = remainder(m, x, clip(y[o], -m.label_most, m.label_most), o)
 
 
 @kernel
 def conclude(m: FixedStaged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
     """Let the stages learn from a sample's labels, what was left of them, and what the rule said."""
     for o in range(len(y)):
-        conclude_one(m, x, y[o], r[o], k[o], o)
+        conclude_one(m, x, clip(y[o], -m.label_most, m.label_most), r[o], k[o], o)
