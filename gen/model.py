@@ -88,7 +88,7 @@ def model_code(spec: Spec) -> ModelCode:
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
     public = {entry.kernel.name: entry.name for entry in entries}
     widths = Widths(spec.capacities, config)
-    printer = Printer(spec.name, precision, scalars, public, statuses=program.status_kinds, marks=True, widths=widths)
+    printer = Printer(spec.name, precision, scalars, public, statuses=program.statuses, marks=True, widths=widths)
     printed = printer.all(code.functions)
     for entry in entries:
         last = [*entry.kernel.params][-1]

@@ -521,7 +521,7 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
 
 
 def _statuses(program: Program) -> list[dict[str, Any]]:
-    docs = {name: text for kind in program.status_kinds for name, text in member_comments(kind).items()}
+    docs = {name: text for kind in program.statuses for name, text in member_comments(kind).items()}
     snapshots = SNAPSHOT_STATUSES if program.persistent else {}
     members = [{"name": m.name, "value": m.value, "doc": comment(docs.get(m.name, ""))} for m in program.status]
     return [
@@ -538,7 +538,7 @@ def _statuses(program: Program) -> list[dict[str, Any]]:
 def _returned(program: Program, functions: Functions) -> set[str]:
     """Names of the statuses in one model's code; the program's other models return others."""
     members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
-    return {member.name for member in members if type(member) in program.status_kinds}
+    return {member.name for member in members if type(member) in program.statuses}
 
 
 def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
@@ -553,7 +553,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
         )
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
     widths = Widths(spec.capacities, config)
-    printer = StoredPrinter(spec.name, spec.real, scalars, {}, statuses=program.status_kinds, widths=widths)
+    printer = StoredPrinter(spec.name, spec.real, scalars, {}, statuses=program.statuses, widths=widths)
     judge = functions[root.name]
     within = _within_ranges(spec, layout)
     functions = functions | {root.name: replace(judge, body=(*within, *judge.body))}

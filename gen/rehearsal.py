@@ -8,9 +8,10 @@ What is given are numbers of a fixed pseudo-random sequence, at different distan
 
 from __future__ import annotations
 
+import functools
 import math
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -19,9 +20,9 @@ import numpy as np
 
 from pykernel.algorithms.selftest import made_up, made_up_count
 from pykernel.dialect import Index, Layout, Memory, Real, Slot
-from pykernel.dialect.program import TAKES, Entry, Settings
+from pykernel.dialect.program import Entry, Settings
 from pykernel.engine.engines import make_executor
-from pykernel.gen.ir import Call, Member, walk
+from pykernel.gen.ir import Call, Field, If, Member, Return, walk
 from pykernel.gen.model import specialised
 from pykernel.gen.print_c import Printer, number
 from pykernel.host.model import HostModel
@@ -52,6 +53,20 @@ class Kind(IntEnum):
     READ = 13  # asked, and all readings are read
     REFUSED = 14  # an input is beyond its limit
     MISLABELLED = 15  # the label is beyond its limit, or no class
+
+
+GIVEN = {
+    "question": ("sample", "answer"),
+    "update": ("sample", "label"),
+    "visit": ("sample", "label"),
+    "gather": ("sample",),
+    "label": ("label",),
+    "switch": ("off",),
+    "reading": ("answer",),
+    "action": (),
+    "training": (),
+}
+"""What a function of each kind takes: the sample, its label, the number 0, memory for its answer."""
 
 
 OFFSET, PRIME = 0x811C9DC5, 16777619
@@ -160,19 +175,30 @@ class _Run:
         self.told(np.int32(status).tobytes())
         return status
 
-    def ask(self, entry: Entry, *given: Any) -> None:
+    def given(self, entry: Entry) -> list[Any]:
+        found: list[Any] = []
+        for what in GIVEN[entry.kind]:
+            found += {"sample": [self.x], "label": self.labels(), "off": [0], "answer": self.answer(entry)}[what]
+        return found
+
+    def answer(self, entry: Entry) -> list[np.ndarray]:
+        """Where the function writes; nowhere if it is no question and no reading."""
+        if "answer" not in GIVEN[entry.kind]:
+            return []
         kind = self.program.written(entry.name)
-        count = int(kind.shape(self.spec.capacities)[0])
-        answer = self.buffers[kind.scalar][:count]
-        self.call(entry, *given, answer)
-        self.told(answer.tobytes())
+        return [self.buffers[kind.scalar][: int(kind.shape(self.spec.capacities)[0])]]
+
+    def call_all(self, *kinds: str, but: str = "") -> None:
+        """Call all functions of some kinds."""
+        for entry in self.entries:
+            if entry.kind in kinds and entry.name != but:
+                self.call(entry, *self.given(entry))
+                for answer in self.answer(entry):
+                    self.told(answer.tobytes())
 
     def made_up(self, center: Any, size: Any, halvings: int) -> Any:
         self.seed = (self.seed * 75 + 74) % 65537
         return self.numbers.call(self.kernel, center, size, halvings, self.seed)
-
-    def of(self, *kinds: str) -> Iterator[Entry]:
-        return (entry for entry in self.entries if entry.kind in kinds)
 
     def sample(self, kind: int, moved: bool, again: bool = False) -> None:
         plan, label = self.plan, self.program.label_kind if self.program.learns else "none"
@@ -198,75 +224,55 @@ class _Run:
         kind = self.program.label_kind if self.program.learns else "none"
         return [] if kind == "none" else [self.y] if kind == "reals" else [self.y[0]]
 
-    def ask_all(self) -> None:
-        for entry in self.of("question"):
-            self.ask(entry, self.x)
-
-    def read_all(self) -> None:
-        for entry in self.of("reading"):
-            self.ask(entry)
-
-    def act(self, *but: str) -> None:
-        for entry in self.of("training", "action"):
-            if entry.name not in but:
-                self.call(entry)
-
-    def learn(self) -> None:
-        for entry in self.of("update"):
-            self.call(entry, self.x, *self.labels())
-
     def step(self, n: int, first: bool) -> None:
         kind = n % KINDS
         self.sample(kind, n >= self.plan.moved, kind == Kind.REPEATED or n == 1)
         if first:
             if n in (0, self.plan.steps // 2, self.plan.steps - 1):
-                self.act("restart")
-                self.read_all()
+                self.call_all("training", "action", but="restart")
+                self.call_all("reading")
             if kind in (Kind.ASKED, Kind.READ, Kind.REFUSED):
-                self.ask_all()
+                self.call_all("question")
             if kind in (Kind.READ, Kind.REFUSED):
-                self.read_all()
+                self.call_all("reading")
             if kind in (Kind.VISITED, Kind.REFUSED, Kind.MISLABELLED):
-                for entry in self.of("visit"):
-                    self.call(entry, self.x, *self.labels())
+                self.call_all("visit")
             if n == self.plan.steps // 4:
-                for entry in self.of("switch"):
-                    self.call(entry, -1)
-                    self.call(entry, 1)
-                    self.learn()
-                    self.call(entry, 0)
-        gathers = list(self.of("gather"))
-        if gathers and kind in (Kind.GATHERED, Kind.GATHERED + 1):
-            for entry in gathers:
-                self.call(entry, self.x)
-            for entry in self.of("label"):
-                self.call(entry, *self.labels())
+                for entry in self.entries:
+                    if entry.kind == "switch":
+                        self.call(entry, -1)
+                        self.call(entry, 1)
+                        self.call_all("update")
+                        self.call(entry, 0)
+        if kind in (Kind.GATHERED, Kind.GATHERED + 1) and any(entry.kind == "gather" for entry in self.entries):
+            self.call_all("gather")
+            self.call_all("label")
         else:
-            self.learn()
+            self.call_all("update")
 
     def run(self) -> int:
         for t in range(self.plan.samples):
             self.step(t // self.plan.stride, t % self.plan.stride == 0)
         self.told(np.uint32(self.hash()).tobytes())
         self.damage()
-        self.act()
-        if any(entry.name == "restart" for entry in self.of("action")):
+        self.call_all("training", "action")
+        if any(entry.name == "restart" for entry in self.entries):
             self.told(np.uint32(self.hash()).tobytes())
         return self.found
 
     def damage(self) -> None:
         """Overwrite counts, which is refused, then numbers, with which the model goes on."""
-        counts, numbers = overwritten(self.spec, self.model.memory.layout)
-        refusing, seed = guarded(self.spec), self.seed
-        for slot in counts if refusing else []:
-            self.seed = seed
-            self.sample(0, False)
-            at = self.model.memory.field(slot.name).reshape(-1)
-            old, at[0] = at[0], WRONG
-            self.strike(refusing)
-            at[0] = old
+        layout, seed = self.model.memory.layout, self.seed
+        for refusing, counts in guards(self.spec, layout):
+            for slot in counts:
+                self.seed = seed
+                self.sample(0, False)
+                at = self.model.memory.field(slot.name).reshape(-1)
+                old, at[0] = at[0], WRONG
+                self.strike(refusing)
+                at[0] = old
         for value in DAMAGE:
-            for i, slot in enumerate(numbers):
+            for i, slot in enumerate(overwritten(self.spec, layout)):
                 self.model.memory.field(slot.name)[...] = value
                 self.seed = seed + i + 1
                 self.sample(0, False)
@@ -275,19 +281,10 @@ class _Run:
                 # what is said of such numbers does not count: floating-point libraries differ
                 self.found = counted
 
-    def strike(self, names: Collection[str]) -> None:
-        """Call functions whose answers do not count."""
-        for entry in self.entries:
-            if entry.name in names:
-                given: list[Any] = [self.x] if entry.kind in ("question", "update", "visit", "gather") else []
-                if entry.kind in ("update", "visit", "label"):
-                    given += self.labels()
-                if entry.kind == "switch":
-                    given.append(0)
-                if entry.kind in ("question", "reading"):
-                    kind = self.program.written(entry.name)
-                    given.append(self.buffers[kind.scalar][: int(kind.shape(self.spec.capacities)[0])])
-                self.call(entry, *given)
+    def strike(self, entries: Iterable[Entry]) -> None:
+        """Call functions; of what they write nothing is told, only their statuses are."""
+        for entry in entries:
+            self.call(entry, *self.given(entry))
 
     def hash(self) -> int:
         return zlib.crc32(self.model.memory.bytes[: self.program.hashed_bytes(self.model.memory.layout)])
@@ -311,46 +308,60 @@ WRONG = -1
 """What no count is."""
 
 
-def overwritten(spec: Spec, layout: Layout) -> tuple[list[Slot], list[Slot]]:
-    """Fields of the model that are counts or positions, and those that are numbers; in memory that the C has.
+def overwritten(spec: Spec, layout: Layout) -> list[Slot]:
+    """Fields of the model that are numbers, in memory that the C has.
 
     Numbers of a signal stage are left alone: what is computed of them may then be divided by zero.
     """
-    own = spec.program.persistent[0 if spec.signal is None else 1 :]
-    names = {struct.__name__ for struct in spec.program.persistent}
-    mine = {struct.__name__ for struct in own}
-    slots = [slot for slot in layout.slots if slot.struct in names]
-    # the last struct is what surrounds a rule: its counts are no positions, and nobody looks at them before
-    guarded = {struct.__name__ for struct in spec.program.persistent[:-1] or spec.program.persistent}
-    return [s for s in slots if s.array.scalar is Index and s.struct in guarded], [
-        s for s in slots if s.array.scalar is Real and s.struct in mine
-    ]
+    own = {struct.__name__ for struct in spec.program.persistent[0 if spec.signal is None else 1 :]}
+    return [slot for slot in layout.slots if slot.array.scalar is Real and slot.struct in own]
 
 
-def struck(spec: Spec) -> list[str]:
+def struck(spec: Spec) -> list[Entry]:
     """The public functions that are called after numbers were overwritten: all, but for those that take long."""
     program = spec.program
     return [
-        entry.name
+        entry
         for entry in program.entries_for(spec.config)
         if entry.kind != "training" and entry.name not in ("restart", *program.between)
     ]
 
 
-def guarded(spec: Spec) -> list[str]:
-    """The public functions that refuse a memory whose counts are out of range."""
+def guards(spec: Spec, layout: Layout) -> list[tuple[tuple[Entry, ...], list[Slot]]]:
+    """Counts and positions of the model, by the public functions that refuse a memory in which they are out of range.
+
+    A count at which a function does not look before it goes on is left alone there: it could be divided by.
+    """
     functions = specialised(spec).functions
 
-    def refuses(name: str, seen: set[str]) -> bool:
-        if name in seen or name not in functions:
-            return False
-        seen.add(name)
-        nodes = list(walk(functions[name].body))
-        return any(isinstance(n, Member) and n.value.name == "REFUSED_STATE" for n in nodes) or any(
-            isinstance(n, Call) and refuses(n.callee.name, seen) for n in nodes
+    def called(nodes: Iterable[Any]) -> set[str]:
+        return {n.callee.name for n in nodes if isinstance(n, Call)} & set(functions)
+
+    def read(node: Any) -> set[str]:
+        nodes = list(walk(node))
+        return {n.name for n in nodes if isinstance(n, Field)}.union(
+            *(read(functions[name].body) for name in called(nodes))
         )
 
-    return [entry.name for entry in spec.program.entries_for(spec.config) if refuses(entry.kernel.name, set())]
+    @functools.cache
+    def looked_at(name: str) -> set[str]:
+        nodes = list(walk(functions[name].body))
+        refusing = [n.condition for n in nodes if isinstance(n, If) and any(map(_refuses_state, n.body))]
+        return set().union(*map(read, refusing), *map(looked_at, called(nodes)))
+
+    looking = {entry: looked_at(entry.kernel.name) for entry in spec.program.entries_for(spec.config)}
+    found: dict[tuple[Entry, ...], list[Slot]] = {}
+    persistent = {struct.__name__ for struct in spec.program.persistent}
+    for slot in layout.slots:
+        if slot.array.scalar is Index and slot.struct in persistent:
+            found.setdefault(tuple(e for e, names in looking.items() if slot.name in names), []).append(slot)
+    found.pop((), None)
+    return list(found.items())
+
+
+def _refuses_state(statement: Any) -> bool:
+    value = getattr(statement, "value", None)
+    return isinstance(statement, Return) and isinstance(value, Member) and value.value.name == "REFUSED_STATE"
 
 
 def _dtype(scalar: Any, spec: Spec) -> np.dtype:
@@ -379,7 +390,7 @@ def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
     """How often the loops of the template turn at most, by the numbers of their marks."""
     plan = sequence(spec)
     answers = [count * _dtype(kind, spec).itemsize for kind, count in buffers(spec).items()]
-    numbers = [math.prod(slot.shape) for slot in overwritten(spec, layout)[1]]
+    numbers = [math.prod(slot.shape) for slot in overwritten(spec, layout)]
     outputs = spec.outputs if spec.program.label_kind in ("real", "reals") else 1
     return {
         9101: max([4, *answers]),
@@ -395,7 +406,7 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
     plan, program, precision = sequence(spec), spec.program, spec.real
     whole, label = program.whole, program.label_kind if program.learns else "none"
     arrays = {scalar: f"answer{i}" for i, scalar in enumerate(buffers(spec))}
-    argument = {"none": "", "reals": ", y", "class": ", y[0]", "real": ", y[0]"}[label]
+    argument = {"none": "", "reals": "y", "class": "y[0]", "real": "y[0]"}[label]
 
     def literal(value: Any) -> str:
         return str(int(value)) if whole else number(value, precision)
@@ -403,29 +414,20 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
     def listed(values: np.ndarray) -> str:
         return ",\n    ".join(literal(value) for value in values.reshape(-1))
 
-    def calls(*kinds: str) -> list[dict[str, Any]]:
-        found = []
-        for entry in program.entries_for(spec.config):
-            if entry.kind in kinds:
-                asked = entry.kind in ("question", "reading")
-                kind = program.written(entry.name) if asked else None
-                answer = arrays[kind.scalar] if kind is not None else ""
-                given = {"question": ", x", "gather": ", x", "label": argument, "update": ", x" + argument}
-                given |= {"visit": ", x" + argument, "switch": ", 0"}
-                count = 0 if kind is None else int(kind.shape(spec.capacities)[0])
-                size = 0 if kind is None else count * _dtype(kind.scalar, spec).itemsize
-                found.append(
-                    {
-                        "name": entry.name,
-                        "given": given.get(entry.kind, "") + (f", {answer}" if answer else ""),
-                        "answer": answer,
-                        "size": size,
-                    }
-                )
-        return found
+    def call(entry: Entry) -> dict[str, Any]:
+        answer, size = "", 0
+        if "answer" in GIVEN[entry.kind]:
+            kind = program.written(entry.name)
+            answer = arrays[kind.scalar]
+            size = int(kind.shape(spec.capacities)[0]) * _dtype(kind.scalar, spec).itemsize
+        given = {"sample": "x", "label": argument, "off": "0", "answer": answer}
+        texts = [given[what] for what in GIVEN[entry.kind] if given[what]]
+        return {"name": entry.name, "given": "".join(f", {text}" for text in texts), "answer": answer, "size": size}
 
-    counts, numbers = overwritten(spec, layout)
-    every = calls(*TAKES)
+    def calls(*kinds: str) -> list[dict[str, Any]]:
+        return [call(entry) for entry in program.entries_for(spec.config) if entry.kind in kinds]
+
+    numbers = overwritten(spec, layout)
 
     def c_place(slot: Slot) -> str:
         return slot.name + ("" if slot.scalar else "[0]" * len(slot.shape))
@@ -462,13 +464,14 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "labels": calls("label"),
         "updates": calls("update"),
         "actions": calls("training", "action"),
-        "counts": [c_place(slot) for slot in counts] if guarded(spec) else [],
+        "guards": [
+            ([call(e) for e in entries], [c_place(s) for s in counts]) for entries, counts in guards(spec, layout)
+        ],
         "numbers": [(c_place(slot), math.prod(slot.shape) if slot.shape else 1) for slot in numbers],
         "damage": [number(value, precision) for value in DAMAGE] if numbers else [],
         "wrong": WRONG,
-        "guarded": [c for c in every if c["name"] in guarded(spec)],
-        "struck": [c for c in every if c["name"] in struck(spec)],
-        "restarts": any(c["name"] == "restart" for c in every),
+        "struck": [call(entry) for entry in struck(spec)],
+        "restarts": any(entry.name == "restart" for entry in program.entries_for(spec.config)),
         "kind": {kind.name.lower(): int(kind) for kind in Kind},
         "kinds": KINDS,
         "close": CLOSE,

@@ -378,7 +378,7 @@ PROGRAM = Program(
     structs=(Normal, DetectorWork),
     persistent=(Normal,),
     configs=(DetectorConfig,),
-    status=DetectorStatus,
+    statuses=(DetectorStatus,),
     entries=(
         Entry("novelty", novelty, "question"),
         Entry("update", update, "update"),

@@ -79,26 +79,23 @@ static int32_t {{ name }}_make_up({{ real }} *x{% if r.label != "none" %}, {{ la
     {{ b.type }} {{ b.name }}[{{ b.count }}] = {0};
 {%- endfor %}
 {%- endmacro %}
-{%- macro struck(calls, indent) %}
-{%- for c in calls %}
-{{ indent }}status = {{ name }}_{{ c.name }}(s{{ c.given }});
-{{ indent }}found = {{ name }}_told(found, &status, 4u);
-{%- endfor %}
-{%- endmacro %}
-{%- if r.counts %}
+{%- for calls, counts in r.guards %}
 
-/* Counts that are out of range are refused. */
-static uint32_t {{ name }}_refuse({{ name }}_t *s, int32_t *count, int32_t seed, uint32_t found)
+/* Counts that are out of range are refused{{ ", by other functions" if not loop.first }}. */
+static uint32_t {{ name }}_refuse{{ loop.index if not loop.first }}({{ name }}_t *s, int32_t *count, int32_t seed, uint32_t found)
 {
     int32_t status;
-    const int32_t old = *count;{{ arrays(r.guarded) }}
+    const int32_t old = *count;{{ arrays(calls) }}
     (void){{ made }}0, false, seed);
     *count = {{ r.wrong }};
-{{- struck(r.guarded, "    ") }}
+{%- for c in calls %}
+    status = {{ name }}_{{ c.name }}(s{{ c.given }});
+    found = {{ name }}_told(found, &status, 4u);
+{%- endfor %}
     *count = old;
     return found;
 }
-{%- endif %}
+{%- endfor %}
 {%- if r.numbers %}
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries differ. */
@@ -205,8 +202,11 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
     }
     hashed = {{ name }}_hash(s);
     found = {{ name }}_told(found, &hashed, 4u);
-{%- for c in r.counts %}
-    found = {{ name }}_refuse(s, &s->{{ c }}, seed, found);
+{%- for calls, counts in r.guards %}
+{%- set guard = loop %}
+{%- for count in counts %}
+    found = {{ name }}_refuse{{ guard.index if not guard.first }}(s, &s->{{ count }}, seed, found);
+{%- endfor %}
 {%- endfor %}
 {%- for value in r.damage %}
 {%- for at, count in r.numbers %}

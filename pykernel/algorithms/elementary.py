@@ -1,6 +1,6 @@
 """Elementary functions in the dialect: the same operations, hence the same bits, on every runtime."""
 
-from pykernel.dialect import Constant, Real, absolute, kernel, pow2, real, truncate
+from pykernel.dialect import OUTPUTS, Constant, Index, Real, absolute, kernel, pow2, real, truncate
 
 FLOOR_EXPONENT = 60
 """Kernel values below 2**-60 are zero: beside the 1 of a vector with itself they are nothing in either precision."""
@@ -289,3 +289,17 @@ def clipped(x: Real, low: Real, high: Real) -> Real:
     if x >= low:
         return x
     return low
+
+
+@kernel
+def winner(y: Real[OUTPUTS]) -> Index:
+    """The class with the largest function.  Two classes share one function: a positive value means the second class."""
+    best = 0
+    if len(y) == 1:
+        if y[0] > real(0):
+            best = 1
+    else:
+        for o in range(1, len(y)):
+            if y[o] > y[best]:
+                best = o
+    return best

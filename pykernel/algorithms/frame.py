@@ -1,11 +1,12 @@
 """The frame around every rule that learns sample by sample: what all of them promise, once.
 
 A rule brings what is its own: its memory, ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (what
-is true of each of its states), and where it has them ``intact``, ``blank``, ``took``, ``remembered`` and ``forget_rule``.  The frame makes the rest: checks of memory, input and label; numbers, several numbers and classes as
-labels; freezing; the stages of inputs and labels; and which states are valid.
+is true of each of its states), and where it has them ``intact``, ``blank``, ``took``, ``remembered`` and ``forget_rule``.
+The frame makes the rest: checks of memory, input and label; numbers, several numbers and classes as labels; freezing; the
+stages of inputs and labels; and which states are valid.
 
-    update   intact, acceptable, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), conclude -> settle_inputs
-    predict  intact, acceptable -> see -> answer -> combine
+    update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), conclude -> settle_inputs
+    predict  refusal -> see -> answer -> combine
 
 It is written for reals.  In programs of whole numbers the same kernels have other types, and other stages in the place of
 these (``pykernel.algorithms.fixed.frame``).
@@ -13,12 +14,12 @@ these (``pykernel.algorithms.fixed.frame``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import clipped, winner
 from pykernel.algorithms.inputs import InputConfig, acceptable
 from pykernel.algorithms.stages import (
     Sample,
@@ -64,7 +65,7 @@ class Status(IntEnum):
 
 
 class FrameConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.frame``."""
+    """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
     separates: bool  # whether the label is a class: then there is no error where the class is clear enough
     single: bool  # whether there is one output
@@ -110,12 +111,6 @@ def blank(m: Framed) -> Bool:
 
 
 @placeholder
-def is_frozen(m: Framed) -> Bool:
-    """Whether learning is switched off."""
-    return m.frozen[0] != 0
-
-
-@placeholder
 def took(m: Framed, status: Index) -> Bool:
     """Whether the statistics of the inputs learn the sample, too."""
     return status >= 0
@@ -136,16 +131,25 @@ def forget_rule(m: Framed) -> None:
 
 
 @kernel
-def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Predict: write f(x) to y.  O(answer).
-
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
+def refusal(m: Framed, x: Real[DIM]) -> Index:
+    """Why nothing can be done with the input, below 0; DONE if it can."""
     if not intact(m):
         return Status.REFUSED_STATE
     accepted = acceptable(m, x)
     if not accepted:
         return Status.REFUSED_INPUT
+    return Status.DONE
+
+
+@kernel
+def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
+    """Predict: write f(x) to y.  O(answer).
+
+    Returns DONE, or REFUSED_INPUT with y unchanged.
+    """
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     if m.scales:
         see(m, x)
         answer(m, m.x, y)
@@ -157,20 +161,6 @@ def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
 
 
 @kernel
-def best_of(m: Framed, y: Real[OUTPUTS]) -> Index:
-    """The class whose function is the largest.  Two classes share one function: a positive value means the second class."""
-    best = 0
-    if m.single:
-        if y[0] > real(0):
-            best = 1
-    else:
-        for o in range(1, len(y)):
-            if y[o] > y[best]:
-                best = o
-    return best
-
-
-@kernel
 def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(answer).
 
@@ -178,7 +168,7 @@ def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
     """
     status = predict(m, x, m.error)
     if status == Status.DONE:
-        label[0] = best_of(m, m.error)
+        label[0] = winner(m.error)
     return status
 
 
@@ -223,7 +213,7 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
 @kernel
 def take(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample x with label y; both were checked."""
-    if is_frozen(m):
+    if m.frozen[0] != 0:
         return Status.FROZEN
     warming = warm_up(m, x, m.y)
     if warming:
@@ -253,11 +243,9 @@ def update(m: Framed, x: Real[DIM], y: Real) -> Index:
     O(learn).
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = acceptable(m, x)
-    if not accepted:
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     if not acceptable_label(m, y):
         return Status.REFUSED_LABEL
     m.y[0] = y
@@ -271,11 +259,9 @@ def update_many(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     O(learn).
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = acceptable(m, x)
-    if not accepted:
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     for o in range(len(y)):
         if not acceptable_label(m, y[o]):
             return Status.REFUSED_LABEL
@@ -298,11 +284,9 @@ def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
     O(learn).
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = acceptable(m, x)
-    if not accepted:
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     if label < 0 or label >= m.classes:
         return Status.REFUSED_LABEL
     for o in range(len(m.y)):
@@ -317,21 +301,13 @@ def update_alone(m: Framed, x: Real[DIM]) -> Index:
     O(learn).
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = acceptable(m, x)
-    if not accepted:
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     return take(m, x)
 
 
 # --------------------------------------------------------------------------------------------------- the whole model
-
-
-@kernel
-def never_frozen(m: Framed) -> Bool:
-    """Of a rule that cannot be frozen."""
-    return False
 
 
 @kernel
@@ -375,8 +351,8 @@ class Rule:
 
     model: all its parts, and the frame's.  memory: what it keeps, and work: what every call computes anew.  statuses: its own.
     hooks: placeholder above -> the rule's kernel.  costs: of ``answer`` and ``learn``, for the documentation of the C.
-    questions, actions: its own entries.  labels: the kinds that it learns.  freezes, restarts: whether
-    learning can be switched off, and all be forgotten.  Others are as of ``Program``.
+    questions, actions: its own entries; of_classes: questions about classes.  labels: the kinds that it learns.  restarts:
+    whether a function forgets all that was learned.  Others are as of ``Program``.
     """
 
     name: str
@@ -392,7 +368,6 @@ class Rule:
     of_classes: tuple[Entry, ...] = ()
     labels: Sequence[LabelKind] = ("real", "reals", "class")
     restarts: bool = False
-    freezes: bool = True
     alarms: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
     budget: Budget | None = None
@@ -409,19 +384,11 @@ def programs(rule: Rule) -> dict[LabelKind, Program]:
     return {kind: _program(rule, kind) for kind in rule.labels}
 
 
-def merged(kinds: Iterable[type[IntEnum]], like: type[IntEnum]) -> type[IntEnum]:
-    """One enumeration of the members of several, with the name of one."""
-    made = IntEnum(like.__name__, {member.name: member.value for kind in kinds for member in kind})  # type: ignore[misc]
-    made.__doc__ = like.__doc__
-    return made  # type: ignore[return-value]
-
-
 def _program(rule: Rule, kind: LabelKind) -> Program:
     answered, learned = rule.costs
     stand_ins = {
         Framed: rule.model,
         **{key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()},
-        **({} if rule.freezes else {is_frozen: never_frozen}),
         **rule.hooks,
         "O(answer)": answered,
         "O(learn)": learned,
@@ -444,14 +411,13 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         structs=(*rule.memory, stages, sample, *rule.work),
         persistent=(*rule.memory, stages),
         configs=(*rule.configs, *configs),
-        status=merged((Status, rule.statuses), Status),
         statuses=(Status, rule.statuses),
         entries=(
             *asked,
             Entry("update", own(UPDATES[kind]), "update"),
             *classes,
             *all_own(rule.questions),
-            *((Entry("freeze", own(freeze), "switch"),) if rule.freezes else ()),
+            Entry("freeze", own(freeze), "switch"),
             *all_own(rule.actions),
             *((Entry("restart", own(restart), "action"),) if rule.restarts else ()),
         ),

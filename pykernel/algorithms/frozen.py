@@ -16,10 +16,11 @@ from pykernel.algorithms.elementary import (
     clipped,
     exp2_fraction,
     logistic,
+    winner,
 )
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
 from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
-from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value, winner
+from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.algorithms.kernels import fourier
 from pykernel.dialect import (
     CLASSES,
@@ -327,7 +328,7 @@ def _program(labels: LabelKind, *more: Entry) -> Program:
         structs=(FrozenWork,),
         persistent=(),
         configs=(FrozenConfig, InputConfig, KernelConfig),
-        status=FrozenStatus,
+        statuses=(FrozenStatus,),
         entries=(Entry("predict", predict, "question"), *more),
         valid=None,
         labels=labels,

@@ -17,7 +17,7 @@ from pykernel.algorithms.kernels import (
     sigmoid,
     squared_distance,
 )
-from pykernel.dialect import DIM, OUTPUTS, Config, Index, Real, kernel, placeholder, real, sqrt
+from pykernel.dialect import DIM, Config, Index, Real, kernel, placeholder, real, sqrt
 
 
 class KernelFunction(IntEnum):
@@ -114,17 +114,3 @@ def self_value(q: KernelConfig, a: Real[DIM]) -> Real:
     if q.unit and not q.normalises:
         return real(1)
     return kernel_value(q, a, a)
-
-
-@kernel
-def winner(y: Real[OUTPUTS]) -> Index:
-    """The class with the largest function.  Two classes share one function: a positive value means the second class."""
-    best = 0
-    if len(y) == 1:
-        if y[0] > real(0):
-            best = 1
-    else:
-        for o in range(1, len(y)):
-            if y[o] > y[best]:
-                best = o
-    return best

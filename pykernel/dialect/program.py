@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from enum import IntEnum, unique
 from typing import Any, Literal
 
 import numpy as np
@@ -102,6 +103,17 @@ class Settings:
         return Settings(views)
 
 
+def _merged(kinds: Sequence[type[IntEnum]]) -> type[IntEnum]:
+    """One enumeration of all their members."""
+    members: dict[str, int] = {}
+    for member in itertools.chain.from_iterable(kinds):
+        if members.setdefault(member.name, member.value) != member.value:
+            raise TypeError(f"{member.name} is {members[member.name]} and {member.value}; give it one value")
+    made: type[IntEnum] = IntEnum(kinds[0].__name__, members)  # type: ignore[misc, assignment]
+    made.__doc__ = kinds[0].__doc__
+    return unique(made)
+
+
 @dataclass(frozen=True)
 class Program:
     """A family of models.
@@ -129,6 +141,7 @@ class Program:
         untrusted.  It must take whatever update leaves, and refuse what update could not go on from.  Only where
         something is persistent.
     labels: the kind of label that answers are of, where there is no update to tell it.
+    statuses: the enumerations whose members its kernels return.
     alarms: statuses of update upon which a firmware should act.  A program that has some has the reading alarm as well,
         which writes a level and the threshold above which there is an alarm; a model without it raises none.
     unanswered: statuses above 0 with which a reading writes nothing: there is nothing to say yet.
@@ -140,7 +153,7 @@ class Program:
     structs: tuple[type[Struct], ...]
     persistent: tuple[type[Struct], ...]
     configs: tuple[type[Config], ...]
-    status: type[IntEnum]
+    statuses: tuple[type[IntEnum], ...]
     entries: tuple[Entry, ...]
     valid: Kernel | None = None
     labels: LabelKind | None = None
@@ -148,7 +161,7 @@ class Program:
     unanswered: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
     budget: Budget | None = None
-    statuses: tuple[type[IntEnum], ...] = ()  # of which status is made, if there are several
+    status: type[IntEnum] = field(init=False)  # all statuses, by the name of the first
     sample: Array = field(init=False)  # what update takes first
     learner: str = field(init=False)  # the update's name; "" if nothing is learned
     whole: bool = field(init=False)  # whether inputs are whole numbers, and there are no reals
@@ -176,6 +189,7 @@ class Program:
         asked, read = of("question"), of("reading")
         labelled = self.labels != "none" and (update is None or taken[learner] != [sample])
         found: dict[str, Any] = {
+            "status": _merged(self.statuses),
             "sample": sample,
             "whole": whole,
             "learns": update is not None,
@@ -247,11 +261,6 @@ class Program:
     def sample_size(self) -> str:
         """The capacity that says how many numbers a sample has."""
         return next(extent.text for extent in self.sample.extents if isinstance(extent, Extent))
-
-    @property
-    def status_kinds(self) -> tuple[type[IntEnum], ...]:
-        """The enumerations whose members kernels return."""
-        return self.statuses or (self.status,)
 
     @property
     def reads(self) -> bool:

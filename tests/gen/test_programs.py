@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,7 @@ TWO = (Entry("predict", oven_predict, "question"), Entry("update", oven_update, 
 def a_program(**changed):
     whole = {
         "name": "oven", "structs": (Oven, OvenWork), "persistent": (Oven,), "configs": (OvenConfig,),
-        "status": MadeStatus, "entries": TWO,
+        "statuses": (MadeStatus,), "entries": TWO,
         "valid": oven_valid,
     }  # fmt: skip
     return Program(**(whole | changed))
@@ -90,6 +91,7 @@ def a_program(**changed):
         ({"labels": "real"}, "without update, and only then, labels does"),
         ({"entries": (Entry("predict", oven_predict, "question"),)}, "without update, and only then, labels does"),
         ({"entries": (Entry("update", oven_update, "update"),)}, "oven has no predict"),
+        ({"statuses": (MadeStatus, IntEnum("More", {"DONE": 1}))}, "DONE is 0 and 1; give it one value"),
         ({"valid": None}, "valid is for what is persistent; give both, or neither"),
         ({"persistent": ()}, "valid is for what is persistent; give both, or neither"),
         ({"persistent": (OvenWork,)}, "what is persistent comes first among its structs"),

@@ -92,7 +92,7 @@ def gauge_vectors(s: Gauge, x: Real[DIM], y: Real[3]) -> Index:
 def a_program(*entries, **changed):
     whole = {
         "name": "gauge", "structs": (Gauge, GaugeWork), "persistent": (Gauge,), "configs": (GaugeConfig,),
-        "status": GaugeStatus, "valid": gauge_valid,
+        "statuses": (GaugeStatus,), "valid": gauge_valid,
     }  # fmt: skip
     return Program(entries=tuple(Entry(*one) for one in entries), **(whole | changed))
 

@@ -132,7 +132,7 @@ def glass_program(labels, *entries):
         structs=(GlassWork,),
         persistent=(),
         configs=(GlassConfig, GlassWeights),
-        status=MadeStatus,
+        statuses=(MadeStatus,),
         entries=entries,
         labels=labels,
     )
@@ -402,7 +402,7 @@ def oven_program(name, update, assess, *others):
         structs=(Oven, OvenWork),
         persistent=(Oven,),
         configs=(OvenConfig,),
-        status=MadeStatus,
+        statuses=(MadeStatus,),
         entries=(
             Entry("predict", oven_predict, "question"),
             *others,
@@ -596,7 +596,7 @@ class GaugeFamily:
             structs=(Gauge, GaugeWork),
             persistent=(Gauge,),
             configs=(GaugeConfig,),
-            status=GaugeStatus,
+            statuses=(GaugeStatus,),
             entries=(
                 Entry("novelty", gauge_novelty, "question"),
                 Entry("side", gauge_side, "question"),

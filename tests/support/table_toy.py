@@ -97,7 +97,7 @@ FROZEN = Program(
     structs=(Frozen,),
     persistent=(Frozen,),
     configs=(TableConfig,),
-    status=ToyStatus,
+    statuses=(ToyStatus,),
     entries=(Entry("predict", frozen_predict, "question"), Entry("update", frozen_update, "update")),
     valid=frozen_valid,
 )

@@ -186,7 +186,7 @@ def toy_program(name, update, *others):
         structs=(Toy, ToyWork),
         persistent=(Toy,),
         configs=(ToyConfig,),
-        status=ToyStatus,
+        statuses=(ToyStatus,),
         entries=(
             Entry("predict", toy_predict, "question"),
             Entry("update", update, "update"),

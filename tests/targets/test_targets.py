@@ -17,6 +17,7 @@ from pykernel.errors import CheckFailed, UserError, install_hint
 from pykernel.gen.check import Reference, mixed_stream
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
+from pykernel.spec.defaults import completed
 from pykernel.spec.model import make_spec
 from pykernel.targets import build as targets_build
 from pykernel.targets.build import Function, Image, found_toolchains, model_image, stack_bound
@@ -27,6 +28,9 @@ from pykernel.targets.unicorn_runner import MAILBOX, EmulatedCpu, UnicornModel
 from pykernel.targets.worst import worst_call
 from tests.gen.test_check import CHOICES, PRESETS
 from tests.support import ROOT
+from tests.support.every_model import LABELS as EVERY_LABEL
+from tests.support.every_model import MODELS as EVERY_MODEL
+from tests.support.every_model import STAGES, content_of
 from tests.support.specs import named
 from tests.support.targets import EACH_TARGET, EIGHT, OFTEN, rarely
 from tests.support.toys import LABELS, toy_spec
@@ -155,6 +159,27 @@ def test_every_preset_rule_and_strategy(name, target):
     report = check_targets(spec, [target], samples=1000, chain="zig", tries=0)
     assert_equal(report)
     assert report.rows[0]["selftest"] == "passed" and set(report.rows[0]["calls"]) >= {"predict", "update", "novelty"}
+
+
+def test_a_spec_without_a_rule_passes_its_selftest_without_an_fpu():
+    """The library for floating point divides by zero in its own way, and counts that are wrong are divisors."""
+    content = {"name": "flow", "input": {"dim": 3}, "label": {"column": "y"}, "reduction": {"n_max": 6}}
+    report = check_targets(make_spec(dict(completed(content))), ["cortex-m0plus"], samples=300, chain="zig", tries=0)
+    assert_equal(report)
+    assert report.rows[0]["selftest"] == "passed"
+
+
+@pytest.mark.in_turn(80)
+@pytest.mark.parametrize("kind", EVERY_LABEL)
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(("rule", "precision"), sorted({model[:2] for model in EVERY_MODEL}))
+def test_every_rule_within_every_stage_without_an_fpu(rule, precision, stage, kind):
+    content = content_of(rule, precision, stage, kind)
+    if content is None:
+        pytest.skip("the rule has no such stage")
+    report = check_targets(make_spec(content), ["cortex-m0plus"], samples=300, chain="zig", tries=0)
+    assert_equal(report)
+    assert report.rows[0]["selftest"] == "passed"
 
 
 @pytest.mark.in_turn(6)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import clipped, winner
 from pykernel.algorithms.extents import M_MAX, N_MAX, PACKED
 from pykernel.algorithms.frame import FrameConfig, Sample
 from pykernel.algorithms.frozen import FrozenStatus
 from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
-from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value, winner
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.algorithms.packed import row_of, substitute_forward
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD
 from pykernel.dialect import (
@@ -282,7 +282,7 @@ def _frozen(labels: LabelKind, *more: Entry) -> Program:
         structs=(Sample, NystromWork),
         persistent=(),
         configs=(NystromConfig, FrameConfig, InputConfig, KernelConfig),
-        status=FrozenStatus,
+        statuses=(FrozenStatus,),
         entries=(
             Entry("predict", predict, "question"),
             Entry("features", features, "question"),

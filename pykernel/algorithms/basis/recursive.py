@@ -40,8 +40,7 @@ from pykernel.algorithms.basis.reservoir import (
 )
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, see
-from pykernel.algorithms.inputs import acceptable
+from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, refusal, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.packed import row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
@@ -106,10 +105,9 @@ def features(
 
     Returns DONE, or REFUSED_INPUT with z unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not acceptable(m, x):
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     see(m, x)
     project(m, m.x)
     n = size(m)
@@ -128,10 +126,9 @@ def residual(
 
     Returns DONE, or REFUSED_INPUT with part unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not acceptable(m, x):
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     see(m, x)
     project(m, m.x)
     part[0] = relative(m)
@@ -426,7 +423,6 @@ NYSTROM_RLS = programs(
         questions=(Entry("features", features, "question"), Entry("residual", residual, "question")),
         actions=(Entry("select", select, "action", _chooses),),
         restarts=True,
-        freezes=False,
         between=("select",),
     )
 )

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import clipped, winner
 from pykernel.algorithms.extents import L_MAX, PACKED
 from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
-from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, winner
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -555,7 +555,7 @@ def _program(*learning: Entry) -> Program:
         structs=(Samples, Trained, BatchWork),
         persistent=(Samples, Trained),
         configs=(BatchConfig, InputConfig, KernelConfig),
-        status=BatchStatus,
+        statuses=(BatchStatus,),
         entries=(
             Entry("predict", predict, "question"),
             *learning,

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from pykernel.algorithms.elementary import winner
 from pykernel.algorithms.extents import P_MAX, PACKED
 from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
-from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, winner
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -470,7 +471,7 @@ FISHER: dict[LabelKind, Program] = {
         structs=(Scatter, Discriminant, FisherWork),
         persistent=(Scatter, Discriminant),
         configs=(FisherConfig, InputConfig, KernelConfig),
-        status=FisherStatus,
+        statuses=(FisherStatus,),
         entries=(
             Entry("predict", predict, "question"),
             Entry("update", update, "update"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykernel.algorithms import frame, inputs, stages
+from pykernel.algorithms import elementary, frame, inputs, stages
 from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
 from pykernel.algorithms.fixed.stages import (
     FixedStageConfig,
@@ -18,7 +18,7 @@ from pykernel.algorithms.fixed.stages import (
     remain,
 )
 from pykernel.algorithms.fixed.values import clip
-from pykernel.algorithms.frame import Status, answer, intact
+from pykernel.algorithms.frame import Status, answer, refusal
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -82,11 +82,9 @@ def predict(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> Index:
 
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = acceptable(m, x)
-    if not accepted:
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     answer(m, m.x, m.error)
     for o in range(len(y)):
         y[o] = finished(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
@@ -94,10 +92,10 @@ def predict(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> Index:
 
 
 @kernel
-def best_of(m: FixedFramed, y: Int[OUTPUTS]) -> Index:
-    """The class whose function is the largest.  Two classes share one function: a positive value means the second class."""
+def winner(y: Int[OUTPUTS]) -> Index:
+    """The class with the largest function.  Two classes share one function: a positive value means the second class."""
     best = 0
-    if m.single:
+    if len(y) == 1:
         if y[0] > 0:
             best = 1
     else:
@@ -164,7 +162,7 @@ WHOLE: dict[Any, Any] = {
     inputs.acceptable: acceptable,
     stages.see: see,
     frame.predict: predict,
-    frame.best_of: best_of,
+    elementary.winner: winner,
     frame.hear: hear,
     frame.acceptable_label: acceptable_label,
     frame.taught: taught,

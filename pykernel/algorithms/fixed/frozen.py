@@ -314,7 +314,7 @@ def _program(labels: LabelKind, *more: Entry) -> Program:
         structs=(FixedWork,),
         persistent=(),
         configs=(FixedFrozenConfig, FixedInputConfig, FixedKernelConfig),
-        status=FrozenStatus,
+        statuses=(FrozenStatus,),
         entries=(Entry("predict", predict, "question"), *more),
         valid=None,
         labels=labels,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.fixed.frame import VALUE_MOST, WHOLE, FixedFramed, acceptable, hear
+from pykernel.algorithms.fixed.frame import VALUE_MOST, WHOLE, FixedFramed, hear
 from pykernel.algorithms.fixed.values import (
     ONE,
     FixedKernelConfig,
@@ -20,7 +20,7 @@ from pykernel.algorithms.fixed.values import (
     size,
 )
 from pykernel.algorithms.frame import Rule as FramedRule
-from pykernel.algorithms.frame import Status, programs
+from pykernel.algorithms.frame import Status, programs, refusal
 from pykernel.algorithms.online.state import AGE_MOST, SEARCHES, Metric, OnlineStatus, Projection, Tie
 from pykernel.dialect import (
     DIM,
@@ -540,11 +540,9 @@ def novelty(
 
     Returns DONE, REFUSED_INPUT or REFUSED_STATE; if it refuses, y is unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    accepted = acceptable(m, x)
-    if not accepted:
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     nearest = FAR
     for i in range(m.n[0]):
         d = index(distance(m, m.v[i], m.x))

@@ -8,6 +8,7 @@ from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted
+from pykernel.algorithms.online.hooks import absorbed
 from pykernel.algorithms.online.interpolation import propose_interpolation
 from pykernel.algorithms.online.inverse_gram import inverse_times
 from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, OnlineStatus, as_element
@@ -119,21 +120,13 @@ def outcome(m: AldModel, close: Bool) -> Index:
     """A sample that is new was discarded: the dictionary is full."""
     if m.kappa[0] > m.ald_threshold and not close:
         return OnlineStatus.DISCARDED
-    if m.nearest_distance[0] > real(0):
-        return OnlineStatus.ABSORBED
-    return OnlineStatus.MERGED
+    return absorbed(m)
 
 
 @kernel
 def vacant(m: AldModel, i: Index, j: Index) -> Bool:
     """C is zero where a place is not in use."""
     return m.covariance[i, j] == real(0)
-
-
-@kernel
-def always(m: AldModel) -> Bool:
-    """A full dictionary stays; all multipliers are solved for."""
-    return True
 
 
 ALD_KRLS = budgeted(
@@ -144,11 +137,10 @@ ALD_KRLS = budgeted(
         hooks.enter: enter,
         hooks.outcome: outcome,
         hooks.vacant: vacant,
-        hooks.fills: always,
-        hooks.solves: always,
-        hooks.spreads: always,
+        hooks.fills: hooks.always,
+        hooks.solves: hooks.always,
+        hooks.spreads: hooks.always,
     },
     AldModel,
     (Dictionary,),
-    removes=False,
 )

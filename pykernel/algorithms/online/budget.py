@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.frame import Rule, Status, hear, programs, see
-from pykernel.algorithms.inputs import acceptable
+from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, see
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian, squared_distance
 from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
 from pykernel.algorithms.online.gradient import give_to_nearest, limited, limited_by_norm
 from pykernel.algorithms.online.hooks import (
+    absorbed,
     adapt,
     assimilate,
     enter,
@@ -32,6 +32,7 @@ from pykernel.algorithms.online.reduction import (
     negligible,
     project,
     put_in,
+    stand_alone,
     take_out,
     unsearch,
 )
@@ -81,10 +82,9 @@ def novelty(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
     nearest vector, in O(N D).
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not acceptable(m, x):
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     compare(m, x)
     if m.keeps_factor:
         y[0] = m.kappa[0]
@@ -185,11 +185,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     n = m.n[0]
     if m.keeps_neighbours:
         m.searches[0] = 0
-    m.newest[0] = 0
-    m.inverse_kappa[0] = real(0)
-    for i in range(n):
-        for o in range(len(m.error)):
-            m.beta[i, o] = m.alpha[i, o]
+    stand_alone(m)
     r = choose(m)
     fits = project(m, r)
     if not fits:
@@ -244,9 +240,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     take_out(m, r)
     if close or spanned:
         close_gap(m, r)
-        if m.nearest_distance[0] > real(0):
-            return OnlineStatus.ABSORBED
-        return OnlineStatus.MERGED
+        return absorbed(m)
     put_in(m, x, r)
     return OnlineStatus.REPLACED
 
@@ -370,11 +364,7 @@ def remove_one(m: OnlineModel) -> Index:
     """
     if m.keeps_neighbours:
         m.searches[0] = 0
-    m.newest[0] = 0
-    m.inverse_kappa[0] = real(0)
-    for i in range(m.n[0]):
-        for o in range(len(m.error)):
-            m.beta[i, o] = m.alpha[i, o]
+    stand_alone(m)
     r = choose(m)
     fits = project(m, r)
     if not fits:
@@ -401,12 +391,11 @@ def budgeted(
     model: type[OnlineModel] = OnlineModel,
     memory: tuple[type[Struct], ...] = (),
     questions: tuple[Entry, ...] = (),
-    removes: bool = True,
 ) -> dict[LabelKind, Program]:
     """The programs of a rule that learns under a budget.
 
     hooks: of ``pykernel.algorithms.online.hooks`` and of the frame -> the rule's kernels.  model, memory, questions: with what
-    the rule keeps of its own, and can be asked.  removes: whether a full model removes vectors.
+    the rule keeps of its own, and can be asked.
     """
     alone = {"rounds": True, "drafts": True, "newest_only": False}
     return programs(
@@ -433,6 +422,6 @@ def budgeted(
                 Entry("refresh", refresh, "action", _keeps_matrix),
             ),
             between=("refresh",),
-            budget=Budget("N_MAX", remove_one, alone) if removes else Budget("N_MAX"),
+            budget=Budget("N_MAX") if fills in hooks else Budget("N_MAX", remove_one, alone),
         )
     )

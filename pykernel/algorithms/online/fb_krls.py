@@ -73,10 +73,6 @@ def adapt(m: OnlineModel, close: Bool) -> Bool:
     return True
 
 
-@kernel
-def always(m: OnlineModel) -> Bool:
-    """Least squares: all multipliers are solved for."""
-    return True
-
-
-FB_KRLS = budgeted({hooks.propose: propose, hooks.adapt: adapt, hooks.solves: always, hooks.spreads: always})
+FB_KRLS = budgeted(
+    {hooks.propose: propose, hooks.adapt: adapt, hooks.solves: hooks.always, hooks.spreads: hooks.always}
+)

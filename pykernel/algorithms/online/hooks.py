@@ -1,7 +1,7 @@
 """What a rule brings to learning under a budget; where it brings nothing, what stands here holds."""
 
 from pykernel.algorithms.online.state import OnlineModel, OnlineStatus
-from pykernel.dialect import Bool, Index, Real, placeholder, real
+from pykernel.dialect import Bool, Index, Real, kernel, placeholder, real
 
 
 @placeholder
@@ -34,12 +34,18 @@ def move(m: OnlineModel, r: Index, last: Index) -> None:
     """The last vector moves to place r, which was free."""
 
 
-@placeholder
-def outcome(m: OnlineModel, close: Bool) -> Index:
-    """What has happened to a sample that was not stored."""
+@kernel
+def absorbed(m: OnlineModel) -> Index:
+    """How a sample was learned without being stored: as a repetition of the nearest vector, or not."""
     if m.nearest_distance[0] > real(0):
         return OnlineStatus.ABSORBED
     return OnlineStatus.MERGED
+
+
+@placeholder
+def outcome(m: OnlineModel, close: Bool) -> Index:
+    """What has happened to a sample that was not stored."""
+    return absorbed(m)
 
 
 @placeholder
@@ -70,3 +76,9 @@ def vacant(m: OnlineModel, i: Index, j: Index) -> Bool:
 def share_of_nearest(m: OnlineModel) -> Real:
     """What the nearest vector gets of the multiplier of a sample that is not stored."""
     return real(1)
+
+
+@kernel
+def always(m: OnlineModel) -> Bool:
+    """Of a rule for which a question above is always true."""
+    return True

@@ -5,6 +5,7 @@ C. Richard, J. C. M. Bermudez, P. Honeine, Online prediction of time series data
 
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted
+from pykernel.algorithms.online.hooks import absorbed
 from pykernel.algorithms.online.state import OnlineModel, OnlineStatus
 from pykernel.dialect import Bool, Index, Real, kernel, real
 
@@ -46,15 +47,7 @@ def outcome(m: OnlineModel, close: Bool) -> Index:
     """A sample that is new was discarded: the dictionary is full."""
     if not close:
         return OnlineStatus.DISCARDED
-    if m.nearest_distance[0] > real(0):
-        return OnlineStatus.ABSORBED
-    return OnlineStatus.MERGED
-
-
-@kernel
-def always(m: OnlineModel) -> Bool:
-    """A full dictionary stays; every multiplier moves."""
-    return True
+    return absorbed(m)
 
 
 KNLMS = budgeted(
@@ -62,8 +55,7 @@ KNLMS = budgeted(
         hooks.propose: propose,
         hooks.adapt: adapt,
         hooks.outcome: outcome,
-        hooks.fills: always,
-        hooks.spreads: always,
+        hooks.fills: hooks.always,
+        hooks.spreads: hooks.always,
     },
-    removes=False,
 )

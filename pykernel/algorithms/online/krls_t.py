@@ -7,13 +7,12 @@ S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-sq
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.frame import Status
-from pykernel.algorithms.inputs import acceptable
+from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted, compare
 from pykernel.algorithms.online.inverse_gram import inverse_times
 from pykernel.algorithms.online.reduction import largest_step, project_klms
-from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, as_element, intact
+from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, as_element
 from pykernel.algorithms.stages import noise, trust
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, kernel, real
 from pykernel.dialect.program import Entry
@@ -208,22 +207,15 @@ def remembered(m: KrlsTModel, value: Real) -> Real:
 
 
 @kernel
-def always(m: KrlsTModel) -> Bool:
-    """Least squares: all multipliers are solved for."""
-    return True
-
-
-@kernel
 def variance(m: KrlsTModel, x: Real[DIM], y: Real[1]) -> Index:
     """Write to y the expected variance of the label around f(x).  Its unit is the square of the label's unit.
 
     O(N^2 + N D).  Van Vaerenbergh et al. 2012.
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not acceptable(m, x):
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     compare(m, x)
     if m.unsure:
         m.label_noise[0] = noise(m)
@@ -260,8 +252,8 @@ KRLS_T = budgeted(
         hooks.leave: leave,
         hooks.move: move,
         hooks.vacant: vacant,
-        hooks.solves: always,
-        hooks.spreads: always,
+        hooks.solves: hooks.always,
+        hooks.spreads: hooks.always,
         frame.remembered: remembered,
     },
     KrlsTModel,

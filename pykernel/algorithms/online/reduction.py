@@ -75,6 +75,16 @@ def candidates(m: OnlineModel) -> Index:
 
 
 @kernel
+def stand_alone(m: OnlineModel) -> None:
+    """The stored vectors, as they are, are the only candidates: there is no newest sample.  O(N)."""
+    m.newest[0] = 0
+    m.inverse_kappa[0] = real(0)
+    for i in range(m.n[0]):
+        for o in range(len(m.error)):
+            m.beta[i, o] = m.alpha[i, o]
+
+
+@kernel
 def multiplier(m: OnlineModel, i: Index, o: Index) -> Real:
     """A candidate's new multiplier, before any removal."""
     if m.drafts:

@@ -8,6 +8,7 @@ from pykernel.algorithms.online.reduction import (
     magnitude,
     negligible,
     project,
+    stand_alone,
     take_out,
 )
 from pykernel.algorithms.online.state import OnlineModel
@@ -54,11 +55,7 @@ def trim(m: OnlineModel) -> None:
                 locate(m, r)
         if m.thresholds and not m.newest_only:
             if r == m.n[0]:
-                m.newest[0] = 0
-                m.inverse_kappa[0] = real(0)
-                for i in range(m.n[0]):
-                    for o in range(len(m.error)):
-                        m.beta[i, o] = m.alpha[i, o]
+                stand_alone(m)
                 r = choose(m)
                 if not negligible(m, r):
                     break

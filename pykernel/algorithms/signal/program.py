@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Any
 
 from pykernel.algorithms.signal import calls, lags, whole, window
@@ -61,7 +60,7 @@ def _alone(stage: Stage) -> Program:
         structs=(stage.memory, stage.work),
         persistent=(stage.memory,),
         configs=(stage.config,),
-        status=SignalStatus,
+        statuses=(SignalStatus,),
         unanswered=(SignalStatus.GATHERING,),
         entries=(
             Entry("signal", own(calls.signal), "reading"),
@@ -131,16 +130,12 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
     entries += [Entry("signal", make(calls.signal), "reading"), Entry("gap", make(calls.gap), "switch")]
     # the main question first: of readings, the first one is asked
     entries.sort(key=lambda entry: entry.of != inner.asks)
-    names = {member.name: member.value for kind in (inner.status, SignalStatus) for member in kind}
-    status = IntEnum(inner.status.__name__, names)  # type: ignore[misc]
-    status.__doc__ = inner.status.__doc__
     return Program(
         name=inner.name,
         structs=(stage.memory, *inner.persistent, stage.work, *inner.structs[len(inner.persistent) :]),
         persistent=(stage.memory, *inner.persistent),
         configs=(stage.config, *inner.configs),
-        status=status,
-        statuses=(inner.status, SignalStatus),
+        statuses=(*inner.statuses, SignalStatus),
         entries=tuple(entries),
         valid=make(calls.valid_around) if inner.valid is not None else make(calls.valid_signal),
         alarms=inner.alarms,

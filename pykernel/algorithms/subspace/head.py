@@ -3,8 +3,7 @@
 It learns from the features of a sample before the subspace learns the sample.  So it follows the moving subspace.
 """
 
-from pykernel.algorithms.elementary import clipped, exp_negative, logistic
-from pykernel.algorithms.kernel_choice import winner
+from pykernel.algorithms.elementary import clipped, exp_negative, logistic, winner
 from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
 from pykernel.algorithms.subspace.state import RANK, SubspaceModel
 from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, between, extent, kernel, real

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.frame import Rule, Status, hear, predict, programs, see
-from pykernel.algorithms.inputs import acceptable
+from pykernel.algorithms.frame import Rule, Status, hear, predict, programs, refusal, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.subspace.alarms import (
     Monitor,
@@ -97,10 +96,9 @@ def novelty(
     score = |phi(x) - L q|^2 / k(x, x).  Before the first sample score is 1.  O(N (D + r) + r^3 / 6).
     Returns DONE, or REFUSED_INPUT with score unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not acceptable(m, x):
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     see(m, x)
     code(m)
     score[0] = m.score[0]
@@ -118,10 +116,9 @@ def features(
     z = R q, where R is upper triangular and R'R = L'L.  O(N (D + r) + r^3 / 3).
     Returns DONE, or REFUSED_INPUT with z unchanged.
     """
-    if not intact(m):
-        return Status.REFUSED_STATE
-    if not acceptable(m, x):
-        return Status.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     see(m, x)
     code(m)
     make_features(m)
@@ -623,7 +620,6 @@ _ALONE = Rule(
     actions=(Entry("alarm", alarm, "reading", _watches), Entry("refresh", refresh, "action")),
     labels=("none",),
     restarts=True,
-    freezes=False,
     alarms=(SubspaceStatus.NOVEL, SubspaceStatus.HELD),
     between=("refresh",),
 )
@@ -633,6 +629,7 @@ _LABELLED = replace(
     memory=(Subspace, Monitor, Head),
     hooks=_ALONE.hooks
     | {
+        OkfebModel: LabelledModel,
         frame.answer: answer,
         frame.learn: learn_both,
         frame.intact: countable_labels,

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x9D5B0B58u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x59E5857Bu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -203,12 +203,6 @@ static bool level_arithmetic(void)
     return sound;
 }
 
-/* Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten. */
-static bool level_intact(const level_t *s)
-{
-    return (s->n >= 0) && (s->n <= LEVEL_N_MAX);
-}
-
 /* Whether every input is a number within the limit. */
 static bool level_acceptable(const float x[LEVEL_DIM])
 {
@@ -222,6 +216,18 @@ static bool level_acceptable(const float x[LEVEL_DIM])
         }
     }
     return true;
+}
+
+/* Why nothing can be done with the input, below 0; DONE if it can. */
+static int32_t level_refusal(const level_t *s, const float x[LEVEL_DIM])
+{
+    if (!((s->n >= 0) && (s->n <= LEVEL_N_MAX))) {
+        return LEVEL_REFUSED_STATE;
+    }
+    if (!level_acceptable(x)) {
+        return LEVEL_REFUSED_INPUT;
+    }
+    return LEVEL_DONE;
 }
 
 /* e^x for x <= 0: within 1 ulp, and monotone.  Results below 2^-60 are zero; NaN gives zero. */
@@ -278,11 +284,9 @@ static void level_expand(const level_t *s, const float x[LEVEL_DIM], float y[LEV
 
 int32_t level_predict(const level_t *s, const float x[LEVEL_DIM], float y[LEVEL_OUTPUTS])
 {
-    if (!level_intact(s)) {
-        return LEVEL_REFUSED_STATE;
-    }
-    if (!level_acceptable(x)) {
-        return LEVEL_REFUSED_INPUT;
+    const int32_t refused = level_refusal(s, x);
+    if (refused < 0) {
+        return refused;
     }
     level_expand(s, x, y);
     return LEVEL_DONE;
@@ -621,6 +625,15 @@ static void level_lose_neighbour(level_t *s, int32_t r)
     }
 }
 
+/* How a sample was learned without being stored: as a repetition of the nearest vector, or not. */
+static int32_t level_absorbed(const level_t *s)
+{
+    if (s->nearest_distance > 0.0f) {
+        return LEVEL_ABSORBED;
+    }
+    return LEVEL_MERGED;
+}
+
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void level_place(level_t *s, const float x[LEVEL_DIM], int32_t i)
 {
@@ -717,15 +730,6 @@ static bool level_adapt_gradient(level_t *s, bool close)
     return fits;
 }
 
-/* What has happened to a sample that was not stored. */
-static int32_t level_outcome(const level_t *s)
-{
-    if (s->nearest_distance > 0.0f) {
-        return LEVEL_ABSORBED;
-    }
-    return LEVEL_MERGED;
-}
-
 /* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
 static int32_t level_absorb(level_t *s, bool close)
 {
@@ -734,7 +738,7 @@ static int32_t level_absorb(level_t *s, bool close)
         return LEVEL_REFUSED_MULTIPLIER;
     }
     level_commit(s);
-    return level_outcome(s);
+    return level_absorbed(s);
 }
 
 /* Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D). */
@@ -799,11 +803,9 @@ static int32_t level_take(level_t *s, const float x[LEVEL_DIM])
 
 int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y)
 {
-    if (!level_intact(s)) {
-        return LEVEL_REFUSED_STATE;
-    }
-    if (!level_acceptable(x)) {
-        return LEVEL_REFUSED_INPUT;
+    const int32_t refused = level_refusal(s, x);
+    if (refused < 0) {
+        return refused;
     }
     if (!(level_absolute(y) <= LEVEL_LABEL_LIMIT)) {
         return LEVEL_REFUSED_LABEL;
@@ -814,11 +816,9 @@ int32_t level_update(level_t *s, const float x[LEVEL_DIM], float y)
 
 int32_t level_novelty(level_t *s, const float x[LEVEL_DIM], float *y)
 {
-    if (!level_intact(s)) {
-        return LEVEL_REFUSED_STATE;
-    }
-    if (!level_acceptable(x)) {
-        return LEVEL_REFUSED_INPUT;
+    const int32_t refused = level_refusal(s, x);
+    if (refused < 0) {
+        return refused;
     }
     level_present(s, x);
     float nearest = 0.0f;

@@ -24,13 +24,13 @@ extern "C" {
 #define MONITOR_PACKED 528 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define MONITOR_TRIANGLE 36 /* r (r + 1) / 2: size of a packed symmetric r x r matrix */
 
-#define MONITOR_STATE_BYTES 3716u /* the model: the first bytes of monitor_t */
-#define MONITOR_RAM_BYTES 4612u /* sizeof(monitor_t): the model, then its working memory */
+#define MONITOR_STATE_BYTES 3720u /* the model: the first bytes of monitor_t */
+#define MONITOR_RAM_BYTES 4616u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
-#define MONITOR_SNAPSHOT_BYTES 3740u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0xD9B8D0CDu /* models with the same number compute the same bits */
-#define MONITOR_STATE_KIND 0x04E57D37u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x80C8A845u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_SNAPSHOT_BYTES 3744u /* size of a snapshot, which is a saved model */
+#define MONITOR_CONFIG_HASH 0x25815274u /* models with the same number compute the same bits */
+#define MONITOR_STATE_KIND 0x9315F7EEu /* models with the same number can load each other's snapshots */
+#define MONITOR_STAMP 0x36E30188u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -76,6 +76,8 @@ typedef struct {
     float level; /* alarm level: the smoothed novelty score */
     float odds; /* odds t / (1 - t) of the alarm threshold t */
     int32_t held; /* number of latest samples in a row above the threshold; at most relearn_after + 1 */
+    /* What surrounds the rule. */
+    int32_t frozen; /* 1: learning is switched off */
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
     float x[MONITOR_DIM]; /* the input as the rule sees it */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
@@ -120,6 +122,9 @@ int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
  * z = R q, where R is upper triangular and R'R = L'L.  O(N (D + r) + r^3 / 3).
  * Returns DONE, or REFUSED_INPUT with z unchanged. */
 int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONITOR_RANK]);
+
+/* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
+int32_t monitor_freeze(monitor_t *s, int32_t frozen);
 
 /* Write the alarm level to state[0] and its threshold to state[1].  Returns DONE. */
 int32_t monitor_alarm(const monitor_t *s, float state[2]);

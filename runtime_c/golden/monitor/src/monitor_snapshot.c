@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x80C8A845u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x36E30188u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,7 +56,7 @@
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
 #define MONITOR_SNAPSHOT_VERSION 2u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define MONITOR_SNAPSHOT_END 3736u /* bytes before the CRC */
+#define MONITOR_SNAPSHOT_END 3740u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define MONITOR_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
@@ -355,6 +355,12 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
         return false;
     }
     if (!(monitor_stored_real(stored, MONITOR_PLACE(odds), 0) <= 1.048576e+06f)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) <= 1)) {
         return false;
     }
     if (!(monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored))) {

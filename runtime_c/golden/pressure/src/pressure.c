@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x70BCEF36u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6D162B77u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -198,12 +198,6 @@ static bool pressure_arithmetic(void)
     return sound;
 }
 
-/* Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten. */
-static bool pressure_intact(const pressure_t *s)
-{
-    return (s->n >= 0) && (s->n <= PRESSURE_N_MAX);
-}
-
 /* Whether every input is a number within the limit. */
 static bool pressure_acceptable(const double x[PRESSURE_DIM])
 {
@@ -217,6 +211,18 @@ static bool pressure_acceptable(const double x[PRESSURE_DIM])
         }
     }
     return true;
+}
+
+/* Why nothing can be done with the input, below 0; DONE if it can. */
+static int32_t pressure_refusal(const pressure_t *s, const double x[PRESSURE_DIM])
+{
+    if (!((s->n >= 0) && (s->n <= PRESSURE_N_MAX))) {
+        return PRESSURE_REFUSED_STATE;
+    }
+    if (!pressure_acceptable(x)) {
+        return PRESSURE_REFUSED_INPUT;
+    }
+    return PRESSURE_DONE;
 }
 
 /* e^x for x <= 0: within 1 ulp, and monotone.  Results below 2^-60 are zero; NaN gives zero. */
@@ -279,11 +285,9 @@ static void pressure_expand(const pressure_t *s, const double x[PRESSURE_DIM], d
 
 int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM], double y[PRESSURE_OUTPUTS])
 {
-    if (!pressure_intact(s)) {
-        return PRESSURE_REFUSED_STATE;
-    }
-    if (!pressure_acceptable(x)) {
-        return PRESSURE_REFUSED_INPUT;
+    const int32_t refused = pressure_refusal(s, x);
+    if (refused < 0) {
+        return refused;
     }
     pressure_expand(s, x, y);
     return PRESSURE_DONE;
@@ -399,6 +403,15 @@ static bool pressure_give_to_nearest(pressure_t *s)
     return true;
 }
 
+/* How a sample was learned without being stored: as a repetition of the nearest vector, or not. */
+static int32_t pressure_absorbed(const pressure_t *s)
+{
+    if (s->nearest_distance > 0.0) {
+        return PRESSURE_ABSORBED;
+    }
+    return PRESSURE_MERGED;
+}
+
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void pressure_place(pressure_t *s, const double x[PRESSURE_DIM], int32_t i)
 {
@@ -466,15 +479,6 @@ static bool pressure_adapt_gradient(pressure_t *s, bool close)
     return fits;
 }
 
-/* What has happened to a sample that was not stored. */
-static int32_t pressure_outcome(const pressure_t *s)
-{
-    if (s->nearest_distance > 0.0) {
-        return PRESSURE_ABSORBED;
-    }
-    return PRESSURE_MERGED;
-}
-
 /* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
 static int32_t pressure_absorb(pressure_t *s, bool close)
 {
@@ -486,7 +490,7 @@ static int32_t pressure_absorb(pressure_t *s, bool close)
         PRESSURE_TURN(12)
         s->alpha[s->nearest][o] = s->step[o];
     }
-    return pressure_outcome(s);
+    return pressure_absorbed(s);
 }
 
 /* Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D). */
@@ -542,11 +546,9 @@ static int32_t pressure_take(pressure_t *s, const double x[PRESSURE_DIM])
 
 int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
 {
-    if (!pressure_intact(s)) {
-        return PRESSURE_REFUSED_STATE;
-    }
-    if (!pressure_acceptable(x)) {
-        return PRESSURE_REFUSED_INPUT;
+    const int32_t refused = pressure_refusal(s, x);
+    if (refused < 0) {
+        return refused;
     }
     if (!(pressure_absolute(y) <= PRESSURE_LABEL_LIMIT)) {
         return PRESSURE_REFUSED_LABEL;
@@ -557,11 +559,9 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
 
 int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y)
 {
-    if (!pressure_intact(s)) {
-        return PRESSURE_REFUSED_STATE;
-    }
-    if (!pressure_acceptable(x)) {
-        return PRESSURE_REFUSED_INPUT;
+    const int32_t refused = pressure_refusal(s, x);
+    if (refused < 0) {
+        return refused;
     }
     pressure_present(s, x);
     double nearest = 0.0;
