@@ -30,7 +30,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import MissingExtra, UserError, option
 from pykernel.files import kind, lock
 
 Task = Mapping[str, Any]
@@ -157,13 +157,25 @@ def _plain(value: Any) -> Any:
 # --------------------------------------------------------------------------------------------------------- workers
 
 
+def checked_jobs(given: int | str | None) -> int | str | None:
+    """A number of processes, or the address of a Dask scheduler; a number may be written as text.  Raises UserError."""
+    text = str(given)
+    if given is None or (isinstance(given, str) and "://" in text):
+        return given
+    if not isinstance(given, bool) and text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PROCESSES:
+        return int(text)
+    raise UserError(
+        f"{option('jobs')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}, or a Dask "
+        "scheduler's address"
+    )
+
+
 class Workers:
     """Runs tasks of one function, on processes of this machine or on a Dask cluster.
 
     function: see ``Function``.  shared: what all tasks need, such as the data; sent to each worker once.
-    jobs: processes; as many as cores if not given; with 1, tasks run in this process.
-    scheduler: a Dask scheduler's address ("tcp://host:8786"), in place of processes; its workers need this version of
-    pykernel.
+    jobs: a number of processes, as many as cores if not given; with 1, tasks run in this process.  Or a Dask scheduler's
+    address ("tcp://host:8786"), whose workers need this version of pykernel.
     results: a file of finished tasks, see ``Results``; those found there are not run.
     context: what results depend on beside a task's content, such as a digest of the data; part of a task's key.
     title: of the progress bar on standard error, shown if that is a terminal; none if not given.  expect: how many tasks
@@ -172,7 +184,7 @@ class Workers:
     An interrupt (or any exception) ends the workers at once and keeps what is finished.  Processes are spawned: a script
     that uses this needs ``if __name__ == "__main__":``.
 
-    Raises UserError if jobs is not from 1 to MOST_PROCESSES, the scheduler does not answer, or a worker dies.
+    Raises UserError if jobs is neither, the scheduler does not answer, or a worker dies.
     """
 
     def __init__(
@@ -180,19 +192,14 @@ class Workers:
         function: Function,
         shared: Any = None,
         *,
-        jobs: int | None = None,
-        scheduler: str | None = None,
+        jobs: int | str | None = None,
         results: str | Path | None = None,
         context: Any = None,
         title: str | None = None,
         expect: int | None = None,
     ) -> None:
-        if jobs is not None and jobs < 1:
-            raise UserError(f"jobs is {jobs}; it must be 1 or more")
-        if jobs is not None and jobs > MOST_PROCESSES:
-            raise UserError(f"jobs is {jobs}; it must be at most {MOST_PROCESSES:,}")
         self.function, self.shared, self.context = function, shared, context
-        self.jobs, self.scheduler = jobs or cores(), scheduler
+        self.jobs = checked_jobs(jobs) or cores()
         self.results = Results(results)
         self.computed = self.reused = 0
         """Tasks run, and those whose results were found."""
@@ -232,7 +239,7 @@ class Workers:
         missing = {key: task for key, task in wanted.items() if key not in self.results}
         self.reused += len(wanted) - len(missing)
         self._bar.begin(len(wanted), len(wanted) - len(missing))
-        if self.jobs == 1 and self.scheduler is None:
+        if self.jobs == 1:
             for key, task in missing.items():
                 with whole_task():  # its result is kept, whatever comes meanwhile
                     self._take(key, task, *_timed(self.function, task, self.shared))
@@ -269,7 +276,7 @@ class Workers:
             if self._client is None or not _is_lost(error):
                 raise
             raise UserError(
-                f"{self.scheduler}: the Dask cluster lost its scheduler or a worker; repair the cluster, and "
+                f"{self.jobs}: the Dask cluster lost its scheduler or a worker; repair the cluster, and "
                 "run the same again"
             ) from None
         finally:
@@ -278,9 +285,9 @@ class Workers:
 
     def _start(self) -> tuple[Callable[[Task], Any], Callable[[Any], Iterator[Any]]]:
         """What submits a task, and what gives futures as they finish."""
-        if self.scheduler is not None:
+        if isinstance(self.jobs, str):
             if self._client is None:
-                self._client = _connect(self.scheduler)
+                self._client = _connect(self.jobs)
                 self._scattered = self._client.scatter([self.shared], broadcast=True, hash=False)[0]
             from distributed import as_completed
 

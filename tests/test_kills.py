@@ -464,7 +464,6 @@ COMMANDS = {
     "page": "page spec.toml data.csv -o out/page.html",
     "sweep": "sweep spec.toml data.csv --rule klms --n-max 2 --technique nt --rounds 1 --jobs 1 --target none -o out",
     "plan": "plan data.csv --label y --inputs a,b --rule rls --trials 2 --jobs 1 -o out",
-    "compare": "compare --task lorenz --rule klms --rows 60 --seeds 1 --jobs 1 -o out",
     "check": "check spec.toml --samples 50 --record m",
     "demo": "demo -o out",
 }

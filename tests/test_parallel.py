@@ -81,7 +81,7 @@ def test_processes_give_what_this_process_gives_in_the_tasks_order(reference, tm
 def test_a_dask_cluster_gives_the_same(reference, tmp_path, processes):
     with (
         cluster(processes=processes) as address,
-        Workers(work, SHARED, scheduler=address, results=tmp_path / "r.jsonl") as workers,
+        Workers(work, SHARED, jobs=address, results=tmp_path / "r.jsonl") as workers,
     ):
         assert bits(workers.run(TASKS[:5])) == bits(json.loads(reference)[:5])
         assert bits(workers.run(TASKS)) == reference
@@ -276,9 +276,9 @@ def test_an_interrupt_does_not_reach_workers_that_are_still_starting():
 
 
 def test_bad_workers_are_told_in_one_sentence(monkeypatch, tmp_path):
-    with pytest.raises(UserError, match="jobs is 0; it must be 1 or more"):
+    with pytest.raises(UserError, match="jobs is 0; it must be a number of processes from 1 to 1,024"):
         Workers(work, jobs=0)
-    with pytest.raises(UserError, match="jobs is 9999999999; it must be at most 1,024"):
+    with pytest.raises(UserError, match="jobs is 9999999999; it must be a number of processes from 1 to 1,024"):
         Workers(work, jobs=9_999_999_999)
     with pytest.raises(UserError, match="a worker process ended by itself"), Workers(die, jobs=2) as workers:
         workers.run([{"n": 0}])
@@ -297,7 +297,7 @@ def test_a_scheduler_that_cannot_work_is_told_in_one_sentence(monkeypatch):
     for address in ("tcp://127.0.0.1:1", "nonsense://", "tcp://nowhere.invalid:8786"):
         with (
             pytest.raises(UserError, match="no Dask scheduler answers there"),
-            Workers(work, scheduler=address) as workers,
+            Workers(work, jobs=address) as workers,
         ):
             workers.run(TASKS)
     # one that is left to the garbage collector can wait forever for a lock that the collector's own thread holds
@@ -311,7 +311,7 @@ def test_a_scheduler_that_cannot_work_is_told_in_one_sentence(monkeypatch):
     with (
         cluster(processes=False, n_workers=0) as address,
         pytest.raises(UserError, match="has no workers; start some with"),
-        Workers(work, scheduler=address) as workers,
+        Workers(work, jobs=address) as workers,
     ):
         workers.run(TASKS)
 
@@ -322,7 +322,7 @@ def test_a_worker_of_another_version_is_refused(monkeypatch):
     with (
         cluster(processes=False, n_workers=1) as address,
         pytest.raises(UserError, match=r"the worker on pi has pykernel 0.0.9, this machine .*; install the same"),
-        Workers(work, SHARED, scheduler=address) as workers,
+        Workers(work, SHARED, jobs=address) as workers,
     ):
         workers.run(TASKS)
     assert not workers.results.found
@@ -333,6 +333,6 @@ def test_a_worker_that_dies_on_dask_is_told_in_one_sentence(monkeypatch):
     with (
         cluster(processes=True, n_workers=1) as address,
         pytest.raises(UserError, match="the Dask cluster lost"),
-        Workers(die, scheduler=address) as workers,
+        Workers(die, jobs=address) as workers,
     ):
         workers.run([{"n": 0}])

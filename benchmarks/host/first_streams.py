@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.tuning.tasks import lorenz_path, mackey_glass_path
+from benchmarks.compare.tasks import lorenz_path, mackey_glass_path
 
 Stream = tuple[np.ndarray, np.ndarray]
 ROWS = 3000

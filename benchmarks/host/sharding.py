@@ -87,7 +87,7 @@ def main() -> None:
                     for seed in seeds:
                         some.append(
                             select_sharded(orders[order], KERNEL, n, shards, method=method, split=split, seed=seed,
-                                           measure=None, workers=1)  # type: ignore[arg-type]
+                                           measure=None, jobs=1)  # type: ignore[arg-type]
                         )  # fmt: skip
                         bar.advance(task)
                     of_all = float(np.mean([error(orders[order], each.basis) for each in some]))

@@ -1,6 +1,6 @@
 """Section 3 of Mitchinson, Dodd and Harrison (2003), reproduced: figures 1 to 8, and the tables of docs/paper-003.md.
 
-    python -m benchmarks.papers.paper_003 [--realisations 100] [--jobs N] [--scheduler ADDRESS] [--results FILE]
+    python -m benchmarks.papers.paper_003 [--realisations 100] [--jobs N|ADDRESS] [--results FILE]
                                    [-o docs/data/paper-003] [--figures 1,4,5]
 
 Everything is computed by the product's own models.  Writes results.csv, cost.csv and the figures to the output folder,
@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+import benchmarks.compare.tasks as streams
 import benchmarks.papers.paper_003_tasks as tasks
 from benchmarks import tables
 from benchmarks.papers.paper_003_figures import FIGURES
@@ -308,8 +309,7 @@ def context() -> str:
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--realisations", type=int, default=100, help="independent data sets (100, as in the report)")
-    parser.add_argument("--jobs", type=int, help="processes; as many as cores if not given")
-    parser.add_argument("--scheduler", help="address of a Dask scheduler, in place of processes")
+    parser.add_argument("--jobs", help="processes, or a Dask scheduler's address; as many as cores if not given")
     parser.add_argument("--results", type=Path, help="file of finished tasks (OUTPUT/tasks.jsonl)")
     parser.add_argument("-o", "--output", type=Path, default=DATA / "paper-003", help="folder for CSV and figures")
     parser.add_argument("--figures", help="only these, such as 1,4,5, and what they need; no tables")
@@ -350,7 +350,8 @@ class ByValue:
     def __reduce__(self) -> tuple[Any, ...]:
         import cloudpickle
 
-        cloudpickle.register_pickle_by_value(tasks)
+        for module in (tasks, streams):
+            cloudpickle.register_pickle_by_value(module)
         return cloudpickle.loads, (cloudpickle.dumps(self.function),)
 
 
@@ -362,10 +363,10 @@ def compute(given: argparse.Namespace) -> tuple[list[dict[str, str]], list[dict[
         plan.rows = [row for row in plan.rows if (row.experiment, row.settings, row.when) in wanted]
     costs = plan_cost(given.rounds) if "5" in given.chosen else []
     flat = [task for row in plan.rows for task in row.tasks]
-    function = ByValue(tasks.run_task) if given.scheduler else tasks.run_task
+    function = ByValue(tasks.run_task) if "://" in str(given.jobs) else tasks.run_task
     start = time.perf_counter()
     options: dict[str, Any] = {"results": given.results or given.output / "tasks.jsonl", "context": context()}
-    with Workers(function, jobs=given.jobs, scheduler=given.scheduler, title="paper 003", **options) as workers:
+    with Workers(function, jobs=given.jobs, title="paper 003", **options) as workers:
         found = workers.run(flat)
         computed = workers.computed
     # timings: on this machine, in one process, after the others have gone

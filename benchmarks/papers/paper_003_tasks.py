@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.compare.tasks import sinc
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
-from pykernel.tuning.tasks import sinc
 
 SIGMA, ETA, SAMPLES, PASSES = 0.5, 0.1, 100, 10
 """The report gives eta, samples and passes; sigma = 0.5 gives its reference error (the reference row of the results)."""

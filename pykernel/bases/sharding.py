@@ -1,6 +1,6 @@
 """A basis chosen by several processes or machines: one for each shard of the rows, then the best of all of them.
 
-    found = select_sharded("measured.npy", MercerKernel("gaussian", gamma=0.1), 100, shards=8, workers=4)
+    found = select_sharded("measured.npy", MercerKernel("gaussian", gamma=0.1), 100, shards=8, jobs=4)
     found.basis, found.shards
 
 1. Each shard's rows give a basis of their own, by any method of ``select_basis``, and a sample of points.
@@ -42,7 +42,7 @@ from pykernel.bases.basis import (
 from pykernel.bases.candidates import MEMORY, first_of_largest, need_choice, need_memory
 from pykernel.bases.select import fingerprint, select_basis
 from pykernel.errors import UserError
-from pykernel.parallel import Task, Workers, cores, interruptible, one_thread, task_key
+from pykernel.parallel import Task, Workers, checked_jobs, cores, interruptible, one_thread, task_key
 from pykernel.rows import Rows, SomeRows, as_rows
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def select_sharded(
     measure: int | Literal["all"] | None = MEASURED,
     seed: int = 0,
     epsilon: float = 1e-10,
-    workers: int | str | None = None,
+    jobs: int | str | None = None,
     results: str | Path | None = None,
     title: str | None = None,
     options: Mapping[str, Any] | None = None,
@@ -135,7 +135,7 @@ def select_sharded(
     seed : int
     epsilon : float
         Candidates with delta < epsilon are spanned.
-    workers : int or str, optional
+    jobs : int or str, optional
         Processes, 1 for this one; or a Dask scheduler's address.  As many as cores if not given.
     results : path, optional
         Finished shards are kept in this file, and unfinished ones beside it (not with Dask); the same call goes on from
@@ -174,7 +174,7 @@ def select_sharded(
     )
     if measure is not None and measure != "all":
         measure = min(checked_count(measure, "measure", 1), len(rows))
-    if workers != 1:
+    if jobs != 1:
         _need_pickle(kernel)
     told = fingerprint(rows, kernel)
     task: dict[str, Any] = {
@@ -189,8 +189,8 @@ def select_sharded(
     tasks = [task | {"shard": s} for s in range(shards)]
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder) / "results.jsonl" if results is None else Path(results)
-        beside = str(results) if results is not None and not isinstance(workers, str) else None
-        found = _run(work, _Shared(rows, kernel, beside, told), tasks, workers, kept, told, title)
+        beside = str(results) if results is not None and not isinstance(jobs, str) else None
+        found = _run(work, _Shared(rows, kernel, beside, told), tasks, jobs, kept, told, title)
         with one_thread:
             grown, taken, estimate, stopped = _union(rows, kernel, n_max, found, epsilon)
             grown.evaluations += sum(each["evaluations"] for each in found)
@@ -203,7 +203,7 @@ def select_sharded(
         if measure == "all":
             about = told | {"vectors": hashlib.sha256(basis.vectors.tobytes()).hexdigest()}
             parts = [{"shard": s, "shards": shards} for s in range(shards)]
-            sums = _run(measure_shard, _Measured(rows, basis), parts, workers, kept, about, title)
+            sums = _run(measure_shard, _Measured(rows, basis), parts, jobs, kept, about, title)
             basis, count = _with_trace(basis, np.sum([each["left"] for each in sums], axis=0), True), len(rows)
         elif measure is not None:
             drawn = np.random.default_rng([seed, 2]).choice(len(rows), measure, replace=False, shuffle=False)
@@ -354,22 +354,17 @@ def _with_trace(basis: Basis, sums: np.ndarray, exact: bool) -> Basis:
 
 
 def _run(
-    function: Any, shared: Any, tasks: list[dict[str, Any]], workers: int | str | None, results: Path, context: Any,
+    function: Any, shared: Any, tasks: list[dict[str, Any]], jobs: int | str | None, results: Path, context: Any,
     title: str | None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Workers.run; if worker processes die, the tasks that are not finished are run again by new ones."""
-    scheduler = workers if isinstance(workers, str) else None
-    jobs = (
-        None
-        if scheduler is not None
-        else min(checked_count(cores() if workers is None else workers, "workers", 1), len(tasks))
-    )
+    most = checked_jobs(jobs) or cores()
+    some = most if isinstance(most, str) else min(most, len(tasks))
     attempt = 1
     while True:
         try:
             with Workers(
-                function, shared, jobs=jobs, scheduler=scheduler, results=results, context=context, title=title,
-                expect=len(tasks),
+                function, shared, jobs=some, results=results, context=context, title=title, expect=len(tasks),
             ) as pool:  # fmt: skip
                 return cast(list[dict[str, Any]], pool.run(tasks))
         except UserError as error:
@@ -383,4 +378,4 @@ def _need_pickle(kernel: MercerKernel) -> None:
         pickle.dumps(kernel)
         json.dumps(kernel.gamma)
     except Exception:
-        raise UserError("this kernel cannot be sent to other processes; take workers=1") from None
+        raise UserError("this kernel cannot be sent to other processes; take jobs=1") from None

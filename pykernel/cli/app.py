@@ -14,7 +14,6 @@ import typer
 
 from pykernel.cli.commands.basis import basis
 from pykernel.cli.commands.check import check
-from pykernel.cli.commands.compare import compare
 from pykernel.cli.commands.convert import convert
 from pykernel.cli.commands.demo import demo
 from pykernel.cli.commands.fit import fit
@@ -77,7 +76,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "migrate": migrate,
     "plan": plan,
     "sweep": sweep,
-    "compare": compare,
     "fit": fit,
     "basis": basis,
     "convert": convert,
@@ -88,6 +86,17 @@ COMMANDS: dict[str, Callable[..., None]] = {
 for called, command in COMMANDS.items():
     app.command(called, cls=PlainCommand)(command)
 app.add_typer(snapshot_app, name="snapshot")
+
+
+RENAMED = {
+    "--check": "--data",
+    "--figure": "--plot",
+    "--n": "--n-max",
+    "--out": "--output",
+    "--scheduler": "--jobs",
+    "--workers": "--jobs",
+}
+"""Options of before -> what they are called now."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -115,7 +124,10 @@ def run(command: Callable[[], Any]) -> int:
     except UsageError as error:  # type: ignore[misc]
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "pykernel"
+        old = getattr(error, "option_name", None)
         message = error.format_message().rstrip(".")
+        if old in RENAMED:
+            message = f"No such option: {old}; it is {RENAMED[old]} now"
         say("error", f"{message}{' See' if message.endswith('?') else '; see'} {where} --help")
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort) as error:

@@ -34,6 +34,7 @@ from pykernel.importers.sklearn import spec_columns
 from pykernel.importers.steps import affine_of, affine_types, scaler_types
 from pykernel.spec.kernel_settings import INDEFINITE, MATERN
 from pykernel.spec.model import Spec, make_spec, visible_name
+from pykernel.spec.schema import key_told
 from pykernel.training.trained import class_names
 
 LIMIT = 1e6
@@ -86,7 +87,7 @@ class Parameter:
     key: str = ""  # what the section calls it, if not as the estimator does
     must: Must | None = None  # for what no spec judges, or judges in other words
     absent: Any = None  # a value, besides None, that says nothing to the spec
-    text: str = ""  # for docstrings that are made of the list
+    text: str = ""  # for docstrings that are made of the list; empty: what the spec's declaration says
 
 
 def plain(value: Any) -> Any:
@@ -103,14 +104,20 @@ def document(kind: type[KernelEstimator], attributes: Mapping[str, str], words: 
     """Put the parameters of ``__init__``, in its order, and the attributes into a class's docstring, and words for {words}."""
     parameters = []
     for name, parameter in inspect.signature(kind).parameters.items():
-        first, _, rest = kind._family[name].text.partition("\n")
-        default = f'"{parameter.default}"' if isinstance(parameter.default, str) else parameter.default
-        parameters.append(f"    {name} : {first}, default={default}\n{rest}")
-    told = [f"    {name} : {text}" for name, text in attributes.items()]
+        of, default = kind._family[name], parameter.default
+        told = of.text
+        if not told:
+            first, said, default = key_told(of.section or "", of.key or name, kind._rules)
+            told = f"{first}\n{textwrap.indent(textwrap.fill(said, 112), ' ' * 8)}"
+        first, _, rest = told.partition("\n")
+        shown = f'"{default}"' if isinstance(default, str) else default
+        first += "" if "default=" in told else f", default={shown}"
+        parameters.append(f"    {name} : {first}\n{rest}")
+    kept = [f"    {name} : {text}" for name, text in attributes.items()]
     # Python 3.13 takes the indentation off a docstring, earlier ones leave it
     text = textwrap.indent(inspect.cleandoc(kind.__doc__ or ""), "    ")
     text = text.replace("    {parameters}", "\n".join(parameters))
-    text = text.replace("    {attributes}", "\n".join(told))
+    text = text.replace("    {attributes}", "\n".join(kept))
     for word, meaning in words.items():
         text = text.replace(word, meaning)
     kind.__doc__ = inspect.cleandoc(text)
@@ -134,6 +141,9 @@ class KernelEstimator(BaseEstimator):
 
     _family: ClassVar[Mapping[str, Parameter]]
     """The list of the family: a class has those that its ``__init__`` names."""
+
+    _rules: ClassVar[tuple[str, ...]] = ()
+    """Those that a spec of the family may have, for its docstring."""
 
     def _keep(self, given: Mapping[str, Any]) -> None:
         """What ``__init__`` was called with, its ``locals()``: unchanged under its names, as scikit-learn asks for."""
@@ -589,9 +599,32 @@ class Streaming(KernelEstimator):
 
 
 KERNEL = {
-    "sigma": Parameter("kernel", must=SCALED),
-    "kernel": Parameter("kernel"),
-    "gamma": Parameter("kernel", must=SCALED),
+    "sigma": Parameter(
+        "kernel",
+        must=SCALED,
+        text="""float or "scale", default="scale"
+        Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
+        ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
+        or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.""",
+    ),
+    "kernel": Parameter(
+        "kernel",
+        text="""{"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, \
+default="gaussian"
+        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``exp(-r)``, ``(1 + r) exp(-r)`` and
+        ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|`` for "matern12", "matern32", "matern52";
+        ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for "linear". A MercerKernel is taken as it is, with
+        its own gamma, coef0, degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.""",
+    ),
+    "gamma": Parameter(
+        "kernel",
+        must=SCALED,
+        text="""float or "scale", default="scale"
+        The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
+        ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
+        ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for
+        "polynomial".""",
+    ),
     "coef0": Parameter("kernel"),
     "degree": Parameter("kernel"),
     "normalise": Parameter("kernel", absent=False),

@@ -147,7 +147,7 @@ PARAMETERS = {
         difference between predictions and targets. Of all candidates within 1 % of the least, that with the largest
         ridge is taken, then that with the smoothest kernel.""",
     ),
-    "workers": Parameter(
+    "jobs": Parameter(
         must=PROCESSES,
         text="""int or str
         Number of processes that compare candidates, or a Dask scheduler's address. Each process takes one width at a
@@ -251,7 +251,7 @@ class _KernelMachine(Expansion):
         basis: Any = None,
         basis_params: dict[str, Any] | None = None,
         cv: Any = "deleted",
-        workers: int | str | None = None,
+        jobs: int | str | None = None,
         progress: bool = False,
         precision: str = "float32",
         random_state: Any = 0,
@@ -362,7 +362,7 @@ class _KernelMachine(Expansion):
         """Take the best of the candidates."""
         found = select(
             self._model, X, targets, kernel, widths, ridges, cv=plain(self.cv), by=getattr(self, "by", None),
-            workers=plain(self.workers), progress=self.progress, seed=self._seed() if seed is None else seed, **basis,
+            jobs=plain(self.jobs), progress=self.progress, seed=self._seed() if seed is None else seed, **basis,
         )  # fmt: skip
         self._take(kernel, found.width, found.ridge, found)
 
@@ -701,7 +701,7 @@ class _Classifier(ClassifiesByFunctions, _KernelMachine):
         basis_params: dict[str, Any] | None = None,
         cv: Any = "deleted",
         by: str = "error",
-        workers: int | str | None = None,
+        jobs: int | str | None = None,
         progress: bool = False,
         precision: str = "float32",
         random_state: Any = 0,
@@ -932,7 +932,7 @@ class KernelFisherClassifier(_Classifier):
         basis_params: dict[str, Any] | None = None,
         cv: Any = "deleted",
         by: str = "error",
-        workers: int | str | None = None,
+        jobs: int | str | None = None,
         progress: bool = False,
         precision: str = "float32",
         random_state: Any = 0,

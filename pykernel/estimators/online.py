@@ -19,16 +19,18 @@ from pykernel.estimators.base import (
     Parameter,
     Regresses,
     Streaming,
+    document,
     label_section,
     whole,
 )
-from pykernel.spec.families.linear import RANDOM
+from pykernel.spec.families.linear import LINEAR_MODELS, RANDOM
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
-from pykernel.spec.families.online import KernelSpec, projection_of
+from pykernel.spec.families.online import KERNEL_MODELS, KernelSpec, projection_of
 from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
 
 NO_KERNEL = tuple(rule for rule in LINEAR_RULES if rule not in RANDOM)
 """Rules without a sigma."""
+RULES = tuple(rule for family in (*KERNEL_MODELS, LINEAR_MODELS) for rule in family.rules)
 GRADIENT = ("klms", "qklms", "knlms", "nlms")
 """Rules that correct part of an error; the others are least squares, where a second pass counts every sample twice."""
 GRADIENT_EPOCHS = 5
@@ -38,7 +40,19 @@ CALIBRATED_ON = 1000
 LEARNING, REDUCTION = Parameter("learning"), Parameter("reduction")
 PARAMETERS = {
     "technique": REDUCTION,
-    "rule": LEARNING,
+    "rule": Parameter(
+        "learning",
+        text="""{rules}, default=None
+        How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
+        deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
+        kernel, and the noise is estimated. A rule that is named learns as its paper says: "klms": stochastic gradient.
+        "qklms": as "klms", but a sample near a stored vector only changes that vector's multiplier. "krls-t": recursive
+        least squares that can forget, and that predicts its variance. "fb-krls": least squares on the stored samples.
+        "sw-krls": the same on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until
+        the budget is full, and never removed. "knlms": normalised gradient steps of all multipliers; vectors as with
+        "ald-krls". Linear models of fixed features: "nlms" and "rls" in the inputs, "quadratic-rls" also in their
+        products, "rff-rls" in random Fourier features, which approximate a kernel. These four have an intercept.""",
+    ),
     "n_max": REDUCTION,
     **KERNEL,
     "eta": LEARNING,
@@ -66,10 +80,32 @@ PARAMETERS = {
     "tie": REDUCTION,
     "fading": REDUCTION,
     "force": Parameter("reduction", absent=False),
-    "precision": Parameter(""),
-    "n_epochs": Parameter(must=whole(1) | LEFT_OUT),
-    "input_max_abs": Parameter("input", "max_abs"),
-    "label_max_abs": Parameter("label", "max_abs"),
+    "precision": Parameter(
+        "",
+        text="""{"float32", "float64"}
+        Number format of the model, on the host and on the device.""",
+    ),
+    "n_epochs": Parameter(
+        must=whole(1) | LEFT_OUT,
+        text="""int
+        Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct
+        only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.""",
+    ),
+    "input_max_abs": Parameter(
+        "input",
+        "max_abs",
+        text="""float
+        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
+        neither, and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or
+        of the first ``partial_fit``.""",
+    ),
+    "label_max_abs": Parameter(
+        "label",
+        "max_abs",
+        text="""float
+        Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
+        ``fit`` or of the first ``partial_fit``.""",
+    ),
 }
 """Of the family."""
 
@@ -77,7 +113,7 @@ PARAMETERS = {
 class _BudgetedKernelModel(Streaming):
     """What regressor and classifier share."""
 
-    _family = PARAMETERS
+    _family, _rules = PARAMETERS, RULES
 
     def __init__(
         self,
@@ -188,123 +224,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     Parameters
     ----------
-    technique : {"nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", \
-"afmklms"}, default="mklms"
-        How the budget is kept: which vector is removed, and how the others replace it. "mklms" removes the vector
-        whose removal changes the function least, and projects it onto the others; it stores an ``n_max`` x ``n_max``
-        factor of the inverse Gram matrix. "nt" removes the vector of the smallest multiplier, "at" the oldest vector
-        and "fklms" one of the closest pair; these three store no matrix. "fklms" treats stored vectors as orthogonal:
-        if many lie within a ``sigma`` of each other, it diverges. docs/online.md describes the others; "afmklms"
-        needs ``force``.
-    rule : {"klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
-default=None
-        How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
-        deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
-        kernel, and the noise is estimated. A rule that is named learns as its paper says: "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
-        vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
-        predicts its variance. "fb-krls": least squares on the stored samples. "sw-krls": the same on the latest
-        ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until the budget is full, and never
-        removed. "knlms": normalised gradient steps of all multipliers; vectors as with "ald-krls". Linear models of fixed features: "nlms" and "rls"
-        in the inputs, "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate
-        the kernel. These four have an intercept.
-    n_max : int, default=32
-        The budget: the largest number of expansion vectors. For example, a model with ``n_max=32`` stores at most 32
-        samples.
-    sigma : float or "scale", default="scale"
-        With a rule, or where it is given: width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
-        ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
-        or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
-    kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
-        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``exp(-r)``, ``(1 + r) exp(-r)`` and
-        ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|`` for "matern12", "matern32", "matern52";
-        ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for "linear". "rff-rls" has features of the first five. A MercerKernel is taken as it is, with its own gamma,
-        coef0, degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
-    gamma : float or "scale", default="scale"
-        The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
-        ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
-        ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for "polynomial".
-    coef0 : float, default=0.0
-        "polynomial": the constant that is added to ``gamma a'b``; not below 0.
-    degree : int, default=3
-        "polynomial": the exponent.
-    normalise : bool, default=False
-        "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
-    eta : float, default=0.5
-        "klms", "qklms", "knlms", "nlms": learning rate, in (0, 2): the part of an error that one update corrects. For
-        "fb-krls", this is the part that a sample corrects if it is too near to others to be stored.
-    rho : float, default=0.0
-        "klms", "qklms": decay: each update multiplies every multiplier by ``1 - eta * rho``. With a number above
-        zero, the model forgets.
-    step_limit : float, default=None
-        "klms", "qklms": largest change of the function at a sample, for any label. None: no limit.
-    quantisation : float, default=0.3
-        "qklms": a sample only changes the nearest vector's multiplier if the distance is at most this times ``sigma``
-        (for "laplacian" and Matern kernels, times ``1 / gamma``). For other kernels, the limit is the sine of
-        the angle between the two, below 1.
-    coherence : float, default=0.5
-        "knlms": a sample is stored only if its kernel value with every stored vector is at most this, in (0, 1).
-    epsilon : float, default=0.03
-        "knlms": what is added to the squared length of the kernel values that a step is divided by.
-    forgetting : float, default=1.0
-        "krls-t", "rls", "quadratic-rls", "rff-rls": each new sample multiplies the weight of all earlier ones by this
-        factor, in (0.5, 1]. About the last ``1 / (1 - forgetting)`` samples count: with 0.99, the last 100.
-    noise : float or "auto", default=0.01
-        "krls-t": variance of the labels' noise, divided by the function's variance; "auto" estimates it.
-    relabel : bool, default=False
-        "fb-krls": move the labels of stored samples towards newer labels nearby.
-    prior_variance : float, default=100.0
-        "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
-        penalty.
-    features : int, default=None
-        "rff-rls": number of random features; None: 64.
-    seed : int, default=0
-        "rff-rls": which random features.
-    ridge : float, default=None
-        Techniques and rules with a Gram matrix: the number that is added to its diagonal. None: 1e-3; "fb-krls" and
-        "sw-krls": 0.1.
-    ald_threshold : float, default=None
-        A sample is not stored if at most this part of it is new: then only multipliers change.
-        None: ``2 * ridge``.
-    projection : {"none", "klms", "fklms", "bounded", "ls", "lsridge"}, default=None
-        How the other vectors replace the removed one. None: the technique's own. "krls-t" and "fb-krls" keep the
-        values at the other vectors, which is "klms".
-    penalty : float, default=1e-4
-        "lsreg", "lsridge": weight of the squared multipliers.
-    when : {"after", "before"}, default="after"
-        "klms", "qklms": "after": the newest sample is a candidate for removal. "before": a full model removes a
-        vector before it predicts the sample.
-    candidates : {"all", "newest"}, default="all"
-        Which vectors may be removed. "newest": only the newest sample, when the budget is full.
-    lambda_max : float, default=None
-        Vectors whose removal costs at most this are removed at once, even if the budget is not full. None: only when
-        full.
-    removals : int, default=1
-        With ``lambda_max`` or truncation: largest number of vectors that one update removes, beside the one that the
-        sample replaces.
-    truncate_below : float, default=None
-        "klms", "qklms": vectors with smaller multipliers are removed. None: none.
-    truncate_age : int, default=None
-        "klms", "qklms": vectors of this age, in samples, are removed. None: none.
-    tie : {"smaller", "newest", "oldest"}, default="smaller"
-        Which vector is removed if several cost equally little: that of the smaller multiplier, the newest or the
-        oldest.
-    fading : float, default=1.0
-        Each sample multiplies the claim to stay of the vectors far from it by this factor, in (0.5, 1]. Vectors with
-        small claims are removed first, so 0.999 follows data that changes.
-    force : bool, default=False
-        Allow a combination of technique, projection and tie that is known to diverge.
-    precision : {"float32", "float64"}, default="float32"
-        Number format of the model, on the host and on the device.
-    n_epochs : int, default=None
-        Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct
-        only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.
-    input_max_abs : float, default=None
-        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
-        neither, and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or
-        of the first ``partial_fit``.
-    label_max_abs : float, default=None
-        Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
-        ``fit`` or of the first ``partial_fit``.
+    {parameters}
 
     Attributes
     ----------
@@ -544,120 +464,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
 
     Parameters
     ----------
-    technique : {"nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", \
-"afmklms"}, default="mklms"
-        How the budget is kept: which vector is removed, and how the others replace it. "mklms" removes the vector
-        whose removal changes the function least, and projects it onto the others; it stores an ``n_max`` x ``n_max``
-        factor of the inverse Gram matrix. "nt" removes the vector of the smallest multiplier, "at" the oldest vector
-        and "fklms" one of the closest pair; these three store no matrix. "fklms" treats stored vectors as orthogonal:
-        if many lie within a ``sigma`` of each other, it diverges. docs/online.md describes the others; "afmklms"
-        needs ``force``.
-    rule : {"klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nlms", "rls", "quadratic-rls", "rff-rls"}, \
-default=None
-        How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
-        deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
-        kernel, and the noise is estimated. A rule that is named learns as its paper says: "klms": stochastic gradient. "qklms": as "klms", but a sample near a stored
-        vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
-        predicts its variance. "fb-krls": least squares on the stored samples. "sw-krls": the same on the latest
-        ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until the budget is full, and never
-        removed. "knlms": normalised gradient steps of all multipliers; vectors as with "ald-krls". Linear models of fixed features: "nlms" and "rls"
-        in the inputs, "quadratic-rls" also in their products, "rff-rls" in random Fourier features, which approximate
-        the kernel. These four have an intercept.
-    n_max : int, default=32
-        The budget: the largest number of expansion vectors. For example, a model with ``n_max=32`` stores at most 32
-        samples.
-    sigma : float or "scale", default="scale"
-        With a rule, or where it is given: width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
-        ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
-        or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.
-    kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
-        ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``exp(-r)``, ``(1 + r) exp(-r)`` and
-        ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|`` for "matern12", "matern32", "matern52";
-        ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for "linear". "rff-rls" has features of the first five. A MercerKernel is taken as it is, with its own gamma,
-        coef0, degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.
-    gamma : float or "scale", default="scale"
-        The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
-        ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
-        ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for "polynomial".
-    coef0 : float, default=0.0
-        "polynomial": the constant that is added to ``gamma a'b``; not below 0.
-    degree : int, default=3
-        "polynomial": the exponent.
-    normalise : bool, default=False
-        "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
-    eta : float, default=0.5
-        "klms", "qklms", "knlms", "nlms": learning rate, in (0, 2): the part of an error that one update corrects. For
-        "fb-krls", this is the part that a sample corrects if it is too near to others to be stored.
-    rho : float, default=0.0
-        "klms", "qklms": decay: each update multiplies every multiplier by ``1 - eta * rho``. With a number above
-        zero, the model forgets.
-    step_limit : float, default=None
-        "klms", "qklms": largest change of the function at a sample, for any label. None: no limit.
-    quantisation : float, default=0.3
-        "qklms": a sample only changes the nearest vector's multiplier if the distance is at most this times ``sigma``
-        (for "laplacian" and Matern kernels, times ``1 / gamma``). For other kernels, the limit is the sine of
-        the angle between the two, below 1.
-    coherence : float, default=0.5
-        "knlms": a sample is stored only if its kernel value with every stored vector is at most this, in (0, 1).
-    epsilon : float, default=0.03
-        "knlms": what is added to the squared length of the kernel values that a step is divided by.
-    forgetting : float, default=1.0
-        "krls-t", "rls", "quadratic-rls", "rff-rls": each new sample multiplies the weight of all earlier ones by this
-        factor, in (0.5, 1]. About the last ``1 / (1 - forgetting)`` samples count: with 0.99, the last 100.
-    noise : float or "auto", default=0.01
-        "krls-t": variance of the labels' noise, divided by the function's variance; "auto" estimates it.
-    relabel : bool, default=False
-        "fb-krls": move the labels of stored samples towards newer labels nearby.
-    prior_variance : float, default=100.0
-        "rls", "quadratic-rls", "rff-rls": variance of the weights before the first sample; its inverse is the ridge
-        penalty.
-    features : int, default=None
-        "rff-rls": number of random features; None: 64.
-    seed : int, default=0
-        "rff-rls": which random features.
-    ridge : float, default=None
-        Techniques and rules with a Gram matrix: the number that is added to its diagonal. None: 1e-3; "fb-krls" and
-        "sw-krls": 0.1.
-    ald_threshold : float, default=None
-        A sample is not stored if at most this part of it is new: then only multipliers change.
-        None: ``2 * ridge``.
-    projection : {"none", "klms", "fklms", "bounded", "ls", "lsridge"}, default=None
-        How the other vectors replace the removed one. None: the technique's own. "krls-t" and "fb-krls" keep the
-        values at the other vectors, which is "klms".
-    penalty : float, default=1e-4
-        "lsreg", "lsridge": weight of the squared multipliers.
-    when : {"after", "before"}, default="after"
-        "klms", "qklms": "after": the newest sample is a candidate for removal. "before": a full model removes a
-        vector before it predicts the sample.
-    candidates : {"all", "newest"}, default="all"
-        Which vectors may be removed. "newest": only the newest sample, when the budget is full.
-    lambda_max : float, default=None
-        Vectors whose removal costs at most this are removed at once, even if the budget is not full. None: only when
-        full.
-    removals : int, default=1
-        With ``lambda_max`` or truncation: largest number of vectors that one update removes, beside the one that the
-        sample replaces.
-    truncate_below : float, default=None
-        "klms", "qklms": vectors with smaller multipliers are removed. None: none.
-    truncate_age : int, default=None
-        "klms", "qklms": vectors of this age, in samples, are removed. None: none.
-    tie : {"smaller", "newest", "oldest"}, default="smaller"
-        Which vector is removed if several cost equally little: that of the smaller multiplier, the newest or the
-        oldest.
-    fading : float, default=1.0
-        Each sample multiplies the claim to stay of the vectors far from it by this factor, in (0.5, 1]. Vectors with
-        small claims are removed first, so 0.999 follows data that changes.
-    force : bool, default=False
-        Allow a combination of technique, projection and tie that is known to diverge.
-    precision : {"float32", "float64"}, default="float32"
-        Number format of the model, on the host and on the device.
-    n_epochs : int, default=None
-        Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct
-        only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.
-    input_max_abs : float, default=None
-        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
-        neither, and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or
-        of the first ``partial_fit``.
+    {parameters}
 
     Attributes
     ----------
@@ -884,3 +691,7 @@ default=None
         if strange:
             raise ValueError(f"y holds {strange[0]!r}, which is not one of the classes, {self.classes_.tolist()}")
         return np.array([known[value] for value in values.tolist()], np.int32)[inverse]
+
+
+for _kind in (BudgetedKernelRegressor, BudgetedKernelClassifier):
+    document(_kind, {}, {"{rules}": "{" + ", ".join(f'"{rule}"' for rule in RULES) + "}"})

@@ -40,7 +40,7 @@ def from_sklearn(
     *,
     precision: str = "float32",
     max_abs: float | None = None,
-    input_names: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
     variance: bool = False,
@@ -69,7 +69,7 @@ def from_sklearn(
         in the model's vectors, or less where that could overflow. int16: largest |x - center| of all inputs, or of
         each; by default the range of the vectors, and half as much on either side. Of raw samples it is a parameter of
         ``SignalFeatures``.
-    input_names : sequence of str, optional
+    inputs : sequence of str, optional
         Names of the inputs, or of the raw samples' channels. By default, those that the estimator saw in a data frame.
     classes : sequence of str, optional
         Names of the classes, in the order of ``classes_``. By default, these classes as text.
@@ -135,7 +135,7 @@ def from_sklearn(
         name,
         precision,
         max_abs,
-        input_names,
+        inputs,
         classes,
         distance,
         seen,
@@ -151,20 +151,20 @@ def _spec_of(
     name: str,
     precision: str,
     max_abs: float | None,
-    input_names: Sequence[str] | None,
+    inputs: Sequence[str] | None,
     classes: Sequence[str] | None,
     distance: Distance,
     seen: np.ndarray | None = None,
 ) -> tuple[Spec, Sequence[str]]:
     """The spec of a machine, and its notes.  variance: what is stored of a Gaussian process that has one."""
     if variance is None:
-        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance, seen)
+        spec = to_spec(machine, name, precision, max_abs, inputs, classes, distance, seen)
         return spec, notes(machine, spec)
     if precision == "int16":
         raise UserError(f"{machine.source}: int16 computes no variance; leave variance out, or choose float32")
     if distance == "products":
         raise UserError(f"{machine.source}: distance='products' does not go with variance, which takes differences")
-    made = content(machine, name, precision, max_abs, input_names, classes, "differences")
+    made = content(machine, name, precision, max_abs, inputs, classes, "differences")
     spec = make_spec({**made, **variance()}, machine.source)
     # rounding moves the mean as it does without a variance
     return spec, notes(machine, make_spec(made, machine.source))
@@ -179,7 +179,7 @@ def from_gpytorch(
     scaler: Any = None,
     precision: str = "float32",
     max_abs: float | None = None,
-    input_names: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
     distance: Distance = "auto",
     variance: bool = False,
 ) -> Spec:
@@ -204,7 +204,7 @@ def from_gpytorch(
         float32 and 1e-6 for float64 with variational parameters, 0 with an ``InducingPointKernel``.
     scaler : fitted scaler of scikit-learn or Pipeline of such, optional
         What the model's inputs went through before. The device then takes raw inputs.
-    precision, max_abs, input_names, distance
+    precision, max_abs, inputs, distance
         As in ``from_sklearn``.
     variance : bool
         ``NAME_variance`` writes the variance of ``likelihood(model(x))``; of ``model(x)`` if the state has no
@@ -250,7 +250,7 @@ def from_gpytorch(
         name,
         precision,
         max_abs,
-        input_names,
+        inputs,
         None,
         distance,
     )
@@ -268,7 +268,7 @@ def load_model(
     jitter: float | None = None,
     precision: str = "float32",
     max_abs: float | None = None,
-    input_names: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
     vectors: int | None = None,
@@ -293,7 +293,7 @@ def load_model(
         run.
     kernel, jitter
         Of a .safetensors file, as in ``from_gpytorch``.
-    precision, max_abs, input_names, classes, distance, vectors, data
+    precision, max_abs, inputs, classes, distance, vectors, data
         As in ``from_sklearn``.
     state : path, optional
         Of a spec: what ``NAME_save`` or ``NAME_store`` wrote, or the ``NAME_STATE_BYTES`` bytes of a device's state.
@@ -318,7 +318,7 @@ def load_model(
             machine, seen = smaller(machine, vectors, seen, answers)
         else:
             seen = ranging(machine, seen)
-    spec, told = spec_of_file(path, machine, name, precision, max_abs, input_names, classes, distance, seen)
+    spec, told = spec_of_file(path, machine, name, precision, max_abs, inputs, classes, distance, seen)
     for note in told:
         warnings.warn(note, stacklevel=2)
     return spec

@@ -286,7 +286,7 @@ def _svr(model: Any, where: str) -> Machine:
 
 
 def _require_intact(model: Any, where: str, weights: np.ndarray, bias: np.ndarray, sizes: np.ndarray) -> None:
-    """What libsvm reads by the model's own counts, unchecked, when --check asks the estimator; files are untrusted."""
+    """What libsvm reads by the model's own counts, unchecked, when --data asks the estimator; files are untrusted."""
     dual, vectors = model._dual_coef_, model.support_vectors_
     sparse = hasattr(vectors, "toarray")
     whole = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -160,6 +160,31 @@ def _of_specs(families: Mapping[str, Family]) -> dict[type[Spec], tuple[str, ...
     for rule, family in families.items():
         found[family.spec] = (*found.get(family.spec, ()), rule)
     return found
+
+
+def key_told(section: str, key: str, of: Collection[str]) -> tuple[str, str, Any]:
+    """Of a key, for docstrings: its type, its meaning in each of the rules, and its default if that is one."""
+    having = {rule: field for rule, field in declared(section, key).items() if rule in of}
+    meanings: dict[str, list[str]] = {}
+    for rule, field in having.items():
+        meanings.setdefault((field.description or "").replace("`", ""), []).append(f'"{rule}"')
+    alone = len(having) == len(of) and len(meanings) == 1
+    said = [f"{'' if alone else ', '.join(rules) + ': '}{text}." for text, rules in meanings.items()]
+    types = dict.fromkeys(_kind(field.annotation) for field in having.values())
+    defaults = dict.fromkeys(field.default for field in having.values())
+    text = " ".join(each[0].upper() + each[1:] for each in said)
+    return " or ".join(types), text, next(iter(defaults)) if len(defaults) == 1 else None
+
+
+def _kind(annotation: Any) -> str:
+    """A type as docstrings name it; that a key may be left out is seen by its default."""
+    if get_origin(annotation) is Annotated:
+        return _kind(get_args(annotation)[0])
+    if get_origin(annotation) is Literal:
+        return "{" + ", ".join(f'"{word}"' for word in get_args(annotation)) + "}"
+    if parts := get_args(annotation):
+        return " or ".join(dict.fromkeys(_kind(part) for part in parts if part is not type(None)))
+    return str(getattr(annotation, "__name__", annotation))
 
 
 Row = tuple[str, str, FieldInfo, tuple[str, ...]]

@@ -637,7 +637,7 @@ class HostSubspace:
         *,
         precision: str = "float32",
         max_abs: float | None = None,
-        input_names: Sequence[str] | None = None,
+        inputs: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
         triangular: bool = False,
         distance: Distance = "auto",
@@ -647,7 +647,7 @@ class HostSubspace:
         model : None, or as of ``collapse``
             Classifiers and clusterings become classes: ``NAME_classify`` has the position.  The probability of a binary
             LogisticRegression comes along.
-        precision, max_abs, input_names, classes, distance
+        precision, max_abs, inputs, classes, distance
             As for ``from_sklearn``.
 
         Raises UserError: what cannot be a spec, more than 64 outputs, a subspace of which all directions vanish.  Warns where
@@ -681,7 +681,7 @@ class HostSubspace:
             custom=k.custom,
             max_value=k.max_value,
         )
-        spec = to_spec(machine, name, precision, max_abs, input_names, classes, distance)
+        spec = to_spec(machine, name, precision, max_abs, inputs, classes, distance)
         for note in notes(machine, spec):
             warnings.warn(note, stacklevel=2)
         return spec

@@ -31,7 +31,7 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra, UserError
-from pykernel.parallel import Workers, one_thread
+from pykernel.parallel import Workers, checked_jobs, one_thread
 from pykernel.rows import Rows, as_rows
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.training import selection
@@ -749,7 +749,7 @@ def select_reduced(
     cv: Any = "deleted",
     by: selection.Criterion | None = None,
     recode: bool = True,
-    workers: int | str | None = None,
+    jobs: int | str | None = None,
     results: Any = None,
     progress: bool = False,
     seed: int = 0,
@@ -792,13 +792,10 @@ def select_reduced(
     shared = _Grid(
         model, kernel, rows, targets, basis, {"seed": seed, **options}, folds, cast(np.ndarray, groups), recode, keep
     )
-    scheduler = workers if isinstance(workers, str) else None
-    jobs = 1 if workers is None or isinstance(workers, str) else int(workers)
+    at_once = checked_jobs(jobs) or 1
     tasks = [{"width": width, "ridges": list(every_ridge)} for width in every_width]
     title = "selecting" if progress else None
-    with Workers(
-        work, shared, jobs=jobs, scheduler=scheduler, results=results, context=shared.digest(), title=title
-    ) as crew:
+    with Workers(work, shared, jobs=at_once, results=results, context=shared.digest(), title=title) as crew:
         found = crew.run(tasks)
     return selection.best_cell(cast(Any, shared), cv, by, every_width, every_ridge, found)
 

@@ -1,6 +1,6 @@
 """The kernel's width and the ridge by cross-validation in closed form: one decomposition for each width.
 
-    found = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", workers=2)
+    found = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", jobs=2)
     found.width, found.ridge, found.corrected     # the cell that is taken, and what to expect of it
     found.figure("surface.png")
 
@@ -23,7 +23,7 @@ import numpy as np
 from pykernel.bases.basis import describe_kernel
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.errors import UserError
-from pykernel.parallel import Workers, one_thread
+from pykernel.parallel import Workers, checked_jobs, one_thread
 from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.training.closed_form import Model, Targets, error_rate, press, problem
 
@@ -384,7 +384,7 @@ def select(
     cv: CrossValidation = "deleted",
     by: Criterion | None = None,
     recode: bool = True,
-    workers: int | str | None = None,
+    jobs: int | str | None = None,
     results: str | Path | None = None,
     progress: bool = False,
     seed: int = 0,
@@ -403,7 +403,7 @@ def select(
     column (of ls-svm and krr both are equal); or S folds, stratified, dealt by ``seed``.  by: "error" (of classes,
     their default) or "press".  recode: whether targets coded with counts are coded anew without what is left out.
 
-    workers: None or 1, this process; N processes; or a Dask scheduler's address.  Each holds one width's Gram matrix
+    jobs: None or 1, this process; N processes; or a Dask scheduler's address.  Each holds one width's Gram matrix
     at a time, and computes with one thread: on machines of one kind, results are the same to the bit however many
     there are.  results: a file of finished widths, not computed again (pykernel.parallel.Results).  progress: a bar on
     standard error, if that is a terminal.
@@ -429,15 +429,12 @@ def select(
     groups = folds if few else stratified_folds(targets, min(GROUPS, len(x)), seed)
     column: Literal["deleted", "kept"] = "kept" if cv == "kept" else "deleted"
     shared = _Shared(model, mercer, x, targets, vectors, places, column, folds, cast(np.ndarray, groups), recode)
-    scheduler = workers if isinstance(workers, str) else None
-    jobs = 1 if workers is None or isinstance(workers, str) else int(workers)
-    if scheduler is None:
-        need_memory(len(x), len(x) if vectors is None else len(vectors), max(1, min(jobs, len(every_width))))
+    at_once = checked_jobs(jobs) or 1
+    if isinstance(at_once, int):
+        need_memory(len(x), len(x) if vectors is None else len(vectors), min(at_once, len(every_width)))
     tasks = [{"width": width, "ridges": list(every_ridge)} for width in every_width]
     title = "selecting" if progress else None
-    with Workers(
-        work, shared, jobs=jobs, scheduler=scheduler, results=results, context=shared.digest(), title=title
-    ) as crew:
+    with Workers(work, shared, jobs=at_once, results=results, context=shared.digest(), title=title) as crew:
         rows = crew.run(tasks)
     return best_cell(shared, cv, by, every_width, every_ridge, rows)
 
@@ -550,7 +547,7 @@ def need_memory(l: int, p: int, jobs: int) -> None:
     needed = 8 * COPIES * l * p * jobs
     there = physical_memory()
     if there is not None and needed > there:
-        remedy = "take fewer samples, or a basis (kfd)" + (", or fewer workers" if jobs > 1 else "")
+        remedy = "take fewer samples, or a basis (kfd)" + (", or fewer jobs" if jobs > 1 else "")
         raise UserError(
             f"decomposing Gram matrices of {l:,} x {p:,} takes about {needed / 2**30:,.1f} GiB for {jobs} at a time, and "
             f"this machine has {there / 2**30:,.1f}; {remedy}"

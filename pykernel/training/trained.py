@@ -226,13 +226,13 @@ def to_spec(
     name: str,
     precision: str = "float32",
     max_abs: Limits = None,
-    input_names: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
     seen: np.ndarray | None = None,
 ) -> Spec:
     """The frozen model that computes what the machine does.  Raises UserError, one sentence."""
-    made = content(machine, name, precision, max_abs, input_names, classes, distance, seen)
+    made = content(machine, name, precision, max_abs, inputs, classes, distance, seen)
     return make_spec(made, machine.source, machine.custom)
 
 
@@ -241,7 +241,7 @@ def content(
     name: str,
     precision: str = "float32",
     max_abs: Limits = None,
-    input_names: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     distance: Distance = "auto",
     seen: np.ndarray | None = None,
@@ -268,11 +268,11 @@ def content(
     machine = compact(machine) if whole else rounded(compact(machine), precision)
     if machine.function == "gaussian" and distance == "auto":
         distance, machine = nearer(machine, precision)
-    columns = machine.columns if input_names is None else tuple(input_names)
+    columns = machine.columns if inputs is None else tuple(inputs)
     width = machine.dim if machine.signal is None else machine.signal.width
     if columns is not None and len(columns) != width:
         raise UserError(f"{where}: takes {width} inputs, but {len(columns)} names are given for them")
-    inputs: dict[str, Any] = {"dim": machine.dim} if columns is None else {"columns": list(columns)}
+    section: dict[str, Any] = {"dim": machine.dim} if columns is None else {"columns": list(columns)}
     if not whole:
         if not isinstance(max_abs, (int, float, type(None))):
             raise UserError(f"{where}: max_abs is a list, which is for int16; {precision} takes one number")
@@ -280,16 +280,19 @@ def content(
     made: dict[str, Any] = {"name": name, "precision": precision}
     if machine.signal is not None:
         # the rest follows from it; whole numbers scale what nothing else does
-        made["signal"], inputs = _named_signal(machine.signal, columns), {"scale": [1.0] * machine.dim} if whole else {}
+        made["signal"], section = (
+            _named_signal(machine.signal, columns),
+            {"scale": [1.0] * machine.dim} if whole else {},
+        )
     else:
-        inputs |= ranges
+        section |= ranges
     if machine.center is not None:
-        inputs["center"] = machine.center.tolist()
+        section["center"] = machine.center.tolist()
     if machine.scale is not None:
-        inputs["scale"] = machine.scale.tolist()
+        section["scale"] = machine.scale.tolist()
     if whole and machine.signal is not None and told is not None:
-        inputs["max_abs"] = _ranges_of_features(machine.signal, inputs, told)
-    made["input"] = inputs
+        section["max_abs"] = _ranges_of_features(machine.signal, section, told)
+    made["input"] = section
     if machine.classes is not None:
         if classes is not None and len(classes) != len(machine.classes):
             raise UserError(

@@ -27,7 +27,7 @@ class FitAsked:
     """The arguments of ``fit``."""
 
     data: str
-    out: Path | None = None
+    output: Path | None = None
     label: str | None = None
     inputs: Words = None
     signal: Any = None  # a Spec, or the path of one
@@ -40,7 +40,7 @@ class FitAsked:
     degree: int = 3
     ridge: Numbers = None
     coding: str | None = None
-    n: int | None = None
+    n_max: int | None = None
     basis: str | None = None
     with_: str | Mapping[str, Any] | None = None
     flash: str | int | None = None
@@ -50,7 +50,7 @@ class FitAsked:
     hold_out: float = 0.0
     standardise: bool | None = None
     seed: int = 0
-    workers: str | int | None = None
+    jobs: str | int | None = None
     precision: str = "float32"
     name: str | None = None
     plot: Path | None = None
@@ -62,7 +62,7 @@ class FitAsked:
         """The name in C."""
         if self.name is not None:
             return self.name
-        return "model" if self.out is None else prefix(self.out)
+        return "model" if self.output is None else prefix(self.output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +70,8 @@ class BasisAsked:
     """The arguments of ``basis``."""
 
     data: str
-    n: int = 100
-    out: Path | None = None
+    n_max: int = 100
+    output: Path | None = None
     save: Path | None = None
     method: str = "auto"
     inputs: Words = None
@@ -96,24 +96,24 @@ class BasisAsked:
     confidence: float | None = None
     standardise: bool | None = None
     shards: int = 1
-    workers: str | int | None = None
+    jobs: str | int | None = None
     checkpoint: Path | None = None
     seed: int = 0
     precision: str = "float32"
     name: str | None = None
-    figure: Path | None = None
+    plot: Path | None = None
     force: bool = False
     watch: Watch = QUIET
 
     @property
     def called(self) -> str:
         """The name in C."""
-        return self.name or ("basis" if self.out is None else prefix(self.out))
+        return self.name or ("basis" if self.output is None else prefix(self.output))
 
     @property
     def makes_spec(self) -> bool:
         """Whether a spec is wanted: it is, unless the basis alone is saved."""
-        return self.out is not None or self.save is None
+        return self.output is not None or self.save is None
 
 
 Asked = TypeVar("Asked", FitAsked, BasisAsked)
@@ -121,7 +121,7 @@ Asked = TypeVar("Asked", FitAsked, BasisAsked)
 
 def asked(kind: type[Asked], given: Mapping[str, Any]) -> Asked:
     """The arguments of a function, by name, with texts of paths as paths."""
-    paths = {"out", "save", "plot", "figure", "checkpoint"}
+    paths = {"output", "save", "plot", "checkpoint"}
     taken: dict[str, Any] = {
         name: Path(value) if name in paths and value is not None else value for name, value in given.items()
     }

@@ -58,8 +58,8 @@ class BasisFound:
 def basis(
     data: str | Path,
     *,
-    n: int = 100,
-    out: str | Path | None = None,
+    n_max: int = 100,
+    output: str | Path | None = None,
     save: str | Path | None = None,
     method: str = "auto",
     inputs: str | Sequence[str] | None = None,
@@ -84,12 +84,12 @@ def basis(
     confidence: float | None = None,
     standardise: bool | None = None,
     shards: int = 1,
-    workers: str | int | None = None,
+    jobs: str | int | None = None,
     checkpoint: str | Path | None = None,
     seed: int = 0,
     precision: str = "float32",
     name: str | None = None,
-    figure: str | Path | None = None,
+    plot: str | Path | None = None,
     force: bool = False,
     watch: Watch = QUIET,
 ) -> BasisFound:
@@ -101,9 +101,9 @@ def basis(
     ----------
     data : path
         A .csv, .npy, .parquet or .arrow file, or a folder of these.
-    n : int
+    n_max : int
         Most vectors.
-    out, save, figure : path, optional
+    output, save, plot : path, optional
         Files for the spec, the basis (``Basis.load`` reads it) and a picture.  With ``save`` alone no spec is made.
     method, with_ : str, dict
         How vectors are chosen, and options of that method.
@@ -125,7 +125,7 @@ def basis(
         Stop when at most this part is left out, and how sure that must be.
     standardise : bool, optional
         Whether inputs are scaled; by default, if their scales differ.
-    shards, workers, checkpoint : int, int, path
+    shards, jobs, checkpoint : int, int, path
         Parts to choose in, processes, and the file in which progress is kept.
     seed : int
         Of all draws.
@@ -167,7 +167,7 @@ def _need_possible(given: BasisAsked) -> None:
     if given.learn and given.kfd:
         raise UserError(f"{learn} and {kfd} are two models; give one of them")
     if (given.learn or given.kfd) and not given.makes_spec:
-        raise UserError(f"{learn if given.learn else kfd} needs a spec; give {option('out')} SPEC")
+        raise UserError(f"{learn if given.learn else kfd} needs a spec; give {option('output')} SPEC")
     if given.kfd and given.label is None:
         raise UserError(f"{kfd} separates classes; give {label}, their column")
     if given.features is not None:
@@ -181,14 +181,14 @@ def _need_possible(given: BasisAsked) -> None:
         raise UserError(f"{tau} does not go with {shards}: the part left out is known only at the end; leave {tau} out")
     if given.confidence is not None and not given.tau:
         raise UserError(f"{option('confidence')} is for {tau}; give the part that may be left out, such as {tau} 0.01")
-    if given.workers is not None and given.shards == 1:
-        raise UserError(f"{option('workers')} is only for shards; give {shards} 2 or more")
+    if given.jobs is not None and given.shards == 1:
+        raise UserError(f"{option('jobs')} is only for shards; give {shards} 2 or more")
     for name, value in (("candidates", given.candidates), ("points", given.points)):
         if value < 0:
             raise UserError(f"{option(name)} is {value}; it must be a number of rows, or 0 for all")
     content = {"name": given.called, "precision": given.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
     make_spec(content, "pykernel basis")
-    if given.figure:
+    if given.plot:
         need_matplotlib()
 
 
@@ -214,19 +214,19 @@ def _need_features(given: BasisAsked, count: int) -> None:
     if given.learn:
         raise UserError(f"{learn} learns a label, which {features} has not; leave one of them out")
     if not given.makes_spec:
-        raise UserError(f"{features} needs a spec; give {option('out')} SPEC")
-    if not 1 <= count <= given.n:
-        raise UserError(f"{features} is {count}; it must be from 1 to {option('n')}, which is {given.n}")
+        raise UserError(f"{features} needs a spec; give {option('output')} SPEC")
+    if not 1 <= count <= given.n_max:
+        raise UserError(f"{features} is {count}; it must be from 1 to {option('n_max')}, which is {given.n_max}")
     if not 0 < given.shrinkage < float("inf"):
         raise UserError(f"{option('shrinkage')} is {given.shrinkage:g}; it must be above 0")
 
 
 def _need_outputs(given: BasisAsked) -> None:
     """Files that are free, each its own; a checkpoint may be there."""
-    for path in (given.out, given.save, given.figure):
+    for path in (given.output, given.save, given.plot):
         need_free(path, given.data, given.force)
     need_free(given.checkpoint, given.data, True)
-    need_different([given.out, given.save, given.figure, given.checkpoint])
+    need_different([given.output, given.save, given.plot, given.checkpoint])
 
 
 def _kept_in(given: BasisAsked) -> list[str]:
@@ -237,20 +237,20 @@ def _kept_in(given: BasisAsked) -> list[str]:
 
 
 def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None) -> None:
-    """The spec, the basis and the figure; all of them, or none."""
+    """The spec, the basis and the plot; all of them, or none."""
     from pykernel.plots import basis_figure
 
     given = job.options
     with all_or_none():
-        if spec is not None and given.out is not None:
-            with whole_file(given.out) as file:
+        if spec is not None and given.output is not None:
+            with whole_file(given.output) as file:
                 file.write(spec.to_toml().encode())
         if given.save is not None:
             basis.save(given.save)
-        if given.figure is not None:
+        if given.plot is not None:
             title = f"{job.samples.name}: {basis.method}"
-            basis_figure(given.figure, title, basis.trace, basis.exact, report["limit"])
+            basis_figure(given.plot, title, basis.trace, basis.exact, report["limit"])
     if given.checkpoint is not None and given.shards > 1:
         given.checkpoint.unlink(missing_ok=True)
-    for key, path in (("spec", given.out), ("basis", given.save), ("figure", given.figure)):
+    for key, path in (("spec", given.output), ("basis", given.save), ("plot", given.plot)):
         report[key] = str(path) if path else None

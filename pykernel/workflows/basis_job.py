@@ -31,7 +31,7 @@ from pykernel.training.vectors import Rows as TrainingRows
 from pykernel.tuning.columns import round_limit
 from pykernel.tuning.samples import Samples, Scaled, Seen, look, read, scaled
 from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE, TRAINED, BasisAsked
-from pykernel.workflows.given import Numbers, method_options, positive_numbers, words, workers
+from pykernel.workflows.given import Numbers, method_options, positive_numbers, words
 
 TUNED_ROWS = 5000
 """With more rows than these, width and ridge are chosen on so many of them, which are drawn."""
@@ -159,18 +159,18 @@ def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Any) -> tupl
     rng, count = np.random.default_rng(options.seed), len(samples.rows)
     at = np.sort(rng.choice(count, MANY, replace=False, shuffle=False)) if count > MANY else np.arange(count)
     x, y, counts = samples.rows.take(at), samples.y[at], np.ones(len(at))
-    if options.n > len(x):
+    if options.n_max > len(x):
         raise UserError(
-            f"{option('n')} is {options.n}; of {option('method')} trained it must be at most {len(x):,}, the number of rows"
+            f"{option('n_max')} is {options.n_max}; of {option('method')} trained it must be at most {len(x):,}, the number of rows"
         )
     targets = class_targets(y, len(samples.classes)) if samples.classes else value_targets(y[:, None], counts)[0]
     found = train(
         TrainingRows(x, targets, counts),
-        options.n,
+        options.n_max,
         "classes" if samples.classes else "squared",
         seed=options.seed,
         pull=PULL,
-        tell=lambda part: show(part, f"training {options.n} vectors"),
+        tell=lambda part: show(part, f"training {options.n_max} vectors"),
     )
     if found.interrupted:
         raise KeyboardInterrupt
@@ -244,7 +244,7 @@ class Job:
             self._mercer(1.0),
             widths,
             self.asked.ridges,
-            basis=min(options.n, len(x)),
+            basis=min(options.n_max, len(x)),
             method="auto" if options.shards > 1 else options.method,
             epsilon=self.asked.epsilon,
             seed=options.seed,
@@ -281,7 +281,7 @@ class Job:
         return select_basis(
             self.scaled.rows,
             kernel,
-            options.n,
+            options.n_max,
             options.method,
             seed=options.seed,
             tau=options.tau,
@@ -306,12 +306,12 @@ class Job:
         return select_sharded(
             self.scaled.rows,
             kernel,
-            options.n,
+            options.n_max,
             options.shards,
             method=options.method,
             seed=options.seed,
             epsilon=self.asked.epsilon,
-            workers=None if options.workers is None else workers(options.workers, 1),
+            jobs=options.jobs,
             results=options.checkpoint,
             title="shards" if options.watch.bars else None,
             options=self.draws | self.of_method,

@@ -22,7 +22,7 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.importers.importing import compare
 from pykernel.importers.sklearn import read_estimator
-from pykernel.parallel import cores, one_thread
+from pykernel.parallel import checked_jobs, cores, one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.renamed import word_meant
@@ -42,7 +42,7 @@ from pykernel.tuning.columns import uneven
 from pykernel.tuning.plan import parse_amount
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.asked import MANY_ROWS, FitAsked
-from pykernel.workflows.given import method_options, positive_numbers, workers
+from pykernel.workflows.given import method_options, positive_numbers
 
 COMPARED_ROWS = 1000
 """On at most so many rows the written spec is compared with what was trained."""
@@ -63,7 +63,7 @@ NEARLY = 1.02
 SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 """Numbers of vectors that are tried for a smaller model."""
 CONFIRMED = 4
-"""At most so many numbers of vectors are trained as --n would: another width and ridge may be taken there."""
+"""At most so many numbers of vectors are trained as --n-max would: another width and ridge may be taken there."""
 MUCH = 0.5
 """A smaller model must take at most this part of the large one's bytes."""
 
@@ -125,7 +125,7 @@ def _advice(report: Mapping[str, Any]) -> str:
     shown = rate if report["classes"] else number
     small = report["smaller"]
     return (
-        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('n')} {small['n']} its error is "
+        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('n_max')} {small['n']} its error is "
         f"{shown(small['error'])} in place of {shown(report['errors']['cross_validated'])}, in "
         f"{small['flash_bytes']:,} bytes"
     )
@@ -187,7 +187,7 @@ class Job:
         """The estimator, not fitted.  vectors: how many to choose; None: all rows."""
         options, table = self.options, self.table
         parameters: dict[str, Any] = {
-            "workers": workers(options.workers, self._processes(vectors)),
+            "jobs": checked_jobs(options.jobs) or self._processes(vectors),
             "progress": options.watch.bars,
             "precision": self.trained_for,
             "random_state": options.seed,
@@ -246,26 +246,26 @@ class Job:
         options, rows = self.options, len(self.train)
         method = options.basis or "auto"
         if method not in METHODS:
-            number = f"; for {method} vectors give {option('n')} {method}" if method.isdigit() else ""
+            number = f"; for {method} vectors give {option('n_max')} {method}" if method.isdigit() else ""
             raise UserError(f"{option('basis')} {method} is not known; there are: {', '.join(METHODS)}{number}")
-        if options.n is not None and not 1 <= options.n <= rows:
+        if options.n_max is not None and not 1 <= options.n_max <= rows:
             raise UserError(
-                f"{option('n')} is {options.n}; it must be from 1 to {rows:,}, the number of rows to train on"
+                f"{option('n_max')} is {options.n_max}; it must be from 1 to {rows:,}, the number of rows to train on"
             )
-        if options.basis is not None and options.n is None and limit is None:
+        if options.basis is not None and options.n_max is None and limit is None:
             raise UserError(
-                f"{option('basis')} says how vectors are chosen, but every row is a vector; give {option('n')} or {option('flash')}, too"
+                f"{option('basis')} says how vectors are chosen, but every row is a vector; give {option('n_max')} or {option('flash')}, too"
             )
-        if options.with_ is not None and options.n is None and limit is None:
+        if options.with_ is not None and options.n_max is None and limit is None:
             raise UserError(
-                f"{option('with')} says how vectors are chosen, but every row is a vector; give {option('n')} or {option('flash')}, too"
+                f"{option('with')} says how vectors are chosen, but every row is a vector; give {option('n_max')} or {option('flash')}, too"
             )
         self._basis_parameters()  # refuses
         if limit is None:
-            return options.n
+            return options.n_max
         fits = self.fitting(limit)
-        if fits >= (options.n or rows) or options.kernel == "linear":
-            return options.n
+        if fits >= (options.n_max or rows) or options.kernel == "linear":
+            return options.n_max
         self.table.assumed.append(f"at most {fits:,} vectors, as {option('flash')} holds {limit:,} bytes")
         return fits
 
@@ -349,7 +349,7 @@ class Job:
         """What takes time, in words."""
         widths, ridges = self.grid(machine)
         on = "" if vectors is None else f" and {vectors:,} vectors"
-        jobs = machine.workers if isinstance(machine.workers, int) else 1
+        jobs = machine.jobs if isinstance(machine.jobs, int) else 1
         where = f", in {jobs} processes" if jobs > 1 else ""
         return f"{len(widths)} widths and {len(ridges)} ridges on {len(self.train):,} rows{on}{where}"
 
@@ -360,7 +360,7 @@ class Job:
         the vectors among all pairs of rows takes O(l^2 n).
         """
         widths, ridges = self.grid(machine)
-        jobs = machine.workers if isinstance(machine.workers, int) else 1
+        jobs = machine.jobs if isinstance(machine.jobs, int) else 1
         once, each = self._timed(machine, vectors, widths[len(widths) // 2], ridges)
         rounds = 0 if len(widths) * len(ridges) == 1 else math.ceil(len(widths) / jobs)
         return rounds * (once + len(ridges) * each) + (SPAWNED if jobs > 1 and rounds else 0.0) + once + each
@@ -396,7 +396,7 @@ class Job:
     # ---- a smaller one
 
     def smaller(self, report: Mapping[str, Any], trained: Any) -> dict[str, Any] | None:
-        """The smallest model that is nearly as good, None if there is none; what --n with its number of vectors trains."""
+        """The smallest model that is nearly as good, None if there is none; what --n-max with its number of vectors trains."""
         machine = _estimator(trained)
         if machine.kernel in ("sigmoid", "linear"):
             return None

@@ -58,7 +58,7 @@ class FittedTable:
 def fit(
     data: str | Path,
     *,
-    out: str | Path | None = None,
+    output: str | Path | None = None,
     label: str | None = None,
     inputs: str | Sequence[str] | None = None,
     signal: Spec | str | Path | None = None,
@@ -71,7 +71,7 @@ def fit(
     degree: int = 3,
     ridge: Numbers = None,
     coding: str | None = None,
-    n: int | None = None,
+    n_max: int | None = None,
     basis: str | None = None,
     with_: str | Mapping[str, Any] | None = None,
     flash: str | int | None = None,
@@ -81,7 +81,7 @@ def fit(
     hold_out: float = 0.0,
     standardise: bool | None = None,
     seed: int = 0,
-    workers: str | int | None = None,
+    jobs: str | int | None = None,
     precision: str = "float32",
     name: str | None = None,
     plot: str | Path | None = None,
@@ -96,7 +96,7 @@ def fit(
     ----------
     data : path
         A CSV file.
-    out : path, optional
+    output : path, optional
         The spec's file; without it nothing is written.
     label : str, optional
         The label's column; by default, the last.
@@ -112,7 +112,7 @@ def fit(
         Ridges to try.
     coding, by, cv, loss : str
         How classes are coded, what is minimised, how errors are estimated, what trained vectors minimise.
-    n, flash : int, int or str
+    n_max, flash : int, int or str
         Most vectors; a limit for their bytes, such as "4k".
     basis, with_ : str, dict
         How vectors are chosen, and options of that method.
@@ -120,12 +120,12 @@ def fit(
         The part of the rows that are kept for a test.
     standardise : bool, optional
         Whether inputs are scaled; by default, if their scales differ.
-    seed, workers : int
+    seed, jobs : int
         Of folds, the test and the basis; processes.
     precision : str
         float32, float64 or int16.
     name : str, optional
-        The prefix in C; by default as ``out`` is called, or "model".
+        The prefix in C; by default as ``output`` is called, or "model".
     plot : path, optional
         A picture of the errors over widths and ridges.
     force : bool
@@ -161,9 +161,9 @@ def fit(
 
 def _need_possible(given: FitAsked) -> None:
     """Refuses what cannot be written: before the work, not after it."""
-    for path in (given.out, given.plot):
+    for path in (given.output, given.plot):
         need_free(path, given.data, given.force)
-    if given.plot and given.out and given.plot.absolute() == given.out.absolute():
+    if given.plot and given.output and given.plot.absolute() == given.output.absolute():
         raise UserError(f"{given.plot}: is named for both the spec and the plot; give two names")
     content: dict[str, Any] = {"name": given.called, "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
@@ -216,11 +216,11 @@ def _of_signal(given: FitAsked) -> tuple[list[str], str, list[str], dict[str, An
 def _write(found: Found, given: FitAsked) -> None:
     """The spec and the plot, both or none."""
     with all_or_none():
-        if given.out is not None:
-            with whole_file(given.out) as file:
+        if given.output is not None:
+            with whole_file(given.output) as file:
                 file.write(found.spec.to_toml().encode())
         if given.plot and found.selection is not None:
             found.selection.figure(given.plot)
     found.report.update(
-        spec=None if given.out is None else str(given.out), plot=str(given.plot) if given.plot else None
+        spec=None if given.output is None else str(given.output), plot=str(given.plot) if given.plot else None
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def generate(
     model: Spec | Fitted,
-    out: str | Path,
+    output: str | Path,
     *,
     name: str | None = None,
     memory: Memory | None = None,
@@ -28,14 +28,14 @@ def generate(
     ----------
     model : Spec or fitted estimator
         With an estimator, or a model of ``pykernel.river``, the device starts from what it has learned.
-    out : path
+    output : path
         The project's folder.
     name : str, optional
         Prefix of every symbol and file, for example "flow". By default, the name in the spec.
     memory : Memory, optional
         A learned state to start from. By default, that of the estimator.
     force : bool
-        Whether to replace files in ``out`` that were changed by hand or are not of pykernel.
+        Whether to replace files in ``output`` that were changed by hand or are not of pykernel.
     with_check : bool
         Whether to write the firmware with which ``check(board=...)`` tests a board, too.
 
@@ -52,4 +52,4 @@ def generate(
     from pykernel.gen.project import generate
 
     spec, learned = spec_and_memory(model, name)
-    return generate(spec, out, memory=learned if memory is None else memory, force=force, with_check=with_check)
+    return generate(spec, output, memory=learned if memory is None else memory, force=force, with_check=with_check)

@@ -56,23 +56,6 @@ def whole_numbers(given: str | int | Sequence[int], name: str) -> list[int]:
     return [int(word) for word in found]
 
 
-def workers(given: str | int | None, default: int) -> int | str:
-    """A number of processes, or the address of a Dask scheduler."""
-    from pykernel.parallel import MOST_PROCESSES
-
-    if given is None:
-        return default
-    text = str(given)
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PROCESSES:
-        return int(text)
-    if "://" in text:
-        return text
-    raise UserError(
-        f"{option('workers')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}, or a Dask "
-        "scheduler's address"
-    )
-
-
 def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
     """Options of a method of pykernel.bases (of auto those of any), epsilon and swaps: KEY=VALUE with commas between, or a dict."""
     from pykernel.bases.select import SELECTORS

@@ -118,10 +118,9 @@ def plan(
     time: float = 120.0,
     trials: int | None = None,
     seed: int = 0,
-    jobs: int | None = None,
-    scheduler: str | None = None,
+    jobs: int | str | None = None,
     results: str | Path | None = None,
-    out: str | Path = "pykernel-plan",
+    output: str | Path = "pykernel-plan",
     watch: Watch = QUIET,
 ) -> Planned:
     """Find the best model for a table of data, within a device's limits: what ``pykernel plan`` does.
@@ -152,11 +151,11 @@ def plan(
         Seconds for trials; or how many trials, however long they take.
     seed : int
         Of the trials.
-    jobs, scheduler : int, str
+    jobs : int or str
         Processes, or the address of a Dask cluster.
     results : path, optional
-        Where finished trials are kept; by default, in ``out``.
-    out : path
+        Where finished trials are kept; by default, in ``output``.
+    output : path
         The folder for the specs, the picture and plan.json.
     watch : Watch
         Who is told how far the work is.
@@ -174,9 +173,8 @@ def plan(
         rule=rule,
         technique=technique,
         jobs=jobs,
-        scheduler=scheduler,
         results=None if results is None else Path(results),
-        out=Path(out),
+        output=Path(output),
         watch=watch,
         ram=ram,
         flash=flash,
@@ -201,7 +199,7 @@ def plan(
         raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
     every = search.techniques(None) if techniques is None else ()
     report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
-    with new_folder(asked.out), search.plan_workers(base, table, asked) as workers:
+    with new_folder(asked.output), search.plan_workers(base, table, asked) as workers:
         course = Search(tried, table, workers, limits, seed, every)
         began = clock.monotonic()
         report |= {"interrupted": _run(course, asked)}
@@ -273,15 +271,15 @@ def concluded(
         "ok": True,
         "uses": uses,
         "verified": row,
-        "spec": str(asked.out / "planned.toml"),
+        "spec": str(asked.output / "planned.toml"),
         **{
-            f"{name}_spec": str(asked.out / f"{name}.toml") if name in specs else None
+            f"{name}_spec": str(asked.output / f"{name}.toml") if name in specs else None
             for name in ("learning", "small", "leaner", "better")
         },
         "signal": signal,
     }
     comment = told_in_spec(report, asked.data)
-    return write(report, specs, asked.out, comment), specs
+    return write(report, specs, asked.output, comment), specs
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:

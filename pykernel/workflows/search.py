@@ -40,16 +40,15 @@ class Asked:
     delay: int = 0
     rule: str | Sequence[str] | None = None
     technique: str | Sequence[str] | None = None
-    jobs: int | None = None
-    scheduler: str | None = None
+    jobs: int | str | None = None
     results: Path | None = None
-    out: Path = Path()
+    output: Path = Path()
     watch: Watch = QUIET
 
     @property
     def kept_in(self) -> Path:
         """The file of finished runs."""
-        return self.results or self.out / "results.jsonl"
+        return self.results or self.output / "results.jsonl"
 
 
 def need_rounds(rounds: int) -> None:
@@ -222,7 +221,6 @@ def plan_workers(base: dict[str, Any], table: Table, options: Asked) -> Iterator
         trial,
         table,
         jobs=options.jobs,
-        scheduler=options.scheduler,
         results=options.kept_in,
         context={"data": table.digest, "sources": sources_digest(kernels)},
         title="trying" if options.watch.bars else None,
@@ -237,7 +235,6 @@ def workers(base: Spec, data: Data, options: Asked, expect: int) -> Iterator[Wor
         work,
         data,
         jobs=options.jobs,
-        scheduler=options.scheduler,
         results=options.kept_in,
         context=context(base, data),
         title="running" if options.watch.bars else None,

@@ -64,10 +64,9 @@ def sweep(
     score: str | None = None,
     rounds: int = 3,
     target: str | None = "cortex-m4f",
-    jobs: int | None = None,
-    scheduler: str | None = None,
+    jobs: int | str | None = None,
     results: str | Path | None = None,
-    out: str | Path = "pykernel-sweep",
+    output: str | Path = "pykernel-sweep",
     watch: Watch = QUIET,
 ) -> Swept:
     """Find the models that predict recorded data best, for each size of memory: what ``pykernel sweep`` does.
@@ -93,11 +92,11 @@ def sweep(
         Refinements of the grid, at most 20.
     target : str
         The CPU on which instructions are counted; None for none.
-    jobs, scheduler : int, str
+    jobs : int or str
         Processes, or the address of a Dask cluster.
     results : path, optional
-        Where finished runs are kept; by default, in ``out``.  The same call goes on from them.
-    out : path
+        Where finished runs are kept; by default, in ``output``.  The same call goes on from them.
+    output : path
         The folder for specs, table and plot.
     watch : Watch
         Who is told how far the work is.
@@ -113,9 +112,8 @@ def sweep(
         rule=rule,
         technique=technique,
         jobs=jobs,
-        scheduler=scheduler,
         results=None if results is None else Path(results),
-        out=Path(out),
+        output=Path(output),
         watch=watch,
     )
     search.need_rounds(rounds)
@@ -131,11 +129,11 @@ def sweep(
         f"at most {bound:,} runs over {len(recorded.x):,} {unit_of(recorded.raw_rows)}s, for {len(groups)} "
         f"{'combination' if len(groups) == 1 else 'combinations'} of rule, technique and size"
     )
-    with new_folder(asked.out):
+    with new_folder(asked.output):
         with search.workers(base, recorded, asked, bound) as workers:
             found = run_sweep(base, recorded, workers, groups, refused, by, rounds, place)
-        with all_or_none(asked.out):
-            written = write(asked.out, base, found)
+        with all_or_none(asked.output):
+            written = write(asked.output, base, found)
     report = report_of(base, recorded, found) | written
     report |= {"bound": bound, "reused": workers.reused, "results": str(workers.results.path)}
     specs = {name: make_spec(found.rows[i]["spec"]) for name, i in picks_of(found).items()}

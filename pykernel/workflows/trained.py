@@ -30,7 +30,7 @@ from pykernel.workflows.given import positive_numbers
 
 MOST = 64
 """With a limit of flash alone, no more vectors: they are slower to train, and seldom better."""
-NOT_HERE = ("sigma", "gamma", "coding", "by", "basis", "with_", "workers", "plot")
+NOT_HERE = ("sigma", "gamma", "coding", "by", "basis", "with_", "jobs", "plot")
 """Options that say how vectors or widths are chosen among rows: here they are trained."""
 
 
@@ -64,9 +64,11 @@ class TrainedJob(Job):
     """The same job with another estimator."""
 
     def vectors(self, limit: int | None) -> int:
-        rows, given = len(self.train), self.options.n
+        rows, given = len(self.train), self.options.n_max
         if given is not None and not 1 <= given <= rows:
-            raise UserError(f"{option('n')} is {given}; it must be from 1 to {rows:,}, the number of rows to train on")
+            raise UserError(
+                f"{option('n_max')} is {given}; it must be from 1 to {rows:,}, the number of rows to train on"
+            )
         if limit is None:
             return given or min(USUAL, rows)
         fits = self.fitting(limit)

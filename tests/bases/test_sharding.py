@@ -50,7 +50,7 @@ def error(basis, x=X):
 
 @pytest.fixture(scope="module")
 def reference():
-    return state(select_sharded(X, GAUSSIAN, 15, 4, workers=1, **QUICK))
+    return state(select_sharded(X, GAUSSIAN, 15, 4, jobs=1, **QUICK))
 
 
 # ------------------------------------------------------------------------------------------------------ the choice
@@ -62,7 +62,7 @@ def reference():
 @pytest.mark.parametrize("split", ["random", "blocks"])
 def test_the_union_is_chosen_by_the_weighted_gain_of_all_candidates(kernel, split):
     x, shards, n = X[:700], 3, 9
-    found = select_sharded(x, kernel, n, shards, split=split, points=100, per_shard=8, workers=1, method="efvs")
+    found = select_sharded(x, kernel, n, shards, split=split, points=100, per_shard=8, jobs=1, method="efvs")
     task = {
         "shards": shards,
         "split": split,
@@ -104,15 +104,15 @@ def test_the_union_is_chosen_by_the_weighted_gain_of_all_candidates(kernel, spli
     "kernel", [GAUSSIAN, MercerKernel("polynomial", gamma=0.05, coef0=1.0, degree=3)], ids=["unit", "not unit"]
 )
 def test_what_is_left_out_is_measured_on_all_rows_or_estimated_on_some(kernel):
-    found = select_sharded(X, kernel, 12, 4, measure="all", workers=1, **QUICK)
+    found = select_sharded(X, kernel, 12, 4, measure="all", jobs=1, **QUICK)
     assert found.basis.exact and found.measured == 3000 and found.basis.trace[0] == 1
     for n in (1, 5, len(found.basis)):
         assert found.basis.trace[n] == pytest.approx(error(found.basis.head(n)), rel=1e-8, abs=1e-10)
-    some = select_sharded(X, kernel, 12, 4, measure=1500, workers=1, **QUICK)
+    some = select_sharded(X, kernel, 12, 4, measure=1500, jobs=1, **QUICK)
     assert not some.basis.exact and some.measured == 1500
     assert np.array_equal(some.basis.vectors, found.basis.vectors)
     assert some.basis.trace[12] == pytest.approx(found.basis.trace[12], rel=0.15)
-    none = select_sharded(X, kernel, 12, 4, measure=None, workers=1, **QUICK)
+    none = select_sharded(X, kernel, 12, 4, measure=None, jobs=1, **QUICK)
     assert none.measured == 0 and none.basis.trace[12] == none.estimate and not none.basis.exact
     assert np.allclose(
         residual_sums(as_rows(X), found.basis) / residual_sums(as_rows(X), found.basis)[0], found.basis.trace
@@ -139,7 +139,7 @@ def test_sorted_data_in_shards_is_as_good_as_on_one_machine(split, method):
     kernel = MercerKernel("gaussian", gamma=0.05)
     for n in (8, 32):
         one = error(select_basis(X, kernel, n, method))
-        found = select_sharded(X, kernel, n, 8, split=split, method=method, workers=1)
+        found = select_sharded(X, kernel, n, 8, split=split, method=method, jobs=1)
         assert error(found.basis) < one
         if split == "blocks":
             # if each block gave its share it would not be
@@ -155,9 +155,9 @@ class _Given:
 
 def test_equal_rows_everywhere_stop_when_all_is_spanned():
     x = np.repeat(X[:5], 40, axis=0)
-    found = select_sharded(x, GAUSSIAN, 12, 4, per_shard=8, workers=1, method="efvs")
+    found = select_sharded(x, GAUSSIAN, 12, 4, per_shard=8, jobs=1, method="efvs")
     assert found.basis.stopped == "spanned" and len(found.basis) == 5 and found.basis.trace[-1] < 1e-9
-    centres = select_sharded(X, GAUSSIAN, 6, 3, workers=1, method="k-means")
+    centres = select_sharded(X, GAUSSIAN, 6, 3, jobs=1, method="k-means")
     assert (centres.basis.indices == -1).all() and error(centres.basis) == pytest.approx(
         centres.basis.trace[-1], rel=0.05
     )
@@ -167,17 +167,17 @@ def test_equal_rows_everywhere_stop_when_all_is_spanned():
 
 
 def test_the_same_bytes_from_processes_and_from_every_source(reference, tmp_path):
-    assert state(select_sharded(X, GAUSSIAN, 15, 4, workers=2, **QUICK)) == reference
+    assert state(select_sharded(X, GAUSSIAN, 15, 4, jobs=2, **QUICK)) == reference
     np.save(tmp_path / "x.npy", X)
-    assert state(select_sharded(tmp_path / "x.npy", GAUSSIAN, 15, 4, workers=2, **QUICK)) == reference
+    assert state(select_sharded(tmp_path / "x.npy", GAUSSIAN, 15, 4, jobs=2, **QUICK)) == reference
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(
         pa.table({str(j): X[:, j] for j in range(3)}), tmp_path / "x.parquet", row_group_size=400
     )
-    assert state(select_sharded(tmp_path / "x.parquet", GAUSSIAN, 15, 4, workers=1, **QUICK)) == reference
-    assert state(select_sharded(X, GAUSSIAN, 15, 4, workers=1, seed=1, **QUICK)) != reference
+    assert state(select_sharded(tmp_path / "x.parquet", GAUSSIAN, 15, 4, jobs=1, **QUICK)) == reference
+    assert state(select_sharded(X, GAUSSIAN, 15, 4, jobs=1, seed=1, **QUICK)) != reference
 
 
 @pytest.mark.exhaustive
@@ -187,12 +187,12 @@ def test_a_dask_cluster_gives_the_same_bytes_also_if_it_loses_a_worker(reference
     np.save(tmp_path / "x.npy", X)
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         address = cluster.scheduler_address
-        assert state(select_sharded(tmp_path / "x.npy", GAUSSIAN, 15, 4, workers=address, **QUICK)) == reference
+        assert state(select_sharded(tmp_path / "x.npy", GAUSSIAN, 15, 4, jobs=address, **QUICK)) == reference
         found = select_sharded(
-            Fatal(tmp_path / "x.npy", tmp_path / "died"), GAUSSIAN, 15, 4, workers=address, measure=None, **QUICK
+            Fatal(tmp_path / "x.npy", tmp_path / "died"), GAUSSIAN, 15, 4, jobs=address, measure=None, **QUICK
         )
     assert (tmp_path / "died").exists()
-    assert np.array_equal(found.basis.vectors, select_sharded(X, GAUSSIAN, 15, 4, workers=1, **QUICK).basis.vectors)
+    assert np.array_equal(found.basis.vectors, select_sharded(X, GAUSSIAN, 15, 4, jobs=1, **QUICK).basis.vectors)
 
 
 # --------------------------------------------------------------------------------------------------- however it ends
@@ -235,13 +235,13 @@ def _fatal(path, died, parent):
 def test_a_worker_that_dies_is_replaced_and_what_was_finished_stays(reference, tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", X)
     rows = Fatal(tmp_path / "x.npy", tmp_path / "died")
-    assert state(select_sharded(rows, GAUSSIAN, 15, 4, workers=2, **QUICK)) == reference
+    assert state(select_sharded(rows, GAUSSIAN, 15, 4, jobs=2, **QUICK)) == reference
     assert (tmp_path / "died").exists()
     # one that always dies is told
     monkeypatch.setattr(sharding, "ATTEMPTS", 1)
     (tmp_path / "died").unlink()
     with pytest.raises(UserError, match="a worker process ended by itself"):
-        select_sharded(rows, GAUSSIAN, 15, 4, workers=2, **QUICK)
+        select_sharded(rows, GAUSSIAN, 15, 4, jobs=2, **QUICK)
 
 
 SCRIPT = """
@@ -261,7 +261,7 @@ pykernel.bases.select._Keeper.due = due
 
 if __name__ == "__main__":
     folder = sys.argv[1]
-    found = select_sharded(folder + "/x.npy", GAUSSIAN, 15, 4, workers=1, results=folder + "/r.jsonl", **QUICK)
+    found = select_sharded(folder + "/x.npy", GAUSSIAN, 15, 4, jobs=1, results=folder + "/r.jsonl", **QUICK)
     open(folder + "/state", "wb").write(state(found))
 """
 
@@ -286,7 +286,7 @@ def test_however_a_run_ends_the_next_goes_on_to_the_same_bytes(reference, tmp_pa
     # and a third time nothing is left to do
     before = (tmp_path / "r.jsonl").read_bytes()
     assert (
-        state(select_sharded(tmp_path / "x.npy", GAUSSIAN, 15, 4, workers=1, results=tmp_path / "r.jsonl", **QUICK))
+        state(select_sharded(tmp_path / "x.npy", GAUSSIAN, 15, 4, jobs=1, results=tmp_path / "r.jsonl", **QUICK))
         == reference
     )
     assert (tmp_path / "r.jsonl").read_bytes() == before
@@ -294,15 +294,15 @@ def test_however_a_run_ends_the_next_goes_on_to_the_same_bytes(reference, tmp_pa
 
 def test_results_are_those_of_the_same_rows_kernel_and_arguments(reference, tmp_path):
     path = tmp_path / "r.jsonl"
-    select_sharded(X, GAUSSIAN, 15, 4, workers=1, results=path, **QUICK)
+    select_sharded(X, GAUSSIAN, 15, 4, jobs=1, results=path, **QUICK)
     lines = path.read_bytes().count(b"\n")
     other = X.copy()
     other[-1] += 1e-9
     for x, kernel, n in [(other, GAUSSIAN, 15), (X, MercerKernel("gaussian", gamma=0.71), 15), (X, GAUSSIAN, 14)]:
-        select_sharded(x, kernel, n, 4, workers=1, results=path, **QUICK)
+        select_sharded(x, kernel, n, 4, jobs=1, results=path, **QUICK)
         lines += 4
         assert path.read_bytes().count(b"\n") == lines
-    assert state(select_sharded(X, GAUSSIAN, 15, 4, workers=1, results=path, **QUICK)) == reference
+    assert state(select_sharded(X, GAUSSIAN, 15, 4, jobs=1, results=path, **QUICK)) == reference
 
 
 @pytest.mark.parametrize(
@@ -316,19 +316,19 @@ def test_results_are_those_of_the_same_rows_kernel_and_arguments(reference, tmp_
         ({"points": 0}, "points is 0"),
         ({"measure": 0}, "measure is 0"),
         ({"epsilon": 0}, "epsilon is 0"),
-        ({"workers": 0}, "workers is 0"),
+        ({"jobs": 0}, "jobs is 0"),
         ({"method": "best"}, "there is no method 'best'"),
         ({"options": {"colour": 1}}, "sgma has no option 'colour'"),
         ({"per_shard": 10_000, "shards": 2}, "the union takes .* MB"),
-        ({"workers": "tcp://127.0.0.1:1"}, "no Dask scheduler answers there"),
+        ({"jobs": "tcp://127.0.0.1:1"}, "no Dask scheduler answers there"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(arguments, what, monkeypatch):
     monkeypatch.setattr("pykernel.parallel.CONNECT_SECONDS", 0.5)
     with pytest.raises(UserError, match=what):
-        select_sharded(**({"x": X, "kernel": GAUSSIAN, "n_max": 15, "shards": 4, "workers": 1, **QUICK} | arguments))
+        select_sharded(**({"x": X, "kernel": GAUSSIAN, "n_max": 15, "shards": 4, "jobs": 1, **QUICK} | arguments))
     with pytest.raises(UserError, match="no row can be chosen"):
-        select_sharded(np.zeros((50, 2)), MercerKernel("linear"), 3, 2, workers=1)
+        select_sharded(np.zeros((50, 2)), MercerKernel("linear"), 3, 2, jobs=1)
 
 
 # ----------------------------------------------------------------------------------------------- SGMA beyond memory

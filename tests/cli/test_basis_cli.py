@@ -100,7 +100,7 @@ def error(kernel, vectors, x):
 
 
 def test_the_basis_is_that_of_select_basis_and_what_is_told_is_what_it_leaves_out(folder, basis):
-    report = basis("flow.npy", "--inputs", "0,1", "--n", 12, "--sigma", 0.9, "--save", "b.npz", "--figure", "c.png")
+    report = basis("flow.npy", "--inputs", "0,1", "--n-max", 12, "--sigma", 0.9, "--save", "b.npz", "--plot", "c.png")
     kernel = MercerKernel("gaussian", gamma=0.5 / 0.81)
     expected = select_basis(X, kernel, 12)
     found = Basis.load("b.npz")
@@ -160,7 +160,7 @@ def test_options_reach_the_selection(folder, basis, arguments, expected):
 )  # fmt: skip
 def test_every_kernel_is_chosen_for_and_written(folder, basis, arguments, kernel):
     report = basis(
-        "flow.npy", "--inputs", "0,1", "-n", 5, *arguments, "--out", "b.toml", "--save", "b.npz", "--no-standardise"
+        "flow.npy", "--inputs", "0,1", "-n", 5, *arguments, "--output", "b.toml", "--save", "b.npz", "--no-standardise"
     )
     found = Basis.load("b.npz")
     assert found.kernel == kernel and report["kernel"] == kernel.section()
@@ -187,11 +187,23 @@ def test_widths_are_those_of_the_data(folder, basis):
 
 
 def test_every_source_gives_the_same_basis_and_the_same_spec(folder, basis):
-    arguments = ["--label", "y", "--n", "10", "--sigma", "0.8,1.2", "--ridge", "0.01,0.1", "--name", "flow", "--force"]
+    arguments = [
+        "--label",
+        "y",
+        "--n-max",
+        "10",
+        "--sigma",
+        "0.8,1.2",
+        "--ridge",
+        "0.01,0.1",
+        "--name",
+        "flow",
+        "--force",
+    ]
     specs = {}
     for source in ("flow.csv", "flow.parquet", "flow.arrow", "parts", "flow.npy"):
         label = ["--label", "2"] if source == "flow.npy" else []
-        report = basis(source, *arguments, *label, "--out", "s.toml", "--save", "b.npz")
+        report = basis(source, *arguments, *label, "--output", "s.toml", "--save", "b.npz")
         specs[source] = Path("s.toml").read_text()
         assert np.array_equal(Basis.load("b.npz").vectors, X[Basis.load("b.npz").indices])
         assert report["inputs"] == (None if source == "flow.npy" else ["a", "b"])
@@ -201,7 +213,7 @@ def test_every_source_gives_the_same_basis_and_the_same_spec(folder, basis):
         specs["flow.npy"].replace("dim = 2", 'columns = ["a", "b"]').split("[expansion]")[1]
         == specs["flow.csv"].split("[expansion]")[1]
     )
-    basis("flow.csv", *arguments, "--inputs", "b,a", "--out", "s.toml")
+    basis("flow.csv", *arguments, "--inputs", "b,a", "--output", "s.toml")
     assert load_spec("s.toml").input.columns == ("b", "a")
 
 
@@ -212,7 +224,7 @@ def test_every_source_gives_the_same_basis_and_the_same_spec(folder, basis):
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_numbers(folder, basis, model, precision):
     report = basis("flow.csv", "--label", "y", "-n", 25, "--model", model, "--sigma", "0.7,1,1.4", "--ridge", "1e-3,1e-2,0.1",
-                   "--out", "flow.toml", "--save", "b.npz", "--precision", precision, "--no-standardise")  # fmt: skip
+                   "--output", "flow.toml", "--save", "b.npz", "--precision", precision, "--no-standardise")  # fmt: skip
     epsilon = 1.01 * (1e-3 if precision == "float32" else 1e-9)
     kernel, targets = MercerKernel("gaussian"), Targets.of_values(Y)
     direct = select_reduced(model, X, targets, kernel, [0.7, 1, 1.4], [1e-3, 1e-2, 0.1], basis=25, epsilon=epsilon)
@@ -238,7 +250,7 @@ def test_numbers(folder, basis, model, precision):
 def test_rounding_that_counts_is_told(folder, basis, monkeypatch):
     monkeypatch.setattr(cli_basis, "COARSE", 0.02)  # which bases in float32 keep well below what is worth a warning
     write_csv(Path("exact.csv"), "a,b,y", [*X.T.tolist(), (X[:, 0] + X[:, 1]).tolist()])
-    arguments = ["exact.csv", "--label", "y", "-n", "40", "--sigma", "5", "--ridge", "1e-9", "--out", "exact.toml"]
+    arguments = ["exact.csv", "--label", "y", "-n", "40", "--sigma", "5", "--ridge", "1e-9", "--output", "exact.toml"]
     report = basis(*arguments)
     assert report["rounding"]["difference"] > 0.02 * report["errors"]["leave_one_out"]
     assert "warning: in float32, predictions differ by up to" in report["stderr"] and len(report["warnings"]) == 1
@@ -251,7 +263,7 @@ def test_classes(folder, basis, source):
         if source == "kinds.csv"
         else ["--label", "2", "--classes", "0,10,20"]
     )
-    report = basis(source, *named, "-n", 30, "--sigma", "1", "--ridge", "0.1", "--out", "kinds.toml")
+    report = basis(source, *named, "-n", 30, "--sigma", "1", "--ridge", "0.1", "--output", "kinds.toml")
     spec = load_spec("kinds.toml")
     assert spec.label.classes == (tuple(WORDS) if source == "kinds.csv" else ("0", "10", "20"))
     wrong = (HostModel(spec).classify(X) != KINDS).mean()
@@ -270,14 +282,14 @@ def test_trained_vectors_are_a_basis_whose_weights_are_learned_on_the_device(tmp
         y = (y > 0).astype(np.int64)
     write_csv(Path("t.csv"), "a,b,c,d,y", [*x.T.tolist(), [("no", "yes")[k] for k in y] if of_classes else y])
     words = ["t.csv", "--label", "y", "-n", 8, "--learn", *(["--classes", "no,yes"] if of_classes else [])]
-    report = basis(*words, "--method", "trained", "--out", "t.toml", "--save", "t.npz")
+    report = basis(*words, "--method", "trained", "--output", "t.toml", "--save", "t.npz")
     spec, kept = load_spec("t.toml"), Basis.load("t.npz")
     assert report["rule"] == spec.learning.rule == "nystrom-rls" and spec.basis.method == "given"
     assert report["method"] == kept.method == "trained" and report["vectors"] == len(kept) <= 8 and not report["exact"]
     assert np.array(spec.expansion.vectors) == pytest.approx(kept.vectors, abs=1e-6)
     center, scale = spec.scaling  # a width for each input
     assert report["left_out"][-1] == pytest.approx(kept.residual((x - center) * scale).mean(), abs=1e-6)
-    basis(*words, "--out", "c.toml")
+    basis(*words, "--output", "c.toml")
     wrong = {}
     for name in ("t.toml", "c.toml"):
         model = HostModel(load_spec(name))
@@ -290,7 +302,7 @@ def test_trained_vectors_are_a_basis_whose_weights_are_learned_on_the_device(tmp
 
 
 def test_learning_on_the_device_starts_from_the_basis_and_learns(folder, basis):
-    report = basis("flow.csv", "--label", "y", "-n", 25, "--learn", "--out", "flow.toml", "--save", "b.npz")
+    report = basis("flow.csv", "--label", "y", "-n", 25, "--learn", "--output", "flow.toml", "--save", "b.npz")
     spec = load_spec("flow.toml")
     assert report["rule"] == spec.learning.rule == "nystrom-rls" and spec.basis.method == "given"
     assert (
@@ -306,18 +318,18 @@ def test_learning_on_the_device_starts_from_the_basis_and_learns(folder, basis):
 
 
 def test_a_basis_for_the_discriminant_that_trains_on_the_device(folder, basis):
-    report = basis("kinds.csv", "--label", "y", "--kfd", "-n", 30, "--sigma", "1", "--out", "kinds.toml")
+    report = basis("kinds.csv", "--label", "y", "--kfd", "-n", 30, "--sigma", "1", "--output", "kinds.toml")
     spec = load_spec("kinds.toml")
     assert report["rule"] == spec.learning.rule == "kfd" and spec.label.classes == ("high", "low", "middle")
     direct = select_reduced("kfd", X, Targets.of_classes(np.array([1, 2, 0])[KINDS], 3, "counts"), MercerKernel("gaussian"), [1.0],
                             basis=30, epsilon=1.01e-3)  # fmt: skip
     assert spec.learning.ridge == report["taken"]["ridge"] == direct.ridge
-    numbers = basis("kinds.npy", "--label", "2", "--kfd", "-n", 30, "--sigma", "1", "--out", "numbers.toml")
+    numbers = basis("kinds.npy", "--label", "2", "--kfd", "-n", 30, "--sigma", "1", "--output", "numbers.toml")
     assert numbers["classes"] == ["0", "10", "20"]
 
 
 def test_without_a_label_the_coordinates_are_what_is_predicted(folder, basis):
-    basis("flow.npy", "--inputs", "0,1", "-n", 8, "--out", "z.toml", "--save", "b.npz", "--standardise")
+    basis("flow.npy", "--inputs", "0,1", "-n", 8, "--output", "z.toml", "--save", "b.npz", "--standardise")
     spec, found = load_spec("z.toml"), Basis.load("b.npz")
     assert spec.name == "z" and spec.outputs == len(found) == 8
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -341,7 +353,7 @@ def test_features_of_a_subspace_are_what_is_predicted(folder, basis, run):
         "--shrinkage",
         3,
     ]
-    report = basis(*told, "--out", "f.toml", "--save", "b.npz")
+    report = basis(*told, "--output", "f.toml", "--save", "b.npz")
     spec, found = load_spec("f.toml"), Basis.load("b.npz")
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     expected = HostSubspace.fit(scaled, found.kernel, 6, 3.0, basis=found)
@@ -352,9 +364,9 @@ def test_features_of_a_subspace_are_what_is_predicted(folder, basis, run):
     values = np.sqrt(np.linalg.eigvalsh(found.features(scaled).T @ found.features(scaled)))[::-1][: expected.kept]
     assert report["features"]["singular_values"] == pytest.approx(values)
     assert report["features"]["left_out"] == pytest.approx(1 - np.square(z).sum() / ROWS, abs=1e-4)
-    code, out, _ = run("basis", *map(str, told), "--out", "f.toml", "--force")
+    code, out, _ = run("basis", *map(str, told), "--output", "f.toml", "--force")
     assert code == 0 and f"features  {expected.kept}; " in out
-    few = basis(*told[:-1], 10, "--out", "few.toml")
+    few = basis(*told[:-1], 10, "--output", "few.toml")
     assert few["features"]["count"] < expected.kept
 
 
@@ -368,15 +380,15 @@ def test_a_bound_is_told(folder, run):
 
 def test_uneven_inputs_are_standardised_unless_that_is_not_wanted(folder, basis):
     write_csv(Path("uneven.csv"), "a,b,y", [X[:, 0], 1000 * X[:, 1] + 5000, Y])
-    report = basis("uneven.csv", "--label", "y", "-n", 10, "--sigma", "1", "--out", "u.toml")
+    report = basis("uneven.csv", "--label", "y", "-n", 10, "--sigma", "1", "--output", "u.toml")
     assert any(each.startswith("inputs standardised") for each in report["assumed"])
     assert load_spec("u.toml").input.scale == pytest.approx([1 / X[:, 0].std(), 1e-3 / X[:, 1].std()])
-    report = basis("uneven.csv", "--label", "y", "-n", 10, "--sigma", "1", "--out", "v.toml", "--no-standardise")
+    report = basis("uneven.csv", "--label", "y", "-n", 10, "--sigma", "1", "--output", "v.toml", "--no-standardise")
     assert load_spec("v.toml").input.center is None
 
 
 def test_the_spec_is_taken_by_check(folder, basis, run, one_compiler):
-    basis("flow.csv", "--label", "y", "-n", 10, "--sigma", "1", "--ridge", "0.1", "--out", "flow.toml")
+    basis("flow.csv", "--label", "y", "-n", 10, "--sigma", "1", "--ridge", "0.1", "--output", "flow.toml")
     code, out, err = run("check", "flow.toml", "--samples", "200", "--json")
     assert code == 0 and json.loads(out)["ok"], err
 
@@ -385,7 +397,7 @@ def test_many_rows_are_tuned_on_some_of_them_and_all_count_for_the_weights(folde
     monkeypatch.setattr(cli_basis, "TUNED_ROWS", 150)
     monkeypatch.setattr(cli_basis, "LIMIT_ROWS", 100)
     report = basis(
-        "flow.npy", "--label", "2", "-n", 12, "--sigma", "0.7,1,1.4", "--out", "flow.toml", "--save", "b.npz"
+        "flow.npy", "--label", "2", "-n", 12, "--sigma", "0.7,1,1.4", "--output", "flow.toml", "--save", "b.npz"
     )
     assert "the width chosen on 150 of 400 rows" in report["assumed"] and report["limit"] is None
     machine = ReducedProblem("ls-svm", Basis.load("b.npz"), X, Targets.of_values(Y)).solve(report["taken"]["ridge"])
@@ -394,8 +406,8 @@ def test_many_rows_are_tuned_on_some_of_them_and_all_count_for_the_weights(folde
 
 def test_shards(folder, basis):
     arguments = ["flow.npy", "--inputs", "0,1", "-n", "12", "--sigma", "0.9", "--shards", "3", "--method", "sgma"]
-    one = basis(*arguments, "--workers", "1", "--save", "one.npz")
-    two = basis(*arguments, "--workers", "2", "--save", "two.npz", "--checkpoint", "shards.jsonl")
+    one = basis(*arguments, "--jobs", "1", "--save", "one.npz")
+    two = basis(*arguments, "--jobs", "2", "--save", "two.npz", "--checkpoint", "shards.jsonl")
     # name and times of archive members differ by none
     assert Path("one.npz").read_bytes() == Path("two.npz").read_bytes() and not Path("shards.jsonl").exists()
     assert one["method"] == "sharded-sgma" and sum(shard["taken"] for shard in two["shards"]) == 12
@@ -418,7 +430,7 @@ def test_what_is_printed_is_what_is_reported(folder, run, basis):
         "1",
         "--ridge",
         "0.1",
-        "--out",
+        "--output",
         "flow.toml",
         "--force",
     ]
@@ -528,23 +540,23 @@ def test_in_the_background_interrupts_are_ignored(folder):
 @pytest.mark.parametrize(
     "arguments, what",
     [
-        ("flow.npy", "give --out SPEC, --save NPZ"),
+        ("flow.npy", "give --output SPEC, --save NPZ"),
         ("flow.npy --save flow.npy", "is the data itself"),
-        ("flow.npy --save b.npz --figure b.npz", "is named for two files"),
+        ("flow.npy --save b.npz --plot b.npz", "is named for two files"),
         ("flow.npy --save there.npz", "is there already"),
         ("flow.npy --save no/b.npz", "there is no folder"),
-        ("flow.npy --out a.toml --learn --kfd --label 2", "give one of them"),
-        ("flow.npy --save b.npz --learn", "--learn needs a spec; give --out SPEC"),
-        ("flow.npy --out a.toml --kfd", "give --label"),
+        ("flow.npy --output a.toml --learn --kfd --label 2", "give one of them"),
+        ("flow.npy --save b.npz --learn", "--learn needs a spec; give --output SPEC"),
+        ("flow.npy --output a.toml --kfd", "give --label"),
         ("flow.npy --save b.npz --classes 1,2", "--classes needs a label"),
         ("flow.npy --save b.npz --model best", "--model best is not known"),
-        ("kinds.npy --out a.toml --label 2 --kfd --model krr", "does not go with --kfd"),
-        ("flow.npy --out a.toml --label 2 --learn --model ls-svm", "has a bias"),
-        ("flow.npy --out a.toml --label 2 --method trained", "give --learn and --label"),
-        ("flow.npy --out a.toml --learn --method trained", "give --learn and --label"),
-        ("flow.npy --out a.toml --label 2 --learn --method trained --sigma 1", "--sigma is not of --method trained"),
-        ("flow.npy --out a.toml --label 2 --learn --method trained --tau .1", "--tau is not of --method trained"),
-        ("flow.npy --out a.toml --label 2 --learn --method trained -n 500", "at most 400, the number of rows"),
+        ("kinds.npy --output a.toml --label 2 --kfd --model krr", "does not go with --kfd"),
+        ("flow.npy --output a.toml --label 2 --learn --model ls-svm", "has a bias"),
+        ("flow.npy --output a.toml --label 2 --method trained", "give --learn and --label"),
+        ("flow.npy --output a.toml --learn --method trained", "give --learn and --label"),
+        ("flow.npy --output a.toml --label 2 --learn --method trained --sigma 1", "--sigma is not of --method trained"),
+        ("flow.npy --output a.toml --label 2 --learn --method trained --tau .1", "--tau is not of --method trained"),
+        ("flow.npy --output a.toml --label 2 --learn --method trained -n 500", "at most 400, the number of rows"),
         ("flow.npy --save b.npz --tau 0.1 --shards 2", "--tau does not go with --shards"),
         ("flow.npy --save b.npz --tau 2", "tau is 2"),
         ("flow.npy --save b.npz --confidence 0.9", "give the part that may be left out, such as --tau 0.01"),
@@ -554,23 +566,23 @@ def test_in_the_background_interrupts_are_ignored(folder):
         ("flow.npy --save b.npz --method sgma --with rule=5", "must be one of 4.1, 4.2, 4.3"),
         ("flow.npy --save b.npz --with swaps=some", "--with swaps=some: 'some' must be a whole number"),
         ("flow.npy --save b.npz --with epsilon=2", "epsilon is 2"),
-        ("flow.npy --save b.npz --features 3", "--features needs a spec; give --out SPEC"),
-        ("flow.npy --out a.toml --features 3 --label 2", "--features needs no label"),
-        ("flow.npy --out a.toml --features 3 --learn", "--learn learns a label, which --features has not"),
-        ("flow.npy --out a.toml --features 30 -n 20", "--features is 30; it must be from 1 to --n, which is 20"),
-        ("flow.npy --out a.toml --features 3 --shrinkage 0", "--shrinkage is 0; it must be above 0"),
-        ("flow.npy --out a.toml --features 3 --shrinkage 1e6 --sigma 1", "shrinkage is 1e+06, and the largest singular value"),
-        ("flow.npy --save b.npz --workers 2", "give --shards"),
-        ("flow.npy --save b.npz --workers some --shards 2", "--workers is 'some'"),
+        ("flow.npy --save b.npz --features 3", "--features needs a spec; give --output SPEC"),
+        ("flow.npy --output a.toml --features 3 --label 2", "--features needs no label"),
+        ("flow.npy --output a.toml --features 3 --learn", "--learn learns a label, which --features has not"),
+        ("flow.npy --output a.toml --features 30 -n 20", "--features is 30; it must be from 1 to --n-max, which is 20"),
+        ("flow.npy --output a.toml --features 3 --shrinkage 0", "--shrinkage is 0; it must be above 0"),
+        ("flow.npy --output a.toml --features 3 --shrinkage 1e6 --sigma 1", "shrinkage is 1e+06, and the largest singular value"),
+        ("flow.npy --save b.npz --jobs 2", "give --shards"),
+        ("flow.npy --save b.npz --jobs some --shards 2", "--jobs is 'some'"),
         ("flow.npy --save b.npz --shards 0", "--shards is 0"),
         ("flow.npy --save b.npz --shards 500", "shards is 500"),
         ("flow.npy --save b.npz --candidates -1", "--candidates is -1"),
         ("flow.npy --save b.npz --points -1", "--points is -1"),
         ("flow.npy --save b.npz -n 0", "n_max is 0"),
         ("flow.npy --save b.npz --seed -1", "seed is -1"),
-        ("kinds.npy --out a.toml --label 2 --seed -1", "--seed is -1"),
-        ("kinds.npy --out a.toml --label 2 --sigma 1e300", "--sigma holds 1e300; its square must not overflow"),
-        ("kinds.npy --out a.b.toml --label 2", "give --name"),
+        ("kinds.npy --output a.toml --label 2 --seed -1", "--seed is -1"),
+        ("kinds.npy --output a.toml --label 2 --sigma 1e300", "--sigma holds 1e300; its square must not overflow"),
+        ("kinds.npy --output a.b.toml --label 2", "give --name"),
         ("flow.npy --save b.npz --method best", "there is no method 'best'"),
         ("flow.npy --save b.npz --kernel sigmoid", "--kernel sigmoid is not known here"),
         ("flow.npy --save b.npz --gamma 1", "it has --sigma"),
@@ -580,17 +592,17 @@ def test_in_the_background_interrupts_are_ignored(folder):
         ("flow.npy --save b.npz --ridge 1,2", "nothing to choose by"),
         ("flow.npy --save b.npz --normalise", "normalise does not go with a gaussian kernel"),
         ("flow.npy --save b.npz --kernel polynomial --degree 12", "degree is 12"),
-        ("flow.npy --out a.toml --precision float16", "precision"),
-        ("flow.npy --out a.toml --name 7up", "name"),
+        ("flow.npy --output a.toml --precision float16", "precision"),
+        ("flow.npy --output a.toml --name 7up", "name"),
         ("flow.npy --save b.npz --inputs a", "give positions from 0 to 2"),
         ("flow.npy --save b.npz --inputs 5", "has 3 columns"),
         ("flow.npy --save b.npz --label 1 --inputs 0,1", "is the label"),
-        ("flow.npy --out a.toml --label 2 --kfd", "different numbers; there may be 64 classes"),
-        ("kinds.npy --out a.toml --label 2 --classes 0,10", "holds 20, which --classes does not name"),
-        ("kinds.npy --out a.toml --label 2 --classes 0,10,20,30", "never is 30"),
-        ("kinds.npy --out a.toml --label 2 --classes a,b", "holds numbers"),
-        ("one.npy --out a.toml --label 1 --kfd", "is always 3"),
-        ("narrow.npy --out a.toml --label 0", "one column, the label"),
+        ("flow.npy --output a.toml --label 2 --kfd", "different numbers; there may be 64 classes"),
+        ("kinds.npy --output a.toml --label 2 --classes 0,10", "holds 20, which --classes does not name"),
+        ("kinds.npy --output a.toml --label 2 --classes 0,10,20,30", "never is 30"),
+        ("kinds.npy --output a.toml --label 2 --classes a,b", "holds numbers"),
+        ("one.npy --output a.toml --label 1 --kfd", "is always 3"),
+        ("narrow.npy --output a.toml --label 0", "one column, the label"),
         ("single.npy --save b.npz", "at least 2 are needed"),
         ("nan.npy --save b.npz", r"row 7 (from 0): column 1 is nan"),
         ("null.parquet --save b.npz", "row 2 (from 0): column 'a' is null"),
@@ -606,7 +618,7 @@ def test_in_the_background_interrupts_are_ignored(folder):
         ("flow.npy --save b.npz --checkpoint b.npz", "is named for two files"),
         ("flow.npy --save b.npz --checkpoint there.npz", "is not what"),
         ("zeros.npy --save b.npz --kernel linear", "no row can be chosen"),
-        ("flow.npy --out a.toml --label 2 --ridge 0", "must be above zero"),
+        ("flow.npy --output a.toml --label 2 --ridge 0", "must be above zero"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence_and_leaves_nothing(folder, run, arguments, what):
@@ -652,7 +664,9 @@ def test_a_table_becomes_an_array(folder, run, source, monkeypatch):
     monkeypatch.setattr("pykernel.host.simulate.BATCH", 64)
     for precision, columns in [("float64", None), ("float32", "y,a" if source != "flow.npy" else "2,0")]:
         given = ["--columns", columns] if columns else []
-        code, out, err = run("convert", source, "--out", "x.npy", "--precision", precision, "--force", "--json", *given)
+        code, out, err = run(
+            "convert", source, "--output", "x.npy", "--precision", precision, "--force", "--json", *given
+        )
         assert code == 0, err
         expected = np.column_stack([X, Y])[:, [2, 0] if columns else [0, 1, 2]].astype(precision)
         found = np.load("x.npy")
@@ -660,33 +674,33 @@ def test_a_table_becomes_an_array(folder, run, source, monkeypatch):
         report = json.loads(out)
         names = (columns or ("a,b,y" if source != "flow.npy" else "0,1,2")).split(",")
         assert report == {"file": "x.npy", "rows": ROWS, "without": 0, "columns": names, "precision": precision}
-    assert run("convert", source, "--out", "z.npy")[1].startswith("columns   0: ")
+    assert run("convert", source, "--output", "z.npy")[1].startswith("columns   0: ")
 
 
 def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
     Path("holes.csv").write_text("a,word,b\n1,x,2\n3,y,\n ,z,4\n5,w,6\n")
-    code, out, _ = run("convert", "holes.csv", "--out", "x.npy")
+    code, out, _ = run("convert", "holes.csv", "--output", "x.npy")
     assert code == 0 and np.array_equal(np.load("x.npy"), [[1, 2], [5, 6]])
     assert "left out  2 rows" in out and "columns   0: a, 1: b" in out
-    code, out, _ = run("convert", "holes.csv", "--columns", "a", "--out", "y.npy")
+    code, out, _ = run("convert", "holes.csv", "--columns", "a", "--output", "y.npy")
     assert code == 0 and np.array_equal(np.load("y.npy"), [[1], [3], [5]])
 
 
 @pytest.mark.parametrize(
     "arguments, what",
     [
-        ("flow.csv --out flow.csv", "is the data itself"),
-        ("flow.csv --out there.npy", "is there already"),
-        ("flow.csv --out a.npy --precision float16", "--precision is float16"),
-        ("flow.csv --out a.npy --columns a,c", "names no column 'c'"),
-        ("flow.parquet --out a.npy --columns a,c", "has no column 'c'"),
-        ("bad.csv --out a.npy", "line 5001: column 'a' is 'x', not a number"),
-        ("nan.csv --out a.npy", "line of, row 3"),
-        ("big.csv --out a.npy", "as float32"),
-        ("words.csv --out a.npy", "no column with numbers"),
-        ("empty.csv --out a.npy", "no row with all cells"),
-        ("null.parquet --out a.npy", "is null"),
-        ("nothing.csv --out a.npy", "no such file"),
+        ("flow.csv --output flow.csv", "is the data itself"),
+        ("flow.csv --output there.npy", "is there already"),
+        ("flow.csv --output a.npy --precision float16", "--precision is float16"),
+        ("flow.csv --output a.npy --columns a,c", "names no column 'c'"),
+        ("flow.parquet --output a.npy --columns a,c", "has no column 'c'"),
+        ("bad.csv --output a.npy", "line 5001: column 'a' is 'x', not a number"),
+        ("nan.csv --output a.npy", "line of, row 3"),
+        ("big.csv --output a.npy", "as float32"),
+        ("words.csv --output a.npy", "no column with numbers"),
+        ("empty.csv --output a.npy", "no row with all cells"),
+        ("null.parquet --output a.npy", "is null"),
+        ("nothing.csv --output a.npy", "no such file"),
     ],
 )
 def test_what_cannot_be_converted_leaves_nothing(folder, run, arguments, what):

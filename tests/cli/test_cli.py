@@ -326,14 +326,14 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
     code, out, err = run("simulate", "raw.toml", "raw.csv")
     assert code == 0 and err.startswith(f"warning: {cause}\n") and f"raw (nlms): {left} steps of 240 raw rows" in out
     assert f"1 with an empty cell, 2 without a number, 19 beyond max_abs, of 240 raw rows: {left} of 58 steps" in out
-    assert fails(run("fit", "raw.csv", "--signal", "raw.toml", "--out", "f.toml"), f"has the label 'p'; {cause}")
+    assert fails(run("fit", "raw.csv", "--signal", "raw.toml", "--output", "f.toml"), f"has the label 'p'; {cause}")
 
     (folder / "tight.toml").write_text(RAW.replace("1.5", "1e-9"))
     none = "raw.csv: no step of [signal] ends: the device refuses 237 of 240 raw rows, because"
     for words in (
         ["plan", "raw.csv", "--spec", "tight.toml"],
         ["sweep", "tight.toml", "raw.csv", "--target", "none"],
-        ["fit", "raw.csv", "--signal", "tight.toml", "--out", "f.toml"],
+        ["fit", "raw.csv", "--signal", "tight.toml", "--output", "f.toml"],
     ):
         assert fails(run(*words), none, "[signal] max_abs is 1e-09", "raise that limit")
 

@@ -81,7 +81,7 @@ def scaled(x):
 @pytest.mark.parametrize("model, coding", [("kfd", "counts"), ("ls-svm", "signs"), ("krr", "signs")])
 @pytest.mark.parametrize("cv", ["deleted", "kept", "5"])
 def test_classes(folder, fit, model, coding, cv):
-    report, _ = fit("kinds.csv", "--model", model, "--cv", cv, "--seed", "3", *QUICK, "--out", "kinds.toml")
+    report, _ = fit("kinds.csv", "--model", model, "--cv", cv, "--seed", "3", *QUICK, "--output", "kinds.toml")
     x, _, kinds = samples()
     # classes are sorted: high, low, middle
     positions = np.array([sorted(NAMES).index(NAMES[k]) for k in kinds])
@@ -108,7 +108,7 @@ def test_classes(folder, fit, model, coding, cv):
 
 @pytest.mark.parametrize("model", ["ls-svm", "krr"])
 def test_numbers(folder, fit, model):
-    report, _ = fit("flow.csv", "--label", "y", "--model", model, *QUICK, "--hold-out", "0.3", "--out", "flow.toml")
+    report, _ = fit("flow.csv", "--label", "y", "--model", model, *QUICK, "--hold-out", "0.3", "--output", "flow.toml")
     assert (report["rows"], report["held_out_rows"], report["measure"]) == (63, 27, "rmse")
     x, y, _ = samples()
     labels = LabelledTable("flow", ["a", "b"], "y", None, model, x, y, [])
@@ -128,7 +128,7 @@ def test_numbers(folder, fit, model):
 
 
 def test_the_spec_is_taken_by_generate_and_check(folder, fit, run, one_compiler):
-    report, _ = fit("two.csv", "--n", "12", *QUICK, "--out", "gate.toml", "--name", "flood_gate")
+    report, _ = fit("two.csv", "--n-max", "12", *QUICK, "--output", "gate.toml", "--name", "flood_gate")
     assert report["vectors"] == 12 and report["name"] == "flood_gate"
     code, out, err = run("check", "gate.toml", "--samples", "300", "--json")
     checked = json.loads(out)
@@ -148,7 +148,7 @@ def test_the_spec_is_taken_by_generate_and_check(folder, fit, run, one_compiler)
     ],
 )
 def test_other_kernels(folder, fit, kernel, more):
-    report, _ = fit("two.csv", "--kernel", kernel, *more, "--ridge", "0.1,10", "--out", "k.toml")
+    report, _ = fit("two.csv", "--kernel", kernel, *more, "--ridge", "0.1,10", "--output", "k.toml")
     assert report["kernel"]["function"] == kernel and report["errors"]["cross_validated"] < 0.2
     assert load_spec("k.toml").kernel.function == kernel
     if kernel == "linear":
@@ -158,11 +158,11 @@ def test_other_kernels(folder, fit, kernel, more):
 
 
 def test_numbers_are_classes_for_kfd_in_their_order(folder, fit):
-    report, _ = fit("digits.csv", "--model", "kfd", *QUICK, "--out", "d.toml")
+    report, _ = fit("digits.csv", "--model", "kfd", *QUICK, "--output", "d.toml")
     assert report["classes"] == ["0", "5", "10"]
-    report, _ = fit("digits.csv", "--classes", "10,0,5", "--model", "ls-svm", *QUICK, "--out", "e.toml")
+    report, _ = fit("digits.csv", "--classes", "10,0,5", "--model", "ls-svm", *QUICK, "--output", "e.toml")
     assert report["classes"] == ["10", "0", "5"] and report["measure"] == "error_rate"
-    report, _ = fit("digits.csv", *QUICK, "--out", "f.toml")
+    report, _ = fit("digits.csv", *QUICK, "--output", "f.toml")
     assert report["classes"] is None and report["model"] == "ls-svm" and report["measure"] == "rmse"
 
 
@@ -170,7 +170,7 @@ def test_the_second_class_is_the_positive_one(folder, fit):
     x, _, _ = samples()
     one_cell = ["--model", "ls-svm", "--sigma", "1", "--ridge", "0.1"]
     for order, name in (("no,yes", "up"), ("yes,no", "down")):
-        fit("two.csv", "--classes", order, *one_cell, "--out", f"{name}.toml")
+        fit("two.csv", "--classes", order, *one_cell, "--output", f"{name}.toml")
     one, other = (HostModel(load_spec(f"{name}.toml")).predict(x) for name in ("up", "down"))
     assert one == pytest.approx(-other, abs=1e-4) and np.abs(one).max() > 0.5
 
@@ -182,7 +182,7 @@ def test_what_is_assumed_is_told(folder, fit, run):
     rows[5] = "," + rows[5].partition(",")[2]  # no input
     rows[6] = "nan," + rows[6].partition(",")[2]
     Path("odd.csv").write_text("\n".join(["a,b,same,colour,kind", *rows]) + "\n")
-    report, _ = fit("odd.csv", *QUICK, "--out", "odd.toml")
+    report, _ = fit("odd.csv", *QUICK, "--output", "odd.toml")
     told = "; ".join(report["assumed"])
     for text in (
         "the label is kind, the last column",
@@ -193,19 +193,19 @@ def test_what_is_assumed_is_told(folder, fit, run):
     ):
         assert text in told
     assert report["rows"] == 27
-    report, _ = fit("odd.csv", "--inputs", "b,a", "--no-standardise", *QUICK, "--out", "odd2.toml")
+    report, _ = fit("odd.csv", "--inputs", "b,a", "--no-standardise", *QUICK, "--output", "odd2.toml")
     assert report["inputs"] == ["b", "a"] and load_spec("odd2.toml").input.center is None
     rows[3] = rows[4]
     Path("odd.csv").write_text("\n".join(["a,b,same,colour,kind", *rows]) + "\n")
-    report, _ = fit("odd.csv", *QUICK, "--model", "krr", "--out", "odd4.toml")
+    report, _ = fit("odd.csv", *QUICK, "--model", "krr", "--output", "odd4.toml")
     told = "; ".join(report["assumed"])
     assert "left out 2 rows with a missing input; 3 classes, high, low, middle;" in told and "so the model" not in told
-    code, out, _ = run("fit", "odd.csv", *QUICK, "--out", "odd3.toml")
+    code, out, _ = run("fit", "odd.csv", *QUICK, "--output", "odd3.toml")
     assert code == 0 and out.startswith("assumed: the label is kind")
 
 
 def test_for_people(folder, run):
-    code, out, err = run("fit", "kinds.csv", "--out", "k.toml", *QUICK, "--hold-out", "0.2", "--plot", "k.png")
+    code, out, err = run("fit", "kinds.csv", "--output", "k.toml", *QUICK, "--hold-out", "0.2", "--plot", "k.png")
     assert code == 0 and "warning" not in err.replace("warning: the best", "")
     for text in (
         "kfd, gaussian kernel, 72 rows, 2 inputs: 9 cells by leave-one-out",
@@ -218,21 +218,21 @@ def test_for_people(folder, run):
     ):
         assert text in out
     assert Path("k.png").read_bytes().startswith(b"\x89PNG")
-    code, out, _ = run("fit", "flow.csv", "--out", "f.toml", "--sigma", "1", "--ridge", "0.1")
+    code, out, _ = run("fit", "flow.csv", "--output", "f.toml", "--sigma", "1", "--ridge", "0.1")
     assert code == 0 and "RMSE" in out and "always the mean" in out and "corrected" not in out
 
 
 def test_from_a_pipe(folder, fit, monkeypatch):
-    expected, _ = fit("kinds.csv", *QUICK, "--out", "file.toml", "--name", "m")
+    expected, _ = fit("kinds.csv", *QUICK, "--output", "file.toml", "--name", "m")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("kinds.csv").read_bytes())))
-    piped, _ = fit("-", *QUICK, "--out", "pipe.toml", "--name", "m")
+    piped, _ = fit("-", *QUICK, "--output", "pipe.toml", "--name", "m")
     assert piped == expected | {"spec": "pipe.toml"}
     assert Path("pipe.toml").read_bytes() == Path("file.toml").read_bytes()
 
 
 def test_processes_give_the_same_spec(folder, fit):
     for workers in ("1", "2"):
-        fit("kinds.csv", *QUICK, "--workers", workers, "--out", f"{workers}.toml", "--name", "m")
+        fit("kinds.csv", *QUICK, "--jobs", workers, "--output", f"{workers}.toml", "--name", "m")
     assert Path("1.toml").read_bytes() == Path("2.toml").read_bytes()
 
 
@@ -243,7 +243,7 @@ def test_the_specs_bits_do_not_depend_on_the_threads_of_linear_algebra(folder, f
     write(Path("more.csv"), x, [NAMES[k] for k in kinds])
     for threads in (1, 2):
         with threadpool_limits(threads):
-            fit("more.csv", "--out", f"t{threads}.toml", "--name", "m")
+            fit("more.csv", "--output", f"t{threads}.toml", "--name", "m")
     assert Path("t1.toml").read_bytes() == Path("t2.toml").read_bytes()
 
 
@@ -254,11 +254,11 @@ def test_in_float32_the_grid_ends_where_weights_cancel(folder, fit):
         ("krr", "float64", 17),
     ):
         how = ["--model", model, "--sigma", "1", "--precision", precision]
-        report, _ = fit("flow.csv", *how, "--out", f"{precision}.toml", "--force")
+        report, _ = fit("flow.csv", *how, "--output", f"{precision}.toml", "--force")
         ridges = sorted(row["ridge"] for row in report["table"])
         assert len(ridges) == count and ridges[-1] == 90
         assert precision == "float64" or ridges[0] == pytest.approx(90e-6, rel=0.01)
-    report, _ = fit("two.csv", "--model", "kfd", "--sigma", "1", "--out", "kfd.toml")
+    report, _ = fit("two.csv", "--model", "kfd", "--sigma", "1", "--output", "kfd.toml")
     assert len(report["table"]) == 25
 
 
@@ -266,21 +266,21 @@ def test_in_float32_the_grid_ends_where_weights_cancel(folder, fit):
 
 
 def test_a_best_cell_on_the_border_is_a_warning(folder, fit):
-    report, err = fit("flow.csv", "--sigma", "0.01,0.02", "--ridge", "0.001,0.1,10", "--out", "n.toml")
+    report, err = fit("flow.csv", "--sigma", "0.01,0.02", "--ridge", "0.001,0.1,10", "--output", "n.toml")
     assert "warning: the best sigma 0.02 is the largest" in err and "wider grid" in report["warnings"][0]
 
 
 def test_what_float32_cannot_resolve_is_a_warning(folder, fit):
     hard = ["--sigma", "5", "--ridge", "1e-8", "--model", "krr"]
-    _, err = fit("flow.csv", *hard, "--out", "a.toml")
+    _, err = fit("flow.csv", *hard, "--output", "a.toml")
     assert "warning: in float32, predictions differ by up to" in err and "--precision float64" in err
-    _, err = fit("flow.csv", *hard, "--precision", "float64", "--out", "b.toml")
+    _, err = fit("flow.csv", *hard, "--precision", "float64", "--output", "b.toml")
     assert err == ""
 
 
 def test_inputs_that_could_overflow_are_refused_before_anything_is_written(folder, run):
     hard = ["--kernel", "polynomial", "--degree", "9", "--gamma", "3", "--ridge", "1e-3", "--model", "krr"]
-    code, out, err = run("fit", "flow.csv", *hard, "--out", "a.toml", "--json")
+    code, out, err = run("fit", "flow.csv", *hard, "--output", "a.toml", "--json")
     assert code == 2 and out == "" and not Path("a.toml").exists()
     assert err.startswith("error: flow.csv: could overflow float32 if every input were as large as the largest")
     assert "bring the inputs to one scale" in err and err.count("\n") == 1
@@ -310,7 +310,9 @@ def test_rows_are_held_out_of_each_class_its_part():
 def test_a_basis_is_chosen_for_every_model(folder, fit, data, model, method):
     """As by hand: the estimator with so many vectors of that method; and its leave-one-out is that of the reduced model."""
     how = ["--basis", method] if method != "auto" else []
-    report, _ = fit(data, "--label", "y", "--model", model, "--n", "14", *how, *QUICK, "--seed", "2", "--out", "b.toml")
+    report, _ = fit(
+        data, "--label", "y", "--model", model, "--n-max", "14", *how, *QUICK, "--seed", "2", "--output", "b.toml"
+    )
     assert report["vectors"] == 14 and (report["basis"]["method"] == method or method == "auto")
     x, y, kinds = samples()
     if data == "flow.csv":
@@ -337,8 +339,8 @@ def test_a_basis_is_chosen_for_every_model(folder, fit, data, model, method):
 
 @pytest.mark.parametrize("method, given", [("sgma", "view=column,rule=4.3"), ("efvs", "lazy=true,epsilon=0.01")])
 def test_options_of_a_method_are_handed_on(folder, fit, run, method, given):
-    grid = ["--sigma", "1", "--ridge", "0.1", "--basis", method, "--n", "14"]
-    fit("flow.csv", *grid, "--with", given, "--out", "w.toml")
+    grid = ["--sigma", "1", "--ridge", "0.1", "--basis", method, "--n-max", "14"]
+    fit("flow.csv", *grid, "--with", given, "--output", "w.toml")
     options = {"view": "column", "rule": "4.3"} if method == "sgma" else {"lazy": True, "epsilon": 0.01}
     x, y, _ = samples()
     machine = LSSVMRegressor(
@@ -352,7 +354,7 @@ def test_options_of_a_method_are_handed_on(folder, fit, run, method, given):
         "a,b",
         "--method",
         method,
-        "--n",
+        "--n-max",
         "14",
         "--with",
         given,
@@ -369,7 +371,7 @@ def test_options_of_a_method_are_handed_on(folder, fit, run, method, given):
 @pytest.mark.parametrize("bytes_", [300, 620, 100_000])
 def test_flash_is_not_exceeded_and_used(folder, fit, bytes_):
     grid = ["--sigma", "0.5", "--ridge", "0.1"]
-    report, _ = fit("flow.csv", "--flash", str(bytes_), *grid, "--out", "f.toml")
+    report, _ = fit("flow.csv", "--flash", str(bytes_), *grid, "--output", "f.toml")
     assert report["flash_bytes"] <= bytes_
     told = any(f"as --flash holds {bytes_:,} bytes" in each for each in report["assumed"])
     if bytes_ == 100_000:
@@ -377,44 +379,44 @@ def test_flash_is_not_exceeded_and_used(folder, fit, bytes_):
     else:
         assert told and bytes_ - report["flash_bytes"] < 4 * (2 + 1)  # two inputs and the weight
     assert report["smaller"] is None and report["warnings"] == []
-    fewer, _ = fit("flow.csv", "--flash", str(bytes_), "--n", "5", *grid, "--out", "n.toml")
+    fewer, _ = fit("flow.csv", "--flash", str(bytes_), "--n-max", "5", *grid, "--output", "n.toml")
     assert fewer["vectors"] == 5 and fewer["flash_bytes"] < report["flash_bytes"]
 
 
 def test_of_a_large_model_a_smaller_one_is_named_as_it_will_be(folder, fit, monkeypatch):
     monkeypatch.setattr(cli_fit, "LARGE", 1000)
-    report, err = fit("flow.csv", "--out", "large.toml")
+    report, err = fit("flow.csv", "--output", "large.toml")
     small = report["smaller"]
     assert small["flash_bytes"] <= 0.5 * report["flash_bytes"]
     assert small["error"] <= 1.02 * report["errors"]["cross_validated"]
-    assert f"with --n {small['n']} its error is" in err and "with --n" in report["warnings"][-1]
-    asked, err = fit("flow.csv", "--n", str(small["n"]), "--out", "small.toml")
+    assert f"with --n-max {small['n']} its error is" in err and "with --n-max" in report["warnings"][-1]
+    asked, err = fit("flow.csv", "--n-max", str(small["n"]), "--output", "small.toml")
     assert (asked["errors"]["cross_validated"], asked["flash_bytes"]) == (small["error"], small["flash_bytes"])
-    assert asked["smaller"] is None and "with --n" not in err
+    assert asked["smaller"] is None and "with --n-max" not in err
     noise = np.random.default_rng(1)
     x = noise.uniform(-1, 1, (60, 2))
     write(Path("rough.csv"), x, np.sin(40 * x[:, 0]) * np.cos(40 * x[:, 1]) + 3 * x[:, 0])
-    report, err = fit("rough.csv", "--sigma", "0.05", "--ridge", "0.001,0.01", "--out", "rough.toml")
-    assert report["smaller"] is None and "with --n" not in err
+    report, err = fit("rough.csv", "--sigma", "0.05", "--ridge", "0.001,0.01", "--output", "rough.toml")
+    assert report["smaller"] is None and "with --n-max" not in err
 
 
 # ------------------------------------------------------------------------------------------------------------- how long
 
 
 def test_what_takes_long_is_told_before(folder, fit, run, monkeypatch, capsys):
-    _, err = fit("kinds.csv", *QUICK, "--out", "a.toml")
+    _, err = fit("kinds.csv", *QUICK, "--output", "a.toml")
     assert "this will take" not in err
     monkeypatch.setattr(cli_fit, "TELL_SECONDS", 0.0)
     trained = []
     monkeypatch.setattr(cli_fit.Job, "trained", lambda job, vectors: trained.append(vectors) or 1 / 0)
     for more, says in (
         ([], "3 widths and 3 ridges on 90 rows\n"),
-        (["--n", "9", "--cv", "5"], "3 widths and 3 ridges on 90 rows and 9 vectors\n"),
-        (["--workers", "2", "--kernel", "linear"], "1 widths and 3 ridges on 90 rows, in 2 processes\n"),
+        (["--n-max", "9", "--cv", "5"], "3 widths and 3 ridges on 90 rows and 9 vectors\n"),
+        (["--jobs", "2", "--kernel", "linear"], "1 widths and 3 ridges on 90 rows, in 2 processes\n"),
     ):
         grid = QUICK[2:] if "linear" in more else QUICK
         with pytest.raises(ZeroDivisionError):
-            run("fit", "kinds.csv", *grid, *more, "--out", "b.toml", "--json")
+            run("fit", "kinds.csv", *grid, *more, "--output", "b.toml", "--json")
         told = capsys.readouterr().err
         assert told.startswith("this will take about ") and told.endswith(says)
     assert trained == [None, 9, None]
@@ -426,7 +428,7 @@ def test_the_time_grows_as_the_decompositions_do():
     found = []
     for rows in (400, 2000):
         table = LabelledTable("t", ["a", "b", "c"], "y", None, "krr", x[:rows], x[:rows, 0], [])
-        options = FitAsked(data="t", out=Path("t.toml"), sigma="1,2", ridge="1,2", workers="1")
+        options = FitAsked(data="t", output=Path("t.toml"), sigma="1,2", ridge="1,2", jobs="1")
         job = cli_fit.Job(options, table, np.arange(rows), False)
         found.append(min(job.seconds(job.machine(None), None) for _ in range(5)))
     assert 25 / 3 < found[1] / found[0] < 3 * 125
@@ -440,17 +442,17 @@ def test_nothing_is_overwritten_unasked(folder, run):
     Path("k.png").write_text("mine, too")
     data = Path("kinds.csv").read_bytes()
     for arguments, says in (
-        (["--out", "k.toml"], "k.toml: is there already; give another name, or --force"),
-        (["--out", "made.toml", "--plot", "k.png"], "k.png: is there already"),
-        (["--out", "kinds.csv", "--force"], "kinds.csv: is the data itself"),
-        (["--out", "made.toml", "--plot", "./kinds.csv", "--force"], "is the data itself"),
-        (["--out", "same.toml", "--plot", "same.toml"], "is named for both the spec and the plot"),
+        (["--output", "k.toml"], "k.toml: is there already; give another name, or --force"),
+        (["--output", "made.toml", "--plot", "k.png"], "k.png: is there already"),
+        (["--output", "kinds.csv", "--force"], "kinds.csv: is the data itself"),
+        (["--output", "made.toml", "--plot", "./kinds.csv", "--force"], "is the data itself"),
+        (["--output", "same.toml", "--plot", "same.toml"], "is named for both the spec and the plot"),
     ):
         code, out, err = run("fit", "kinds.csv", *QUICK, *arguments)
         assert code == 2 and out == "" and err.startswith("error: ") and says in err
     assert Path("k.toml").read_text() == "mine" and Path("k.png").read_text() == "mine, too"
     assert Path("kinds.csv").read_bytes() == data and not Path("made.toml").exists()
-    assert run("fit", "kinds.csv", *QUICK, "--out", "k.toml", "--plot", "k.png", "--force")[0] == 0
+    assert run("fit", "kinds.csv", *QUICK, "--output", "k.toml", "--plot", "k.png", "--force")[0] == 0
     assert load_spec("k.toml").name == "k" and Path("k.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -459,10 +461,10 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
     Path("link.toml").symlink_to("elsewhere")
     monkeypatch.setattr("pykernel.workflows.fit.read_table", None)  # the work would fail
     for path, says in (("folder.toml", "is no file"), ("link.toml", "is a link")):
-        code, out, err = run("fit", "kinds.csv", *QUICK, "--out", path, "--force")
+        code, out, err = run("fit", "kinds.csv", *QUICK, "--output", path, "--force")
         assert code == 2 and out == "" and err.startswith(f"error: {path}: {says}") and err.count("\n") == 1
     monkeypatch.setattr("os.access", lambda path, how: False)
-    code, out, err = run("fit", "kinds.csv", *QUICK, "--out", "k.toml")
+    code, out, err = run("fit", "kinds.csv", *QUICK, "--output", "k.toml")
     assert (
         code == 2
         and out == ""
@@ -501,32 +503,32 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["flow.csv", "--by", "error"], "--by error is for classes, but y is a number"),
         (["flow.csv", "--coding", "signs"], "--coding signs is for classes"),
         (["kinds.csv", "--coding", "gray"], "coding is 'gray'"),
-        (["kinds.csv", "--n", "0"], "--n is 0; it must be from 1 to 90"),
-        (["kinds.csv", "--n", "50", "--hold-out", "0.5"], "it must be from 1 to 45"),
-        (["kinds.csv", "--basis", "efvs"], "but every row is a vector; give --n or --flash, too"),
-        (["kinds.csv", "--basis", "9", "--n", "9"], "--basis 9 is not known; there are: auto, fvs, efvs, sgma"),
-        (["kinds.csv", "--basis", "9"], "uniform; for 9 vectors give --n 9"),
-        (["kinds.csv", "--kernel", "sigmoid", "--n", "9"], "the sigmoid kernel is not positive definite"),
-        (["kinds.csv", "--with", "pool=3"], "but every row is a vector; give --n or --flash, too"),
-        (["kinds.csv", "--n", "9", "--with", "depth=3"], "--with holds 'depth=3'; it must be KEY=VALUE, of auto with a key of"),
-        (["kinds.csv", "--n", "9", "--basis", "sgma", "--with", "pool=x"], "--with pool=x: 'x' must be a whole number"),
-        (["kinds.csv", "--n", "9", "--basis", "sgma", "--with", "view=rows"], "--with view=rows: 'rows' is not known; it must be one of function"),
-        (["kinds.csv", "--n", "9", "--basis", "efvs", "--with", "lazy=2"], "--with lazy=2: '2' must be true or false"),
+        (["kinds.csv", "--n-max", "0"], "--n-max is 0; it must be from 1 to 90"),
+        (["kinds.csv", "--n-max", "50", "--hold-out", "0.5"], "it must be from 1 to 45"),
+        (["kinds.csv", "--basis", "efvs"], "but every row is a vector; give --n-max or --flash, too"),
+        (["kinds.csv", "--basis", "9", "--n-max", "9"], "--basis 9 is not known; there are: auto, fvs, efvs, sgma"),
+        (["kinds.csv", "--basis", "9"], "uniform; for 9 vectors give --n-max 9"),
+        (["kinds.csv", "--kernel", "sigmoid", "--n-max", "9"], "the sigmoid kernel is not positive definite"),
+        (["kinds.csv", "--with", "pool=3"], "but every row is a vector; give --n-max or --flash, too"),
+        (["kinds.csv", "--n-max", "9", "--with", "depth=3"], "--with holds 'depth=3'; it must be KEY=VALUE, of auto with a key of"),
+        (["kinds.csv", "--n-max", "9", "--basis", "sgma", "--with", "pool=x"], "--with pool=x: 'x' must be a whole number"),
+        (["kinds.csv", "--n-max", "9", "--basis", "sgma", "--with", "view=rows"], "--with view=rows: 'rows' is not known; it must be one of function"),
+        (["kinds.csv", "--n-max", "9", "--basis", "efvs", "--with", "lazy=2"], "--with lazy=2: '2' must be true or false"),
         (["kinds.csv", "--flash", "40"], "--flash is 40 bytes, but one vector of 2 inputs with its weights takes"),
         (["kinds.csv", "--flash", "much"], "--flash is 'much'; it must be a number such as 4k"),
         (["kinds.csv", "--hold-out", "1"], "--hold-out is 1; it must be from 0 to below 1"),
         (["kinds.csv", "--hold-out", "0.001"], "--hold-out 0.001 of 90 rows is none"),
         (["kinds.csv", "--seed", "-1"], "seed is -1; it must be 0 or more"),
-        (["kinds.csv", "--workers", "0"], "--workers is '0'; it must be a number of processes from 1"),
-        (["kinds.csv", "--workers", "fast"], "--workers is 'fast'"),
+        (["kinds.csv", "--jobs", "0"], "--jobs is '0'; it must be a number of processes from 1"),
+        (["kinds.csv", "--jobs", "fast"], "--jobs is 'fast'"),
         (["kinds.csv", "--precision", "float16"], "precision"),
         (["kinds.csv", "--name", "2nd"], "name"),
-        (["kinds.csv", "--out", "a.b.toml"], "a.b.toml: names in C would begin with 'a.b', which they cannot; give --name"),
+        (["kinds.csv", "--output", "a.b.toml"], "a.b.toml: names in C would begin with 'a.b', which they cannot; give --name"),
         (["kinds.csv", "--sigma", "1e-300"], "--sigma holds 1e-300; its square must not overflow"),
         (["kinds.csv", "--seed", str(2**32)], "seed is 4294967296; it must be at most 4294967295"),
-        (["kinds.csv", "--workers", "9" * 20], "it must be a number of processes from 1 to 1,024"),
+        (["kinds.csv", "--jobs", "9" * 20], "it must be a number of processes from 1 to 1,024"),
         (["kinds.csv", "--sigma", "1", "--ridge", "1", "--plot", "p.png"], "there is one width and one ridge"),
-        (["kinds.csv", "--out", "absent/k.toml"], "absent/k.toml: cannot be written"),
+        (["kinds.csv", "--output", "absent/k.toml"], "absent/k.toml: cannot be written"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence_and_leaves_nothing(folder, run, arguments, says):
@@ -537,7 +539,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(folder, run, arguments, sa
     Path("short.csv").write_text("a,y\n1,2\n3,\n")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     quick = [] if "--sigma" in arguments or "--ridge" in arguments or "--kernel" in arguments else QUICK
-    out = [] if "--out" in arguments else ["--out", "made.toml"]
+    out = [] if "--output" in arguments else ["--output", "made.toml"]
     code, printed, err = run("fit", *arguments, *quick, *out, "--json")
     assert code == 2 and printed == "", (printed, err)
     assert says in err.splitlines()[-1] and err.splitlines()[-1].startswith("error: ") and "Traceback" not in err
@@ -552,7 +554,7 @@ def test_an_interrupt_says_so_and_writes_nothing(folder, run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(kernel_machines.selection, "select", interrupted)
-    code, _, err = run("fit", "kinds.csv", *QUICK, "--out", "k.toml")
+    code, _, err = run("fit", "kinds.csv", *QUICK, "--output", "k.toml")
     assert code == 130 and err == "error: interrupted; no file was written\n" and not Path("k.toml").exists()
 
 
@@ -561,7 +563,7 @@ def test_without_scikit_learn_a_sentence_says_what_to_install(folder, run, monke
 
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else find(name))
-    code, out, err = run("fit", "kinds.csv", *QUICK, "--out", "k.toml")
+    code, out, err = run("fit", "kinds.csv", *QUICK, "--output", "k.toml")
     assert code == 2 and out == "" and install_hint("sklearn") in err
 
 
@@ -594,7 +596,7 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
     Path("raw.csv").write_text("ax,state\n" + "".join(f"{a:.5f},{b}\n" for a, b in zip(x, names, strict=True)))
     Path("raw.toml").write_text(RAW)
     small = ["--sigma", "1,2", "--ridge", "0.01", "--model", "ls-svm", "--json"]
-    code, out, err = run("fit", "raw.csv", "--signal", "raw.toml", "--out", "kind.toml", *small)
+    code, out, err = run("fit", "raw.csv", "--signal", "raw.toml", "--output", "kind.toml", *small)
     assert code == 0, err
     found, spec = json.loads(out), load_spec("kind.toml")
     assert found["rows"] == 120 and found["classes"] == ["quiet", "loud"] and found["inputs"] == ["mean ax", "rms ax"]
@@ -607,14 +609,16 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
     assert told["rows"] == 120 and abs(told["all"]["error_rate"]["model"] - expected) < 0.02 and expected < 0.1
 
     Path("whole.toml").write_text(RAW.replace("[signal]", 'precision = "int16"\n[signal]\nmax_abs = 8.0'))
-    code, out, err = run("fit", "raw.csv", "--signal", "whole.toml", "--precision", "int16", "--out", "i.toml", *small)
+    code, out, err = run(
+        "fit", "raw.csv", "--signal", "whole.toml", "--precision", "int16", "--output", "i.toml", *small
+    )
     assert code == 0, err
     counted, whole = json.loads(out), load_spec("i.toml")
     assert whole.program.whole and whole.signal is not None and counted["rounding"]["classes_differ"] <= 1
     code, out, err = run("simulate", "i.toml", "raw.csv", "--json")
     assert code == 0 and json.loads(out)["all"]["error_rate"]["model"] <= expected + 0.02, err
 
-    forecast = ["--signal", "raw.toml", "--label", "ax", "--out", "next.toml", *small[:-3], "--json"]
+    forecast = ["--signal", "raw.toml", "--label", "ax", "--output", "next.toml", *small[:-3], "--json"]
     Path("alone.csv").write_text("ax\n" + "".join(f"{a:.5f}\n" for a in x))
     code, out, err = run("fit", "alone.csv", *forecast)
     assert code == 0, err
@@ -635,5 +639,5 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
         ),
         (["--signal", "raw.toml", "--label", "ax", "--model", "kfd"], "whose numbers are forecast"),
     ):
-        code, out, err = run("fit", "raw.csv", *words, "--out", "no.toml")
+        code, out, err = run("fit", "raw.csv", *words, "--output", "no.toml")
         assert code == 2 and says in err and not Path("no.toml").exists(), err

@@ -70,7 +70,7 @@ def test_the_largest_model_in_so_much_flash(table: Any, run: Any) -> None:
         (["--basis", "sgma"], "--basis is not of --model trained"),
         (["--plot", "p.png"], "--plot is not of --model trained"),
         (["--kernel", "laplacian"], "--kernel is laplacian; --model trained has the gaussian kernel only"),
-        (["-n", "500"], "--n is 500; it must be from 1 to 120"),
+        (["-n", "500"], "--n-max is 500; it must be from 1 to 120"),
         (["--cv", "kept"], "--cv is 'kept'; of --model trained it must be a number of folds"),
         (["--loss", "hinge"], "--loss is 'hinge'; it must be squared or absolute"),
         (["--flash", "20"], "but one vector of 2 inputs"),

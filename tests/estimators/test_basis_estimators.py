@@ -354,7 +354,7 @@ def test_pipelines_are_imported_and_workers_choose_the_same():
     spec = from_sklearn(pipeline, "m", precision="float64")
     assert len(spec.expansion.vectors) == 9
     assert np.abs(HostModel(spec).predict(x) - pipeline.predict(x)).max() < 1e-10
-    two = make_pipeline(StandardScaler(), KernelRidgeRegressor("gaussian", **grid, workers=2)).fit(x, y)
+    two = make_pipeline(StandardScaler(), KernelRidgeRegressor("gaussian", **grid, jobs=2)).fit(x, y)
     assert two.predict(x).tobytes() == pipeline.predict(x).tobytes()
     assert two[1].selection_.press.tobytes() == pipeline[1].selection_.press.tobytes()
 

@@ -218,12 +218,12 @@ def test_a_file_is_imported_by_command_and_compared(tmp_path, monkeypatch, run):
     _, x, *_ = CASES["rbf constant narrow"]
     rows = "\n".join(",".join(f"{value:.9g}" for value in row) for row in x)
     (tmp_path / "held.csv").write_text(f"a,b,c\n{rows}\n")
-    words = ["import", str(path), "-o", "gp.toml", "--inputs", "a,b,c", "--check", "held.csv", "--json"]
+    words = ["import", str(path), "-o", "gp.toml", "--inputs", "a,b,c", "--data", "held.csv", "--json"]
     code, out, err = run(*words, "--kernel", "gaussian")
     report = json.loads(out)
     assert code == 0 and report["ok"] and report["source"] == "VariationalStrategy" and report["vectors"] == 5
     assert 0 < report["check"]["difference"] <= report["check"]["allowed"] < 1e-4
-    assert load_spec("gp.toml") == load_model(path, "gp", kernel="gaussian", input_names=["a", "b", "c"])
+    assert load_spec("gp.toml") == load_model(path, "gp", kernel="gaussian", inputs=["a", "b", "c"])
     code, out, err = run(*words, "--force")
     assert code == 2 and err.count("\n") == 1 and "does not tell its kernel; give kernel" in err
     (tmp_path / "x.skops").write_bytes(b"")

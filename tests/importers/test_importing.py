@@ -426,7 +426,7 @@ def test_names_come_with_a_data_frame():
     estimator = scaled(SVC()).fit(frame, np.array(["low", "high"])[y["two"]])
     spec = from_sklearn(estimator, "gate")
     assert spec.input.columns == ("a b", "c", "ü", "d") and spec.label.classes == ("high", "low")
-    spec = from_sklearn(estimator, "gate", input_names=list("wxyz"), classes=["on", "off"], max_abs=50_000)
+    spec = from_sklearn(estimator, "gate", inputs=list("wxyz"), classes=["on", "off"], max_abs=50_000)
     assert spec.input.columns == tuple("wxyz") and spec.label.classes == ("on", "off") and spec.input.max_abs == 50_000
     # what a spec cannot write is no name
     frame.columns = ["a\n", "c", "d", "e"]
@@ -785,7 +785,7 @@ def test_what_cannot_be_computed_is_refused_by_name(sentence):
         ({"precision": "float16"}, "precision is 'float16'; it must be one of float32, float64"),
         ({"max_abs": -1.0}, "max_abs is -1; it must be above 0"),
         ({"max_abs": float("nan")}, "max_abs is nan; it must be finite"),
-        ({"input_names": ["a"]}, "takes 4 inputs, but 1 names are given"),
+        ({"inputs": ["a"]}, "takes 4 inputs, but 1 names are given"),
         ({"classes": ["a", "b", "c"]}, "knows 2 classes, but 3 names are given"),
         ({"distance": "near"}, "distance is 'near'; it must be auto, differences or products"),
     ],
@@ -1777,7 +1777,7 @@ def test_hostile_onnx_files_are_refused_at_once(sentence, tmp_path):
 def test_the_command_runs_nothing_of_a_file(run, folder, sentence):
     write(folder / "m.onnx", HOSTILE[sentence]())
     with bounded():
-        code, out, err = run("import", "m.onnx", "-o", "m.toml", "--inputs", "a,b,c,d", "--check", "held.csv")
+        code, out, err = run("import", "m.onnx", "-o", "m.toml", "--inputs", "a,b,c,d", "--data", "held.csv")
     assert code == 2 and out == "" and err.count("\n") == 1 and sentence in err and not (folder / "m.toml").exists()
 
 
@@ -1963,7 +1963,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
-    code, out, err = run("import", "gate.skops", "-o", "gate.toml", "--check", "held.csv")
+    code, out, err = run("import", "gate.skops", "-o", "gate.toml", "--data", "held.csv")
     assert (code, err) == (0, "")
     spec = load_spec("gate.toml")
     vectors = len(spec.expansion.vectors)
@@ -1971,7 +1971,7 @@ def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
                  " B ", "comparison with the original model", "undecided"):  # fmt: skip
         assert text in out
     assert spec.label.classes == ("high", "low", "mid") and spec.input.columns == tuple("abcd")
-    words = ["import", "level.onnx", "--out", "level.toml", "--inputs", "a,b,c,d", "--check", "held.csv"]
+    words = ["import", "level.onnx", "--output", "level.toml", "--inputs", "a,b,c,d", "--data", "held.csv"]
     code, out, err = run(*words, "--precision", "float64", "--max-abs", "1e5", "--json")
     report = json.loads(out)
     assert code == 0 and report["ok"] and report["check"]["rows"] == 120 and report["classes"] is None
@@ -1988,8 +1988,8 @@ def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, fo
         (["nothing.skops"], "there is no such file"),
         (["gate.skops", "--name", "a/b"], "gate.skops: "),
         (["held.csv"], "give a .skops, .onnx or .safetensors file"),
-        (["level.onnx", "--check", "held.csv"], "add --inputs"),
-        (["gate.skops", "--check", "nothing.csv"], "there is no such file"),
+        (["level.onnx", "--data", "held.csv"], "add --inputs"),
+        (["gate.skops", "--data", "nothing.csv"], "there is no such file"),
         (["gate.skops", "--inputs", "a,b"], "takes 4 inputs, but 2 names"),
         (["gate.skops", "--precision", "float8"], "precision is 'float8'"),
     ):
@@ -1998,7 +1998,7 @@ def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, fo
     # a spec that is not the model
     honest = HostModel.predict
     monkeypatch.setattr(HostModel, "predict", lambda self, x: honest(self, x) + 1e-3)
-    code, out, err = run("import", "gate.skops", "-o", "other.toml", "--check", "held.csv")
+    code, out, err = run("import", "gate.skops", "-o", "other.toml", "--data", "held.csv")
     assert code == 1 and "the spec is not the model" in err
     assert sorted(folder.iterdir()) == before
     monkeypatch.undo()
@@ -2009,7 +2009,7 @@ def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, fo
 def test_the_command_makes_a_model_smaller_and_says_what_is_lost(run, folder):
     before = load_spec_of(run, "gate.skops", "whole.toml")
     words = ["import", "gate.skops", "-o", "gate.toml", "--vectors", "6"]
-    code, out, err = run(*words, "--check", "held.csv")
+    code, out, err = run(*words, "--data", "held.csv")
     assert code == 0 and "became one for each class" in err
     spec = load_spec("gate.toml")
     assert len(spec.expansion.vectors) == 6 < len(before.expansion.vectors) and spec.expansion.decision == "functions"
@@ -2033,7 +2033,7 @@ def test_the_command_makes_a_model_smaller_and_says_what_is_lost(run, folder):
     for words, says in (
         (["gate.skops", "--vectors", "5000"], "gate.skops: Pipeline of SVC: has "),
         (["gate.skops", "--vectors", "0"], "vectors is 0"),
-        (["level.onnx", "--vectors", "5", "--check", "held.csv"], "add --inputs"),
+        (["level.onnx", "--vectors", "5", "--data", "held.csv"], "add --inputs"),
     ):
         code, out, err = run("import", *words, "-o", "other.toml")
         assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and says in err, err
@@ -2282,7 +2282,7 @@ def test_what_is_said_of_float32_is_a_bound_and_not_a_wild_one(monkeypatch, exha
 def test_vectors_far_from_the_middle_round_more():
     """A fifth of the data lies 10,000 quartiles away, where float32 holds few digits of a distance.
 
-    8 * 2^-23 sum |w|, which is what rounding comes to near the middle, was taken for the bound of all models: --check
+    8 * 2^-23 sum |w|, which is what rounding comes to near the middle, was taken for the bound of all models: --data
     refused what was right.
     """
     rng = np.random.default_rng(0)

@@ -256,7 +256,7 @@ def test_the_command_writes_a_spec_whose_c_is_the_host(run: Any, tmp_path: Path,
     x = np.random.default_rng(3).normal(size=(500, 3))
     np.savetxt("rows.csv", x, delimiter=",", header="a,b,c", comments="")
     words = ("import", "flow.toml", "--state", "state.bin", "--vectors", "6", "-o", "small.toml")
-    code, out, err = run(*words, "--check", "rows.csv", "--json")
+    code, out, err = run(*words, "--data", "rows.csv", "--json")
     report = json.loads(out)
     assert code == 0 and report["ok"] and report["vectors"] == 6 and report["check"]["ok"], err
     lost = report["smaller"]

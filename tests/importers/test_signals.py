@@ -152,7 +152,7 @@ def test_the_signal_may_lie_within_the_model():
     within = TransformedTargetRegressor(
         make_pipeline(SignalFeatures(lags=np.array([0, 2])), SVR()), transformer=StandardScaler()
     )
-    spec = from_sklearn(within.fit(x.to_numpy(), state), "gate", input_names=["left", "right"])
+    spec = from_sklearn(within.fit(x.to_numpy(), state), "gate", inputs=["left", "right"])
     assert spec.signal.channels == ("left", "right") and spec.input.columns[2:] == ("left lag 2", "right lag 2")
     assert compare(spec, read_estimator(within), within, x)["ok"]
 
@@ -183,7 +183,7 @@ def test_what_has_no_c_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(UserError, match="max_abs is that of its raw samples; leave it out here"):
         from_sklearn(model, "m", max_abs=3.0)
     with pytest.raises(UserError, match="takes 2 inputs, but 3 names are given"):
-        from_sklearn(model, "m", input_names=list("abc"))
+        from_sklearn(model, "m", inputs=list("abc"))
     model[0].max_abs = 1e12
     with pytest.raises(UserError, match=r"max_abs is 1e\+12, where float32 overflows; it must be at most"):
         from_sklearn(model.set_params(svr=KernelRidge(kernel="poly", degree=4)).fit(x, state), "m")
@@ -195,7 +195,7 @@ def test_the_command_compares_raw_samples(run, tmp_path, monkeypatch):
     pipeline, (x, _) = trained(WINDOWS, StandardScaler(), SVC()), recording()
     skops.dump(pipeline, "gate.skops")
     x.rename(columns={"ax": "left", "ay": "right"}).to_csv("held.csv", index=False)
-    words = ("import", "gate.skops", "-o", "gate.toml", "--check", "held.csv", "--inputs", "left,right", "--json")
+    words = ("import", "gate.skops", "-o", "gate.toml", "--data", "held.csv", "--inputs", "left,right", "--json")
     code, out, err = run(*words)
     report = json.loads(out)
     assert (code, err) == (0, "") and report["ok"] and report["inputs"] == 8
@@ -221,7 +221,7 @@ def test_fewer_vectors_behind_a_signal(tmp_path, run, monkeypatch):
     assert np.mean(own != other) < 0.1
     pytest.importorskip("skops.io").dump(pipeline, "gate.skops")
     x.to_csv("raw.csv", index=False)
-    for more in ([], ["--check", "raw.csv"]):
+    for more in ([], ["--data", "raw.csv"]):
         code, out, err = run("import", "gate.skops", "-o", "gate.toml", "--force", "--vectors", "6", *more, "--json")
         report = json.loads(out)
         assert code == 0 and report["vectors"] == 6, err
@@ -229,7 +229,7 @@ def test_fewer_vectors_behind_a_signal(tmp_path, run, monkeypatch):
 
 
 def test_whole_numbers_take_their_ranges_from_the_features_of_raw_samples(tmp_path, run, monkeypatch):
-    """The rows of --check were taken for features: the file was said to be damaged."""
+    """The rows of --data were taken for features: the file was said to be damaged."""
     monkeypatch.chdir(tmp_path)
     x, state = recording(1500)
     x = (100 * x).round()
@@ -238,7 +238,7 @@ def test_whole_numbers_take_their_ranges_from_the_features_of_raw_samples(tmp_pa
     pipeline = make_pipeline(stage, make_pipeline(StandardScaler(), SVC()).fit(z, y))
     pytest.importorskip("skops.io").dump(pipeline, "gate.skops")
     x.to_csv("raw.csv", index=False)
-    words = ("import", "gate.skops", "-o", "gate.toml", "--precision", "int16", "--check", "raw.csv", "--json")
+    words = ("import", "gate.skops", "-o", "gate.toml", "--precision", "int16", "--data", "raw.csv", "--json")
     for more in ((), ("--vectors", "6", "--force")):
         code, out, err = run(*words, *more)
         assert code == 0 and json.loads(out)["ok"], err

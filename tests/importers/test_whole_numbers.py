@@ -87,7 +87,18 @@ def test_fit_says_what_rounding_costs(tmp_path: Path, capsys: pytest.CaptureFixt
     names = [*(f"x{i}" for i in range(x.shape[1])), "y"]
     np.savetxt(tmp_path / "d.csv", np.column_stack([x, y]), delimiter=",", header=",".join(names), comments="")
     out = tmp_path / "d.toml"
-    arguments = ["fit", str(tmp_path / "d.csv"), "--label", "y", "--model", "krr", "--precision", "int16", "--n", "40"]
+    arguments = [
+        "fit",
+        str(tmp_path / "d.csv"),
+        "--label",
+        "y",
+        "--model",
+        "krr",
+        "--precision",
+        "int16",
+        "--n-max",
+        "40",
+    ]
     with pytest.raises(SystemExit) as stopped:
         main([*arguments, "-o", str(out)])
     assert not stopped.value.code and "int16     moves predictions by " in capsys.readouterr().out

@@ -246,7 +246,7 @@ def whole():
 
 def test_processes_and_finished_widths_give_the_same_bits(whole, tmp_path):
     x, targets, here = whole
-    assert same(select("kfd", x, targets, workers=2, results=tmp_path / "r.jsonl"), here)
+    assert same(select("kfd", x, targets, jobs=2, results=tmp_path / "r.jsonl"), here)
     lines = (tmp_path / "r.jsonl").read_text().splitlines()
     assert len(lines) == len(here.widths)
     # five of the widths are there, and one says something else than would be computed
@@ -269,7 +269,7 @@ def test_a_dask_cluster_gives_the_same_bits(whole):
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
     ) as cluster:
-        assert same(select("kfd", x, targets, workers=cluster.scheduler_address), here)
+        assert same(select("kfd", x, targets, jobs=cluster.scheduler_address), here)
 
 
 # ----------------------------------------------------------------------------------------------------- folds and grids
@@ -400,7 +400,7 @@ def test_a_surface_without_differences_or_with_infinities_is_drawn(tmp_path):
         ({"basis": np.array([24])}, "one that is not from 0 to 23"),
         ({"basis": np.ones((3, 5))}, "finite vectors of 2 inputs"),
         ({"basis": np.ones((3, 2)), "columns": np.array([1])}, "columns has the shape (1,)"),
-        ({"workers": 0}, "jobs is 0"),
+        ({"jobs": 0}, "jobs is 0"),
         ({"x": np.zeros((23, 2))}, "a row for each of the 24 targets"),
         ({"x": np.full((24, 2), np.nan)}, "NaN or infinities"),
     ],
@@ -430,9 +430,9 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
     targets = Targets.of_classes(positions, 2, "counts")
     with pytest.raises(
         UserError,
-        match=r"400 x 400 takes about .* GiB for 2 at a time.*fewer samples, or a basis .kfd., or fewer workers",
+        match=r"400 x 400 takes about .* GiB for 2 at a time.*fewer samples, or a basis .kfd., or fewer jobs",
     ):
-        select("kfd", x, targets, workers=2)
+        select("kfd", x, targets, jobs=2)
     assert select("kfd", x, targets, basis=np.arange(5), widths=[1.0]).press.shape == (1, 25)
 
 

@@ -102,7 +102,7 @@ def test_a_dask_cluster_gives_the_same_files(folder, run, whole):
         n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
     ) as cluster:
         address = cluster.scheduler_address
-        code, _, err = run("sweep", "spec.toml", "data.csv", *SMALL, "--scheduler", address, "-o", "dask")
+        code, _, err = run("sweep", "spec.toml", "data.csv", *SMALL, "--jobs", address, "-o", "dask")
     assert code == 0, err
     assert written(folder / "dask") == whole
 
@@ -438,7 +438,7 @@ def test_keys_of_the_spec_that_mean_something_are_kept():
         (["--delay", "150"], "delay is 150, but the data has 300 rows"),
         (["--delay", "-1"], "delay is -1; it must be from 0"),
         (["--rounds", "-1"], "rounds is -1; it must be 0 or more"),
-        (["--jobs", "0"], "jobs is 0; it must be 1 or more"),
+        (["--jobs", "0"], "--jobs is '0'; it must be a number"),
         (["--results", "data.csv"], "data.csv, line 1: is not a task's result"),
         (["-o", "data.csv"], "data.csv: cannot be made a folder"),
     ],

@@ -21,7 +21,7 @@ def basis(options: BasisOptions) -> None:
     A basis is rows whose span in feature space is close to all rows. With --label the spec predicts the label, else
     coordinates.
 
-        pykernel basis flow.csv --label flow --n 40 --out flow.toml
+        pykernel basis flow.csv --label flow --n-max 40 --output flow.toml
 
     Columns: left out is the part of tr K that the basis misses. At best is the part that the best possible one misses.
 
@@ -29,8 +29,8 @@ def basis(options: BasisOptions) -> None:
     """
     from pykernel.workflows.basis import basis as run
 
-    if options.out is None and options.save is None:
-        raise UserError("nothing is to be written; give --out SPEC, --save NPZ, or both")
+    if options.output is None and options.save is None:
+        raise UserError("nothing is to be written; give --output SPEC, --save NPZ, or both")
     with stopped_by_sigterm():
         report = run(**given_of(options), watch=output.Printing(options.as_json)).report
     if options.as_json:
@@ -84,7 +84,7 @@ def print_basis(report: Mapping[str, Any]) -> None:
         output.show(
             f"rounding  {report['rounding']['difference']:.2g} at most on {report['rounding']['rows']:,} rows, from float64"
         )
-    for key in ("spec", "basis", "figure"):
+    for key in ("spec", "basis", "plot"):
         if report[key]:
             output.show(f"{key:<9} {report[key]}")
     if report["spec"]:

@@ -18,7 +18,7 @@ class ConvertOptions:
     data: Annotated[
         str, argument("DATA", "A .csv, .parquet, .arrow or .npy file, or a folder; - reads CSV from standard input.")
     ]
-    out: Annotated[Path, option("--out", "--output", "-o", value="NPY", text="The file to write.")]
+    out: Annotated[Path, option("--output", "-o", value="NPY", text="The file to write.")]
     columns: Annotated[
         str | None,
         option("--columns", value="A,B", text="Which columns, in this order.", without="all with numbers"),
@@ -38,7 +38,7 @@ def convert(options: ConvertOptions) -> None:
     than memory. The file is read once. Rows of a CSV file with an empty cell are left out and counted. Other files with
     empty cells are refused.
 
-        pykernel convert year.csv --out year.npy
+        pykernel convert year.csv --output year.npy
 
     Columns: the command prints their names and their positions in the new file.
 

@@ -17,7 +17,7 @@ class DemoOptions:
     out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the project and the plot.")] = Path(
         "pykernel-demo"
     )
-    n_max: Annotated[int, option("--n-max", value="N", text="Budget: largest number of stored samples.")] = 32
+    n_max: Annotated[int, option("--n-max", "-n", value="N", text="Budget: largest number of stored samples.")] = 32
     engine: Engine = None
     as_json: Json = False
 

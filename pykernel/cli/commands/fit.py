@@ -15,10 +15,10 @@ from pykernel.cli.options.fit import FitOptions
 def fit(options: FitOptions) -> None:
     """Train a kernel machine on a table, and write it as a spec for the device.
 
-    Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. Few vectors (--n, --flash)
+    Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. Few vectors (--n-max, --flash)
     are trained, too, and taken if better. The model will be in flash. A label of words is a class.
 
-        pykernel fit flowers.csv --label kind --out iris.toml --plot surface.png
+        pykernel fit flowers.csv --label kind --output iris.toml --plot surface.png
 
     Columns: errors is the part of rows that got a wrong class. PRESS is the mean squared difference to the targets. RMSE
     is the square root of PRESS.
@@ -35,7 +35,7 @@ def fit(options: FitOptions) -> None:
     for warning in found.warnings:
         output.warn(warning)
     if found.report.get("interrupted"):
-        raise output.interrupted(f"; {options.out} is the best so far")
+        raise output.interrupted(f"; {options.output} is the best so far")
 
 
 def print_fit(report: Mapping[str, Any]) -> None:

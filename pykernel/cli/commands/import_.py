@@ -80,9 +80,9 @@ class ImportOptions:
         Path | None,
         option("--state", value="FILE", text="Of a spec: what a device learned."),
     ] = None
-    check: Annotated[
+    data: Annotated[
         str | None,
-        option("--check", value="DATA", text="CSV file: compare there; train --vectors on it."),
+        option("--data", value="DATA", text="CSV file: compare there; train --vectors on it."),
     ] = None
     trust: Annotated[
         list[str] | None, option("--trust", value="TYPE", text="Let a .skops file load this type, too.")
@@ -100,14 +100,14 @@ def import_model(options: ImportOptions) -> None:
 
     Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the steps before
     them; with --vectors also what a device learned. --vectors trains fewer vectors, to give the model's answers on rows of
-    --check or made-up ones. skops.io.dump writes .skops files, skl2onnx .onnx files. No code in a file is executed, and
+    --data or made-up ones. skops.io.dump writes .skops files, skl2onnx .onnx files. No code in a file is executed, and
     pickles are refused.
 
-        pykernel import gate.skops -o gate.toml --check held.csv
+        pykernel import gate.skops -o gate.toml --data held.csv
         pykernel import flow.toml --state state.bin --vectors 16 -o small.toml
 
     Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is what
-    --vectors changes, in standard deviations; low and high hold in 95 of 100 cases. With --check, difference is the largest
+    --vectors changes, in standard deviations; low and high hold in 95 of 100 cases. With --data, difference is the largest
     of a decision value. Allowed is what rounding can cause; it decides the class of undecided rows. At most 1,000 rows or
     steps are compared.
 
@@ -115,13 +115,13 @@ def import_model(options: ImportOptions) -> None:
     """
     from pykernel.files import whole_file
 
-    for given in (options.model, options.state, options.check):
+    for given in (options.model, options.state, options.data):
         if given is not None:
             need_not_data(options.out, str(given))
     if options.out.exists() and not options.force:
         raise UserError(f"{options.out}: is there already; give another file, or --force to replace it")
     spec, report = imported(options)
-    failed = options.check is not None and not report["check"]["ok"]
+    failed = options.data is not None and not report["check"]["ok"]
     if not failed:
         with whole_file(options.out) as file:
             file.write(spec.to_toml().encode())
@@ -132,13 +132,13 @@ def import_model(options: ImportOptions) -> None:
     if failed:
         found = report["check"]
         raise CheckFailed(
-            f"{options.check}: the spec is not the model: decision values differ by {found['difference']:.3g}, "
+            f"{options.data}: the spec is not the model: decision values differ by {found['difference']:.3g}, "
             f"{found['classes_differ']:,} classes differ; nothing was written"
         )
 
 
 def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
-    """The spec; what is in it, and with --check how it compares with the model."""
+    """The spec; what is in it, and with --data how it compares with the model."""
     from pykernel.gen.project import build
     from pykernel.importers.importing import (
         compare,
@@ -156,7 +156,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
     names, classes = all_words(options.inputs), all_words(options.classes)
     columns = machine.columns if names is None else tuple(names)
     rows = rows_compared(machine) if options.vectors is None else rows_trained(machine)
-    x = None if options.check is None else rows_of(columns, options.check, rows)
+    x = None if options.data is None else rows_of(columns, options.data, rows)
     how = (name, options.precision, options.max_abs, names, classes, options.distance)
     with told_of_file(options.model):
         seen = None if x is None else inputs_of(machine, x)

@@ -15,7 +15,7 @@ class MigrateOptions:
     old: Annotated[Path, argument("OLD", "The spec that the state was learned with.")]
     state: Annotated[Path, argument("STATE", "A snapshot, from NAME_save or NAME_store.")]
     new: Annotated[Path, argument("NEW", "The spec of the new firmware.")]
-    out: Annotated[Path, option("--out", "--output", "-o", value="FILE", text="The snapshot to write.")]
+    out: Annotated[Path, option("--output", "-o", value="FILE", text="The snapshot to write.")]
     force: Annotated[bool, option("--force", text="Overwrite FILE.")] = False
     trust: TrustCode = False
     as_json: Json = False

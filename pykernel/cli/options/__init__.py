@@ -79,7 +79,7 @@ Json = Annotated[bool, option("--json", text="Print only one JSON object.")]
 SpecFile = Annotated[Path, argument("SPEC", "The model, a TOML file.")]
 CsvData = Annotated[str, argument("DATA", "A CSV file; - reads standard input.")]
 TrustCode = Annotated[bool, option("--trust-code", text="Execute the Python file in the spec's [kernel] source.")]
-SpecOut = Annotated[Path, option("--out", "--output", "-o", value="SPEC", text="The spec to write.")]
+SpecOut = Annotated[Path, option("--output", "-o", value="SPEC", text="The spec to write.")]
 Inputs = Annotated[
     str | None, option("--inputs", value="A,B", text="The inputs' columns.", without="all others with numbers")
 ]
@@ -115,6 +115,10 @@ With = Annotated[
         without="none",
         rare=True,
     ),
+]
+Jobs = Annotated[
+    str | None,
+    option("--jobs", value="N|ADDRESS", text="Processes, or a Dask scheduler.", without="as many as cores"),
 ]
 Delay = Annotated[int, option("--delay", value="K", text="Labels arrive K rows (with [signal], K steps) late.")]
 

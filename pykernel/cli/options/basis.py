@@ -13,8 +13,8 @@ from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE
 @dataclass(frozen=True, kw_only=True)
 class BasisOptions:
     data: Annotated[str, argument("DATA", ".npy, .parquet, .arrow or .csv file, or a folder.")]
-    n: Annotated[int, option("--n", "-n", value="N", text="Largest number of vectors.")] = 100
-    out: Annotated[Path | None, option("--out", "--output", "-o", value="SPEC", text="The spec to write.")] = None
+    n_max: Annotated[int, option("--n-max", "-n", value="N", text="Largest number of vectors.")] = 100
+    output: Annotated[Path | None, option("--output", "-o", value="SPEC", text="The spec to write.")] = None
     save: Annotated[
         Path | None, option("--save", value="NPZ", text="The basis to write, for Basis.load in Python.")
     ] = None
@@ -115,10 +115,10 @@ class BasisOptions:
     ] = None
     standardise: Standardise = None
     shards: Annotated[int, option("--shards", value="S", text="Choose in S parts, then from their choices.")] = 1
-    workers: Annotated[
+    jobs: Annotated[
         str | None,
         option(
-            "--workers",
+            "--jobs",
             value="N|ADDRESS",
             text="For shards: processes, or a Dask scheduler.",
             without="all cores",
@@ -132,6 +132,6 @@ class BasisOptions:
     seed: Annotated[int, option("--seed", value="S", text="Seed of all draws.", rare=True)] = 0
     precision: Precision = "float32"
     name: Name = None
-    figure: Annotated[Path | None, option("--figure", value="PNG", text="Plot the part left out against n.")] = None
+    plot: Annotated[Path | None, option("--plot", value="PNG", text="Plot the part left out against n.")] = None
     force: Annotated[bool, option("--force", text="Overwrite SPEC, NPZ and PNG.")] = False
     as_json: Json = False

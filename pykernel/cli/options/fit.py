@@ -13,7 +13,7 @@ from pykernel.workflows.asked import MANY_ROWS
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
     data: CsvData
-    out: SpecOut
+    output: SpecOut
     label: Annotated[str | None, option("--label", value="Y", text="The label's column.", without="the last")] = None
     inputs: Inputs = None
     signal: Annotated[
@@ -67,9 +67,9 @@ class FitOptions:
             rare=True,
         ),
     ] = None
-    n: Annotated[
+    n_max: Annotated[
         int | None,
-        option("--n", "-n", value="N", text="Most vectors.", without="every row; 16 of trained"),
+        option("--n-max", "-n", value="N", text="Most vectors.", without="every row; 16 of trained"),
     ] = None
     basis: Annotated[
         str | None,
@@ -111,10 +111,10 @@ class FitOptions:
     hold_out: Annotated[float, option("--hold-out", value="PART", text="Keep this part of the rows for a test.")] = 0.0
     standardise: Standardise = None
     seed: Annotated[int, option("--seed", value="S", text="Seed of folds, the hold-out and the basis.", rare=True)] = 0
-    workers: Annotated[
+    jobs: Annotated[
         str | None,
         option(
-            "--workers",
+            "--jobs",
             value="N|ADDRESS",
             text="Processes, or a Dask scheduler.",
             without=f"1; all cores from {MANY_ROWS:,} rows that are vectors",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli.options import CsvData, Delay, Engine, Json, SpecFile, option
+from pykernel.cli.options import CsvData, Delay, Engine, Jobs, Json, SpecFile, option
 
 # fields of the last base come first, which is the order of arguments and of --help
 
@@ -17,7 +17,8 @@ class OfSweep:
 
     spec_file: SpecFile
     n_max: Annotated[
-        str, option("--n-max", value="N,N", text="Budgets to try: numbers of expansion vectors (or random features).")
+        str,
+        option("--n-max", "-n", value="N,N", text="Budgets to try: numbers of expansion vectors (or random features)."),
     ] = "8,16,32,64"
     score: Annotated[
         str | None, option("--score", value="MEASURE", text="What to minimise: mae or rmse.", without="mae")
@@ -26,7 +27,7 @@ class OfSweep:
     target: Annotated[str, option("--target", value="TARGET", text="CPU on which to count instructions, or none.")] = (
         "cortex-m4f"
     )
-    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the results.")] = Path(
+    output: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the results.")] = Path(
         "pykernel-sweep"
     )
 
@@ -74,7 +75,9 @@ class OfPlan:
         int | None, option("--trials", value="N", text="Make so many trials, however long they take.")
     ] = None
     seed: Annotated[int, option("--seed", value="S", text="Seed of the trials.")] = 0
-    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the spec.")] = Path("pykernel-plan")
+    output: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the spec.")] = Path(
+        "pykernel-plan"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +90,7 @@ class SearchOptions:
     technique: Annotated[
         list[str] | None, option("--technique", value="TECHNIQUE", text="Try only this, or these: a,b.")
     ] = None
-    jobs: Annotated[int | None, option("--jobs", value="N", text="Number of processes.", without="number of cores")] = (
-        None
-    )
-    scheduler: Annotated[str | None, option("--scheduler", value="ADDRESS", text="Work on a Dask cluster instead.")] = (
-        None
-    )
+    jobs: Jobs = None
     results: Annotated[
         Path | None,
         option(

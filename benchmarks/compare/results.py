@@ -1,4 +1,4 @@
-"""What ``pykernel compare`` needs and writes: who takes part, curves and table as CSV and LaTeX, BibTeX, the figure."""
+"""What a comparison needs and writes: who takes part, curves and table as CSV and LaTeX, BibTeX, the figure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.compare import contenders, sources
+from benchmarks.compare.contenders import Contender, Outcome, Setting
+from benchmarks.compare.options import CompareOptions
+from benchmarks.compare.tasks import TASKS
 from pykernel.cli import inputs, output
-from pykernel.cli.options.compare import CompareOptions
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import whole_file
 from pykernel.host.data import read_rows
 from pykernel.parallel import Workers
 from pykernel.plots import learning_curves
 from pykernel.spec.renamed import word_meant
-from pykernel.tuning import compare, sources
 from pykernel.tuning.combinations import techniques as all_techniques
-from pykernel.tuning.compare import Contender, Outcome, Setting
 from pykernel.tuning.stage import dump
-from pykernel.tuning.tasks import TASKS
 from pykernel.workflows.given import words
 from pykernel.workflows.search import kept
 
@@ -60,22 +60,22 @@ def arena_of(options: CompareOptions) -> Arena:
     """Raises UserError for what cannot be compared."""
     if not 1 <= options.seeds <= MOST_SEEDS:
         raise UserError(f"--seeds is {options.seeds}; it must be from 1 to {MOST_SEEDS:,}")
-    if options.rows is not None and not compare.LEAST_ROWS <= options.rows <= MOST_ROWS:
-        raise UserError(f"--rows is {options.rows}; it must be from {compare.LEAST_ROWS} to {MOST_ROWS:,}")
-    chosen = _known(options.rule, compare.comparable(), "rule") or list(compare.comparable())
+    if options.rows is not None and not contenders.LEAST_ROWS <= options.rows <= MOST_ROWS:
+        raise UserError(f"--rows is {options.rows}; it must be from {contenders.LEAST_ROWS} to {MOST_ROWS:,}")
+    chosen = _known(options.rule, contenders.comparable(), "rule") or list(contenders.comparable())
     techniques = _known(options.technique, all_techniques(), "technique")
     given = [setting_of(text) for text in options.set_ or ()]
-    compare.check_settings(given, chosen)
+    contenders.check_settings(given, chosen)
     streams, data = _streams(options)
     found: list[Contender] = []
     refused = []
     for task, base in streams.items():
-        some, others = compare.contenders(task, base, chosen, techniques, options.n, given)
+        some, others = contenders.contenders(task, base, chosen, techniques, options.n_max, given)
         found += some
         refused += [{"task": task, "name": name, "reason": why} for name, why in others]
     if not found:
         raise UserError(f"nothing is left to compare: {refused[0]['name']}: {refused[0]['reason']}")
-    return Arena(found, refused, data, 1 if data is not None else options.seeds, options.n, options.rows)
+    return Arena(found, refused, data, 1 if data is not None else options.seeds, options.n_max, options.rows)
 
 
 def _known(given: Sequence[str] | None, known: Sequence[str], what: str) -> list[str]:
@@ -94,7 +94,7 @@ def _streams(options: CompareOptions) -> tuple[dict[str, dict[str, Any]], tuple[
     if options.data is None:
         bases = {}
         for task in _known(options.task, list(TASKS), "task") or list(TASKS):
-            x, _ = TASKS[task].make(0, compare.LEAST_ROWS)
+            x, _ = TASKS[task].make(0, contenders.LEAST_ROWS)
             bases[task] = {
                 "name": "model",
                 "precision": options.precision,
@@ -106,12 +106,12 @@ def _streams(options: CompareOptions) -> tuple[dict[str, dict[str, Any]], tuple[
         raise UserError("--task and --rows are for the built-in streams; with --data leave them out")
     assert options.spec_file is not None
     spec = inputs.read_spec(options.spec_file, False)
-    inputs.need_no_signal(spec, "pykernel compare")
+    inputs.need_no_signal(spec, "compare")
     if spec.label_kind != "real":
         raise UserError(f"{options.spec_file}: compare needs one label that is a number")
     x, y = read_rows(spec, options.data)
-    if len(x) < compare.LEAST_ROWS:
-        raise UserError(f"{options.data}: has {len(x)} rows; to compare, there must be {compare.LEAST_ROWS} or more")
+    if len(x) < contenders.LEAST_ROWS:
+        raise UserError(f"{options.data}: has {len(x)} rows; to compare, there must be {contenders.LEAST_ROWS} or more")
     content = dump(spec) | {"precision": options.precision}
     return {Path(options.data).stem: content}, (x, y)
 
@@ -135,12 +135,11 @@ def setting_of(text: str) -> Setting:
 def workers(arena: Arena, options: CompareOptions) -> Iterator[Workers]:
     """Processes at work on the runs; an interrupt tells where the finished ones are kept."""
     at_work = Workers(
-        compare.work,
+        contenders.work,
         arena.data,
         jobs=options.jobs,
-        scheduler=options.scheduler,
         results=options.out / "results.jsonl",
-        context=compare.context(arena.data),
+        context=contenders.context(arena.data),
         title=None if options.as_json else "running",
         expect=arena.runs,
     )
@@ -167,7 +166,7 @@ def write(out: Path, arena: Arena, results: Sequence[Outcome]) -> dict[str, Any]
         "curves": _csv(("task", "rule", "technique", "sample", "mse_db", "se_db"), _points(arena, results)),
         "table_csv": _csv(COLUMNS, ([_cell(row, key) for key in COLUMNS] for row in rows)),
         "tex": _tex(rows),
-        "bib": sources.bibliography(compare.sources_of([each.contender for each in results])),
+        "bib": sources.bibliography(contenders.sources_of([each.contender for each in results])),
     }
     for name, text in texts.items():
         with whole_file(out / paths[name]) as file:
@@ -184,14 +183,14 @@ def write(out: Path, arena: Arena, results: Sequence[Outcome]) -> dict[str, Any]
 def _points(arena: Arena, results: Sequence[Outcome]) -> Iterable[Sequence[str]]:
     for each in results:
         who = each.contender
-        for end, mean, error in zip(compare.blocks(arena.rows_of(who))[1:], each.mean, each.error, strict=True):
+        for end, mean, error in zip(contenders.blocks(arena.rows_of(who))[1:], each.mean, each.error, strict=True):
             yield [who.task, who.rule, who.technique or "", str(end), _number(mean), _number(error)]
 
 
 def _panels(arena: Arena, results: Sequence[Outcome]) -> dict[str, Any]:
     panels: dict[str, Any] = {}
     for each in results:
-        ends = compare.blocks(arena.rows_of(each.contender))[1:]
+        ends = contenders.blocks(arena.rows_of(each.contender))[1:]
         panels.setdefault(each.contender.task, {})[each.contender.name] = (ends, each.mean, each.error)
     return panels
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.compare import sources, tasks
+from benchmarks.compare.tasks import TASKS
 from pykernel.dialect import sources_digest
 from pykernel.errors import UserError, option
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import KernelSpec, ridge_of
 from pykernel.spec.model import FAMILIES, Spec, declared, make_spec
-from pykernel.tuning import sources, tasks
 from pykernel.tuning.costs import memory_bytes
-from pykernel.tuning.tasks import TASKS
 
 POINTS = 50
 """Of a curve."""

@@ -1,4 +1,4 @@
-"""pykernel compare: the same bytes again, what is written, and what is refused in one sentence."""
+"""benchmarks.compare: the same bytes again, what is written, and what is refused in one sentence."""
 
 import csv
 import json
@@ -6,14 +6,27 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks.compare.__main__ import main
+
 FILES = ("curves.csv", "table.csv", "table.tex", "used.bib")
 
 
+@pytest.fixture
+def run(capsys):
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        captured = capsys.readouterr()
+        return stopped.value.code, captured.out, captured.err
+
+    return run
+
+
 def test_the_same_command_writes_the_same_bytes(run, tmp_path):
-    arguments = ["--task", "sinc,recursion", "--rule", "klms,knlms,rls", "--technique", "nt,mklms", "--n", "8"]
+    arguments = ["--task", "sinc,recursion", "--rule", "klms,knlms,rls", "--technique", "nt,mklms", "--n-max", "8"]
     arguments += ["--seeds", "3", "--rows", "300", "--set", "eta=0.25", "--set", "knlms.coherence=0.7"]
     for name, jobs in (("a", "1"), ("b", "2")):
-        code, out, err = run("compare", *arguments, "--jobs", jobs, "--json", "--out", str(tmp_path / name))
+        code, out, err = run(*arguments, "--jobs", jobs, "--json", "--output", str(tmp_path / name))
         assert code == 0 and err == "8 contenders, 3 streams each: 24 runs\n"
     for file in FILES:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
@@ -42,9 +55,9 @@ def test_a_stream_of_ones_own(run, tmp_path, monkeypatch):
     (tmp_path / "mine.toml").write_text(
         'name = "mine"\n[input]\ncolumns = ["a", "b"]\n[label]\ncolumn = "y"\n[kernel]\nsigma = 0.8\n'
     )
-    code, out, _ = run("compare", "--data", "mine.csv", "--spec", "mine.toml", "--rule", "krls-t,nlms", "--jobs", "1")
+    code, out, _ = run("--data", "mine.csv", "--spec", "mine.toml", "--rule", "krls-t,nlms", "--jobs", "1")
     assert code == 0 and "mine: 400 samples, seeds: 1" in out
-    with (tmp_path / "pykernel-compare" / "table.csv").open() as file:
+    with (tmp_path / "compared" / "table.csv").open() as file:
         krls_t, nlms = csv.DictReader(file)
     assert krls_t["se_db"] == "" and float(krls_t["mse_db"]) < float(nlms["mse_db"]) - 10
 
@@ -65,6 +78,6 @@ def test_a_stream_of_ones_own(run, tmp_path, monkeypatch):
 )
 def test_what_cannot_be_compared_is_told_in_a_sentence(run, tmp_path, monkeypatch, arguments, says):
     monkeypatch.chdir(tmp_path)
-    code, out, err = run("compare", *arguments)
+    code, out, err = run(*arguments)
     assert code == 2 and out == "" and err.startswith(f"error: {says}") and err.count("\n") == 1
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""What ``pykernel compare`` is asked for."""
+"""What a comparison is asked for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pykernel.cli.options import Engine, Json, option
+from pykernel.cli.options import Engine, Jobs, Json, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class CompareOptions:
         list[str] | None,
         option("--technique", value="TECHNIQUE", text="With this, or each of these.", without="each rule's default"),
     ] = None
-    n: Annotated[int, option("--n", "-n", value="N", text="Budget: vectors, or random features.")] = 32
+    n_max: Annotated[int, option("--n-max", "-n", value="N", text="Budget: vectors, or random features.")] = 32
     seeds: Annotated[int, option("--seeds", value="S", text="Number of streams of each task.")] = 10
     rows: Annotated[int | None, option("--rows", value="N", text="Length of a stream.", without="the task's")] = None
     set_: Annotated[
@@ -39,14 +39,7 @@ class CompareOptions:
         option("--set", value="[RULE.]KEY=V", text="A key of all rules that have it, or of one.", without="the task's"),
     ] = None
     precision: Annotated[str, option("--precision", value="TYPE", text="float32 or float64.")] = "float32"
-    jobs: Annotated[int | None, option("--jobs", value="N", text="Number of processes.", without="number of cores")] = (
-        None
-    )
-    scheduler: Annotated[
-        str | None, option("--scheduler", value="ADDRESS", text="Work on a Dask cluster instead.", rare=True)
-    ] = None
-    out: Annotated[Path, option("--out", "--output", "-o", value="FOLDER", text="Folder for the results.")] = Path(
-        "pykernel-compare"
-    )
+    jobs: Jobs = None
+    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the results.")] = Path("compared")
     engine: Engine = None
     as_json: Json = False

@@ -7,11 +7,12 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks.compare import contenders as compare
+from benchmarks.compare import sources
+from benchmarks.compare.contenders import Setting, contenders
+from benchmarks.compare.tasks import TASKS, channel, lorenz, mackey_glass, recursion, switching
 from pykernel.errors import UserError
 from pykernel.spec.model import rules
-from pykernel.tuning import compare, sources
-from pykernel.tuning.compare import Setting, contenders
-from pykernel.tuning.tasks import TASKS, channel, lorenz, mackey_glass, recursion, switching
 
 
 def base(task: str) -> dict[str, object]:

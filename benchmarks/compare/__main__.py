@@ -1,13 +1,23 @@
-"""The command ``pykernel compare``: learning curves of rules on the field's tasks, or on a stream of one's own."""
+"""Learning curves of rules on the field's tasks, or on a stream of one's own.
+
+python -m benchmarks.compare --help
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import typer
+
+from benchmarks.compare.contenders import outcome, task_of
+from benchmarks.compare.options import CompareOptions
+from benchmarks.compare.results import arena_of, report_of, workers, write
 from pykernel.cli import output
+from pykernel.cli.app import run
 from pykernel.cli.options import takes
-from pykernel.cli.options.compare import CompareOptions
+from pykernel.files import all_or_none, new_folder
 
 
 @takes(CompareOptions)
@@ -18,16 +28,12 @@ def compare(options: CompareOptions) -> None:
     standard error. All rules get the same streams, the same budget and the task's kernel. The table says which
     parameters are the task's, which are defaults, and which were given. The same command writes the same CSV.
 
-        pykernel compare --task lorenz --rule klms,krls-t --technique nt,mklms
+        python -m benchmarks.compare --task lorenz --rule klms,krls-t --technique nt,mklms
 
     Columns: MSE of the last quarter, NMSE in parts of the label's variance, stored vectors, RAM of the model.
 
     Exit codes: 0 done, 2 bad input, 130 interrupted.
     """
-    from pykernel.cli.work.compare import arena_of, report_of, workers, write
-    from pykernel.files import all_or_none, new_folder
-    from pykernel.tuning.compare import outcome, task_of
-
     arena = arena_of(options)
     output.tell(
         f"{len(arena.found)} {'contender' if len(arena.found) == 1 else 'contenders'}, "
@@ -63,3 +69,17 @@ def print_compared(report: Mapping[str, Any]) -> None:
     for name in ("curves", "table_csv", "tex", "bib"):
         output.show(f"{name.partition('_')[0]:<9} {report[name]}")
     output.show(f"plot      {report['plot'] or report['plot_note']}")
+
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app.command()(compare)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; exits with 0, 2 (bad input) or 130 (interrupted)."""
+    given = None if arguments is None else list(arguments)
+    sys.exit(run(lambda: app(args=given, prog_name="python -m benchmarks.compare", standalone_mode=False)))
+
+
+if __name__ == "__main__":
+    main()
