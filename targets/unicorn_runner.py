@@ -43,7 +43,7 @@ class EmulatedCpu:
             if address != load_address:  # what start-up code does
                 self.uc.mem_write(address, data)
         self.free = ram.start + -(-image.data_bytes // 16) * 16
-        self.top = ram.start + ram.bytes & ~15
+        self.top = self.floor = ram.start + ram.bytes & ~15
         self._count_instructions(flash.start)
         self._find_registers()
 
@@ -85,8 +85,18 @@ class EmulatedCpu:
         try:
             self.uc.emu_start(self.image.functions[name].start | self.thumb, RETURN)
         except unicorn.UcError as error:
-            raise CheckFailed(f"{self.image.target.name}: {name} stopped: {error}") from None
+            raise CheckFailed(f"{self.image.target.name}: {name} {self._why(str(error))}") from None
         return int(self.uc.reg_read(self.integers[0])) & 0xFFFF_FFFF
+
+    def _why(self, error: str) -> str:
+        room = self.top - self.floor
+        if self.floor < self.top and self.stack_used() == room:
+            part = self.image.target.part
+            return (
+                f"needs more stack than the {room:,} bytes that the model leaves of {part.name}'s {part.ram.bytes:,} bytes "
+                "of RAM; take a smaller model, or a larger part"
+            )
+        return f"stopped: {error}"
 
     # ---- measuring
 

@@ -70,22 +70,20 @@ static int32_t {{ name }}_make_up({{ real }} *x{% if r.label != "none" %}, {{ la
     return seed;
 }
 {%- set made = name ~ "_make_up(x, " ~ ("y, " if r.label != "none" else "") %}
-{%- macro arrays(calls) %}
-    {{ real }} x[{{ r.width }}];
-{%- if r.label != "none" %}
-    {{ label_type }} y[{{ r.outputs if r.label != "class" else 1 }}];
-{%- endif %}
-{%- for b in r.buffers if b.name in calls | map(attribute="answer") %}
-    {{ b.type }} {{ b.name }}[{{ b.count }}] = {0};
-{%- endfor %}
+{#- one memory for samples and answers: what calls it has none of its own on the stack #}
+{%- macro taken(calls) %}, {{ real }} *x{% if r.label != "none" %}, {{ label_type }} *y{% endif %}
+{%- for b in r.buffers if b.name in calls | map(attribute="answer") %}, {{ b.type }} *{{ b.name }}{% endfor %}
+{%- endmacro %}
+{%- macro passed(calls) %}, x{% if r.label != "none" %}, y{% endif %}
+{%- for b in r.buffers if b.name in calls | map(attribute="answer") %}, {{ b.name }}{% endfor %}
 {%- endmacro %}
 {%- for calls, counts in r.guards %}
 
 /* Counts that are out of range are refused{{ ", by other functions" if not loop.first }}. */
-static uint32_t {{ name }}_refuse{{ loop.index if not loop.first }}({{ name }}_t *s, int32_t *count, int32_t seed, uint32_t found)
+static uint32_t {{ name }}_refuse{{ loop.index if not loop.first }}({{ name }}_t *s, int32_t *count{{ taken(calls) }}, int32_t seed, uint32_t found)
 {
     int32_t status;
-    const int32_t old = *count;{{ arrays(calls) }}
+    const int32_t old = *count;
     (void){{ made }}0, false, seed);
     *count = {{ r.wrong }};
 {%- for c in calls %}
@@ -99,8 +97,8 @@ static uint32_t {{ name }}_refuse{{ loop.index if not loop.first }}({{ name }}_t
 {%- if r.numbers %}
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries differ. */
-static void {{ name }}_overwrite({{ name }}_t *s, {{ real }} *at, int32_t count, {{ real }} value, int32_t seed)
-{{ "{" }}{{ arrays(r.struck) }}
+static void {{ name }}_overwrite({{ name }}_t *s, {{ real }} *at, int32_t count, {{ real }} value{{ taken(r.struck) }}, int32_t seed)
+{
     {{ macro }}_LOOP(9105)
     for (int32_t i = 0; i < count; i++) {
         {{ macro }}_TURN(9105)
@@ -115,7 +113,13 @@ static void {{ name }}_overwrite({{ name }}_t *s, {{ real }} *at, int32_t count,
 
 int32_t {{ name }}_selftest({{ name }}_t *s)
 {
-{{- arrays(r.questions + r.readings) }}
+    {{ real }} x[{{ r.width }}];
+{%- if r.label != "none" %}
+    {{ label_type }} y[{{ r.outputs if r.label != "class" else 1 }}];
+{%- endif %}
+{%- for b in r.buffers %}
+    {{ b.type }} {{ b.name }}[{{ b.count }}] = {0};
+{%- endfor %}
     int32_t seed = 1;
     int32_t last = 1;
     int32_t status;
@@ -205,12 +209,12 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
 {%- for calls, counts in r.guards %}
 {%- set guard = loop %}
 {%- for count in counts %}
-    found = {{ name }}_refuse{{ guard.index if not guard.first }}(s, &s->{{ count }}, seed, found);
+    found = {{ name }}_refuse{{ guard.index if not guard.first }}(s, &s->{{ count }}{{ passed(calls) }}, seed, found);
 {%- endfor %}
 {%- endfor %}
 {%- for value in r.damage %}
 {%- for at, count in r.numbers %}
-    {{ name }}_overwrite(s, &s->{{ at }}, {{ count }}, {{ value }}, seed + {{ loop.index }});
+    {{ name }}_overwrite(s, &s->{{ at }}, {{ count }}, {{ value }}{{ passed(r.struck) }}, seed + {{ loop.index }});
 {%- endfor %}
 {%- endfor %}
 {%- for c in r.actions %}

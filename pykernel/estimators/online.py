@@ -23,13 +23,12 @@ from pykernel.estimators.base import (
     label_section,
     whole,
 )
-from pykernel.spec.families.linear import LINEAR_MODELS, RANDOM
+from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.online import KERNEL_MODELS, KernelSpec, projection_of
+from pykernel.spec.model import declared
 from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
 
-NO_KERNEL = tuple(rule for rule in LINEAR_RULES if rule not in RANDOM)
-"""Rules without a sigma."""
 RULES = tuple(rule for family in (*KERNEL_MODELS, LINEAR_MODELS) for rule in family.rules)
 GRADIENT = ("klms", "qklms", "knlms", "nlms")
 """Rules that correct part of an error; the others are least squares, where a second pass counts every sample twice."""
@@ -195,7 +194,7 @@ class _BudgetedKernelModel(Streaming):
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         """Of a linear rule it is refused: by the spec, in its words.  Without a rule the spec has one of its own."""
-        return values["rule"] not in (None, *NO_KERNEL) or bool(self._stated(*KERNEL))
+        return values["rule"] in declared("kernel") or bool(self._stated(*KERNEL))
 
     def _remedy(self) -> str:
         """What to do about divergence."""

@@ -43,6 +43,31 @@ class Of:
         object.__setattr__(self, "rules", rules)
 
 
+@dataclass(frozen=True)
+class Tried:
+    """Marks a number that ``sweep`` and ``plan`` vary: ``eta: Annotated[float, Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)]``.
+
+    grid: values of the coarse grid; without, only the spec's own value is in the coarse grid.  step: what the first round
+    of refinement multiplies by; each further one takes the root.  least, most: values.  how: "whole": whole numbers;
+    "memory": a forgetting factor, whose grid is samples that it remembers, 1 / (1 - factor), and FOREVER for 1.  widths: all
+    but the step are in distances of typical inputs.
+    """
+
+    grid: tuple[float, ...]
+    step: float
+    least: float
+    most: float
+    how: Literal["number", "whole", "memory"] = "number"
+    widths: bool = False
+
+
+FOREVER = 100_000.0
+TRIED_ETA = Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)
+TRIED_FORGETTING = Tried((100, 1000, FOREVER), 10, 0.9, 1.0, "memory")
+TRIED_RIDGE = Tried((), 10, 1e-4, 1e3)
+TRIED_FEATURES = Tried((), 1.5, 2, 256, "whole")
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -207,7 +232,9 @@ class KernelSection(Section):
         "gaussian",
         description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern12: exp(-r), matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; rational-quadratic: (1 + gamma |a - b|^2)^-alpha; fourier (`frozen`): cos(2 pi (a'b + phase)), see phases; custom: yours, see source",
     )
-    sigma: float | None = Field(None, description="`gaussian`: width, in the inputs' unit")
+    sigma: Annotated[float | None, Tried((1 / 8, 1 / 4, 1 / 2, 1, 2), 2, 1 / 100, 100, widths=True)] = Field(
+        None, description="`gaussian`: width, in the inputs' unit"
+    )
     gamma: float | None = Field(
         None,
         description="γ in every kernel but `linear` and `fourier`. `gaussian`: in place of `sigma`, γ = 1 / (2 σ²). `custom`: 1 if not given",

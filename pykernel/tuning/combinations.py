@@ -17,6 +17,7 @@ from pykernel.spec import stages
 from pykernel.spec.defaults import INPUT_LIMIT, NUMBERS, STAGED_CLIP
 from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
 from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
+from pykernel.spec.sections import FOREVER, Tried, fields_of
 
 Content = dict[str, Any]
 """A spec as nested dictionaries."""
@@ -29,7 +30,6 @@ NUMBERS_LABEL: Content = dict(NUMBERS["label"])
 """The stages around a rule on raw numbers."""
 _SCALING = ("standardise", "clip", "warmup", "horizon", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
-FOREVER = 100_000.0
 
 # --------------------------------------------------------------------------------------------------------- parameters
 
@@ -96,19 +96,24 @@ def _logs(*values: float) -> tuple[float, ...]:
 
 
 def knobs(distance: float) -> tuple[Knob, ...]:
-    """All parameters that a search may vary; distance: a typical one between two inputs, as the kernel sees them."""
-    widths = tuple(float(f"{distance * factor:.3g}") for factor in (1 / 8, 1 / 4, 1 / 2, 1, 2))
-    return (
-        Knob("kernel", "sigma", _logs(*widths), math.log(2), distance / 100, distance * 100),
-        Knob("learning", "eta", _logs(0.1, 0.3, 1.0), math.log(3), 0.003, 1.9),
-        Memory("learning", "forgetting", _logs(100, 1000, FOREVER), math.log(10), 0.9, 1.0),
-        Knob("learning", "noise", _logs(0.01, 0.3), math.log(30), 1e-5, 100),
-        Knob("learning", "quantisation", _logs(0.15, 0.5), math.log(3), 0.01, 2.0),
-        Knob("learning", "coherence", _logs(0.4, 0.8), math.log(2), 0.01, 0.99),
-        Knob("learning", "ridge", (), math.log(10), 1e-4, 1e3),
-        Whole("learning", "features", (), math.log(1.5), 2, 256),
-        Knob("reduction", "ridge", (), math.log(10), 1e-4, 0.3),
-    )
+    """All parameters that a search may vary, those of the coarse grid first.
+
+    distance: a typical one between two inputs, as the kernel sees them.
+    """
+    found: dict[tuple[str, str], Knob] = {}
+    for family in FAMILIES:
+        for rule in family.rules:
+            for section, key, declaration in fields_of(family.spec, rule):
+                for tried in declaration.metadata:
+                    if isinstance(tried, Tried) and key is not None:
+                        found.setdefault((section, key), _knob(section, key, tried, distance if tried.widths else 1.0))
+    return tuple(sorted(found.values(), key=lambda knob: not knob.grid))
+
+
+def _knob(section: str, key: str, tried: Tried, unit: float) -> Knob:
+    grid = _logs(*(float(f"{unit * value:.3g}") for value in tried.grid))
+    kind = {"number": Knob, "whole": Whole, "memory": Memory}[tried.how]
+    return kind(section, key, grid, math.log(tried.step), unit * tried.least, unit * tried.most)
 
 
 TRAINING = (

@@ -1,7 +1,9 @@
 """A rule in one file: its memory, what it answers, what it learns, its keys; the frame makes the rest."""
 
+import json
 import pickle
 from enum import IntEnum
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -12,15 +14,17 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
 from pykernel.dialect import DIM, OUTPUTS, Config, Index, Real, Struct, kernel, real
 from pykernel.errors import UserError
+from pykernel.estimators.online import BudgetedKernelRegressor
 from pykernel.gen.check import check
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import load, save
+from pykernel.river import Regressor
 from pykernel.spec import stages
 from pykernel.spec.base import Spec
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.spec.schema import key_tables, spec_schema
-from pykernel.spec.sections import Learning, Of, Section, StandardisedInput
+from pykernel.spec.sections import Learning, Of, Section, StandardisedInput, Tried
 from tests.support.json_schema import misfits
 from tests.support.specs import named
 
@@ -83,7 +87,9 @@ LEVEL = programs(
 class LevelLearning(Learning):
     """How fast the level follows."""
 
-    part: float = Field(0.5, gt=0, le=1, description="the part of an error that one sample corrects")
+    part: Annotated[float, Tried((0.02, 0.1, 0.5), 3, 0.001, 1.0)] = Field(
+        0.5, gt=0, le=1, description="the part of an error that one sample corrects"
+    )
     brake: Annotated[float, Of("slow-level")] = Field(2.0, ge=1, description="how much slower the level follows")
 
 
@@ -108,7 +114,7 @@ class LevelSpec(Spec):
 class Levels:
     rules = ("level", "slow-level")
     spec = LevelSpec
-    online = False
+    online = True
     programs = LEVEL
 
     def why_ignored(self, spec, section, key):
@@ -241,3 +247,49 @@ def test_the_frame_makes_the_rest(label, around):
             bytes(restored.memory.bytes)[: spec.program.state_bytes(spec.memory().layout)]
             == before[: spec.program.state_bytes(spec.memory().layout)]
         )
+
+
+def test_every_command_takes_it(tmp_path, monkeypatch, run):
+    """plan and sweep vary its key, from what the key's declaration says."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 1))
+    y = 5.0 + np.repeat(rng.normal(size=6), 50) + 0.3 * rng.normal(size=300)
+    Path("tank.csv").write_text("a,y\n" + "".join(f"{a:.4f},{b:.4f}\n" for a, b in zip(x[:, 0], y, strict=True)))
+    Path("tank.toml").write_text(
+        'name = "tank"\n[input]\ncolumns = ["a"]\n[label]\ncolumn = "y"\n[learning]\nrule = "level"\n'
+    )
+    words = {
+        "simulate": "tank.toml tank.csv",
+        "generate": "tank.toml -o tank",
+        "check": "tank.toml --data tank.csv --level -O2",
+        "sweep": "tank.toml tank.csv --rule level,slow-level --target none --jobs 1 -o swept",
+        "plan": "tank.csv --label y --rule level,slow-level --trials 12 --jobs 1 --ram 4k --target cortex-m4f -o planned",
+        "page": "tank.toml tank.csv -o tank.html",
+        "schema": "",
+    }
+    for command, given in words.items():
+        as_json = [] if command in ("schema", "page") else ["--json"]
+        code, out, err = run(command, *given.split(), *as_json)
+        assert code == 0, (command, err)
+        report = json.loads(out) if as_json else {}
+        if command == "sweep":
+            assert {row["rule"] for row in report["table"]} == {"level", "slow-level"}
+            assert all(row["values"]["learning.part"] != 0.5 and row["tried"] > 5 for row in report["table"])
+    assert load_spec(Path("planned/planned.toml")).learning.rule in ("level", "slow-level")
+
+
+def test_estimators_and_river_take_it():
+    """The same memory as the model has that learns the same samples."""
+    x, y = STREAM[:, :1], 5.0 + STREAM[:, 1]
+    model = HostModel(make_spec(BASE | {"input": {"dim": 1, "max_abs": 100.0}, "label": {"max_abs": 100.0}}))
+    model.update(x, y)
+    limits = {"input_max_abs": 100.0, "label_max_abs": 100.0}
+    for kind in (BudgetedKernelRegressor, Regressor):
+        estimator = kind(rule="level", **limits)
+        if kind is Regressor:
+            for row, label in zip(x, y, strict=True):
+                estimator.learn_one({"a": row[0]}, label)
+        else:
+            estimator.fit(x, y)
+        assert bytes(estimator.model_.memory.bytes) == bytes(model.memory.bytes)

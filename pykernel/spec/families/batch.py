@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -15,7 +15,7 @@ from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.sections import KernelSection, Learning, ScaledInput, VectorsSection
+from pykernel.spec.sections import TRIED_RIDGE, KernelSection, Learning, ScaledInput, VectorsSection
 
 BASIS_LIMIT = 1024
 
@@ -32,7 +32,7 @@ MOST = {"float32": 10_000, "float64": 1_000_000}
 class BatchLearning(Learning):
     """How a model is trained at once, on the samples gathered."""
 
-    ridge: float = Field(0.1, gt=0, description="added to the Gram matrix's diagonal")
+    ridge: Annotated[float, TRIED_RIDGE] = Field(0.1, gt=0, description="added to the Gram matrix's diagonal")
     samples: int = Field(
         64,
         ge=2,
@@ -44,7 +44,7 @@ class BatchLearning(Learning):
 class FisherLearning(Learning):
     """How a discriminant is trained at once."""
 
-    ridge: float = Field(0.1, gt=0, description="weight of the penalty |alpha|^2")
+    ridge: Annotated[float, TRIED_RIDGE] = Field(0.1, gt=0, description="weight of the penalty |alpha|^2")
 
 
 class BatchSpec(Spec):

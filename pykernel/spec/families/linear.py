@@ -17,7 +17,15 @@ from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse, affordable
-from pykernel.spec.sections import KernelSection, Learning, Of, StandardisedInput
+from pykernel.spec.sections import (
+    TRIED_ETA,
+    TRIED_FEATURES,
+    TRIED_FORGETTING,
+    KernelSection,
+    Learning,
+    Of,
+    StandardisedInput,
+)
 
 RULES = {
     "nlms": (Gain.NLMS, FeatureKind.INPUTS),
@@ -46,13 +54,13 @@ GRAIN = 2.0**-16
 class LinearLearning(Learning):
     """How a sample changes the model."""
 
-    eta: Annotated[float, Of("nlms")] = Field(
+    eta: Annotated[float, Of("nlms"), TRIED_ETA] = Field(
         0.5,
         gt=0,
         lt=2,
         description="learning rate: the part of an error that one sample corrects. int16: at most 1",
     )
-    forgetting: Annotated[float, Of(*RECURSIVE)] = Field(
+    forgetting: Annotated[float, Of(*RECURSIVE), TRIED_FORGETTING] = Field(
         1.0,
         gt=0.5,
         le=1,
@@ -61,7 +69,7 @@ class LinearLearning(Learning):
     prior_variance: Annotated[float, Of(*RECURSIVE)] = Field(
         100.0, gt=0, description="variance of the weights before the first sample; its inverse is the ridge penalty"
     )
-    features: Annotated[int | None, Of(*RANDOM)] = Field(
+    features: Annotated[int | None, Of(*RANDOM), TRIED_FEATURES] = Field(
         None, ge=1, le=4096, description="how many random Fourier features, 2 or more; 64 if not given"
     )
     seed: Annotated[int, Of(*RANDOM)] = Field(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -22,6 +22,8 @@ from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse, affordable
 from pykernel.spec.sections import (
+    TRIED_FORGETTING,
+    TRIED_RIDGE,
     AnyInput,
     KernelSection,
     Learning,
@@ -55,12 +57,12 @@ BASIS_KEYS = {
 class NystromLearning(Learning):
     """How a sample changes the model."""
 
-    ridge: float = Field(
+    ridge: Annotated[float, TRIED_RIDGE] = Field(
         0.1,
         gt=0,
         description="weight of the squared coefficients; from 1e-6 (float64: 1e-14) of the largest k(x, x)",
     )
-    forgetting: float = Field(
+    forgetting: Annotated[float, TRIED_FORGETTING] = Field(
         1.0,
         gt=0.5,
         le=1,

@@ -19,7 +19,7 @@ from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse, affordable, filling
-from pykernel.spec.sections import AnyInput, KernelSection, Learning, Of, Section
+from pykernel.spec.sections import TRIED_ETA, TRIED_FORGETTING, AnyInput, KernelSection, Learning, Of, Section, Tried
 
 DRIFT_LIMIT = 0.01
 """Elements of (K + ridge I) P - I above which a refresh is due; predictions do not depend on P, reductions do."""
@@ -98,7 +98,7 @@ Noise = Annotated[float, Field(gt=0, le=1e6)]
 class KernelLearning(Learning):
     """How a sample changes the model."""
 
-    eta: Annotated[float, Of("klms", "qklms", "fb-krls", "knlms")] = Field(
+    eta: Annotated[float, Of("klms", "qklms", "fb-krls", "knlms"), TRIED_ETA] = Field(
         0.5,
         gt=0,
         lt=2,
@@ -112,13 +112,13 @@ class KernelLearning(Learning):
         gt=0,
         description="one sample changes f(x) at its own place by at most this: a limit against outliers and poisoning",
     )
-    quantisation: Annotated[float, Of("qklms")] = Field(
+    quantisation: Annotated[float, Of("qklms"), Tried((0.15, 0.5), 3, 0.01, 2.0)] = Field(
         0.3,
         gt=0,
         le=2,
         description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian` and Matérn kernels in units of 1 / gamma; with others the sine of the angle between the two",
     )
-    coherence: Annotated[float, Of("knlms")] = Field(
+    coherence: Annotated[float, Of("knlms"), Tried((0.4, 0.8), 2, 0.01, 0.99)] = Field(
         0.5,
         gt=0,
         lt=1,
@@ -134,13 +134,13 @@ class KernelLearning(Learning):
         False,
         description="whether every sample moves the labels of the vectors near it, so that the model follows a changing world; else only samples too near to be stored do. It needs a ridge of 1e-3 or more",
     )
-    forgetting: Annotated[float, Of("krls-t")] = Field(
+    forgetting: Annotated[float, Of("krls-t"), TRIED_FORGETTING] = Field(
         1.0,
         gt=0.5,
         le=1,
         description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.9999",
     )
-    noise: Annotated[Noise | Literal["auto"], Of("krls-t")] = Field(
+    noise: Annotated[Noise | Literal["auto"], Of("krls-t"), Tried((0.01, 0.3), 30, 1e-5, 100)] = Field(
         0.01,
         description="variance of the labels' noise, in parts of the function's variance, where k(x, x) = 1; at least 1e-4 (float64: 1e-10). `\"auto\"`: estimated by what the model has left of the latest labels",
     )
@@ -161,7 +161,7 @@ class Reduction(Section):
         description='how the multipliers of the other vectors make up for the removed one: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, but no more in all than the removed multiplier), `"ls"` (eq. 14) or `"lsridge"`',
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
-    ridge: Annotated[float | None, Of(*SELECTING, "sw-krls", "ald-krls")] = Field(
+    ridge: Annotated[float | None, Of(*SELECTING, "sw-krls", "ald-krls"), Tried((), 10, 1e-4, 0.3)] = Field(
         None,
         ge=0,
         le=1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -15,7 +15,16 @@ from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.sections import AnyInput, KernelSection, Learning, Section
+from pykernel.spec.sections import (
+    TRIED_ETA,
+    TRIED_FEATURES,
+    TRIED_FORGETTING,
+    TRIED_RIDGE,
+    AnyInput,
+    KernelSection,
+    Learning,
+    Section,
+)
 
 BUDGET_LIMIT = 1024
 RANK_LIMIT = 128
@@ -49,24 +58,24 @@ ALARM_STEP, CENSOR_STEP = 0.1, 0.05
 class SubspaceLearning(Learning):
     """How many features there are, and how the linear model on them learns."""
 
-    features: int | None = Field(
+    features: Annotated[int | None, TRIED_FEATURES] = Field(
         None,
         ge=1,
         le=4096,
         description="number of features, which is the rank of the subspace; 8 or `n_max` if not given, at most 128 and at most `n_max`",
     )
-    ridge: float = Field(
+    ridge: Annotated[float, TRIED_RIDGE] = Field(
         0.1,
         gt=0,
         description="with a label: weight of the squared coefficients; from 1e-6 (float64: 1e-14) of the largest k(x, x)",
     )
-    forgetting: float = Field(
+    forgetting: Annotated[float, TRIED_FORGETTING] = Field(
         1.0,
         gt=0.5,
         le=1,
         description="ridge head: each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
     )
-    eta: float = Field(
+    eta: Annotated[float, TRIED_ETA] = Field(
         0.5, gt=0, lt=2, description="logistic head: its step, in parts of the largest step that is safe"
     )
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xE809B1F8u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x6BD3E5D3u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1198,13 +1198,10 @@ static int32_t flow_make_up(float *x, float *y, int32_t kind, bool moved, int32_
 }
 
 /* Counts that are out of range are refused. */
-static uint32_t flow_refuse(flow_t *s, int32_t *count, int32_t seed, uint32_t found)
+static uint32_t flow_refuse(flow_t *s, int32_t *count, float *x, float *y, float *answer0, int32_t seed, uint32_t found)
 {
     int32_t status;
     const int32_t old = *count;
-    float x[3];
-    float y[1];
-    float answer0[1] = {0};
     (void)flow_make_up(x, y, 0, false, seed);
     *count = -1;
     status = flow_predict(s, x, answer0);
@@ -1221,11 +1218,9 @@ static uint32_t flow_refuse(flow_t *s, int32_t *count, int32_t seed, uint32_t fo
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries
  * differ. */
-static void flow_overwrite(flow_t *s, float *at, int32_t count, float value, int32_t seed)
+static void flow_overwrite(flow_t *s, float *at, int32_t count, float value, float *x, float *y, float *answer0,
+        int32_t seed)
 {
-    float x[3];
-    float y[1];
-    float answer0[1] = {0};
     FLOW_LOOP(9105)
     for (int32_t i = 0; i < count; i++) {
         FLOW_TURN(9105)
@@ -1297,11 +1292,11 @@ int32_t flow_selftest(flow_t *s)
     }
     hashed = flow_hash(s);
     found = flow_told(found, &hashed, 4u);
-    found = flow_refuse(s, &s->n, seed, found);
-    flow_overwrite(s, &s->v[0][0], 48, 1.0995116e+12f, seed + 1);
-    flow_overwrite(s, &s->alpha[0][0], 16, 1.0995116e+12f, seed + 2);
-    flow_overwrite(s, &s->m[0][0], 256, 1.0995116e+12f, seed + 3);
-    flow_overwrite(s, &s->drift, 1, 1.0995116e+12f, seed + 4);
+    found = flow_refuse(s, &s->n, x, y, answer0, seed, found);
+    flow_overwrite(s, &s->v[0][0], 48, 1.0995116e+12f, x, y, answer0, seed + 1);
+    flow_overwrite(s, &s->alpha[0][0], 16, 1.0995116e+12f, x, y, answer0, seed + 2);
+    flow_overwrite(s, &s->m[0][0], 256, 1.0995116e+12f, x, y, answer0, seed + 3);
+    flow_overwrite(s, &s->drift, 1, 1.0995116e+12f, x, y, answer0, seed + 4);
     status = flow_refresh(s);
     found = flow_told(found, &status, 4u);
     flow_reset(s);

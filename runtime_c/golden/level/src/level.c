@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x59E5857Bu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x48C169F7u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1015,13 +1015,11 @@ static int32_t level_make_up(float *x, float *y, int32_t kind, bool moved, int32
 }
 
 /* Counts that are out of range are refused. */
-static uint32_t level_refuse(level_t *s, int32_t *count, int32_t seed, uint32_t found)
+static uint32_t level_refuse(level_t *s, int32_t *count, float *x, float *y, float *answer0, int32_t seed,
+        uint32_t found)
 {
     int32_t status;
     const int32_t old = *count;
-    float x[2];
-    float y[1];
-    float answer0[1] = {0};
     (void)level_make_up(x, y, 0, false, seed);
     *count = -1;
     status = level_predict(s, x, answer0);
@@ -1036,11 +1034,9 @@ static uint32_t level_refuse(level_t *s, int32_t *count, int32_t seed, uint32_t 
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries
  * differ. */
-static void level_overwrite(level_t *s, float *at, int32_t count, float value, int32_t seed)
+static void level_overwrite(level_t *s, float *at, int32_t count, float value, float *x, float *y, float *answer0,
+        int32_t seed)
 {
-    float x[2];
-    float y[1];
-    float answer0[1] = {0};
     LEVEL_LOOP(9105)
     for (int32_t i = 0; i < count; i++) {
         LEVEL_TURN(9105)
@@ -1099,10 +1095,10 @@ int32_t level_selftest(level_t *s)
     }
     hashed = level_hash(s);
     found = level_told(found, &hashed, 4u);
-    found = level_refuse(s, &s->n, seed, found);
-    level_overwrite(s, &s->v[0][0], 48, 1.0995116e+12f, seed + 1);
-    level_overwrite(s, &s->alpha[0][0], 24, 1.0995116e+12f, seed + 2);
-    level_overwrite(s, &s->neighbour[0], 24, 1.0995116e+12f, seed + 3);
+    found = level_refuse(s, &s->n, x, y, answer0, seed, found);
+    level_overwrite(s, &s->v[0][0], 48, 1.0995116e+12f, x, y, answer0, seed + 1);
+    level_overwrite(s, &s->alpha[0][0], 24, 1.0995116e+12f, x, y, answer0, seed + 2);
+    level_overwrite(s, &s->neighbour[0], 24, 1.0995116e+12f, x, y, answer0, seed + 3);
     level_reset(s);
     const bool sound = level_arithmetic() && (found == 0xAC4D0319u);
     return sound ? LEVEL_DONE : LEVEL_BROKEN_BUILD;

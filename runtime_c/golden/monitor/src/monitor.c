@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x36E30188u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x364F7A98u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1939,12 +1939,10 @@ static int32_t monitor_make_up(float *x, int32_t kind, bool moved, int32_t seed)
 }
 
 /* Counts that are out of range are refused. */
-static uint32_t monitor_refuse(monitor_t *s, int32_t *count, int32_t seed, uint32_t found)
+static uint32_t monitor_refuse(monitor_t *s, int32_t *count, float *x, float *answer0, int32_t seed, uint32_t found)
 {
     int32_t status;
     const int32_t old = *count;
-    float x[3];
-    float answer0[8] = {0};
     (void)monitor_make_up(x, 0, false, seed);
     *count = -1;
     status = monitor_update(s, x);
@@ -1960,12 +1958,10 @@ static uint32_t monitor_refuse(monitor_t *s, int32_t *count, int32_t seed, uint3
 }
 
 /* Counts that are out of range are refused, by other functions. */
-static uint32_t monitor_refuse2(monitor_t *s, int32_t *count, int32_t seed, uint32_t found)
+static uint32_t monitor_refuse2(monitor_t *s, int32_t *count, float *x, float *answer0, int32_t seed, uint32_t found)
 {
     int32_t status;
     const int32_t old = *count;
-    float x[3];
-    float answer0[8] = {0};
     (void)monitor_make_up(x, 0, false, seed);
     *count = -1;
     status = monitor_update(s, x);
@@ -1980,10 +1976,9 @@ static uint32_t monitor_refuse2(monitor_t *s, int32_t *count, int32_t seed, uint
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries
  * differ. */
-static void monitor_overwrite(monitor_t *s, float *at, int32_t count, float value, int32_t seed)
+static void monitor_overwrite(monitor_t *s, float *at, int32_t count, float value, float *x, float *answer0,
+        int32_t seed)
 {
-    float x[3];
-    float answer0[8] = {0};
     MONITOR_LOOP(9105)
     for (int32_t i = 0; i < count; i++) {
         MONITOR_TURN(9105)
@@ -2054,20 +2049,20 @@ int32_t monitor_selftest(monitor_t *s)
     }
     hashed = monitor_hash(s);
     found = monitor_told(found, &hashed, 4u);
-    found = monitor_refuse(s, &s->n, seed, found);
-    found = monitor_refuse(s, &s->rank, seed, found);
-    found = monitor_refuse2(s, &s->seen, seed, found);
-    found = monitor_refuse2(s, &s->examined, seed, found);
-    found = monitor_refuse2(s, &s->probe, seed, found);
-    monitor_overwrite(s, &s->v[0][0], 96, 1.0995116e+12f, seed + 1);
-    monitor_overwrite(s, &s->a[0][0], 256, 1.0995116e+12f, seed + 2);
-    monitor_overwrite(s, &s->g[0], 36, 1.0995116e+12f, seed + 3);
-    monitor_overwrite(s, &s->p[0], 528, 1.0995116e+12f, seed + 4);
-    monitor_overwrite(s, &s->censor, 1, 1.0995116e+12f, seed + 5);
-    monitor_overwrite(s, &s->known, 1, 1.0995116e+12f, seed + 6);
-    monitor_overwrite(s, &s->use, 1, 1.0995116e+12f, seed + 7);
-    monitor_overwrite(s, &s->level, 1, 1.0995116e+12f, seed + 8);
-    monitor_overwrite(s, &s->odds, 1, 1.0995116e+12f, seed + 9);
+    found = monitor_refuse(s, &s->n, x, answer0, seed, found);
+    found = monitor_refuse(s, &s->rank, x, answer0, seed, found);
+    found = monitor_refuse2(s, &s->seen, x, answer0, seed, found);
+    found = monitor_refuse2(s, &s->examined, x, answer0, seed, found);
+    found = monitor_refuse2(s, &s->probe, x, answer0, seed, found);
+    monitor_overwrite(s, &s->v[0][0], 96, 1.0995116e+12f, x, answer0, seed + 1);
+    monitor_overwrite(s, &s->a[0][0], 256, 1.0995116e+12f, x, answer0, seed + 2);
+    monitor_overwrite(s, &s->g[0], 36, 1.0995116e+12f, x, answer0, seed + 3);
+    monitor_overwrite(s, &s->p[0], 528, 1.0995116e+12f, x, answer0, seed + 4);
+    monitor_overwrite(s, &s->censor, 1, 1.0995116e+12f, x, answer0, seed + 5);
+    monitor_overwrite(s, &s->known, 1, 1.0995116e+12f, x, answer0, seed + 6);
+    monitor_overwrite(s, &s->use, 1, 1.0995116e+12f, x, answer0, seed + 7);
+    monitor_overwrite(s, &s->level, 1, 1.0995116e+12f, x, answer0, seed + 8);
+    monitor_overwrite(s, &s->odds, 1, 1.0995116e+12f, x, answer0, seed + 9);
     status = monitor_refresh(s);
     found = monitor_told(found, &status, 4u);
     status = monitor_restart(s);

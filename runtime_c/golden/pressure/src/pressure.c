@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6D162B77u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xCE7742C8u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -713,13 +713,11 @@ static int32_t pressure_make_up(double *x, double *y, int32_t kind, bool moved, 
 }
 
 /* Counts that are out of range are refused. */
-static uint32_t pressure_refuse(pressure_t *s, int32_t *count, int32_t seed, uint32_t found)
+static uint32_t pressure_refuse(pressure_t *s, int32_t *count, double *x, double *y, double *answer0, int32_t seed,
+        uint32_t found)
 {
     int32_t status;
     const int32_t old = *count;
-    double x[1];
-    double y[1];
-    double answer0[1] = {0};
     (void)pressure_make_up(x, y, 0, false, seed);
     *count = -1;
     status = pressure_predict(s, x, answer0);
@@ -734,11 +732,9 @@ static uint32_t pressure_refuse(pressure_t *s, int32_t *count, int32_t seed, uin
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries
  * differ. */
-static void pressure_overwrite(pressure_t *s, double *at, int32_t count, double value, int32_t seed)
+static void pressure_overwrite(pressure_t *s, double *at, int32_t count, double value, double *x, double *y,
+        double *answer0, int32_t seed)
 {
-    double x[1];
-    double y[1];
-    double answer0[1] = {0};
     PRESSURE_LOOP(9105)
     for (int32_t i = 0; i < count; i++) {
         PRESSURE_TURN(9105)
@@ -797,9 +793,9 @@ int32_t pressure_selftest(pressure_t *s)
     }
     hashed = pressure_hash(s);
     found = pressure_told(found, &hashed, 4u);
-    found = pressure_refuse(s, &s->n, seed, found);
-    pressure_overwrite(s, &s->v[0][0], 6, 1099511627776.0, seed + 1);
-    pressure_overwrite(s, &s->alpha[0][0], 6, 1099511627776.0, seed + 2);
+    found = pressure_refuse(s, &s->n, x, y, answer0, seed, found);
+    pressure_overwrite(s, &s->v[0][0], 6, 1099511627776.0, x, y, answer0, seed + 1);
+    pressure_overwrite(s, &s->alpha[0][0], 6, 1099511627776.0, x, y, answer0, seed + 2);
     pressure_reset(s);
     const bool sound = pressure_arithmetic() && (found == 0x8F7A4333u);
     return sound ? PRESSURE_DONE : PRESSURE_BROKEN_BUILD;
