@@ -43,7 +43,8 @@ class EmulatedCpu:
             if address != load_address:  # what start-up code does
                 self.uc.mem_write(address, data)
         self.free = ram.start + -(-image.data_bytes // 16) * 16
-        self.top = self.floor = ram.start + ram.bytes & ~15
+        self.top = ram.start + ram.bytes & ~15
+        self.floor = self.top  # until the stack is painted
         self._count_instructions(flash.start)
         self._find_registers()
 
@@ -90,7 +91,7 @@ class EmulatedCpu:
 
     def _why(self, error: str) -> str:
         room = self.top - self.floor
-        if self.floor < self.top and self.stack_used() == room:
+        if 0 < room and room - self.stack_used() < UNWRITTEN:
             part = self.image.target.part
             return (
                 f"needs more stack than the {room:,} bytes that the model leaves of {part.name}'s {part.ram.bytes:,} bytes "
@@ -141,6 +142,10 @@ class EmulatedCpu:
         area = np.frombuffer(self.uc.mem_read(self.floor, self.top - self.floor), np.uint8)
         touched = np.flatnonzero(area != PAINT)
         return len(area) - int(touched[0]) if len(touched) else 0
+
+
+UNWRITTEN = 64
+"""Bytes of a stack that may be left unwritten where it meets the model: not every variable is set."""
 
 
 @dataclass(frozen=True)

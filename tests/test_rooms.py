@@ -1,5 +1,6 @@
 """The rooms: what is installed is what is on disk, and a module imports from its own room and from lower ones only."""
 
+import ast
 import graphlib
 import os
 import subprocess
@@ -100,3 +101,18 @@ def test_every_folder_with_code_is_a_package():
     for folder in FOLDERS.values():
         for file in (ROOT / folder).rglob("*.py"):
             assert (file.parent / "__init__.py").exists(), file
+
+
+def test_the_protocol_is_the_frames():
+    """A rule brings what is its own: what every model promises stands in the frame, once."""
+    names = {"predict", "classify", "probability", "take", "follow", "rehearse", "restart", "freeze", "refusal"}
+    names |= {f"update{kind}" for kind in ("", "_many", "_class", "_alone")}
+    frames = {ROOT / "pykernel" / "algorithms" / "frame.py", ROOT / "pykernel" / "algorithms" / "fixed" / "frame.py"}
+    found = [
+        f"{path.name}: {node.name}"
+        for path in (ROOT / "pykernel" / "algorithms").rglob("*.py")
+        if path not in frames
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name in names
+    ]
+    assert not found

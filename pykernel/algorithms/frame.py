@@ -14,7 +14,7 @@ these (``pykernel.algorithms.fixed.frame``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
@@ -36,12 +36,14 @@ from pykernel.algorithms.stages import (
     warm_up,
 )
 from pykernel.dialect import (
+    CLASSES,
     DIM,
     OUTPUTS,
     Bool,
     Config,
     Index,
     Kernel,
+    Model,
     Real,
     Struct,
     absolute,
@@ -57,11 +59,16 @@ class Status(IntEnum):
     """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
 
     DONE = 0
-    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
-    FROZEN = 7  # learning is switched off: the sample was checked, but not learned
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
     REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
     REFUSED_STATE = -9  # a count in the memory is beyond its range: the memory was overwritten.  Call reset
+
+
+class TakenStatus(IntEnum):
+    """What becomes of a sample that the rule does not see."""
+
+    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
+    FROZEN = 7  # learning is switched off: the sample was checked, but not learned
 
 
 class FrameConfig(Config):
@@ -127,6 +134,11 @@ def forget_rule(m: Framed) -> None:
     """Forget what the rule has learned."""
 
 
+@placeholder
+def chances(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> None:
+    """p: the probability of each class at x."""
+
+
 # --------------------------------------------------------------------------------------------------------- questions
 
 
@@ -142,6 +154,18 @@ def refusal(m: Framed, x: Real[DIM]) -> Index:
 
 
 @kernel
+def respond(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x), with what the stages of inputs and labels do."""
+    if m.scales:
+        see(m, x)
+        answer(m, m.x, y)
+        combine(m, m.x, y)
+    else:
+        answer(m, x, y)
+        combine(m, x, y)
+
+
+@kernel
 def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     """Predict: write f(x) to y.  O(answer).
 
@@ -150,14 +174,15 @@ def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
     refused = refusal(m, x)
     if refused < 0:
         return refused
-    if m.scales:
-        see(m, x)
-        answer(m, m.x, y)
-        combine(m, m.x, y)
-    else:
-        answer(m, x, y)
-        combine(m, x, y)
+    respond(m, x, y)
     return Status.DONE
+
+
+@kernel
+def most_likely(m: Framed, x: Real[DIM]) -> Index:
+    """The most likely class of x."""
+    respond(m, x, m.y)
+    return winner(m.y)
 
 
 @kernel
@@ -166,10 +191,25 @@ def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    status = predict(m, x, m.error)
-    if status == Status.DONE:
-        label[0] = winner(m.error)
-    return status
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    best = most_likely(m, x)
+    label[0] = best
+    return Status.DONE
+
+
+@kernel
+def probability(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> Index:
+    """Write the probability of each class at x to p.  O(answer).
+
+    Returns DONE, or REFUSED_INPUT with p unchanged.
+    """
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    chances(m, x, p)
+    return Status.DONE
 
 
 # ---------------------------------------------------------------------------------------------------------- learning
@@ -214,10 +254,10 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
 def take(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample x with label y; both were checked."""
     if m.frozen[0] != 0:
-        return Status.FROZEN
+        return TakenStatus.FROZEN
     warming = warm_up(m, x, m.y)
     if warming:
-        return Status.OBSERVED
+        return TakenStatus.OBSERVED
     status = 0
     if m.scales:
         see(m, x)
@@ -234,6 +274,12 @@ def acceptable_label(m: Framed, y: Real) -> Bool:
     """Whether a label is a number within its limit."""
     # not "if (.. > limit)": NaN must fail
     return absolute(y) <= m.label_limit
+
+
+@kernel
+def acceptable_class(m: Framed, label: Index) -> Bool:
+    """Whether there is a class of this number."""
+    return label >= 0 and label < m.classes
 
 
 @kernel
@@ -276,6 +322,14 @@ def taught(m: Framed, own: Bool) -> Real:
 
 
 @kernel
+def take_class(m: Framed, x: Real[DIM], label: Index) -> Index:
+    """Learn the sample x of class number label; both were checked."""
+    for o in range(len(m.y)):
+        m.y[o] = taught(m, label == (1 if m.single else o))
+    return take(m, x)
+
+
+@kernel
 def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.
 
@@ -287,11 +341,9 @@ def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
     refused = refusal(m, x)
     if refused < 0:
         return refused
-    if label < 0 or label >= m.classes:
+    if not acceptable_class(m, label):
         return Status.REFUSED_LABEL
-    for o in range(len(m.y)):
-        m.y[o] = taught(m, label == (1 if m.single else o))
-    return take(m, x)
+    return take_class(m, x, label)
 
 
 @kernel
@@ -379,6 +431,38 @@ FRAME = (Stages, Sample, StageConfig, InputConfig, FrameConfig)
 """The frame's own parts."""
 
 
+LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
+
+
+@dataclass(frozen=True)
+class Answering:
+    """The frame's questions and updates, for a model that is no rule.
+
+    hooks: what it brings: ``respond``, the answer to an input as it comes; where there are classes ``most_likely`` and
+    ``chances``; where it gathers samples ``take``.  cost: of an answer or an update.  calibrated: of which configurations
+    probabilities are known.
+    """
+
+    model: type[Model]
+    cost: str
+    hooks: Mapping[Any, Any]
+    calibrated: Callable[[Any], bool] | None = None
+
+    def own(self, kernel: Kernel) -> Kernel:
+        return substitute(kernel, {Framed: self.model, "O(answer)": self.cost, "O(learn)": self.cost, **self.hooks})
+
+    def questions(self, kind: LabelKind) -> tuple[Entry, ...]:
+        found = [Entry("predict", self.own(predict), "question")]
+        if kind == "class":
+            found.append(Entry("classify", self.own(classify), "question"))
+            if self.calibrated is not None:
+                found.append(Entry("probability", self.own(probability), "question", self.calibrated))
+        return tuple(found)
+
+    def update(self, kind: LabelKind) -> Entry:
+        return Entry("update", self.own(UPDATES[kind]), "update")
+
+
 def programs(rule: Rule) -> dict[LabelKind, Program]:
     """The rule's program for each kind of label that it learns."""
     return {kind: _program(rule, kind) for kind in rule.labels}
@@ -411,7 +495,7 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         structs=(*rule.memory, stages, sample, *rule.work),
         persistent=(*rule.memory, stages),
         configs=(*rule.configs, *configs),
-        statuses=(Status, rule.statuses),
+        statuses=(Status, TakenStatus, rule.statuses),
         entries=(
             *asked,
             Entry("update", own(UPDATES[kind]), "update"),

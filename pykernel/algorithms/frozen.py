@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import (
     FLOOR_EXPONENT,
     ROUNDING,
@@ -19,7 +20,8 @@ from pykernel.algorithms.elementary import (
     winner,
 )
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
-from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
+from pykernel.algorithms.frame import LABELLED, Answering, Status
+from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.algorithms.kernels import fourier
 from pykernel.dialect import (
@@ -38,14 +40,7 @@ from pykernel.dialect import (
     truncate,
     unroll,
 )
-from pykernel.dialect.program import Entry, LabelKind, Program
-
-
-class FrozenStatus(IntEnum):
-    """What a call returns.  0: done.  Below 0: refused, and nothing was written."""
-
-    DONE = 0
-    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
+from pykernel.dialect.program import LabelKind, Program
 
 
 class Decision(IntEnum):
@@ -256,40 +251,27 @@ def evaluate(m: FrozenModel, x: Real[DIM]) -> None:
 
 
 @kernel
-def predict(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Predict: write f(x) to y.  O(N D).
-
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    if not acceptable(m, x):
-        return FrozenStatus.REFUSED_INPUT
+def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x)."""
     evaluate(m, x)
     decide(m, y)
-    return FrozenStatus.DONE
 
 
 @kernel
-def classify(m: FrozenModel, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the most likely class of x to label, as a number from 0.  O(N D).
-
-    Returns DONE, or REFUSED_INPUT with label unchanged.
-    """
-    if not acceptable(m, x):
-        return FrozenStatus.REFUSED_INPUT
+def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
+    """The most likely class of x."""
     evaluate(m, x)
     if m.decision == Decision.FUNCTIONS:
         decide(m, m.y)
-        label[0] = winner(m.y)
-    else:
-        count_votes(m)
-        if m.breaks_ties:
-            weigh_votes(m)
-        best = 0
-        for a in range(1, len(m.votes)):
-            if m.votes[a] > m.votes[best]:
-                best = a
-        label[0] = best
-    return FrozenStatus.DONE
+        return winner(m.y)
+    count_votes(m)
+    if m.breaks_ties:
+        weigh_votes(m)
+    best = 0
+    for a in range(1, len(m.votes)):
+        if m.votes[a] > m.votes[best]:
+            best = a
+    return best
 
 
 @kernel
@@ -308,39 +290,33 @@ def calibrate(m: FrozenModel, p: Real[CLASSES]) -> None:
 
 
 @kernel
-def probability(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> Index:
-    """Write the probability of each class to p.  O(N D).  J. Platt, Probabilities for SV Machines, 1999.
-
-    With several classes, the probabilities are normalised.
-
-    Returns DONE, or REFUSED_INPUT with p unchanged.
-    """
-    if not acceptable(m, x):
-        return FrozenStatus.REFUSED_INPUT
+def chances(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> None:
+    """p: the probability of each class.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
     evaluate(m, x)
     calibrate(m, p)
-    return FrozenStatus.DONE
 
 
-def _program(labels: LabelKind, *more: Entry) -> Program:
-    return Program(
+ANSWERING = Answering(
+    FrozenModel,
+    "O(N D)",
+    {
+        frame.respond: respond,
+        frame.most_likely: most_likely,
+        frame.chances: chances,
+        "each class at x to p.": "each class at x to p (Platt, Probabilities for SV Machines, 1999); of several their sum is 1.",
+    },
+    lambda config: bool(config.calibrated),
+)
+FROZEN: dict[LabelKind, Program] = {
+    kind: Program(
         name="frozen",
         structs=(FrozenWork,),
         persistent=(),
         configs=(FrozenConfig, InputConfig, KernelConfig),
-        statuses=(FrozenStatus,),
-        entries=(Entry("predict", predict, "question"), *more),
+        statuses=(Status,),
+        entries=ANSWERING.questions(kind),
         valid=None,
-        labels=labels,
+        labels=kind,
     )
-
-
-FROZEN: dict[LabelKind, Program] = {
-    "real": _program("real"),
-    "reals": _program("reals"),
-    "class": _program(
-        "class",
-        Entry("classify", classify, "question"),
-        Entry("probability", probability, "question", lambda config: config.calibrated),
-    ),
+    for kind in LABELLED
 }

@@ -107,7 +107,8 @@ def document(kind: type[KernelEstimator], attributes: Mapping[str, str], words: 
         of, default = kind._family[name], parameter.default
         told = of.text
         if not told:
-            first, said, default = key_told(of.section or "", of.key or name, kind._rules)
+            first, said, usual = key_told(of.section or "", of.key or name, kind._rules)
+            default = usual if default is None else default
             told = f"{first}\n{textwrap.indent(textwrap.fill(said, 112), ' ' * 8)}"
         first, _, rest = told.partition("\n")
         shown = f'"{default}"' if isinstance(default, str) else default

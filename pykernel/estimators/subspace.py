@@ -34,6 +34,7 @@ from pykernel.estimators.base import (
     Parameter,
     Streaming,
     ToFrozen,
+    document,
     kernel_section,
     number,
     one_of,
@@ -41,8 +42,9 @@ from pykernel.estimators.base import (
     warn,
     whole,
 )
+from pykernel.estimators.online import PARAMETERS as MODEL
 from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
-from pykernel.spec.families.subspace import rank_of
+from pykernel.spec.families.subspace import SUBSPACE_MODELS, rank_of
 from pykernel.spec.kernel_settings import largest
 from pykernel.spec.model import Spec
 from pykernel.training.bkfe import (
@@ -92,15 +94,24 @@ PARAMETERS = {
     "ridge": LEARNING,
     "head_forgetting": Parameter("learning", "forgetting"),
     "head_eta": Parameter("learning", "eta"),
-    "false_alarm_rate": NOVELTY,
+    "false_alarm_rate": Parameter(
+        "novelty",
+        text="""float
+        Wanted number of alarms for each sample of normal operation, for example 0.001; the threshold of novelty adapts
+        to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.""",
+    ),
     "threshold": NOVELTY,
     "smoothing": NOVELTY,
     "warmup": NOVELTY,
     "relearn_after": NOVELTY,
-    "precision": Parameter(""),
-    "n_epochs": Parameter(must=whole(1)),
-    "input_max_abs": Parameter("input", "max_abs"),
-    "label_max_abs": Parameter("label", "max_abs"),
+    "precision": MODEL["precision"],
+    "n_epochs": Parameter(
+        must=whole(1),
+        text="""int
+        Number of passes of ``fit`` over the data, in order.""",
+    ),
+    "input_max_abs": MODEL["input_max_abs"],
+    "label_max_abs": MODEL["label_max_abs"],
 }
 """Of what learns sample by sample."""
 PIVOT = {"float32": 2.0**-16, "float64": 2.0**-40}
@@ -406,7 +417,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming):
     """What the online estimators share: features, novelty and exports."""
 
-    _family = PARAMETERS
+    _family, _rules = PARAMETERS, SUBSPACE_MODELS.rules
 
     def __init__(
         self,
@@ -683,72 +694,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
 
     Parameters
     ----------
-    n_components : int, default=8
-        r: number of dimensions of the subspace, which is the number of features.
-    n_max : int, default=64
-        B, the budget: largest number of expansion vectors.
-    kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
-        ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
-        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel is taken as it is; it may be a
-        kernel of your own, which takes ``input_max_abs``.
-    sigma : float or "scale", default="scale"
-        Width of the Gaussian kernel. "scale" takes ``sigma^2 = n_features * v / 2``, with v the mean over features of
-        their variance in the data of ``fit`` or of the first ``partial_fit``.
-    gamma : float or "scale", default="scale"
-        The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
-        ``sigma`` that "scale" would give.
-    coef0 : float, default=0.0
-        "polynomial": the constant that is added to ``gamma a'b``; not below 0.
-    degree : int, default=3
-        "polynomial": the exponent.
-    normalise : bool, default=False
-        "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
-    update : {"parametric", "nonparametric", "hybrid", "rls"}, default="parametric"
-        How a sample moves the subspace. "parametric": a gradient step of L (Algorithm 2). "nonparametric": a gradient
-        step of A (Algorithm 3). "hybrid": a gradient step of A, with the ridge of "parametric". "rls": recursive
-        least squares.
-    shrinkage : float, default=0.1
-        lambda: weight of ``|L|^2`` and ``|q|^2``.
-    step : {"constant", "normalised", "decreasing", "averaged"}, default=None
-        The length of steps, see docs/spec.md; None: the default of ``update``. "decreasing" converges; the others
-        follow a stream that changes. Not for "rls".
-    eta : float, default=None
-        The step's factor. None: the default of ``step``.
-    window : int, default=1000
-        Number of latest samples that share ``shrinkage``; 0: all so far.
-    forgetting : float, default=1.0
-        "rls": each new sample multiplies the weight of all earlier ones by this factor.
-    budget : {"exact", "drop"}, default="exact"
-        What happens to a vector that is removed. "exact" projects it on the others, which needs an ``n_max`` x
-        ``n_max`` inverse. "drop" forgets it; this is refused with ``update="rls"``, which would hardly learn.
-    ald_threshold : float, default=None
-        "exact": a sample is not stored if the part that the expansion vectors cannot express is smaller than this.
-        None: 3e-2 for float32, 1e-6 for float64.
-    fading : float, default=1.0
-        beta: each sample multiplies the vectors' claims to stay by this factor; below 1 the model follows changes.
-    insensitivity : float, default=0.0
-        epsilon: a sample with less novelty than this is not learned.
-    censoring : float, default=0.0
-        Instead of ``insensitivity``: the part of samples that are not learned, when the budget is full.
-    false_alarm_rate : float, default=None
-        Wanted number of alarms for each sample of normal operation, for example 0.001; the threshold of novelty adapts
-        to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.
-    threshold : float, default=None
-        A fixed threshold of novelty, instead of ``false_alarm_rate``.
-    smoothing : float, default=1.0
-        The level that ``monitor`` and the device compare is ``(1 - smoothing) level + smoothing novelty``.
-    warmup : int, default=500
-        Number of samples before the first alarm is possible.
-    relearn_after : int, default=0
-        An alarm stops learning for at most this number of samples in a row; after that they are the new normal.
-    precision : {"float32", "float64"}, default="float32"
-        Number format of the model, on the host and on the device.
-    n_epochs : int, default=1
-        Number of passes of ``fit`` over the data, in order.
-    input_max_abs : float, default=None
-        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
-        neither, and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or
-        of the first ``partial_fit``.
+    {parameters}
 
     Attributes
     ----------
@@ -1281,3 +1227,6 @@ def _frozen_machine(
         **found,
     )  # fmt: skip
     return checked(machine, where)
+
+
+document(OnlineKernelSubspace, {}, {})

@@ -167,12 +167,13 @@ def key_told(section: str, key: str, of: Collection[str]) -> tuple[str, str, Any
     having = {rule: field for rule, field in declared(section, key).items() if rule in of}
     meanings: dict[str, list[str]] = {}
     for rule, field in having.items():
-        meanings.setdefault((field.description or "").replace("`", ""), []).append(f'"{rule}"')
+        meanings.setdefault(field.description or "", []).append(f'"{rule}"')
     alone = len(having) == len(of) and len(meanings) == 1
     said = [f"{'' if alone else ', '.join(rules) + ': '}{text}." for text, rules in meanings.items()]
     types = dict.fromkeys(_kind(field.annotation) for field in having.values())
     defaults = dict.fromkeys(field.default for field in having.values())
-    text = " ".join(each[0].upper() + each[1:] for each in said)
+    # neither a symbol nor a word of a spec begins with a capital
+    text = " ".join(each[0].upper() + each[1:] if "a" <= each[0] <= "z" else each for each in said).replace("`", "")
     return " or ".join(types), text, next(iter(defaults)) if len(defaults) == 1 else None
 
 

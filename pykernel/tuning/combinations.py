@@ -16,7 +16,8 @@ from pykernel.errors import UserError
 from pykernel.spec import stages
 from pykernel.spec.defaults import INPUT_LIMIT, NUMBERS, STAGED_CLIP
 from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
-from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
+from pykernel.spec.model import N_MAX_LIMIT, Spec, make_spec
+from pykernel.spec.model import rules as every_rule
 from pykernel.spec.sections import FOREVER, Tried, fields_of
 
 Content = dict[str, Any]
@@ -101,12 +102,11 @@ def knobs(distance: float) -> tuple[Knob, ...]:
     distance: a typical one between two inputs, as the kernel sees them.
     """
     found: dict[tuple[str, str], Knob] = {}
-    for family in FAMILIES:
-        for rule in family.rules:
-            for section, key, declaration in fields_of(family.spec, rule):
-                for tried in declaration.metadata:
-                    if isinstance(tried, Tried) and key is not None:
-                        found.setdefault((section, key), _knob(section, key, tried, distance if tried.widths else 1.0))
+    for rule, family in every_rule().items():
+        for section, key, declaration in fields_of(family.spec, rule):
+            for tried in declaration.metadata:
+                if isinstance(tried, Tried) and key is not None:
+                    found.setdefault((section, key), _knob(section, key, tried, distance if tried.widths else 1.0))
     return tuple(sorted(found.values(), key=lambda knob: not knob.grid))
 
 
@@ -173,7 +173,7 @@ def techniques() -> tuple[str, ...]:
 
 def rules() -> tuple[str, ...]:
     """Those that predict labels."""
-    return tuple(rule for family in FAMILIES for rule in family.rules if rule != "nystrom")
+    return tuple(rule for rule in every_rule() if rule != "nystrom")
 
 
 def chosen_here(rule: str) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykernel.algorithms.batch.batch import BatchStatus
+from pykernel.algorithms.frame import Status
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
@@ -52,16 +53,16 @@ class Twin(Inputs):
 
     def update(self, x: np.ndarray, label: Any, status: int) -> list[int]:
         if not self.accepted(x):
-            return [BatchStatus.REFUSED_INPUT]
+            return [Status.REFUSED_INPUT]
         if not self.known(label):
-            return [BatchStatus.REFUSED_LABEL]
+            return [Status.REFUSED_LABEL]
         full = len(self.samples) == self.samples.maxlen
         self.samples.append((self.scaled(x), label))
-        return [BatchStatus.REPLACED if full else BatchStatus.DONE]
+        return [BatchStatus.REPLACED if full else Status.DONE]
 
     def restart(self, status: int) -> list[int]:
         self.samples.clear()
-        return [BatchStatus.DONE]
+        return [Status.DONE]
 
     def task(self) -> Task:
         x = np.array([row for row, _ in self.samples])
@@ -83,21 +84,21 @@ class Twin(Inputs):
         refused = [BatchStatus.ILL_CONDITIONED] if self.ridge < bound or near else []
         if self.ridge < bound and not near:
             return refused
-        if status == BatchStatus.DONE:
+        if status == Status.DONE:
             self.v = np.array([row for row, _ in self.samples])
             self.alpha, self.bias = trained(task.model, task.gram, task.targets, self.ridge)
             self.loo, self.targets, self.labels = left_out(task, folds), task.targets, task.positions
             scale = max(np.abs(self.loo).max(), np.abs(self.targets).max())
             self.rounding = 20 * self.eps * worst_condition(task, folds) * scale
-        return [BatchStatus.DONE, *refused]
+        return [Status.DONE, *refused]
 
     def predict(self, x: np.ndarray, status: int) -> list[int]:
-        return [BatchStatus.DONE if self.accepted(x) else BatchStatus.REFUSED_INPUT]
+        return [Status.DONE if self.accepted(x) else Status.REFUSED_INPUT]
 
     classify = predict
 
     def leave_one_out(self, status: int) -> list[int]:
-        return [BatchStatus.DONE if len(self.v) else BatchStatus.NOT_TRAINED]
+        return [Status.DONE if len(self.v) else BatchStatus.NOT_TRAINED]
 
     # ---- what is compared
 
@@ -313,11 +314,11 @@ def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision
     model = HostModel(spec_of(rule, precision, ridge=5 * least, samples=16))
     rng = np.random.default_rng(0)
     model.update(3 * rng.normal(size=(2, 2)), [1.0, -1.0])
-    assert model.train() == BatchStatus.DONE
+    assert model.train() == Status.DONE
     names = [name for struct in model.spec.program.persistent[1:] for name in struct.fields]
     old = [model.memory.field(name).tobytes() for name in names]
     answers = model.predict(rng.normal(size=(9, 2)))
-    assert (model.update(np.ones((14, 2)), np.linspace(-1, 1, 14)) == BatchStatus.DONE).all()
+    assert (model.update(np.ones((14, 2)), np.linspace(-1, 1, 14)) == Status.DONE).all()
     whole = persistent(model)
     for _ in range(3):
         assert model.train() == BatchStatus.ILL_CONDITIONED
@@ -333,7 +334,7 @@ def test_samples_too_near_for_the_ridge_leave_the_old_model(rule: str, precision
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
 def test_the_least_ridge_is_a_part_of_the_largest_row_sum(rule: str, precision: str) -> None:
     """Nine equal samples have a Gram matrix of ones, whose rows add up to nine."""
-    for above, expected in ((1.01, BatchStatus.DONE), (0.99, BatchStatus.ILL_CONDITIONED)):
+    for above, expected in ((1.01, Status.DONE), (0.99, BatchStatus.ILL_CONDITIONED)):
         model = HostModel(spec_of(rule, precision, 9 * above * LEAST[precision]))
         model.update(np.ones((9, 2)), np.arange(9.0))
         assert model.train() == expected
@@ -365,7 +366,7 @@ def inaccuracy(rule: str, kernel: dict[str, Any], shape: str, above: float, samp
     ridge = above * LEAST["float32"] * float(np.abs(k).sum(axis=1).max())
     model = HostModel(spec_of(rule, "float32", max(ridge, LEAST["float32"]), samples, kernel=kernel))
     model.update(x, y)
-    if model.train() != BatchStatus.DONE:
+    if model.train() != Status.DONE:
         return None
     ridge = float(np.float32(model.spec.learning.ridge))
     task = Task(rule, k, np.arange(samples), ridge, values=y.astype(float)[:, None])
@@ -409,7 +410,7 @@ def test_no_training_leaves_anything_but_numbers(seed: int, rule: str, precision
         model.update(x, y)
         before = persistent(model)
         status = model.train()
-        assert status == BatchStatus.DONE or persistent(model) == before
+        assert status == Status.DONE or persistent(model) == before
         for struct in model.spec.program.structs:
             if struct in model.spec.program.persistent:
                 for name in struct.fields:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykernel.algorithms.batch.fisher import FisherStatus
+from pykernel.algorithms.frame import Status
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
@@ -47,16 +48,16 @@ class Twin(Inputs):
 
     def update(self, x: np.ndarray, label: int, status: int) -> list[int]:
         if not self.accepted(x):
-            return [FisherStatus.REFUSED_INPUT]
+            return [Status.REFUSED_INPUT]
         if not self.known(label):
-            return [FisherStatus.REFUSED_LABEL]
+            return [Status.REFUSED_LABEL]
         self.z, self.labels = np.vstack([self.z, self.kernels(x)]), np.append(self.labels, label)
         self.fresh = False
-        return [FisherStatus.DONE]
+        return [Status.DONE]
 
     def restart(self, status: int) -> list[int]:
         self.z, self.labels, self.fresh = self.z[:0], self.labels[:0], False
-        return [FisherStatus.DONE]
+        return [Status.DONE]
 
     def train(self, status: int) -> list[int]:
         if len(self.labels) < 2 or len(set(self.labels)) < self.classes:
@@ -68,7 +69,7 @@ class Twin(Inputs):
         refused = [FisherStatus.ILL_CONDITIONED] if self.ridge < bound or near else []
         if self.ridge < bound and not near:
             return refused
-        if status == FisherStatus.DONE:
+        if status == Status.DONE:
             targets = coded(self.labels, self.classes, "counts")
             self.alpha, self.bias = trained("kfd", self.z, targets, self.ridge)
             self.fresh = True
@@ -80,7 +81,7 @@ class Twin(Inputs):
             own = 10 * np.finfo(float).eps * np.linalg.cond(system("kfd", self.z, self.ridge)) ** 2
             self.rounding += own * scale
             self.residuals, self.lost, self.mistakes, self.doubtful = [], [], 0, 0
-        return [FisherStatus.DONE, *refused]
+        return [Status.DONE, *refused]
 
     def without(self, x: np.ndarray, label: int) -> tuple[np.ndarray, float]:
         """f at a sample of a model trained without it, and its leverage h in the whole."""
@@ -94,17 +95,17 @@ class Twin(Inputs):
 
     def assess(self, x: np.ndarray, label: int, status: int) -> list[int]:
         if not self.accepted(x):
-            return [FisherStatus.REFUSED_INPUT]
+            return [Status.REFUSED_INPUT]
         if not self.known(label):
-            return [FisherStatus.REFUSED_LABEL]
+            return [Status.REFUSED_LABEL]
         if not self.fresh:
             return [FisherStatus.NOT_TRAINED]
         f, leverage = self.without(x, label)
         free, least = 1 - leverage, float(self.spec.config.free)
         rounding = 40 * self.eps * self.condition
-        allowed = [FisherStatus.DONE] if free >= least - rounding else []
+        allowed = [Status.DONE] if free >= least - rounding else []
         allowed += [FisherStatus.REFUSED_LEVERAGE] if free <= least + rounding else []
-        if status == FisherStatus.DONE:
+        if status == Status.DONE:
             n, counts = len(self.labels), np.bincount(self.labels, minlength=self.classes)
             owners = [1] if self.classes == 2 else range(self.classes)
             target = np.array([n / counts[o] if o == label else -n / (n - counts[o]) for o in owners])
@@ -118,12 +119,12 @@ class Twin(Inputs):
         return allowed
 
     def predict(self, x: np.ndarray, status: int) -> list[int]:
-        return [FisherStatus.DONE if self.accepted(x) else FisherStatus.REFUSED_INPUT]
+        return [Status.DONE if self.accepted(x) else Status.REFUSED_INPUT]
 
     classify = predict
 
     def leave_one_out(self, status: int) -> list[int]:
-        return [FisherStatus.DONE if self.residuals else FisherStatus.NOT_TRAINED]
+        return [Status.DONE if self.residuals else FisherStatus.NOT_TRAINED]
 
     # ---- what is compared
 
@@ -330,19 +331,19 @@ def test_it_is_full_before_rounding_adds_up(precision: str) -> None:
     model = HostModel(spec_of(precision))
     model.update([[0.0, 1.0], [1.0, 0.0]], [0, 1])
     model.memory.field("counts")[0] = model.config.most - 2
-    assert model.update([[0.5, 0.5]], [1])[0] == FisherStatus.DONE
+    assert model.update([[0.5, 0.5]], [1])[0] == Status.DONE
     before = persistent(model)
     assert model.update([[0.5, 0.5]], [1])[0] == FisherStatus.FULL and persistent(model) == before
-    assert model.update([[np.nan, 0.5]], [1])[0] == FisherStatus.REFUSED_INPUT
+    assert model.update([[np.nan, 0.5]], [1])[0] == Status.REFUSED_INPUT
     model.call("restart")
-    assert model.update([[0.5, 0.5]], [1])[0] == FisherStatus.DONE
+    assert model.update([[0.5, 0.5]], [1])[0] == Status.DONE
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_least_ridge_is_a_part_of_the_trace(precision: str) -> None:
     """Two samples at +-a and a linear kernel with the vector 1: R'R = 2 a^2 + ridge."""
     ridge, least = 1e-3, LEAST_OF_TRACE[precision]
-    for factor, expected in ((0.99, FisherStatus.DONE), (1.01, FisherStatus.ILL_CONDITIONED)):
+    for factor, expected in ((0.99, Status.DONE), (1.01, FisherStatus.ILL_CONDITIONED)):
         a = np.sqrt(ridge * (1 / least - 1) / 2) * factor
         model = HostModel(
             spec_of(
@@ -380,7 +381,7 @@ def test_a_ridge_too_small_for_the_samples_leaves_the_old_model(precision: str) 
         else:
             old = [model.memory.field(name).tobytes() for name in names]
     seen = Counter(statuses)
-    assert seen[FisherStatus.DONE] > 3 and seen[FisherStatus.ILL_CONDITIONED] > 100
+    assert seen[Status.DONE] > 3 and seen[FisherStatus.ILL_CONDITIONED] > 100
     assert np.isfinite(model.predict(x)).all()
 
 
@@ -414,10 +415,10 @@ def inaccuracy(kernel: dict[str, Any], shape: str, above: float, samples: int, s
         return None
     model = HostModel(spec_of("float32", ridge, kernel=kernel, expansion={"vectors": basis}))
     model.update(x, labels)
-    if model.train() != FisherStatus.DONE:
+    if model.train() != Status.DONE:
         return None
     targets, ridge = coded(labels, 2, "counts"), float(np.float32(ridge))
-    done = model.visit("assess", x, labels) == FisherStatus.DONE
+    done = model.visit("assess", x, labels) == Status.DONE
     residuals = []
     for i in np.flatnonzero(done):
         rest = np.arange(samples) != i
@@ -455,7 +456,7 @@ def test_many_samples_in_tight_clusters_leave_float32_right(widths: tuple[float,
     for precision in PRECISIONS:
         model = HostModel(spec_of(precision, 1e-2, size=6))
         model.update(x.astype(np.float32), labels)
-        assert model.train() == FisherStatus.DONE
+        assert model.train() == Status.DONE
         found.append(model.predict(x[:3000].astype(np.float32)).astype(float))
     assert np.abs(found[0] - found[1]).max() < 1e-2 * np.abs(found[1]).max()
 
@@ -474,11 +475,11 @@ def test_nothing_leaves_anything_but_numbers(seed: int, precision: str, function
         labels = rng.integers(0, classes, 8)
         model.update(x, labels)
         before = persistent(model)
-        assert model.train() == FisherStatus.DONE or persistent(model) == before
+        assert model.train() == Status.DONE or persistent(model) == before
         for row, label in zip(x, labels, strict=True):
             before = persistent(model)
             status = model.visit("assess", row[None], np.array([label]))[0]
-            assert status == FisherStatus.DONE or persistent(model) == before
+            assert status == Status.DONE or persistent(model) == before
         for struct in model.spec.program.persistent:
             for name in struct.fields:
                 assert np.isfinite(model.memory.field(name)).all(), name
@@ -530,6 +531,6 @@ def test_c_gives_the_same_bytes(classes: int, kernel: dict[str, Any], precision:
             (a, u), (b, v) = made(host, call), made(device, call)
             assert a == b and np.array_equal(np.isnan(u), np.isnan(v)), call[0]
             assert u[~np.isnan(u)].tobytes() == v[~np.isnan(v)].tobytes(), call[0]
-            seen[f"{call[0]}: {FisherStatus(a).name}"] += 1
+            seen[f"{call[0]}: {spec.program.status(a).name}"] += 1
         assert bytes(host.memory.bytes) == bytes(device.memory.bytes)
     assert {"train: DONE", "train: TOO_FEW", "assess: DONE", "assess: NOT_TRAINED"} <= set(seen), seen

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pykernel.algorithms.frozen import FrozenStatus
+from pykernel.algorithms.frame import Status
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import same_numbers
@@ -215,7 +215,7 @@ def test_answers_are_those_of_the_definition(spec: Spec, seed: int) -> None:
     for i, row in enumerate(x):
         for name, (values, statuses) in answers.items():
             refused = not twin.accepted(row)
-            assert statuses[i] == (FrozenStatus.REFUSED_INPUT if refused else FrozenStatus.DONE), name
+            assert statuses[i] == (Status.REFUSED_INPUT if refused else Status.DONE), name
             if refused:
                 assert (values[i] == -1).all() if name == "classify" else np.isnan(values[i]).all()
         if not twin.accepted(row):
@@ -290,7 +290,7 @@ def test_products_are_right_up_to_the_largest_vectors_and_beyond_them(
     x = np.vstack([*near, -vectors, *far]).astype(spec.real.dtype)
     values, statuses = HostModel(spec).ask("predict", x)
     plain, _ = HostModel(spec, engine="python").ask("predict", x)
-    assert same_numbers(values, plain) and (statuses == FrozenStatus.DONE).all()
+    assert same_numbers(values, plain) and (statuses == Status.DONE).all()
     twin = Twin(spec)
     with np.errstate(over="ignore"):
         expected = np.array([twin.functions(row.astype(float)) for row in x])
@@ -420,7 +420,7 @@ def test_no_spec_that_is_taken_can_overflow(seed: int, function: str, precision:
     for question in spec.program.questions:
         if model.has(question):
             values, statuses = model.ask(question, x)
-            done = statuses == FrozenStatus.DONE
+            done = statuses == Status.DONE
             assert done.sum() >= 1 and np.isfinite(values[done]).all(), question
             if question == "probability":
                 assert ((values[done] >= 0) & (values[done] <= 1)).all()
@@ -496,4 +496,4 @@ def test_c_gives_the_same_bits(name: str, precision: str, exhaustive: bool) -> N
             if host.has(question):
                 (a, s), (b, t) = host.ask(question, x), device.ask(question, x)
                 assert same_numbers(a, b) and s.tobytes() == t.tobytes(), (question, level)
-                assert (s == FrozenStatus.DONE).sum() > 3000 and (s == FrozenStatus.REFUSED_INPUT).sum() > 100
+                assert (s == Status.DONE).sum() > 3000 and (s == Status.REFUSED_INPUT).sum() > 100

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pykernel.algorithms.elementary import clipped, winner
+from pykernel.algorithms import frame
+from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import M_MAX, N_MAX, PACKED
-from pykernel.algorithms.frame import FrameConfig, Sample
-from pykernel.algorithms.frozen import FrozenStatus
-from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
+from pykernel.algorithms.frame import LABELLED, Answering, FrameConfig, Sample, Status, refusal
+from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.algorithms.packed import row_of, substitute_forward
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD
@@ -207,29 +207,11 @@ def combine(m: GivenModel, y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def predict(m: GivenModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Predict: write f(x) = weights' z(x) + bias to y, or z(x) in models without weights.  O(N^2 / 2 + N D).
-
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    if not acceptable(m, x):
-        return FrozenStatus.REFUSED_INPUT
+def respond(m: GivenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x) = weights' z(x) + bias, or z(x) in models without weights."""
     scaled(m, x)
     project_given(m, m.x)
     combine(m, y)
-    return FrozenStatus.DONE
-
-
-@kernel
-def classify(m: GivenModel, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the most likely class of x to label, as a number from 0.  O(N^2 / 2 + N D).
-
-    Returns DONE, or REFUSED_INPUT with label unchanged.
-    """
-    status = predict(m, x, m.y)
-    if status == FrozenStatus.DONE:
-        label[0] = winner(m.y)
-    return status
 
 
 @kernel
@@ -238,13 +220,14 @@ def features(m: GivenModel, x: Real[DIM], z: Real[N_MAX]) -> Index:
 
     Returns DONE, or REFUSED_INPUT with z unchanged.
     """
-    if not acceptable(m, x):
-        return FrozenStatus.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     scaled(m, x)
     project_given(m, m.x)
     for i in range(len(z)):
         z[i] = m.z[i]
-    return FrozenStatus.DONE
+    return Status.DONE
 
 
 @kernel
@@ -253,12 +236,13 @@ def residual(m: GivenModel, x: Real[DIM], part: Real[1]) -> Index:
 
     Returns DONE, or REFUSED_INPUT with part unchanged.
     """
-    if not acceptable(m, x):
-        return FrozenStatus.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     scaled(m, x)
     project_given(m, m.x)
     part[0] = relative(m)
-    return FrozenStatus.DONE
+    return Status.DONE
 
 
 @kernel
@@ -268,36 +252,41 @@ def variance(m: GivenModel, x: Real[DIM], y: Real[1]) -> Index:
     A Gaussian process's: p (k(x, x) - |z|^2) + v, p = prior_variance, v = label_variance.
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
-    if not acceptable(m, x):
-        return FrozenStatus.REFUSED_INPUT
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     scaled(m, x)
     project_given(m, m.x)
     y[0] = m.prior_variance * m.kappa[0] + m.label_variance
-    return FrozenStatus.DONE
+    return Status.DONE
 
 
-def _frozen(labels: LabelKind, *more: Entry) -> Program:
-    return Program(
+ANSWERING = Answering(
+    GivenModel,
+    "O(N^2 / 2 + N D)",
+    {
+        frame.respond: respond,
+        "write f(x) to y.": "write f(x) = weights' z(x) + bias to y, or z(x) in models without weights.",
+    },
+)
+
+NYSTROM: dict[LabelKind, Program] = {
+    kind: Program(
         name="nystrom",
         structs=(Sample, NystromWork),
         persistent=(),
         configs=(NystromConfig, FrameConfig, InputConfig, KernelConfig),
-        statuses=(FrozenStatus,),
+        statuses=(Status,),
         entries=(
-            Entry("predict", predict, "question"),
-            Entry("features", features, "question"),
-            Entry("residual", residual, "question"),
-            Entry("variance", variance, "question", lambda c: c.varies),
-            *more,
+            *ANSWERING.questions("real"),
+            Entry("features", ANSWERING.own(features), "question"),
+            Entry("residual", ANSWERING.own(residual), "question"),
+            Entry("variance", ANSWERING.own(variance), "question", lambda c: c.varies),
+            *ANSWERING.questions(kind)[1:],
         ),
-        labels=labels,
+        labels=kind,
     )
-
-
-NYSTROM: dict[LabelKind, Program] = {
-    "real": _frozen("real"),
-    "reals": _frozen("reals"),
-    "class": _frozen("class", Entry("classify", classify, "question")),
+    for kind in LABELLED
 }
 
 # -------------------------------------------------------------------------------------- a basis that grows and shrinks

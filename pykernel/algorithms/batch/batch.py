@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped, winner
 from pykernel.algorithms.extents import L_MAX, PACKED
-from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
+from pykernel.algorithms.frame import LABELLED, Answering, Status
+from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.dialect import (
     DIM,
@@ -38,16 +40,12 @@ TINY = Constant(2.0**-90)
 
 
 class BatchStatus(IntEnum):
-    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
+    """What only models return that are trained on the device."""
 
-    DONE = 0
     REPLACED = 2  # the memory for samples was full: the sample replaced the oldest one
-    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
-    REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
     TOO_FEW = -4  # there are fewer than two samples, or a class has no sample
     ILL_CONDITIONED = -5  # the samples are too similar for this ridge and precision: use a larger ridge
     NOT_TRAINED = -6  # there is no model yet: call train
-    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
 class Samples(Struct):
@@ -119,9 +117,15 @@ class BatchModel(Model):
 
 
 @kernel
+def countable(m: BatchModel) -> Bool:
+    """Whether the counts of samples are within their ranges, even in overwritten memory."""
+    return m.next[0] >= 0 and m.next[0] < len(m.inputs) and m.count[0] >= 0 and m.count[0] <= len(m.inputs)
+
+
+@kernel
 def intact(m: BatchModel) -> Bool:
-    """Whether the count n is within its range.  Then no loop leaves the arrays, even in overwritten memory."""
-    return m.n[0] >= 0 and m.n[0] <= len(m.v)
+    """Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory."""
+    return m.n[0] >= 0 and m.n[0] <= len(m.v) and countable(m)
 
 
 @kernel
@@ -136,15 +140,8 @@ def evaluate_scaled(m: BatchModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def predict(m: BatchModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Write f(x) to y.  Before the first training f(x) is 0.  O(L D).
-
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    if not intact(m):
-        return BatchStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return BatchStatus.REFUSED_INPUT
+def respond(m: BatchModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x)."""
     if m.rescales:
         rescale(m, x, m.x)
         evaluate_scaled(m, m.x, m.y)
@@ -152,28 +149,9 @@ def predict(m: BatchModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
         evaluate_scaled(m, x, m.y)
     for o in range(len(y)):
         y[o] = clipped(m.y[o], m.low, m.high) if m.clamps else m.y[o]
-    return BatchStatus.DONE
-
-
-@kernel
-def classify(m: BatchModel, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the most likely class of x to label, as a number from 0.  O(L D).
-
-    Returns DONE, or REFUSED_INPUT with label unchanged.
-    """
-    status = predict(m, x, m.y)
-    if status == BatchStatus.DONE:
-        label[0] = winner(m.y)
-    return status
 
 
 # ---------------------------------------------------------------------------------------------------- gathering
-
-
-@kernel
-def countable(m: BatchModel) -> Bool:
-    """Whether the counts of samples are within their ranges, even in overwritten memory."""
-    return m.next[0] >= 0 and m.next[0] < len(m.inputs) and m.count[0] >= 0 and m.count[0] <= len(m.inputs)
 
 
 @kernel
@@ -191,66 +169,32 @@ def gather(m: BatchModel, x: Real[DIM]) -> Index:
     if m.count[0] == len(m.inputs):
         return BatchStatus.REPLACED
     m.count[0] += 1
-    return BatchStatus.DONE
+    return Status.DONE
 
 
 @kernel
-def update(m: BatchModel, x: Real[DIM], y: Real) -> Index:
-    """Collect a sample for the next training.  If there is no place, it replaces the oldest sample.  O(D).
+def acceptable_label(m: BatchModel, y: Real) -> Bool:
+    """Whether a label is a number within its limit."""
+    return absolute(y) <= m.label_max_abs
 
-    The model does not change before train is called.
 
-    Returns DONE or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
-    """
-    if not countable(m):
-        return BatchStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return BatchStatus.REFUSED_INPUT
-    if not (absolute(y) <= m.label_max_abs):
-        return BatchStatus.REFUSED_LABEL
-    m.targets[m.next[0], 0] = y
+@kernel
+def collect(m: BatchModel, x: Real[DIM]) -> Index:
+    """Collect the sample x with label y."""
+    for o in range(len(m.y)):
+        m.targets[m.next[0], o] = m.y[o]
     return gather(m, x)
 
 
 @kernel
-def update_many(m: BatchModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Collect a sample for the next training.  If there is no place, it replaces the oldest sample.  O(D).
-
-    The model does not change before train is called.
-
-    Returns DONE or REPLACED; or REFUSED_INPUT or REFUSED_LABEL with nothing changed.
-    """
-    if not countable(m):
-        return BatchStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return BatchStatus.REFUSED_INPUT
-    for o in range(len(y)):
-        if not (absolute(y[o]) <= m.label_max_abs):
-            return BatchStatus.REFUSED_LABEL
-    for o in range(len(y)):
-        m.targets[m.next[0], o] = y[o]
-    return gather(m, x)
-
-
-@kernel
-def update_class(m: BatchModel, x: Real[DIM], label: Index) -> Index:
-    """Collect a sample of class number label for the next training.  O(D).
-
-    If there is no place, the sample replaces the oldest one.  The model does not change before train is called.
-    Returns DONE or REPLACED; REFUSED_INPUT or REFUSED_LABEL with nothing changed.
-    """
-    if not countable(m):
-        return BatchStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return BatchStatus.REFUSED_INPUT
-    if label < 0 or label >= m.classes:
-        return BatchStatus.REFUSED_LABEL
+def collect_class(m: BatchModel, x: Real[DIM], label: Index) -> Index:
+    """Collect the sample x of class number label."""
     m.labels[m.next[0]] = label
     return gather(m, x)
 
 
 @kernel
-def restart(m: BatchModel) -> Index:
+def forget_samples(m: BatchModel) -> Index:
     """Forget the collected samples.  The model does not change.  O(L D)."""
     for i in range(len(m.inputs)):
         m.labels[i] = 0
@@ -260,7 +204,7 @@ def restart(m: BatchModel) -> Index:
             m.targets[i, o] = real(0)
     m.count[0] = 0
     m.next[0] = 0
-    return BatchStatus.DONE
+    return Status.DONE
 
 
 # ----------------------------------------------------------------------------------------------------- training
@@ -465,7 +409,7 @@ def train(m: BatchModel) -> Index:
     Returns DONE; or TOO_FEW or ILL_CONDITIONED with the model unchanged.
     """
     if not countable(m):
-        return BatchStatus.REFUSED_STATE
+        return Status.REFUSED_STATE
     if not represented(m):
         return BatchStatus.TOO_FEW
     largest = compare(m)
@@ -487,7 +431,7 @@ def train(m: BatchModel) -> Index:
     if not settled:
         return BatchStatus.ILL_CONDITIONED
     commit(m)
-    return BatchStatus.DONE
+    return Status.DONE
 
 
 @kernel
@@ -501,7 +445,7 @@ def leave_one_out(m: BatchModel, out: Real[2]) -> Index:
         return BatchStatus.NOT_TRAINED
     out[0] = m.press[0]
     out[1] = m.mistaken[0]
-    return BatchStatus.DONE
+    return Status.DONE
 
 
 # -------------------------------------------------------------------------------------- self-test and snapshots
@@ -549,27 +493,48 @@ def valid(m: BatchModel) -> Bool:
     return valid_samples(m) and valid_trained(m)
 
 
-def _program(*learning: Entry) -> Program:
-    return Program(
+COLLECTS = {
+    "write f(x) to y.": "write f(x) to y.  Before the first training f(x) is 0.",
+    "Learn one sample: for the input x, the prediction should be y.": "Collect a sample for the next training; if there is "
+    "no place, it replaces the oldest one.",
+    "Learn one sample: the input x belongs to class number label, counted from 0.": "Collect a sample of class number label, "
+    "counted from 0, for the next training.",
+    "Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.": ""
+    "If there is no place, the sample replaces the oldest one.",
+    "Two classes share one function, which should be at least 1 for the second class.": ""
+    "The model does not change before train is called.",
+}
+"""What the frame's functions say of themselves, where samples are gathered and trained later."""
+ANSWERING = Answering(
+    BatchModel,
+    "O(L D)",
+    {
+        frame.intact: intact,
+        frame.respond: respond,
+        frame.acceptable_label: acceptable_label,
+        frame.take: collect,
+        frame.take_class: collect_class,
+        "O(learn)": "O(D)",
+        **COLLECTS,
+    },
+)
+
+BATCH: dict[LabelKind, Program] = {
+    kind: Program(
         name="batch",
         structs=(Samples, Trained, BatchWork),
         persistent=(Samples, Trained),
         configs=(BatchConfig, InputConfig, KernelConfig),
-        statuses=(BatchStatus,),
+        statuses=(Status, BatchStatus),
         entries=(
-            Entry("predict", predict, "question"),
-            *learning,
+            *ANSWERING.questions(kind),
+            ANSWERING.update(kind),
             Entry("train", train, "training"),
             Entry("leave_one_out", leave_one_out, "reading"),
-            Entry("restart", restart, "action"),
+            Entry("restart", forget_samples, "action"),
         ),
         valid=valid,
         between=("train",),
     )
-
-
-BATCH: dict[LabelKind, Program] = {
-    "real": _program(Entry("update", update, "update")),
-    "reals": _program(Entry("update", update_many, "update")),
-    "class": _program(Entry("update", update_class, "update"), Entry("classify", classify, "question")),
+    for kind in LABELLED
 }

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from pykernel.algorithms import frame
+from pykernel.algorithms.batch.batch import COLLECTS
 from pykernel.algorithms.elementary import winner
 from pykernel.algorithms.extents import P_MAX, PACKED
-from pykernel.algorithms.inputs import InputConfig, acceptable, rescale
+from pykernel.algorithms.frame import Answering, Status, refusal
+from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.dialect import (
     CLASSES,
@@ -37,17 +40,13 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 
 class FisherStatus(IntEnum):
-    """What a call returns.  0: done.  Below 0: refused, and the model is unchanged."""
+    """What only discriminants return."""
 
-    DONE = 0
-    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
-    REFUSED_LABEL = -2  # the label is not a class
     TOO_FEW = -4  # there are fewer than two samples, or a class has no sample
     ILL_CONDITIONED = -5  # the ridge is too small for these samples and this precision
     NOT_TRAINED = -6  # there is no model of all samples: call train after the last update
     FULL = -7  # too many samples were collected for the precision of R: call restart
     REFUSED_LEVERAGE = -8  # the model depends on this sample alone, or was trained without it
-    REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
 
 
 class Scatter(Struct):
@@ -119,32 +118,14 @@ def correlate(m: FisherModel, x: Real[DIM]) -> None:
 
 
 @kernel
-def predict(m: FisherModel, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """Write f(x) to y.  Before the first training f(x) is 0.  O(P D).
-
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    if not acceptable(m, x):
-        return FisherStatus.REFUSED_INPUT
+def respond(m: FisherModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x)."""
     correlate(m, x)
     for o in range(len(y)):
         total = m.bias[o]
         for i in range(len(m.z)):
             total += m.alpha[o, i] * m.z[i]
         y[o] = total
-    return FisherStatus.DONE
-
-
-@kernel
-def classify(m: FisherModel, x: Real[DIM], label: Index[1]) -> Index:
-    """Write the most likely class of x to label, as a number from 0.  O(P D).
-
-    Returns DONE, or REFUSED_INPUT with label unchanged.
-    """
-    status = predict(m, x, m.y)
-    if status == FisherStatus.DONE:
-        label[0] = winner(m.y)
-    return status
 
 
 # ---------------------------------------------------------------------------------------------------- gathering
@@ -197,17 +178,14 @@ def begin(m: FisherModel) -> None:
 
 
 @kernel
-def update(m: FisherModel, x: Real[DIM], label: Index) -> Index:
-    """Collect a sample of class number label.  The model does not change before train is called.  O(P (P + D)).
+def acceptable_class(m: FisherModel, label: Index) -> Bool:
+    """Whether there is a class of this number."""
+    return label >= 0 and label < len(m.counts)
 
-    Returns DONE; or REFUSED_INPUT, REFUSED_LABEL or FULL with nothing changed.
-    """
-    if not countable(m):
-        return FisherStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return FisherStatus.REFUSED_INPUT
-    if label < 0 or label >= len(m.counts):
-        return FisherStatus.REFUSED_LABEL
+
+@kernel
+def collect(m: FisherModel, x: Real[DIM], label: Index) -> Index:
+    """Collect the sample x of class number label.  O(P (P + D)).  Returns DONE, or FULL with nothing changed."""
     n = count_all(m)
     if n >= m.most:
         return FisherStatus.FULL
@@ -227,11 +205,11 @@ def update(m: FisherModel, x: Real[DIM], label: Index) -> Index:
         rotate(m)
     if m.assesses:
         m.trained[0] = 0
-    return FisherStatus.DONE
+    return Status.DONE
 
 
 @kernel
-def restart(m: FisherModel) -> Index:
+def forget_samples(m: FisherModel) -> Index:
     """Forget the collected samples.  The model does not change.  O(P^2)."""
     for i in range(len(m.r)):
         m.r[i] = real(0)
@@ -243,7 +221,7 @@ def restart(m: FisherModel) -> Index:
         m.counts[k] = 0
     if m.assesses:
         m.trained[0] = 0
-    return FisherStatus.DONE
+    return Status.DONE
 
 
 # ----------------------------------------------------------------------------------------------------- training
@@ -314,7 +292,7 @@ def train(m: FisherModel) -> Index:
     Returns DONE; or TOO_FEW or ILL_CONDITIONED with the model unchanged.
     """
     if not countable(m):
-        return FisherStatus.REFUSED_STATE
+        return Status.REFUSED_STATE
     n = count_all(m)
     if n < 2:
         return FisherStatus.TOO_FEW
@@ -337,7 +315,7 @@ def train(m: FisherModel) -> Index:
     m.assessed[0] = 0
     m.mistakes[0] = 0
     m.press[0] = real(0)
-    return FisherStatus.DONE
+    return Status.DONE
 
 
 # -------------------------------------------------------------------------------------------------- leave one out
@@ -367,12 +345,11 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
 
     Returns DONE; or REFUSED_INPUT, REFUSED_LABEL, NOT_TRAINED, FULL or REFUSED_LEVERAGE with nothing changed.
     """
-    if not countable(m):
-        return FisherStatus.REFUSED_STATE
-    if not acceptable(m, x):
-        return FisherStatus.REFUSED_INPUT
-    if label < 0 or label >= len(m.counts):
-        return FisherStatus.REFUSED_LABEL
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    if not acceptable_class(m, label):
+        return Status.REFUSED_LABEL
     n = m.trained[0]
     if n == 0:
         return FisherStatus.NOT_TRAINED
@@ -409,7 +386,7 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     if winner(m.y) != label:
         m.mistakes[0] += 1
     m.assessed[0] += 1
-    return FisherStatus.DONE
+    return Status.DONE
 
 
 @kernel
@@ -422,7 +399,7 @@ def leave_one_out(m: FisherModel, out: Real[2]) -> Index:
         return FisherStatus.NOT_TRAINED
     out[0] = m.press[0] * (real(1) / real(m.assessed[0])) * (real(1) / real(len(m.bias)))
     out[1] = real(m.mistakes[0]) / real(m.assessed[0])
-    return FisherStatus.DONE
+    return Status.DONE
 
 
 # -------------------------------------------------------------------------------------- self-test and snapshots
@@ -465,21 +442,34 @@ def valid(m: FisherModel) -> Bool:
     return True
 
 
+ANSWERING = Answering(
+    FisherModel,
+    "O(P (P + D))",
+    {
+        frame.intact: countable,
+        frame.acceptable_class: acceptable_class,
+        frame.respond: respond,
+        frame.take_class: collect,
+        "O(answer)": "O(P D)",
+        **COLLECTS,
+        "If there is no place, the sample replaces the oldest one.": "Beyond the largest number of samples it is FULL.",
+    },
+)
+
 FISHER: dict[LabelKind, Program] = {
     "class": Program(
         name="fisher",
         structs=(Scatter, Discriminant, FisherWork),
         persistent=(Scatter, Discriminant),
         configs=(FisherConfig, InputConfig, KernelConfig),
-        statuses=(FisherStatus,),
+        statuses=(Status, FisherStatus),
         entries=(
-            Entry("predict", predict, "question"),
-            Entry("update", update, "update"),
+            *ANSWERING.questions("class"),
+            ANSWERING.update("class"),
             Entry("train", train, "training"),
-            Entry("assess", assess, "visit", lambda config: config.assesses),
+            Entry("assess", ANSWERING.own(assess), "visit", lambda config: config.assesses),
             Entry("leave_one_out", leave_one_out, "reading"),
-            Entry("restart", restart, "action"),
-            Entry("classify", classify, "question"),
+            Entry("restart", forget_samples, "action"),
         ),
         valid=valid,
         between=("train",),

@@ -18,7 +18,7 @@ from pykernel.algorithms.fixed.stages import (
     remain,
 )
 from pykernel.algorithms.fixed.values import clip
-from pykernel.algorithms.frame import Status, answer, refusal
+from pykernel.algorithms.frame import answer
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -77,18 +77,18 @@ def see(m: FixedFramed, x: Int16[DIM]) -> None:
 
 
 @kernel
-def predict(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> Index:
-    """Predict: write f(x) to y, in units of 1 / LABEL_SCALE.  O(answer).
-
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    refused = refusal(m, x)
-    if refused < 0:
-        return refused
+def respond(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+    """y = f(x), with what the stages of labels do.  m.x is the input."""
     answer(m, m.x, m.error)
     for o in range(len(y)):
         y[o] = finished(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
-    return Status.DONE
+
+
+@kernel
+def most_likely(m: FixedFramed, x: Int16[DIM]) -> Index:
+    """The most likely class."""
+    respond(m, x, m.error)
+    return winner(m.error)
 
 
 @kernel
@@ -161,7 +161,9 @@ WHOLE: dict[Any, Any] = {
     frame.FrameConfig: FixedFrameConfig,
     inputs.acceptable: acceptable,
     stages.see: see,
-    frame.predict: predict,
+    frame.respond: respond,
+    frame.most_likely: most_likely,
+    "write f(x) to y.": "write f(x) to y, in units of 1 / LABEL_SCALE.",
     elementary.winner: winner,
     frame.hear: hear,
     frame.acceptable_label: acceptable_label,

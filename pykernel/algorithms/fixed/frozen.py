@@ -5,6 +5,7 @@ The functions are f_o(x) = sum_i weights_io k(v_i, x) + bias_o, as in ``pykernel
 
 from __future__ import annotations
 
+from pykernel.algorithms import frame, inputs
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
 from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
 from pykernel.algorithms.fixed.values import (
@@ -20,16 +21,19 @@ from pykernel.algorithms.fixed.values import (
     square_norm,
     value_at,
 )
-from pykernel.algorithms.frozen import Decision, FrozenStatus
+from pykernel.algorithms.frame import LABELLED, Answering, Status
+from pykernel.algorithms.frozen import Decision
 from pykernel.dialect import (
     CLASSES,
     DIM,
     OUTPUTS,
+    Bool,
     Config,
     Index,
     Int,
     Int16,
     Model,
+    Real,
     Struct,
     Uint8,
     Word,
@@ -42,7 +46,7 @@ from pykernel.dialect import (
     quotient,
     word,
 )
-from pykernel.dialect.program import Entry, LabelKind, Program
+from pykernel.dialect.program import LabelKind, Program
 
 CERTAIN = 32768
 """A probability of 1."""
@@ -232,36 +236,27 @@ def most_voted(m: FixedFrozenModel) -> Index:
 
 
 @kernel
-def predict(m: FixedFrozenModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Index:
-    """Predict: write f(x) to y, in units of 1 / LABEL_SCALE.  O(N D).
-
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    accepted = converted(m, x, m.x)
-    if not accepted:
-        return FrozenStatus.REFUSED_INPUT
-    evaluate(m)
-    for o in range(len(y)):
-        y[o] = value_of(m, o)
-    return FrozenStatus.DONE
+def acceptable(m: FixedFrozenModel, x: Int16[DIM]) -> Bool:
+    """Whether every input is within its limit; m.x is then the converted input."""
+    return converted(m, x, m.x)
 
 
 @kernel
-def classify(m: FixedFrozenModel, x: Int16[DIM], label: Index[1]) -> Index:
-    """Write the most likely class of x to label, as a number from 0.  O(N D).
+def respond(m: FixedFrozenModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+    """y = f(x).  m.x is the input."""
+    evaluate(m)
+    for o in range(len(y)):
+        y[o] = value_of(m, o)
 
-    Returns DONE, or REFUSED_INPUT with label unchanged.
-    """
-    accepted = converted(m, x, m.x)
-    if not accepted:
-        return FrozenStatus.REFUSED_INPUT
+
+@kernel
+def most_likely(m: FixedFrozenModel, x: Int16[DIM]) -> Index:
+    """The most likely class."""
     evaluate(m)
     if m.decision == Decision.FUNCTIONS:
-        label[0] = best_function(m)
-    else:
-        count_votes(m)
-        label[0] = most_voted(m)
-    return FrozenStatus.DONE
+        return best_function(m)
+    count_votes(m)
+    return most_voted(m)
 
 
 @kernel
@@ -284,49 +279,47 @@ def calibrate(m: FixedFrozenModel) -> None:
 
 
 @kernel
-def probability(m: FixedFrozenModel, x: Int16[DIM], chances: Int[CLASSES]) -> Index:
-    """Write the probability of each class to chances, in units of 1 / 32768.  O(N D).
-
-    J. Platt, Probabilities for SV Machines, 1999.  With several classes, the probabilities are divided by their sum.
-
-    Returns DONE, or REFUSED_INPUT with chances unchanged.
-    """
-    accepted = converted(m, x, m.x)
-    if not accepted:
-        return FrozenStatus.REFUSED_INPUT
+def chances(m: FixedFrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
+    """p: the probability of each class.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
     evaluate(m)
     calibrate(m)
     if m.single:
-        chances[1] = m.p[0]
-        chances[0] = CERTAIN - m.p[0]
+        p[1] = m.p[0]
+        p[0] = CERTAIN - m.p[0]
     else:
         total = 0
         for o in range(len(m.p)):
             total += m.p[o]
         for o in range(len(m.p)):
-            chances[o] = quotient(m.p[o] * CERTAIN, total) if total > 0 else quotient(CERTAIN, len(m.p))
-    return FrozenStatus.DONE
+            p[o] = quotient(m.p[o] * CERTAIN, total) if total > 0 else quotient(CERTAIN, len(m.p))
 
 
-def _program(labels: LabelKind, *more: Entry) -> Program:
-    return Program(
+ANSWERING = Answering(
+    FixedFrozenModel,
+    "O(N D)",
+    {
+        Real[DIM]: Int16[DIM],
+        Real[OUTPUTS]: Int[OUTPUTS],
+        Real[CLASSES]: Int[CLASSES],
+        inputs.acceptable: acceptable,
+        frame.respond: respond,
+        frame.most_likely: most_likely,
+        frame.chances: chances,
+        "write f(x) to y.": "write f(x) to y, in units of 1 / LABEL_SCALE.",
+        "each class at x to p.": "each class at x to p, in units of 1 / 32768 (Platt, Probabilities for SV Machines, 1999).",
+    },
+    lambda config: bool(config.calibrated),
+)
+FIXED_FROZEN: dict[LabelKind, Program] = {
+    kind: Program(
         name="frozen",
         structs=(FixedWork,),
         persistent=(),
         configs=(FixedFrozenConfig, FixedInputConfig, FixedKernelConfig),
-        statuses=(FrozenStatus,),
-        entries=(Entry("predict", predict, "question"), *more),
+        statuses=(Status,),
+        entries=ANSWERING.questions(kind),
         valid=None,
-        labels=labels,
+        labels=kind,
     )
-
-
-FIXED_FROZEN: dict[LabelKind, Program] = {
-    "real": _program("real"),
-    "reals": _program("reals"),
-    "class": _program(
-        "class",
-        Entry("classify", classify, "question"),
-        Entry("probability", probability, "question", lambda config: config.calibrated),
-    ),
+    for kind in LABELLED
 }

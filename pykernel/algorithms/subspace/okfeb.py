@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.frame import Rule, Status, hear, predict, programs, refusal, see
+from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, respond, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.subspace.alarms import (
     Monitor,
@@ -136,25 +136,16 @@ def answer(m: LabelledModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def probability(
-    m: LabelledModel,
-    x: Real[DIM],
-    p: Real[CLASSES],
-) -> Index:
-    """Write the probability of each class at x to p.  O(N (D + r) + r^3 / 3).
-
-    Returns DONE, or REFUSED_INPUT with p unchanged.
-    """
-    status = predict(m, x, m.answers)
-    if status == Status.DONE:
-        probabilities(m, m.answers)
-        if m.single:
-            p[0] = real(1) - m.answers[0]
-            p[1] = m.answers[0]
-        else:
-            for o in range(len(m.answers)):
-                p[o] = m.answers[o]
-    return status
+def chances(m: LabelledModel, x: Real[DIM], p: Real[CLASSES]) -> None:
+    """The probability of each class, by the logistic functions."""
+    respond(m, x, m.answers)
+    probabilities(m, m.answers)
+    if m.single:
+        p[0] = real(1) - m.answers[0]
+        p[1] = m.answers[0]
+    else:
+        for o in range(len(m.answers)):
+            p[o] = m.answers[o]
 
 
 @kernel
@@ -631,12 +622,13 @@ _LABELLED = replace(
     | {
         OkfebModel: LabelledModel,
         frame.answer: answer,
+        frame.chances: chances,
         frame.learn: learn_both,
         frame.intact: countable_labels,
         frame.keeps: keeps_labels,
         frame.forget_rule: forget_all,
     },
-    of_classes=(Entry("probability", probability, "question", _logistic),),
+    of_classes=(Entry("probability", frame.probability, "question", _logistic),),
     labels=("real", "reals", "class"),
 )
 OKFEB: dict[LabelKind, Program] = programs(_ALONE) | programs(_LABELLED)

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x6BD3E5D3u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x8CC52A14u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

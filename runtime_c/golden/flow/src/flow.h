@@ -29,18 +29,18 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1320u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x7D1B0B9Fu /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0x1F2C80D1u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0x6BD3E5D3u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0x8CC52A14u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 enum {
     FLOW_DONE = 0,
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-    FLOW_OBSERVED = 6,
-    FLOW_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     FLOW_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     FLOW_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     FLOW_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    FLOW_OBSERVED = 6,
+    FLOW_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     FLOW_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     FLOW_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
     FLOW_DISCARDED = 3, /* the budget was full and the sample cost least: not stored; multipliers may have changed */

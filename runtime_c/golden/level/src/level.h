@@ -26,18 +26,18 @@ extern "C" {
 #define LEVEL_SNAPSHOT_BYTES 416u /* size of a snapshot, which is a saved model */
 #define LEVEL_CONFIG_HASH 0xDB370C10u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0x4C5A5DC2u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0x48C169F7u /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0xA3DAC051u /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 enum {
     LEVEL_DONE = 0,
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-    LEVEL_OBSERVED = 6,
-    LEVEL_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     LEVEL_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     LEVEL_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     LEVEL_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    LEVEL_OBSERVED = 6,
+    LEVEL_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     LEVEL_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     LEVEL_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
     LEVEL_DISCARDED = 3, /* the budget was full and the sample cost least: not stored; multipliers may have changed */

@@ -30,18 +30,18 @@ extern "C" {
 #define MONITOR_SNAPSHOT_BYTES 3744u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0x25815274u /* models with the same number compute the same bits */
 #define MONITOR_STATE_KIND 0x9315F7EEu /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x364F7A98u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0x11C84561u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 enum {
     MONITOR_DONE = 0,
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-    MONITOR_OBSERVED = 6,
-    MONITOR_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     MONITOR_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     MONITOR_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    MONITOR_OBSERVED = 6,
+    MONITOR_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     MONITOR_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     MONITOR_REPLACED = 2, /* the budget was full: the sample replaced the least important expansion vector */
     MONITOR_CENSORED = 3, /* the subspace expresses the sample well already, and did not learn it */

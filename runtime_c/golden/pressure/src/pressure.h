@@ -27,19 +27,19 @@ extern "C" {
 #define PRESSURE_SNAPSHOT_BYTES 136u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x04CE3C66u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x6F268F1Cu /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0xCE7742C8u /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x5EF0DC15u /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
 enum {
     PRESSURE_DONE = 0,
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-    PRESSURE_OBSERVED = 6,
-    PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     PRESSURE_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     PRESSURE_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     PRESSURE_REFUSED_STATE = -9,
+    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
+    PRESSURE_OBSERVED = 6,
+    PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     PRESSURE_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     PRESSURE_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
     /* the budget was full and the sample cost least: not stored; multipliers may have changed */
