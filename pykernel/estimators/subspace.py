@@ -628,7 +628,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 
     def _watches(self) -> bool:
         """Whether there are alarms."""
-        return any(p is NOVELTY and getattr(self, name) is not None for name, p in PARAMETERS.items())
+        return any(p.section == "novelty" and getattr(self, name) is not None for name, p in PARAMETERS.items())
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         return True

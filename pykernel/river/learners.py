@@ -15,12 +15,12 @@ import numpy as np
 
 from pykernel.estimators.base import KERNEL, label_section
 from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
-from pykernel.estimators.subspace import NOVELTY, PARAMETERS, OnlineKernelSubspace
+from pykernel.estimators.subspace import PARAMETERS, OnlineKernelSubspace
 from pykernel.spec.defaults import completed
 
 FITTING = ("n_epochs", "seed")
 """Parameters that River's models do not have: no second pass, and River gives a ``seed`` to every model that has one."""
-ALARMS = tuple(name for name, parameter in PARAMETERS.items() if parameter is NOVELTY)
+ALARMS = tuple(name for name, parameter in PARAMETERS.items() if parameter.section == "novelty")
 
 
 class FromFirst:

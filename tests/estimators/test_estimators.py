@@ -33,7 +33,7 @@ from pykernel.estimators import online as estimators
 from pykernel.gen.compilers import find_compilers
 from pykernel.spec.families.linear import LinearLearning
 from pykernel.spec.families.online import KernelLearning, Reduction
-from pykernel.spec.model import make_spec
+from pykernel.spec.model import declared, make_spec
 from pykernel.training.calibration import fit_calibration
 from pykernel.workflows.models import spec_and_memory
 from tests.support import ROOT, custom_kernels
@@ -169,7 +169,7 @@ def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the
 def test_pieces_of_a_stream_are_the_stream(stream, case):
     x, y = stream
     y = labels(case, y)
-    linear = MODELS[case].rule in estimators.NO_KERNEL
+    linear = MODELS[case].rule not in (None, *declared("kernel"))
     model = clone(MODELS[case]).set_params(input_max_abs=1e4, n_epochs=1, **{} if linear else {"sigma": 1.5})
     first = {"classes": np.unique(y)} if "classes" in case else {}
     whole = clone(model).fit(x, y)
@@ -507,7 +507,7 @@ def test_derived_limits_leave_room(stream):
     model = BudgetedKernelRegressor(sigma=0.5, rule="klms").fit(x, 1e9 * y)
     assert model.spec_.label.max_abs == 1e6 * abs(1e9 * y).max() and model.spec_.input.max_abs == 0.5e6
     assert model.status_counts_["REFUSED_LABEL"] == 0
-    for rule in estimators.NO_KERNEL:
+    for rule in set(estimators.RULES) - set(declared("kernel")):
         model = BudgetedKernelRegressor(rule=rule).fit(x, np.column_stack([y, 5 * y]))
         assert model.spec_.input.max_abs == 1e3 * abs(x).max() and model.spec_.label.max_abs == 5e6 * abs(y).max()
         assert BudgetedKernelRegressor(rule=rule).fit(0 * x, y).spec_.input.max_abs == 1e3
