@@ -91,7 +91,7 @@ class EmulatedCpu:
 
     def _why(self, error: str) -> str:
         room = self.top - self.floor
-        if 0 < room and room - self.stack_used() < UNWRITTEN:
+        if room > 0 and room - self.stack_used() < UNWRITTEN:
             part = self.image.target.part
             return (
                 f"needs more stack than the {room:,} bytes that the model leaves of {part.name}'s {part.ram.bytes:,} bytes "

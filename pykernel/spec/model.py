@@ -327,7 +327,7 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
             having = {} if (section, key) in mine else declared(section, key)
             if not having:
                 left[key] = value
-            elif not any(_same(value, field.default) for field in having.values()):
+            elif not any(_same(value, field.default) for field in (*having.values(), *_beside(kind, section, key))):
                 raise _Refused(f"[{section}] {key} {_owned(having, rule)}")
         if own:
             kept[section] = left
@@ -342,6 +342,12 @@ def _refuse_old_names(section: str, key: str, value: Any) -> None:
         raise _Refused(f"[{section}] {key} is called {new} now")
     if isinstance(value, str) and (new := RENAMED.get((section, key, value))) is not None:
         raise _Refused(f'[{section}] {key} "{value}" is called "{new}" now')
+
+
+def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:
+    """The declaration of a key that the rule has not, but a rule beside it has, of the same kind of spec."""
+    own = section_of(kind.model_fields[section]) if section in kind.model_fields else None
+    return [] if own is None or key not in own.model_fields else [own.model_fields[key]]
 
 
 def _owned(owners: Mapping[str, FieldInfo], rule: str) -> str:

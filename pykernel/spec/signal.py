@@ -536,10 +536,9 @@ def completed(
     if signal.ahead != 1 and not forecasts:
         raise ValueError("ahead is of a forecast, and [label] column is none of the channels; leave it out")
     for key in ("columns", "dim", "max_abs", "resolution"):
-        found = given.get(key)
-        found = list(found) if isinstance(found, tuple) else found
+        found, own = (list(value) if isinstance(value, tuple) else value for value in (given.get(key), made.get(key)))
         free = not written or (key == "max_abs" and "resolution" in made)  # ranges of whole numbers may be narrower
-        if found is not None and not (free and found == made.get(key)):
+        if found is not None and not (free and found == own):
             raise ValueError(f"[input] {key} goes against [signal], whose features are the inputs; leave it out")
     completed = {**content, "input": {**given, **made}}
     if forecasts and learns and label.get("max_abs") is None:

@@ -26,6 +26,7 @@ from pykernel.spec.families.online import KERNEL_MODELS, PROJECTIONS, RULES, TEC
 from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, sections
 from pykernel.spec.renamed import RENAMED
 from tests.support.custom_kernels import products, rational_quadratic
+from tests.support.every_model import MODELS, content_of
 
 BASE: dict[str, Any] = {
     "name": "flow",
@@ -586,3 +587,14 @@ def test_specs_of_whole_numbers_are_equal_whatever_was_asked_of_them(rule: str) 
     assert first != make_spec(content | {"name": "n"})
     if rule != "frozen":
         assert snapshot.save(HostModel(first)) == snapshot.save(HostModel(second))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=" ".join)
+def test_what_a_spec_holds_makes_it_again(model):
+    """int16 behind [signal] was refused, and an int16 qklms."""
+    content = content_of(*model)
+    if content is None:
+        pytest.skip("the rule has no such stage")
+    spec = make_spec(content)
+    for how in ({}, {"mode": "json"}, {"exclude_unset": True}):
+        assert make_spec(spec.model_dump(**how)) == spec
