@@ -197,6 +197,11 @@ def _owner(kind: type[Section], key: str) -> type[Section]:
     return next(each for each in kind.__mro__ if key in vars(each).get("__annotations__", {}))
 
 
+def _of_families(kind: type[Section]) -> bool:
+    """Whether a section is declared with a family, and not below all."""
+    return not kind.__module__.startswith("pykernel.spec.") or kind.__module__.startswith("pykernel.spec.families.")
+
+
 def _shared() -> Iterator[Row]:
     """Keys that are declared below all families."""
     for section in sections():
@@ -204,7 +209,7 @@ def _shared() -> Iterator[Row]:
             having = declared(section, key)
             for rule, field in having.items():
                 kind = section_of(rules()[rule].spec.model_fields[section])
-                if kind is not None and _owner(kind, key).__module__ == Section.__module__:
+                if kind is not None and not _of_families(_owner(kind, key)):
                     yield section, key, field, () if len(having) == len(rules()) else tuple(having)
                     break
 
@@ -216,7 +221,7 @@ def _own(spec: type[Spec]) -> list[tuple[str, str]]:
         for name, field in spec.model_fields.items()
         if (kind := section_of(field)) is not None
         for key in kind.model_fields
-        if _owner(kind, key).__module__ != Section.__module__
+        if _of_families(_owner(kind, key))
     ]
 
 
