@@ -398,6 +398,7 @@ def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
         9103: plan.centers.shape[1],
         9104: outputs,
         9105: max([1, *numbers]),
+        9106: max([1, *buffers(spec).values()]),
     }
 
 
@@ -451,7 +452,12 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "zero": literal(0),
         "made_up": printer.name((made_up_count if whole else made_up).name),
         "buffers": [
-            {"name": arrays[scalar], "type": printer.type(scalar), "count": count}
+            {
+                "name": arrays[scalar],
+                "type": printer.type(scalar),
+                "count": count,
+                "zero": literal(0) if scalar is Real else "0",
+            }
             for scalar, count in buffers(spec).items()
         ],
         "refused": refused(np.dtype(np.int16)) if whole else f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX",

@@ -261,6 +261,8 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
         rounds = solve(
             -np.ones(len(edges)), b_ub=np.zeros(len(limits.right)), b_eq=np.zeros(len(flow.right)), bounds=(0, 1)
         )
+        if rounds.x is None:
+            raise Unbounded(f"a loop without a known limit; which one, the solver does not say: {rounds.message}")
         blocks = sorted({edges[k][0] for k in np.flatnonzero(rounds.x > 1e-6)})
         raise Unbounded(f"a loop without a known limit in {code.place(graph.blocks[blocks[0]].address)}")
     if answer.status != 0:

@@ -45,7 +45,7 @@ BASIS = "pykernel/algorithms/basis"
 BATCH = "pykernel/algorithms/batch"
 FAULTS = [
     # ---- online
-    Fault("the least likely class", "pykernel/algorithms/frame.py", "if y[o] > y[best]:", "if y[o] < y[best]:"),
+    Fault("the least likely class", "pykernel/algorithms/elementary.py", "if y[o] > y[best]:", "if y[o] < y[best]:"),
     Fault("novelty 1 - k, not 1 - k^2", f"{ONLINE}/budget.py", "real(1) - nearest * nearest", "real(1) - nearest"),
     Fault(
         *("a repeated vector keeps its age", f"{ONLINE}/budget.py"),

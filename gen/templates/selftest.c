@@ -118,13 +118,20 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
     {{ label_type }} y[{{ r.outputs if r.label != "class" else 1 }}];
 {%- endif %}
 {%- for b in r.buffers %}
-    {{ b.type }} {{ b.name }}[{{ b.count }}] = {0};
+    {{ b.type }} {{ b.name }}[{{ b.count }}];
 {%- endfor %}
     int32_t seed = 1;
     int32_t last = 1;
     int32_t status;
     uint32_t found = 0x{{ "%08X" % r.offset }}u;
     uint32_t hashed;
+{%- for b in r.buffers %}
+    {{ macro }}_LOOP(9106)
+    for (int32_t i = 0; i < {{ b.count }}; i++) {
+        {{ macro }}_TURN(9106)
+        {{ b.name }}[i] = {{ b.zero }};
+    }
+{%- endfor %}
     {{ name }}_{{ clear if not persists or learned else "init" }}(s);
     {{ macro }}_LOOP(9102)
     for (int32_t t = 0; t < {{ r.samples }}; t++) {

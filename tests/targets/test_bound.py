@@ -19,6 +19,7 @@ from pykernel.gen.compilers import compiler
 from pykernel.gen.flow import flow_facts
 from pykernel.gen.print_c import Printer
 from pykernel.gen.project import build
+from pykernel.spec.defaults import completed
 from pykernel.spec.model import make_spec
 from pykernel.targets import bound as bounds
 from pykernel.targets.bound import Code, call_bounds, known_routines
@@ -131,6 +132,15 @@ def test_no_call_of_any_spec_takes_more_than_its_bound(part, target):
         for name, instructions in most.items():
             bound = found[name]
             assert bound.instructions is None or instructions <= bound.instructions, (seed, name)
+
+
+def test_a_monitors_selftest_has_a_bound():
+    """At -Os the zeros of its answers were written by memset, whose loop has no limit; then the solver had no answer."""
+    need_gcc("cortex-m4f")
+    content = {"name": "m", "input": {"dim": 3}, "novelty": {}, "reduction": {"n_max": 16}}
+    project = build(make_spec(dict(completed(content))))
+    image = model_image(project, find_target("cortex-m4f"), "gcc", level="-Os")
+    assert all(bound.instructions for bound in call_bounds(project, image).values())
 
 
 @pytest.mark.parametrize("target", ["rv32imac", pytest.param("cortex-m0plus", marks=pytest.mark.exhaustive)])

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x8CC52A14u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB83F0FD8u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1238,12 +1238,17 @@ int32_t flow_selftest(flow_t *s)
 {
     float x[3];
     float y[1];
-    float answer0[1] = {0};
+    float answer0[1];
     int32_t seed = 1;
     int32_t last = 1;
     int32_t status;
     uint32_t found = 0x811C9DC5u;
     uint32_t hashed;
+    FLOW_LOOP(9106)
+    for (int32_t i = 0; i < 1; i++) {
+        FLOW_TURN(9106)
+        answer0[i] = 0.0f;
+    }
     flow_init(s);
     FLOW_LOOP(9102)
     for (int32_t t = 0; t < 128; t++) {

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xA3DAC051u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x468D5812u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1053,12 +1053,17 @@ int32_t level_selftest(level_t *s)
 {
     float x[2];
     float y[1];
-    float answer0[1] = {0};
+    float answer0[1];
     int32_t seed = 1;
     int32_t last = 1;
     int32_t status;
     uint32_t found = 0x811C9DC5u;
     uint32_t hashed;
+    LEVEL_LOOP(9106)
+    for (int32_t i = 0; i < 1; i++) {
+        LEVEL_TURN(9106)
+        answer0[i] = 0.0f;
+    }
     level_init(s);
     LEVEL_LOOP(9102)
     for (int32_t t = 0; t < 144; t++) {

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x11C84561u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xC4A1C4B0u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1995,12 +1995,17 @@ static void monitor_overwrite(monitor_t *s, float *at, int32_t count, float valu
 int32_t monitor_selftest(monitor_t *s)
 {
     float x[3];
-    float answer0[8] = {0};
+    float answer0[8];
     int32_t seed = 1;
     int32_t last = 1;
     int32_t status;
     uint32_t found = 0x811C9DC5u;
     uint32_t hashed;
+    MONITOR_LOOP(9106)
+    for (int32_t i = 0; i < 8; i++) {
+        MONITOR_TURN(9106)
+        answer0[i] = 0.0f;
+    }
     monitor_init(s);
     MONITOR_LOOP(9102)
     for (int32_t t = 0; t < 858; t++) {

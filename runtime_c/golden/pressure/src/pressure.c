@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x5EF0DC15u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x73B91664u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -751,12 +751,17 @@ int32_t pressure_selftest(pressure_t *s)
 {
     double x[1];
     double y[1];
-    double answer0[1] = {0};
+    double answer0[1];
     int32_t seed = 1;
     int32_t last = 1;
     int32_t status;
     uint32_t found = 0x811C9DC5u;
     uint32_t hashed;
+    PRESSURE_LOOP(9106)
+    for (int32_t i = 0; i < 1; i++) {
+        PRESSURE_TURN(9106)
+        answer0[i] = 0.0;
+    }
     pressure_reset(s);
     PRESSURE_LOOP(9102)
     for (int32_t t = 0; t < 108; t++) {
