@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pykernel.cli.app
+from pykernel.cli.app import RENAMED
 from pykernel.cli.help import names_of, sentence_of
 from pykernel.cli.output import new_table, show_table
 from pykernel.errors import install_hint
@@ -528,3 +529,14 @@ def test_a_file_that_ends_too_early_is_no_interrupt(run, monkeypatch):
     assert code == 2 and out == "" and err.strip() == "error: a file ends too early: Ran out of input"
     error = KeyboardInterrupt()
     assert run("generate", "spec.toml", "-o", "out")[0] == 130
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_option_is_refused_with_the_new_name(old, run):
+    command = {"--check": "import", "--scheduler": "sweep"}.get(old, "basis")
+    words = {"sweep": ["a.toml", "a.csv"]}.get(command, ["a.csv"])
+    assert fails(
+        run(command, *words, old, "1"),
+        f"No such option: {old}; it is {RENAMED[old]} now; see pykernel {command} --help",
+    )
+    assert RENAMED[old] in run(command, "--help")[1]
