@@ -81,10 +81,10 @@ def test_what_the_page_says_of_accuracy_is_so():
             sizes.setdefault(row["predictor"], {})[int(row["budget"])] = row
     budgets = sorted(errors["mklms"])
     best = {budget: min(there.get(budget, np.inf) for there in errors.values()) for budget in budgets}
-    assert all(errors["fklms"][b] <= 1.02 * best[b] for b in budgets if b <= 8192)
+    assert all(errors["fklms"][b] <= 1.02 * best[b] for b in budgets if b <= 4096)
     for name in ("fklms", "fmklms"):
         assert all(int(sizes[name][b]["n"]) > 1.9 * int(sizes["mklms"][b]["n"]) for b in budgets if b >= 2048)
-    assert errors["fmklms"][16384] == best[16384]
+    assert all(errors["fmklms"][b] == best[b] for b in budgets if b >= 8192)
     _, y, _ = accuracy_table.bikeshare()
     yesterday = accuracy_table.mean_error(accuracy_table.lagged(y, accuracy_table.DAY), y)
     for name in ("nlms", "rls"):
@@ -92,7 +92,7 @@ def test_what_the_page_says_of_accuracy_is_so():
     assert 8192 not in errors["quadratic-rls"]
     assert all(errors["rff-rls"][b] > errors["mklms"][b] for b in budgets)
     assert all(errors["ald-krls"][b] > errors["krls-t, sup"][b] for b in budgets)
-    assert errors["fklms"][8192] < errors["fklms"][16384]
+    assert errors["ald-krls"][8192] < errors["ald-krls"][16384]
     assert errors["klms"][1024] < errors["klms"][2048]
 
 
