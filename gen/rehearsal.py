@@ -399,6 +399,7 @@ def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
         9104: outputs,
         9105: max([1, *numbers]),
         9106: max([1, *buffers(spec).values()]),
+        9107: max(1, len(numbers)),
     }
 
 

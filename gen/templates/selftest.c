@@ -219,11 +219,23 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
     found = {{ name }}_refuse{{ guard.index if not guard.first }}(s, &s->{{ count }}{{ passed(calls) }}, seed, found);
 {%- endfor %}
 {%- endfor %}
-{%- for value in r.damage %}
+{%- if r.numbers %}
+    {
+        {{ real }} *const numbers[{{ r.numbers | length }}] = {
 {%- for at, count in r.numbers %}
-    {{ name }}_overwrite(s, &s->{{ at }}, {{ count }}, {{ value }}{{ passed(r.struck) }}, seed + {{ loop.index }});
+            &s->{{ at }},
 {%- endfor %}
+        };
+        static const int32_t counts[{{ r.numbers | length }}] = { {{- r.numbers | map(attribute=1) | join(", ") -}} };
+{%- for value in r.damage %}
+        {{ macro }}_LOOP(9107)
+        for (int32_t i = 0; i < {{ r.numbers | length }}; i++) {
+            {{ macro }}_TURN(9107)
+            {{ name }}_overwrite(s, numbers[i], counts[i], {{ value }}{{ passed(r.struck) }}, seed + i + 1);
+        }
 {%- endfor %}
+    }
+{%- endif %}
 {%- for c in r.actions %}
 {%- call told(c) %}    {% endcall %}
 {%- endfor %}

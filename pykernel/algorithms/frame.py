@@ -180,8 +180,10 @@ def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def most_likely(m: Framed, x: Real[DIM]) -> Index:
-    """The most likely class of x."""
-    respond(m, x, m.y)
+    """The most likely class of x; below 0: why the input was refused."""
+    refused = predict(m, x, m.y)
+    if refused < 0:
+        return refused
     return winner(m.y)
 
 
@@ -191,10 +193,9 @@ def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
 
     Returns DONE, or REFUSED_INPUT with label unchanged.
     """
-    refused = refusal(m, x)
-    if refused < 0:
-        return refused
     best = most_likely(m, x)
+    if best < 0:
+        return best
     label[0] = best
     return Status.DONE
 

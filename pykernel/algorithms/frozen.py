@@ -20,7 +20,7 @@ from pykernel.algorithms.elementary import (
     winner,
 )
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
-from pykernel.algorithms.frame import LABELLED, Answering, Status
+from pykernel.algorithms.frame import LABELLED, Answering, Status, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.algorithms.kernels import fourier
@@ -259,7 +259,10 @@ def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
-    """The most likely class of x."""
+    """The most likely class of x; below 0: why the input was refused."""
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     evaluate(m, x)
     if m.decision == Decision.FUNCTIONS:
         decide(m, m.y)

@@ -18,7 +18,7 @@ from pykernel.algorithms.fixed.stages import (
     remain,
 )
 from pykernel.algorithms.fixed.values import clip
-from pykernel.algorithms.frame import answer
+from pykernel.algorithms.frame import answer, predict
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -86,8 +86,10 @@ def respond(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def most_likely(m: FixedFramed, x: Int16[DIM]) -> Index:
-    """The most likely class."""
-    respond(m, x, m.error)
+    """The most likely class of x; below 0: why the input was refused."""
+    refused = predict(m, x, m.error)
+    if refused < 0:
+        return refused
     return winner(m.error)
 
 

@@ -21,7 +21,7 @@ from pykernel.algorithms.fixed.values import (
     square_norm,
     value_at,
 )
-from pykernel.algorithms.frame import LABELLED, Answering, Status
+from pykernel.algorithms.frame import LABELLED, Answering, Status, refusal
 from pykernel.algorithms.frozen import Decision
 from pykernel.dialect import (
     CLASSES,
@@ -251,7 +251,10 @@ def respond(m: FixedFrozenModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def most_likely(m: FixedFrozenModel, x: Int16[DIM]) -> Index:
-    """The most likely class."""
+    """The most likely class of x; below 0: why the input was refused."""
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
     evaluate(m)
     if m.decision == Decision.FUNCTIONS:
         return best_function(m)

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB83F0FD8u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x3A172F68u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1298,10 +1298,20 @@ int32_t flow_selftest(flow_t *s)
     hashed = flow_hash(s);
     found = flow_told(found, &hashed, 4u);
     found = flow_refuse(s, &s->n, x, y, answer0, seed, found);
-    flow_overwrite(s, &s->v[0][0], 48, 1.0995116e+12f, x, y, answer0, seed + 1);
-    flow_overwrite(s, &s->alpha[0][0], 16, 1.0995116e+12f, x, y, answer0, seed + 2);
-    flow_overwrite(s, &s->m[0][0], 256, 1.0995116e+12f, x, y, answer0, seed + 3);
-    flow_overwrite(s, &s->drift, 1, 1.0995116e+12f, x, y, answer0, seed + 4);
+    {
+        float *const numbers[4] = {
+            &s->v[0][0],
+            &s->alpha[0][0],
+            &s->m[0][0],
+            &s->drift,
+        };
+        static const int32_t counts[4] = {48, 16, 256, 1};
+        FLOW_LOOP(9107)
+        for (int32_t i = 0; i < 4; i++) {
+            FLOW_TURN(9107)
+            flow_overwrite(s, numbers[i], counts[i], 1.0995116e+12f, x, y, answer0, seed + i + 1);
+        }
+    }
     status = flow_refresh(s);
     found = flow_told(found, &status, 4u);
     flow_reset(s);

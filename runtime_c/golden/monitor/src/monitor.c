@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xC4A1C4B0u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x73E078E1u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -2059,15 +2059,25 @@ int32_t monitor_selftest(monitor_t *s)
     found = monitor_refuse2(s, &s->seen, x, answer0, seed, found);
     found = monitor_refuse2(s, &s->examined, x, answer0, seed, found);
     found = monitor_refuse2(s, &s->probe, x, answer0, seed, found);
-    monitor_overwrite(s, &s->v[0][0], 96, 1.0995116e+12f, x, answer0, seed + 1);
-    monitor_overwrite(s, &s->a[0][0], 256, 1.0995116e+12f, x, answer0, seed + 2);
-    monitor_overwrite(s, &s->g[0], 36, 1.0995116e+12f, x, answer0, seed + 3);
-    monitor_overwrite(s, &s->p[0], 528, 1.0995116e+12f, x, answer0, seed + 4);
-    monitor_overwrite(s, &s->censor, 1, 1.0995116e+12f, x, answer0, seed + 5);
-    monitor_overwrite(s, &s->known, 1, 1.0995116e+12f, x, answer0, seed + 6);
-    monitor_overwrite(s, &s->use, 1, 1.0995116e+12f, x, answer0, seed + 7);
-    monitor_overwrite(s, &s->level, 1, 1.0995116e+12f, x, answer0, seed + 8);
-    monitor_overwrite(s, &s->odds, 1, 1.0995116e+12f, x, answer0, seed + 9);
+    {
+        float *const numbers[9] = {
+            &s->v[0][0],
+            &s->a[0][0],
+            &s->g[0],
+            &s->p[0],
+            &s->censor,
+            &s->known,
+            &s->use,
+            &s->level,
+            &s->odds,
+        };
+        static const int32_t counts[9] = {96, 256, 36, 528, 1, 1, 1, 1, 1};
+        MONITOR_LOOP(9107)
+        for (int32_t i = 0; i < 9; i++) {
+            MONITOR_TURN(9107)
+            monitor_overwrite(s, numbers[i], counts[i], 1.0995116e+12f, x, answer0, seed + i + 1);
+        }
+    }
     status = monitor_refresh(s);
     found = monitor_told(found, &status, 4u);
     status = monitor_restart(s);

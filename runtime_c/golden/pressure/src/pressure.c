@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x73B91664u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x7D1E6F87u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -799,8 +799,18 @@ int32_t pressure_selftest(pressure_t *s)
     hashed = pressure_hash(s);
     found = pressure_told(found, &hashed, 4u);
     found = pressure_refuse(s, &s->n, x, y, answer0, seed, found);
-    pressure_overwrite(s, &s->v[0][0], 6, 1099511627776.0, x, y, answer0, seed + 1);
-    pressure_overwrite(s, &s->alpha[0][0], 6, 1099511627776.0, x, y, answer0, seed + 2);
+    {
+        double *const numbers[2] = {
+            &s->v[0][0],
+            &s->alpha[0][0],
+        };
+        static const int32_t counts[2] = {6, 6};
+        PRESSURE_LOOP(9107)
+        for (int32_t i = 0; i < 2; i++) {
+            PRESSURE_TURN(9107)
+            pressure_overwrite(s, numbers[i], counts[i], 1099511627776.0, x, y, answer0, seed + i + 1);
+        }
+    }
     pressure_reset(s);
     const bool sound = pressure_arithmetic() && (found == 0x8F7A4333u);
     return sound ? PRESSURE_DONE : PRESSURE_BROKEN_BUILD;
