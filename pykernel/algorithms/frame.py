@@ -1,9 +1,9 @@
 """The frame around every rule that learns sample by sample: what all of them promise, once.
 
 A rule brings what is its own: its memory, ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (what
-is true of each of its states), and where it has them ``intact``, ``blank``, ``took``, ``remembered``, ``chances`` and ``forget_rule``.
-The frame makes the rest: checks of memory, input and label; numbers, several numbers and classes as labels; freezing; the
-stages of inputs and labels; and which states are valid.
+is true of each of its states), and where it has them ``intact``, ``blank``, ``took``, ``remembered``, ``chances`` and
+``forget_rule``.  The frame makes the rest: checks of memory, input and label; numbers, several numbers and classes as
+labels; freezing; the stages of inputs and labels; and which states are valid.
 
     update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), conclude -> settle_inputs
     predict  refusal -> see -> answer -> combine
