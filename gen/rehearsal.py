@@ -185,8 +185,8 @@ class _Run:
         """Where the function writes; nowhere if it is no question and no reading."""
         if "answer" not in GIVEN[entry.kind]:
             return []
-        kind = self.program.written(entry.name)
-        return [self.buffers[kind.scalar][: int(kind.shape(self.spec.capacities)[0])]]
+        scalar, count = _answer(self.spec, entry.name)
+        return [self.buffers[scalar][:count]]
 
     def call_all(self, *kinds: str, but: str = "") -> None:
         """Call all functions of some kinds."""
@@ -373,9 +373,15 @@ def buffers(spec: Spec) -> dict[Any, int]:
     found: dict[Any, int] = {}
     for entry in spec.program.entries_for(spec.config):
         if entry.kind in ("question", "reading"):
-            kind = spec.program.written(entry.name)
-            found[kind.scalar] = max(found.get(kind.scalar, 0), int(kind.shape(spec.capacities)[0]))
+            scalar, count = _answer(spec, entry.name)
+            found[scalar] = max(found.get(scalar, 0), count)
     return found
+
+
+def _answer(spec: Spec, name: str) -> tuple[Any, int]:
+    """What a call writes: the type of its numbers, and how many there are."""
+    kind = spec.program.written(name)
+    return kind.scalar, int(kind.shape(spec.capacities)[0])
 
 
 def run(spec: Spec, drop: tuple[str, ...]) -> int:
@@ -419,9 +425,9 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
     def call(entry: Entry) -> dict[str, Any]:
         answer, size = "", 0
         if "answer" in GIVEN[entry.kind]:
-            kind = program.written(entry.name)
-            answer = arrays[kind.scalar]
-            size = int(kind.shape(spec.capacities)[0]) * _dtype(kind.scalar, spec).itemsize
+            scalar, count = _answer(spec, entry.name)
+            answer = arrays[scalar]
+            size = count * _dtype(scalar, spec).itemsize
         given = {"sample": "x", "label": argument, "off": "0", "answer": answer}
         texts = [given[what] for what in GIVEN[entry.kind] if given[what]]
         return {"name": entry.name, "given": "".join(f", {text}" for text in texts), "answer": answer, "size": size}
