@@ -7,15 +7,8 @@
 {%- endif %}
 {%- endmacro %}
 {%- set k = r.kind -%}
-/* The self-test runs once at a start: small code rather than fast, away from the rest. */
-#if defined(__GNUC__)
-#define {{ macro }}_COLD __attribute__((cold))
-#else
-#define {{ macro }}_COLD
-#endif
-
 /* The hash FNV-1a of some bytes, behind those of which found is the hash. */
-static {{ macro }}_COLD uint32_t {{ name }}_told(uint32_t found, const void *what, uint32_t count)
+static uint32_t {{ name }}_told(uint32_t found, const void *what, uint32_t count)
 {
     const unsigned char *bytes = (const unsigned char *)what;
     {{ macro }}_LOOP(9101)
@@ -35,7 +28,7 @@ static const {{ r.number }} {{ name }}_sizes[{{ r.width }}] = {
 };
 
 /* Make up a sample of some kind, and return where the random numbers are. */
-static {{ macro }}_COLD int32_t {{ name }}_make_up({{ real }} *x{% if r.label != "none" %}, {{ label_type }} *y{% endif %}, int32_t kind, bool moved, int32_t seed)
+static int32_t {{ name }}_make_up({{ real }} *x{% if r.label != "none" %}, {{ label_type }} *y{% endif %}, int32_t kind, bool moved, int32_t seed)
 {
     int32_t far = {{ r.halvings }};
 {%- if r.label in ("real", "reals") %}
@@ -87,7 +80,7 @@ static {{ macro }}_COLD int32_t {{ name }}_make_up({{ real }} *x{% if r.label !=
 {%- for calls, counts in r.guards %}
 
 /* Counts that are out of range are refused{{ ", by other functions" if not loop.first }}. */
-static {{ macro }}_COLD uint32_t {{ name }}_refuse{{ loop.index if not loop.first }}({{ name }}_t *s, int32_t *count{{ taken(calls) }}, int32_t seed, uint32_t found)
+static uint32_t {{ name }}_refuse{{ loop.index if not loop.first }}({{ name }}_t *s, int32_t *count{{ taken(calls) }}, int32_t seed, uint32_t found)
 {
     int32_t status;
     const int32_t old = *count;
@@ -104,7 +97,7 @@ static {{ macro }}_COLD uint32_t {{ name }}_refuse{{ loop.index if not loop.firs
 {%- if r.numbers %}
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries differ. */
-static {{ macro }}_COLD void {{ name }}_overwrite({{ name }}_t *s, {{ real }} *at, int32_t count, {{ real }} value{{ taken(r.struck) }}, int32_t seed)
+static void {{ name }}_overwrite({{ name }}_t *s, {{ real }} *at, int32_t count, {{ real }} value{{ taken(r.struck) }}, int32_t seed)
 {
     {{ macro }}_LOOP(9105)
     for (int32_t i = 0; i < count; i++) {
@@ -118,7 +111,7 @@ static {{ macro }}_COLD void {{ name }}_overwrite({{ name }}_t *s, {{ real }} *a
 }
 {%- endif %}
 
-{{ macro }}_COLD int32_t {{ name }}_selftest({{ name }}_t *s)
+int32_t {{ name }}_selftest({{ name }}_t *s)
 {
     {{ real }} x[{{ r.width }}];
 {%- if r.label != "none" %}

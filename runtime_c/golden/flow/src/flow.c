@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA51DEB0Bu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x3A172F68u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1136,15 +1136,8 @@ void flow_init(flow_t *s)
     flow_reset(s);
 }
 
-/* The self-test runs once at a start: small code rather than fast, away from the rest. */
-#if defined(__GNUC__)
-#define FLOW_COLD __attribute__((cold))
-#else
-#define FLOW_COLD
-#endif
-
 /* The hash FNV-1a of some bytes, behind those of which found is the hash. */
-static FLOW_COLD uint32_t flow_told(uint32_t found, const void *what, uint32_t count)
+static uint32_t flow_told(uint32_t found, const void *what, uint32_t count)
 {
     const unsigned char *bytes = (const unsigned char *)what;
     FLOW_LOOP(9101)
@@ -1171,7 +1164,7 @@ static const float flow_sizes[3] = {
 };
 
 /* Make up a sample of some kind, and return where the random numbers are. */
-static FLOW_COLD int32_t flow_make_up(float *x, float *y, int32_t kind, bool moved, int32_t seed)
+static int32_t flow_make_up(float *x, float *y, int32_t kind, bool moved, int32_t seed)
 {
     int32_t far = 3;
     const int32_t far_label = (kind == 12) ? 0 : (kind == 3) ? 12 : 4;
@@ -1205,8 +1198,7 @@ static FLOW_COLD int32_t flow_make_up(float *x, float *y, int32_t kind, bool mov
 }
 
 /* Counts that are out of range are refused. */
-static FLOW_COLD uint32_t flow_refuse(flow_t *s, int32_t *count, float *x, float *y, float *answer0, int32_t seed,
-        uint32_t found)
+static uint32_t flow_refuse(flow_t *s, int32_t *count, float *x, float *y, float *answer0, int32_t seed, uint32_t found)
 {
     int32_t status;
     const int32_t old = *count;
@@ -1226,8 +1218,8 @@ static FLOW_COLD uint32_t flow_refuse(flow_t *s, int32_t *count, float *x, float
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries
  * differ. */
-static FLOW_COLD void flow_overwrite(flow_t *s, float *at, int32_t count, float value, float *x, float *y,
-        float *answer0, int32_t seed)
+static void flow_overwrite(flow_t *s, float *at, int32_t count, float value, float *x, float *y, float *answer0,
+        int32_t seed)
 {
     FLOW_LOOP(9105)
     for (int32_t i = 0; i < count; i++) {
@@ -1242,7 +1234,7 @@ static FLOW_COLD void flow_overwrite(flow_t *s, float *at, int32_t count, float 
     (void)flow_drift(s, answer0);
 }
 
-FLOW_COLD int32_t flow_selftest(flow_t *s)
+int32_t flow_selftest(flow_t *s)
 {
     float x[3];
     float y[1];

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x6409C58Cu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xEA371A53u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -956,15 +956,8 @@ void level_init(level_t *s)
     level_reset(s);
 }
 
-/* The self-test runs once at a start: small code rather than fast, away from the rest. */
-#if defined(__GNUC__)
-#define LEVEL_COLD __attribute__((cold))
-#else
-#define LEVEL_COLD
-#endif
-
 /* The hash FNV-1a of some bytes, behind those of which found is the hash. */
-static LEVEL_COLD uint32_t level_told(uint32_t found, const void *what, uint32_t count)
+static uint32_t level_told(uint32_t found, const void *what, uint32_t count)
 {
     const unsigned char *bytes = (const unsigned char *)what;
     LEVEL_LOOP(9101)
@@ -988,7 +981,7 @@ static const float level_sizes[2] = {
 };
 
 /* Make up a sample of some kind, and return where the random numbers are. */
-static LEVEL_COLD int32_t level_make_up(float *x, float *y, int32_t kind, bool moved, int32_t seed)
+static int32_t level_make_up(float *x, float *y, int32_t kind, bool moved, int32_t seed)
 {
     int32_t far = 4;
     const int32_t far_label = (kind == 12) ? 0 : (kind == 3) ? 12 : 4;
@@ -1022,7 +1015,7 @@ static LEVEL_COLD int32_t level_make_up(float *x, float *y, int32_t kind, bool m
 }
 
 /* Counts that are out of range are refused. */
-static LEVEL_COLD uint32_t level_refuse(level_t *s, int32_t *count, float *x, float *y, float *answer0, int32_t seed,
+static uint32_t level_refuse(level_t *s, int32_t *count, float *x, float *y, float *answer0, int32_t seed,
         uint32_t found)
 {
     int32_t status;
@@ -1041,8 +1034,8 @@ static LEVEL_COLD uint32_t level_refuse(level_t *s, int32_t *count, float *x, fl
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries
  * differ. */
-static LEVEL_COLD void level_overwrite(level_t *s, float *at, int32_t count, float value, float *x, float *y,
-        float *answer0, int32_t seed)
+static void level_overwrite(level_t *s, float *at, int32_t count, float value, float *x, float *y, float *answer0,
+        int32_t seed)
 {
     LEVEL_LOOP(9105)
     for (int32_t i = 0; i < count; i++) {
@@ -1056,7 +1049,7 @@ static LEVEL_COLD void level_overwrite(level_t *s, float *at, int32_t count, flo
     (void)level_freeze(s, 0);
 }
 
-LEVEL_COLD int32_t level_selftest(level_t *s)
+int32_t level_selftest(level_t *s)
 {
     float x[2];
     float y[1];

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x95A4FB5Du)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x73E078E1u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1887,15 +1887,8 @@ void monitor_init(monitor_t *s)
     monitor_reset(s);
 }
 
-/* The self-test runs once at a start: small code rather than fast, away from the rest. */
-#if defined(__GNUC__)
-#define MONITOR_COLD __attribute__((cold))
-#else
-#define MONITOR_COLD
-#endif
-
 /* The hash FNV-1a of some bytes, behind those of which found is the hash. */
-static MONITOR_COLD uint32_t monitor_told(uint32_t found, const void *what, uint32_t count)
+static uint32_t monitor_told(uint32_t found, const void *what, uint32_t count)
 {
     const unsigned char *bytes = (const unsigned char *)what;
     MONITOR_LOOP(9101)
@@ -1922,7 +1915,7 @@ static const float monitor_sizes[3] = {
 };
 
 /* Make up a sample of some kind, and return where the random numbers are. */
-static MONITOR_COLD int32_t monitor_make_up(float *x, int32_t kind, bool moved, int32_t seed)
+static int32_t monitor_make_up(float *x, int32_t kind, bool moved, int32_t seed)
 {
     int32_t far = 3;
     const float *center = &monitor_centers[(moved ? 1 : 0) * 3];
@@ -1946,8 +1939,7 @@ static MONITOR_COLD int32_t monitor_make_up(float *x, int32_t kind, bool moved, 
 }
 
 /* Counts that are out of range are refused. */
-static MONITOR_COLD uint32_t monitor_refuse(monitor_t *s, int32_t *count, float *x, float *answer0, int32_t seed,
-        uint32_t found)
+static uint32_t monitor_refuse(monitor_t *s, int32_t *count, float *x, float *answer0, int32_t seed, uint32_t found)
 {
     int32_t status;
     const int32_t old = *count;
@@ -1966,8 +1958,7 @@ static MONITOR_COLD uint32_t monitor_refuse(monitor_t *s, int32_t *count, float 
 }
 
 /* Counts that are out of range are refused, by other functions. */
-static MONITOR_COLD uint32_t monitor_refuse2(monitor_t *s, int32_t *count, float *x, float *answer0, int32_t seed,
-        uint32_t found)
+static uint32_t monitor_refuse2(monitor_t *s, int32_t *count, float *x, float *answer0, int32_t seed, uint32_t found)
 {
     int32_t status;
     const int32_t old = *count;
@@ -1985,8 +1976,8 @@ static MONITOR_COLD uint32_t monitor_refuse2(monitor_t *s, int32_t *count, float
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries
  * differ. */
-static MONITOR_COLD void monitor_overwrite(monitor_t *s, float *at, int32_t count, float value, float *x,
-        float *answer0, int32_t seed)
+static void monitor_overwrite(monitor_t *s, float *at, int32_t count, float value, float *x, float *answer0,
+        int32_t seed)
 {
     MONITOR_LOOP(9105)
     for (int32_t i = 0; i < count; i++) {
@@ -2001,7 +1992,7 @@ static MONITOR_COLD void monitor_overwrite(monitor_t *s, float *at, int32_t coun
     (void)monitor_alarm(s, answer0);
 }
 
-MONITOR_COLD int32_t monitor_selftest(monitor_t *s)
+int32_t monitor_selftest(monitor_t *s)
 {
     float x[3];
     float answer0[8];

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x3E0C7869u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x7D1E6F87u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -657,15 +657,8 @@ void pressure_reset(pressure_t *s)
     s->reserved_work = 0;
 }
 
-/* The self-test runs once at a start: small code rather than fast, away from the rest. */
-#if defined(__GNUC__)
-#define PRESSURE_COLD __attribute__((cold))
-#else
-#define PRESSURE_COLD
-#endif
-
 /* The hash FNV-1a of some bytes, behind those of which found is the hash. */
-static PRESSURE_COLD uint32_t pressure_told(uint32_t found, const void *what, uint32_t count)
+static uint32_t pressure_told(uint32_t found, const void *what, uint32_t count)
 {
     const unsigned char *bytes = (const unsigned char *)what;
     PRESSURE_LOOP(9101)
@@ -686,7 +679,7 @@ static const double pressure_sizes[1] = {
 };
 
 /* Make up a sample of some kind, and return where the random numbers are. */
-static PRESSURE_COLD int32_t pressure_make_up(double *x, double *y, int32_t kind, bool moved, int32_t seed)
+static int32_t pressure_make_up(double *x, double *y, int32_t kind, bool moved, int32_t seed)
 {
     int32_t far = 4;
     const int32_t far_label = (kind == 12) ? 0 : (kind == 3) ? 12 : 4;
@@ -720,8 +713,8 @@ static PRESSURE_COLD int32_t pressure_make_up(double *x, double *y, int32_t kind
 }
 
 /* Counts that are out of range are refused. */
-static PRESSURE_COLD uint32_t pressure_refuse(pressure_t *s, int32_t *count, double *x, double *y, double *answer0,
-        int32_t seed, uint32_t found)
+static uint32_t pressure_refuse(pressure_t *s, int32_t *count, double *x, double *y, double *answer0, int32_t seed,
+        uint32_t found)
 {
     int32_t status;
     const int32_t old = *count;
@@ -739,8 +732,8 @@ static PRESSURE_COLD uint32_t pressure_refuse(pressure_t *s, int32_t *count, dou
 
 /* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries
  * differ. */
-static PRESSURE_COLD void pressure_overwrite(pressure_t *s, double *at, int32_t count, double value, double *x,
-        double *y, double *answer0, int32_t seed)
+static void pressure_overwrite(pressure_t *s, double *at, int32_t count, double value, double *x, double *y,
+        double *answer0, int32_t seed)
 {
     PRESSURE_LOOP(9105)
     for (int32_t i = 0; i < count; i++) {
@@ -754,7 +747,7 @@ static PRESSURE_COLD void pressure_overwrite(pressure_t *s, double *at, int32_t 
     (void)pressure_freeze(s, 0);
 }
 
-PRESSURE_COLD int32_t pressure_selftest(pressure_t *s)
+int32_t pressure_selftest(pressure_t *s)
 {
     double x[1];
     double y[1];
