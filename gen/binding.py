@@ -19,9 +19,9 @@ from pykernel.gen.project import Project
 
 
 class CModel:
-    """What the device runs, on the host: same calls as HostModel, on memory of its own.
+    """The generated C, compiled for the host.  It has the same calls as HostModel, and its own memory.
 
-    ``patch`` changes the C before it is compiled (for negative controls).
+    patch: changes the C text before it is compiled (for negative controls).
     """
 
     def __init__(
@@ -58,11 +58,14 @@ class CModel:
         return self.function(name)(self.pointer(self.memory.buffer, f"{self.spec.name}_t *"), *args)
 
     def callback(self, name: str, function: Callable[..., int]) -> Any:
-        """A Python function as NAME_<name>, a type of functions; keep it for as long as the C may call it."""
+        """A Python function as a C callback of the function type NAME_<name>.
+
+        Keep a reference to it for as long as the C may call it.
+        """
         return self._ffi.callback(f"{self.spec.name}_{name}", function)
 
     def bytes_at(self, pointer: Any, count: int) -> Any:
-        """Memory that the C points to, to read and write."""
+        """A readable and writable view of ``count`` bytes at a pointer that the C gave."""
         return self._ffi.buffer(pointer, count)
 
     def _numbers(self, array: np.ndarray) -> Any:
@@ -74,8 +77,9 @@ class CModel:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ask each row, then learn it: (answers, statuses), as HostModel.prequential.
 
-        y: (rows, 0) where there are no labels.
-        predict: whether it is asked.  A model that does not learn only answers; the statuses are then those of the answers.
+        y: (rows, 0) if there are no labels.
+        predict: whether rows are asked.  A model that does not learn only answers; then the statuses are those of the
+        answers.
         """
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
@@ -96,7 +100,9 @@ class CModel:
         return answers, statuses
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row and its label, if there is one; the statuses, as HostModel.visit."""
+        """Call NAME_<name> with each row, and with the row's label if there is one: the statuses, as
+        HostModel.visit.
+        """
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
         statuses = []

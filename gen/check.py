@@ -33,19 +33,21 @@ class Report:
     rows: list[dict[str, Any]]
     figures: dict[str, Any]
     statuses: dict[str, int] = field(default_factory=dict)
-    """Of updates, or of predictions where there are none: name -> how often."""
+    """Name of a status -> how often an update returned it; for a model that does not learn, how often a prediction
+    did.
+    """
     calls: dict[str, dict[str, int]] = field(default_factory=dict)
-    """The same of each action, visit and reading."""
+    """For each action, visit and reading: name of a status -> how often the function returned it."""
 
 
 def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """A stream that visits every path: smooth data, scales from 1e-20 to 1e20, repeats, constants, NaN and infinities.
 
-    Of whole numbers: the same in counts, and counts at the ends of 16 bits.
+    For a model of integers, the stream is converted to counts, and has counts at the ends of the int16 range as well.
 
-    Returns inputs (samples, DIM) as the C takes them and labels: numbers (samples,) or (samples, OUTPUTS), whose
-    columns are correlated, or positions of classes (samples,), int32, of which a few are no class; (samples, 0) where
-    there are no labels.
+    Returns the inputs (samples, DIM) as the C takes them, and the labels.  Labels are numbers (samples,); or numbers
+    (samples, OUTPUTS) with correlated columns; or class indices (samples,), int32, some of which are invalid.  Without
+    labels their shape is (samples, 0).
     """
     if spec.signal is not None:
         return raw_stream(spec, samples, seed)
@@ -54,7 +56,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     dtype = np.dtype(np.float64) if whole else spec.real.dtype
     x = rng.normal(size=(samples, dim)) * min(2 * spec.length_scale / np.sqrt(dim), spec.input_max_abs / 4)
     if spec.expansion is not None:
-        # far from its vectors a model has nothing to say
+        # samples near the model's vectors: far from them the kernel values, and so the answers, are 0
         vectors = np.array(spec.expansion.vectors, float)
         visits = own.random(samples) < 0.5
         x[visits] += vectors[own.integers(0, len(vectors), samples)][visits]
@@ -65,7 +67,8 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
         y = y[:, None] * own.uniform(-1, 1, labels.shape) + 0.5 * np.sin(x @ directions)
     y *= min(1.0, spec.label.max_abs / 4)
     kind, when = rng.random(samples), np.arange(samples) / samples
-    # of other scales late only: an isolated vector or a huge multiplier stays, and leaves less to do for what follows
+    # other scales come late only: an isolated vector or a huge multiplier stays in the model, and later samples then
+    # reach fewer paths
     scale = 10.0 ** rng.uniform(-20, 20, samples)
     wild = (kind < 0.1) & (when > 0.6)
     x[wild] *= scale[wild, None]
@@ -97,7 +100,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
 def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """A stream of raw samples that visits every path: waves, steps, constants, saturation, many scales, NaN, infinities.
 
-    Labels, where a firmware gives them, follow the signal: as those of ``mixed_stream``.
+    If the firmware provides labels, they follow the signal.  Their types and shapes are as in ``mixed_stream``.
     """
     assert spec.signal is not None
     rng, channels = np.random.default_rng([seed, 2]), spec.width
@@ -137,7 +140,7 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
 
 
 def _classes(y: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Classes that follow y, some of them at random, and a few that are none."""
+    """Class indices that follow y; some of them are random, and a few are invalid."""
     positions = np.clip((y + 1.0) / 2.0 * count, 0, max(0, count - 1)).astype(np.int32)
     flipped = np.flatnonzero(rng.random(len(y)) < 0.05)
     positions[flipped] = rng.integers(0, max(1, count), len(flipped))
@@ -159,11 +162,12 @@ def check(
 ) -> Report:
     """Run a stream through the reference and through the C of every compiler found; compare state, statuses and answers.
 
-    levels: flags of the builds; of the default ones, those that a compiler does not know are left out.  memory: what the model has learned
-    already; stream: (inputs, labels) in place of ``mixed_stream``, labels (samples, 0)
-    or None where there are none.  engine: the reference; Numba, unless $PYKERNEL_ENGINE says otherwise.  progress: called
-    with the part that is done, from 0 to 1, and what is next; by default, what takes longer than two seconds is told on
-    standard error.
+    memory: the state from which the model starts, if it has learned already.
+    stream: (inputs, labels) to be used instead of ``mixed_stream``; labels: (samples, 0) or None if there are none.
+    levels: the compiler flags of each build.  A default level whose flags a compiler does not know is left out.
+    progress: called with the part that is done, from 0 to 1, and with the next step.  If not given, steps that take
+    longer than two seconds are announced on standard error.
+    engine: the engine of the reference; Numba if not given, unless $PYKERNEL_ENGINE names another.
     """
     if samples < 1:
         raise UserError(f"samples is {samples}; at least one is needed")
@@ -190,7 +194,7 @@ def check(
 
 
 def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and labels in the types that the C takes; y: None where there are none."""
+    """Inputs and labels in the types that the C takes.  y: None if there are no labels."""
     y = np.zeros((len(x), 0)) if y is None else y
     is_class = spec.program.label_array(spec.capacities).is_class
     labels = np.asarray(y, np.int32) if is_class else spec.raw_labels(y)
@@ -221,18 +225,18 @@ class Device(Protocol):
 class Reference:
     """The host's results on a stream: what every build of the C is compared with.
 
-    The stream goes through in parts.  In each, every row is asked (predicted, mostly) and learned; then come the program's
-    questions on some of the part's rows (on all, if nothing is learned), and its readings.  ``hash`` is ``state_hash`` after
-    the last row was learned, when nothing else has changed the model.
+    The stream is processed in parts.  In each part, every row is asked (usually predicted) and then learned.  After
+    that the program's questions are called on some rows of the part (on all rows if nothing is learned), and then its
+    readings. ``hash`` is the ``state_hash`` after the last row was learned, before anything else has changed the model.
 
-    A program with actions or visits gets a second pass, from the beginning, over the end of each part.  There the actions
-    ``between`` and visits of some rows come before the questions; half-way, all other actions follow, and those ``between``
-    once more.
+    A program with actions or visits gets a second pass with a new model.  The second pass takes only the end of each
+    part. In each part, the actions ``between`` and visits of some rows come before the questions.  After the middle
+    part, all other actions are called, and then the actions ``between`` once more.
     """
 
     PARTS = 4
-    AGAIN = 250  # rows at the end of each part that the second pass takes; of large parts a quarter
-    ASKED = 16  # rows of each part, spread over it, on which questions are asked
+    AGAIN = 250  # rows at the end of each part that the second pass takes; for a large part, a quarter of the part
+    ASKED = 16  # rows of each part on which questions are asked; they are spread over the part
     VISITED = 64  # rows of each part that are visited
 
     def __init__(
@@ -259,7 +263,7 @@ class Reference:
         self.hash = int(self.results[0][-1][HASHED][0])
 
     def report(self, rows: list[dict[str, Any]]) -> Report:
-        """The rows of all builds, with what they have in common."""
+        """The report: the rows of all builds, the sizes, and the counts of statuses."""
         calls = {name: self._counts(f"{name}'s status") for name in (*self._more, *self.readings)}
         hashes = {
             "state_hash": f"{self.hash:08x}",
@@ -288,7 +292,9 @@ class Reference:
         return [slice(a, b) for a, b in itertools.pairwise(edges) if b > a]
 
     def _advance(self, model: HostModel | Device, part: slice, second: bool) -> dict[str, np.ndarray]:
-        """One part of the stream, in the first or the second pass; what the functions wrote and returned."""
+        """Run one part of the stream, in the first or the second pass.  Returns what the functions wrote and
+        returned.
+        """
         answers, statuses = model.prequential(self.x[part], self.y[part])
         found = {self.spec.program.asks: answers, "update": statuses}
         found["memory"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
@@ -314,7 +320,7 @@ class Reference:
         return _some(part, self.ASKED) if self.spec.program.learns else part
 
     def _half_way(self, part: slice) -> list[str]:
-        """Actions that follow a part of the second pass besides."""
+        """Additional actions after a part of the second pass: only the middle part has some."""
         parts = self.passes[1]
         return [*self.others, *self.between] if self.others and part == parts[(len(parts) - 1) // 2] else []
 
@@ -323,11 +329,11 @@ class Reference:
         return slice(part.stop - min(rows, max(self.AGAIN, rows // 4)), part.stop)
 
     def compare(self, c: Compiler, level: str, extra: Sequence[str] = (), **how: Any) -> dict[str, Any]:
-        """One build's row; ``how`` goes to CModel."""
+        """The report's row for one build; ``how``: further arguments of CModel."""
         row: dict[str, Any] = {"compiler": c.name, "version": c.version, "flags": level, "samples": len(self.x)}
         try:
             device = CModel(self.project, c, (*level.split(), *extra), **how)
-            # what a firmware that does not save links
+            # sizes of the files that a firmware links if it does not save the model
             core = [source for source in device.sources if source.name != f"{self.spec.name}_snapshot.c"]
             sizes = section_bytes(core, c, extra)
         except CheckFailed as error:
@@ -335,7 +341,9 @@ class Reference:
         return row | sizes | self.verdict(device)
 
     def verdict(self, device: Device) -> dict[str, Any]:
-        """Run the stream on a device of any kind: whether it ends with the host's bytes, and if not, what differs."""
+        """Run the stream on a device of any kind.  Returns whether all results equal the host's, and the first
+        difference.
+        """
         row = {"selftest": "broken build" if device.call("selftest") == BROKEN_BUILD else "passed"}
         results: list[list[dict[str, np.ndarray]]] = []
         for second, parts in enumerate(self.passes):
@@ -353,14 +361,14 @@ class Reference:
         return row | {"equal": equal, "state_hash": hashed, "first_difference": difference}
 
     def first_difference(self, device: Device) -> str:
-        """The first call after which the runtimes differ, and where."""
+        """The first call whose results differ between host and device, and what differs."""
         for second, parts in enumerate(self.passes):
             if (found := self._difference_in(parts, bool(second), device)) is not None:
                 return f"{found}; in the second pass, with {', '.join(self._more)} between" if second else found
         return "the self-test or the hash only"
 
     def _difference_in(self, parts: Sequence[slice], second: bool, device: Device) -> str | None:
-        """What differs first in a pass."""
+        """The first difference in one pass; None if there is none."""
         host, learns, asks = self.fresh_host(), self.spec.program.learns, self.spec.program.asks
         answer = "prediction" if asks == "predict" else asks
         device.call("init")
@@ -383,7 +391,7 @@ class Reference:
         return None
 
     def _difference_between(self, host: HostModel, device: Device, part: slice, second: bool) -> str | None:
-        """What differs first in what follows a part's rows."""
+        """The first difference in the calls that follow the rows of a part; None if there is none."""
         after = f" after update {part.stop - 1}" if self.spec.program.learns else ""
         for action in self.between if second else ():
             a, b = host.call(action), device.call(action)
@@ -420,13 +428,13 @@ class Reference:
 
 
 def _some(part: slice, count: int) -> slice:
-    """At most so many of a part's rows, spread over it."""
+    """At most ``count`` rows of a part, spread over the part."""
     step = max(1, (part.stop - part.start) // count)
     return slice(part.start, min(part.stop, part.start + step * count), step)
 
 
 def _difference(call: str, a: Any, b: Any, host: HostModel, device: Device) -> str | None:
-    """Whether a call's status, or then the memory, differs."""
+    """The difference in a call's status or, if the statuses are equal, in the memory; None if there is none."""
     if a[0] != b[0]:
         return f"{call}: status {a[0]} on the host, {b[0]} in C"
     field_name = differing_field(host, device)
@@ -434,13 +442,15 @@ def _difference(call: str, a: Any, b: Any, host: HostModel, device: Device) -> s
 
 
 def same_numbers(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal bits, but for NaN, which stands for "refused" here and whose payload means nothing."""
+    """Whether two arrays have equal bits.  All NaNs count as equal: NaN means "refused" here, and its payload is
+    ignored.
+    """
     a, b = np.asarray(a), np.asarray(b)
     return bool(np.array_equal(np.isnan(a), np.isnan(b))) and a[~np.isnan(a)].tobytes() == b[~np.isnan(b)].tobytes()
 
 
 def shown(value: Any) -> str:
-    """A number, or several, that read back to the same bits."""
+    """One or several numbers as decimal text that reads back to the same bits."""
     return repr(value) if np.ndim(value) == 0 else str(np.asarray(value).tolist())
 
 
@@ -456,7 +466,7 @@ def differing_field(host: HostModel, device: Device) -> str | None:
 
 
 def section_bytes(sources: Sequence[Path], c: Compiler, extra: Sequence[str] = ()) -> dict[str, int]:
-    """Bytes of code and of constants at -Os, for this machine's processor; empty where objects are not ELF."""
+    """Bytes of code and of constants at -Os, for this machine's processor; empty if object files are not ELF."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 

@@ -1,6 +1,6 @@
-"""Syntax tree to typed representation, refusing whatever could mean different things in Numba and in C.
+"""From a syntax tree to the typed representation.  Code that could mean different things in Numba and in C is refused.
 
-Each refusal says what was found and how to write it instead.  Refusals that need to know what callees write are in
+Each refusal says what was found and how to write it instead.  Refusals that depend on what callees write are in
 ``effects``.
 """
 
@@ -108,7 +108,7 @@ INSTEAD = {
     ast.Yield: "generators do not exist on the device; write a loop",
     ast.YieldFrom: "generators do not exist on the device; write a loop",
 }
-# macros and functions that a user's headers may bring, and what compilers predefine in their GNU dialects
+# macros and functions that a user's headers may define, and names that compilers predefine in their GNU dialects
 RESERVED = C_KEYWORDS | set(
     """offsetof typeof fabs fabsf exp memset memcpy stdin stdout stderr linux unix i386 mips sparc sun""".split()
 )
@@ -121,7 +121,10 @@ def check_types(kernel: Kernel) -> Function:
 
 
 def _in_expressions(kind: Any) -> Any:
-    """A parameter's or a result's type as the function sees it: one that only memory knows is none."""
+    """The type that a parameter or a result has in the function.
+
+    Int becomes Index.  A narrow type such as Int8 exists in memory only; it stays as it is, and the caller refuses it.
+    """
     narrow = isinstance(kind, Scalar) and kind.stored not in ("", "<i4", "<u4")
     return kind.value if isinstance(kind, Scalar) and not narrow else kind
 
@@ -138,9 +141,9 @@ class _Typer:
         self.space = {**kernel.function.__globals__, **kernel.names}
         python = self.space["__builtins__"]  # a module in scripts, its dictionary elsewhere
         self.builtins = python if isinstance(python, dict) else vars(python)
-        self.scopes: list[dict[str, Any]] = [{}]  # kinds, and structs and configurations
-        self.running: list[str] = []  # variables of the loops around
-        self.nonnegative: set[str] = set()  # ... that start at zero or above
+        self.scopes: list[dict[str, Any]] = [{}]  # name -> its kind, or the struct or configuration that it stands for
+        self.running: list[str] = []  # variables of the enclosing loops
+        self.nonnegative: set[str] = set()  # variables of enclosing loops that are never negative
         self.counters: set[str] = set()  # variables of all loops
         self.kinds_seen: dict[str, Kind] = {}
 
@@ -226,7 +229,7 @@ class _Typer:
         return tuple(result)
 
     def spelling(self, node: ast.AST, name: str) -> None:
-        """Names of kernels, locals, fields and parameters."""
+        """Refuse a name of a kernel, local, field or parameter that could clash in C."""
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.endswith("_t"):
             self.refuse(
                 node, f"{name} could clash in C; names are lower case, start with a letter and do not end in _t"
@@ -235,7 +238,7 @@ class _Typer:
             self.refuse(node, f"{name} has a meaning in C or C++; choose another name")
 
     def name_allowed(self, node: ast.AST, name: str) -> None:
-        """Names that the function itself introduces."""
+        """Refuse a name that the function introduces if it could clash in C, or hides a global or built-in name."""
         self.spelling(node, name)
         if name in self.space or name in self.builtins:
             self.refuse(node, f"{name} shadows a global of this file or of Python; choose another name")
@@ -558,7 +561,7 @@ class _Typer:
         return Binary(node.lineno, left.kind, op, left, right)
 
     def of_words(self, node: ast.BinOp, op: str, left: Expr, right: Expr) -> Expr:
-        """A shift of a Word by an Index, or what two Words have in common."""
+        """A shift of a Word by an Index, or the bitwise and of two Words."""
         if op in ("<<", ">>") and (
             right.kind is not Index or (isinstance(right, Literal) and not 0 <= right.value <= 31)
         ):
@@ -568,7 +571,7 @@ class _Typer:
         return Binary(node.lineno, Word, op, left, right)
 
     def same_numbers(self, node: ast.AST, left: Expr, right: Expr) -> tuple[Expr, Expr]:
-        """Both sides, once they are of one type: beside a Word, a literal is a Word."""
+        """Both sides with one common type; other types are refused.  A literal beside a Word becomes a Word."""
         for side in (left, right):
             if side.kind not in (Real, Index, Word):
                 self.refuse(node, f"arithmetic and order need numbers, this is {side.kind}")
@@ -589,7 +592,7 @@ class _Typer:
         if isinstance(value, Binary) and value.op in ("+", "*", "//", "%"):
             return self.is_nonnegative(value.left) and self.is_nonnegative(value.right)
         if isinstance(value, Choice):
-            # a if a > 0 else 1
+            # such as: a if a > 0 else 1
             test, positive = value.condition, self.is_nonnegative(value.yes)
             if isinstance(test, Binary) and test.op in (">", ">=") and test.left == value.yes:
                 positive = positive or self.is_nonnegative(test.right)
@@ -598,7 +601,7 @@ class _Typer:
 
     @property
     def remainders(self) -> set[str]:
-        """Locals of which every assignment is sure not to be negative."""
+        """Locals that are never negative: every assignment is a remainder or a literal that is not negative."""
         if not hasattr(self, "_remainders"):
             self._remainders: set[str] = set()
             names = {n.id for n in ast.walk(self.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

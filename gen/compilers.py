@@ -30,13 +30,13 @@ STRICT = (
     "-Werror",
 )
 LEVELS = ("-O0", "-O3", "-O3 -march=native")
-"""Flags of the builds that a check compares.  The last one lets compilers use every instruction of this processor:
-vectors and fused multiply-adds are where they have been seen to change results."""
+"""Compiler flags of the builds that a check compares.  The last build may use every instruction of this processor:
+compilers have been seen to change results with vector and fused multiply-add instructions."""
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler: its name for people, the words that start it, and what it says it is."""
+    """A C compiler: its displayed name, the command that starts it, and the version that it reports."""
 
     name: str
     command: tuple[str, ...]
@@ -60,7 +60,7 @@ def probe(name: str, command: Sequence[str]) -> Compiler | None:
 
 @functools.cache
 def find_compilers() -> tuple[Compiler, ...]:
-    """$CC if it is set; else gcc and clang, and the ziglang wheel where it is installed.
+    """The compiler $CC if it is set; else those of gcc, clang and the ziglang wheel that are installed.
 
     Raises UserError, with the way to install one, if there is none.
     """
@@ -88,7 +88,7 @@ def compiler(name: str) -> Compiler:
 
 @functools.cache
 def takes(chosen: Compiler, flags: str) -> bool:
-    """Whether a compiler knows these flags; not all know -march=native on all processors."""
+    """Whether a compiler accepts these flags; some compilers do not accept -march=native on every processor."""
     words = [*chosen.command, *flags.split(), "-E", "-x", "c", os.devnull, "-o", os.devnull]
     return _run(chosen, words).returncode == 0
 
@@ -103,7 +103,7 @@ def compile_c(
     """Compile and link; raises CheckFailed with the compiler's first complaint."""
     words = [*chosen.command, *STRICT, *flags, *mode, "-o", str(output), *map(str, sources)]
     if chosen.name == "zig":
-        # zig instruments debug builds, and reports through a runtime of its own
+        # zig adds its sanitizer to debug builds, and the sanitizer needs zig's own runtime
         words += ["-fno-sanitize=all", "-fno-stack-protector", *([] if "-g" in flags else ["-g0"])]
     run = _run(chosen, words)
     if run.returncode != 0:
@@ -124,7 +124,10 @@ def _run(chosen: Compiler, words: Sequence[str]) -> subprocess.CompletedProcess[
 
 @functools.cache
 def _zig_cache() -> Path:
-    """Where nobody else can put what zig will link: this user's cache, or his own folder for temporary files, or a new one."""
+    """A folder for zig's cache to which no other user can write, because zig links what it finds there.
+
+    This is the user's cache, else the user's own folder for temporary files, else a new folder.
+    """
     import platformdirs
 
     user = getattr(os, "getuid", lambda: 0)()

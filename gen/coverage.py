@@ -21,24 +21,27 @@ int main(void) {{ return {name}_selftest(&model) == {macro}_DONE ? 0 : 1; }}
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of NAME.c.  lines: that have code.  unexecuted: number and text of those that the self-test does not run."""
+    """Coverage of NAME.c.
+
+    lines: how many lines have code.  unexecuted: number and text of each line that the self-test does not run.
+    """
 
     lines: int
     unexecuted: tuple[tuple[int, str], ...]
 
     def __str__(self) -> str:
-        """For VALIDITY.md: how many lines are run, and the numbers of the others."""
+        """Text for VALIDITY.md: how many lines are run, and the numbers of the lines that are not."""
         left = ", ".join(str(number) for number, _ in self.unexecuted)
         return f"{self.lines - len(self.unexecuted)} of {self.lines}" + (f", but not {left}" if left else "")
 
     @property
     def part(self) -> float:
-        """The part of the lines that is run, from 0 to 1."""
+        """The fraction of the lines that is run, from 0 to 1."""
         return 1 - len(self.unexecuted) / self.lines
 
 
 def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
-    """Build NAME.c for gcov, run NAME_selftest and nothing else, and count.  None without gcov of this compiler.
+    """Build NAME.c for gcov, run only NAME_selftest, and count lines.  None if this compiler has no gcov.
 
     Raises CheckFailed if the C does not compile, or if the self-test fails.
     """

@@ -1,4 +1,4 @@
-"""What a function writes, directly and through what it calls, and the refusals that depend on it."""
+"""What a function writes, itself or through its callees, and the refusals that depend on these writes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ from pykernel.gen.ir import (
 
 @dataclass(frozen=True)
 class Effects:
-    """Names of the struct fields and of the array parameters that a function writes; and fields that it reads."""
+    """Names of the struct fields and of the array parameters that a function writes, and names of fields that it
+    reads.
+    """
 
     fields: frozenset[str]
     params: frozenset[str]
@@ -72,7 +74,9 @@ def effects(functions: Functions) -> dict[str, Effects]:
 
 
 def _own(function: Function) -> tuple[Effects, tuple[Call, ...]]:
-    """What a function does itself, and its calls.  The function keeps that, for passes that ask again."""
+    """The effects of a function's own statements, and its calls.  The result is kept with the function for later
+    passes.
+    """
     kept = vars(function).get("_own")
     if kept is None:
         nodes = list(walk(function.body))
@@ -87,7 +91,7 @@ def _own(function: Function) -> tuple[Effects, tuple[Call, ...]]:
 
 
 def _read_fields(body: Any) -> Iterable[Field]:
-    """Fields that are read: all that occur, but for the target of a plain assignment."""
+    """Fields that are read: every field that occurs, except as the target of a plain assignment."""
     for node in walk(body):
         if isinstance(node, Assign) and isinstance(node.target, Element) and not node.op:
             written = node.target.array
@@ -104,12 +108,17 @@ def _read_fields(body: Any) -> Iterable[Field]:
 
 
 def _targets(node: Statement, f: Field) -> bool:
-    """An augmented assignment to an element reads the field only to write it again."""
+    """Whether a statement assigns to an element of this field.
+
+    An augmented assignment does not count as a read: it reads the element only to write it again.
+    """
     return isinstance(node, Assign) and bool(node.op) and isinstance(node.target, Element) and node.target.array is f
 
 
 def check_effects(functions: Functions) -> None:
-    """Refuse what depends on the order of side effects, which C leaves open, and bounds that change while a loop runs."""
+    """Refuse code that depends on the order of side effects, which C does not define, and loop bounds that the loop
+    changes.
+    """
     known = effects(functions)
     for function in functions.values():
         for node in walk(function.body):
@@ -193,7 +202,7 @@ def _fields_named(names: Iterable[str], call: Call) -> Iterable[Field]:
 
 
 def _same_memory(a: Local | Field, b: Local | Field | Parameter) -> bool:
-    """Whether they are one, or may be: the caller may have passed a field, or one array twice."""
+    """Whether two arrays are, or may be, the same memory: a caller may have passed a field, or one array twice."""
     if type(a) is type(b) and a.name == b.name:
         return True
     arrays = isinstance(a.kind, Array) and isinstance(b.kind, Array) and a.kind.scalar is b.kind.scalar

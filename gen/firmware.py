@@ -1,4 +1,6 @@
-"""The program that lets a board, or an emulated CPU, do what the host tells it: its C, and what it can be told."""
+"""The check's program for a board or an emulated CPU: it runs the jobs that the host sends.  Its C, and the list of
+jobs.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,16 @@ from pykernel.errors import UserError
 from pykernel.spec.model import Spec
 
 RUN = 255
-"""No function to call: ask and learn the samples."""
+"""Number of the job that asks and learns samples, instead of the number of a function."""
 CHUNK = 48
-"""Most bytes in a frame.  With what surrounds them there are 56, and all UARTs with a buffer hold 62."""
+"""Most bytes of data in a frame.  A frame has 8 further bytes, 56 in all; every buffered UART holds at least 62
+bytes.
+"""
 
 FOLDER = "examples/{name}_check"
 PROGRAM = {f"{FOLDER}/{file}": file for file in ("check.h", "check.c", "check_link.c", "check_time.c")}
-"""Path -> template of what all boards have; the folder is the Arduino sketch's, which compiles what lies beside it."""
+"""Path -> template of the files that all boards use.  They lie beside the Arduino sketch, because Arduino compiles all
+files in the sketch's folder."""
 BOARDS = {
     f"{FOLDER}/{{name}}_check.ino": "check_sketch.ino",
     "examples/bare-metal-check/main.c": "check_main.c",
@@ -36,9 +41,11 @@ Render = Callable[[str, Mapping[str, Any]], str]
 
 @dataclass(frozen=True)
 class Orders:
-    """What the program can be told to do, a number for each function; and how large its arrays must be.
+    """The functions that the host can let the program call, numbered by ``of_name``, and the sizes of the program's
+    arrays.
 
-    functions: public ones that take the model and nothing else -> what they return.
+    functions: public functions whose only parameter is the model -> the type of their result.
+    values, positions: how many numbers, and how many indices, the longest answer has.
     """
 
     functions: dict[str, str]
@@ -73,12 +80,14 @@ def orders_of(spec: Spec, header: str) -> Orders:
 
 
 def _buffer(kind: Array) -> Scalar:
-    """Of what numbers the program's buffer is where an answer of this kind goes: those of inputs, or positions."""
+    """The type of the program's buffer for answers of this kind: Real (the type of inputs), or Index."""
     return Real if kind.scalar in (Real, Int16) else Index
 
 
 def check_program(spec: Spec, header: str, timed: bool, render: Render) -> dict[str, str]:
-    """The program's C, file name -> text, without the line to the host, which an emulator has in another way."""
+    """The program's C, file name -> text.  The serial link to the host is left out: an emulator connects in another
+    way.
+    """
     context = _context(spec, header)
     return {file: render(file, context) for file in ("check.h", "check.c", *(["check_time.c"] if timed else []))}
 

@@ -1,4 +1,6 @@
-"""How often the loops turn that the C of one model marks: for a bound of a call's instructions."""
+"""How often the marked loops in the C of one model run at most.  The bound of a call's instructions needs these
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from pykernel.spec.model import Spec
 
 @dataclass(frozen=True)
 class FlowFacts:
-    """How often loops turn at most, by the numbers of their marks.
+    """The largest numbers of iterations of loops.  A loop is identified by the number of its mark.
 
-    within: (loop, loop in its body) -> turns of the inner one for each time the outer one is begun; of a loop and itself,
-    its own turns.  in_all: public function -> loop -> turns in one call.
+    within: (outer loop, inner loop) -> iterations of the inner loop in one complete run of the outer loop; (loop, the
+    same loop) -> iterations in one run of the loop.  in_all: public function -> loop -> iterations in one call.
     """
 
     within: dict[tuple[int, int], int]
@@ -24,7 +26,11 @@ class FlowFacts:
 
 
 def flow_facts(spec: Spec) -> FlowFacts:
-    """The facts of a model's C: those of the algorithms by intervals, those of what is written by hand from its text."""
+    """The facts for a model's C.
+
+    For the algorithms' loops they are computed with intervals (``gen.ranges``); for C that was written by hand they are
+    known constants.
+    """
     code, program = model_code(spec), spec.program
     names = {entry.kernel.name: entry.name for entry in code.entries}
     roots = [*names, made_up_number(spec).name]

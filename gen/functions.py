@@ -12,7 +12,7 @@ from pykernel.gen.ir import Functions
 
 @functools.cache
 def checked_functions(kernels: tuple[Kernel, ...]) -> Functions:
-    """The typed representation of the kernels and all that they call.  Raises DialectError."""
+    """The typed representation of the kernels and of everything that they call.  Raises DialectError."""
     functions: Functions = {}
     for kernel in reachable(kernels):
         if kernel.intrinsic is None:

@@ -29,7 +29,7 @@ class DialectError(Exception):
 
 @dataclass(frozen=True)
 class Expr:
-    line: int = field(compare=False)  # two expressions are equal wherever they stand
+    line: int = field(compare=False)  # equality does not depend on where an expression stands
     kind: Any
 
 
@@ -83,7 +83,7 @@ class Element(Expr):
 
 @dataclass(frozen=True)
 class Row(Expr):
-    """A row of a two-dimensional field or table, passed on."""
+    """A row of a two-dimensional field or table, as the argument of a call."""
 
     array: Field | Parameter
     index: Expr
@@ -124,7 +124,9 @@ class ToReal(Expr):
 
 @dataclass(frozen=True)
 class Call(Expr):
-    """A call with the arguments that carry values (structs and configurations are known by type)."""
+    """A call, with the arguments that are numbers or arrays.  Structs and configurations are identified by their
+    types.
+    """
 
     callee: Kernel
     args: tuple[Expr, ...]
@@ -150,7 +152,7 @@ class Assign(Statement):
 
 @dataclass(frozen=True)
 class Do(Statement):
-    """A call for its effect."""
+    """A call whose result is not used."""
 
     call: Call
 
@@ -188,8 +190,8 @@ class Return(Statement):
 class Function:
     kernel: Kernel
     doc: str
-    params: tuple[tuple[str, Kind], ...]  # those that carry values
-    pointer: str  # what the source calls its first struct
+    params: tuple[tuple[str, Kind], ...]  # parameters that are numbers or arrays
+    pointer: str  # name of the function's first struct in the source
     returns: Kind
     body: tuple[Statement, ...]
 
@@ -209,7 +211,9 @@ Functions = dict[str, Function]
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """The fields that hold nodes: by their annotations, for most of the time goes into looking at others."""
+    """Names of the fields that hold nodes, found from the annotations: looking into the other fields takes most of the
+    time.
+    """
     nodes = {
         name for name, value in globals().items() if isinstance(value, type) and issubclass(value, (Expr, Statement))
     }
@@ -222,7 +226,9 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def _all(node: Any) -> tuple[Any, ...]:
-    """The node and all below it, which the node keeps: passes walk again and again through what none of them changes."""
+    """The node and all nodes below it.  The list is kept with the node, because many passes walk through unchanged
+    nodes.
+    """
     kept = vars(node).get("_all")
     if kept is None:
         found = [node]
@@ -236,9 +242,10 @@ def _all(node: Any) -> tuple[Any, ...]:
 
 
 def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
-    """Rebuild from the leaves up.  ``change`` maps a node to its replacement; for a statement, also to a tuple of them.
+    """Rebuild a tree from the leaves up.
 
-    What nothing changed in is the same object as before.
+    change: maps a node to its replacement; a statement may be replaced by a tuple of statements.
+    A subtree without changes stays the same object.
     """
     if isinstance(node, tuple):
         result: list[Any] = []

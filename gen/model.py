@@ -1,4 +1,4 @@
-"""What the generator prints of one model, before it is put into files: functions, memory, parameters, and their hash."""
+"""The C of one model before it is put into files: functions, memory, parameters, and the hash of the configuration."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from pykernel.spec.model import Spec
 
 @dataclass(frozen=True)
 class ModelCode:
-    """C of one model's functions, and of what they need; not yet in files."""
+    """The C of one model's functions, and of the data that they need; not yet in files."""
 
     entries: list[Entry]
     functions: Functions
-    unread: frozenset[str]  # fields that the C does without
+    unread: frozenset[str]  # fields that no function reads; the C does not have them
     layout: Layout
     printer: Printer
     printed: dict[str, list[str]]
@@ -50,7 +50,7 @@ class ModelCode:
 
 
 def made_up_number(spec: Spec) -> Kernel:
-    """What makes up the self-test's numbers."""
+    """The kernel that generates the self-test's pseudo-random numbers."""
     return made_up_count if spec.program.whole else made_up
 
 
@@ -63,7 +63,7 @@ def specialised(spec: Spec) -> Specialised:
 
 
 def specialised_kernels(spec: Spec, roots: tuple[Kernel, ...], fields: tuple[str, ...] = ()) -> Specialised:
-    """Some kernels of a model's program, and what they call; ``fields``: those that nobody may need."""
+    """Some kernels of a model's program and their callees, specialised; ``fields``: fields that may be dropped."""
     kinds, config = spec.program.parameters, spec.config
     choices = tuple((name, getattr(config, name)) for name, kind in kinds.items() if is_choice(kind))
     return _specialised(roots, choices, spec.real, fields)
@@ -73,12 +73,14 @@ def specialised_kernels(spec: Spec, roots: tuple[Kernel, ...], fields: tuple[str
 def _specialised(
     roots: tuple[Kernel, ...], choices: tuple[tuple[str, int], ...], precision: Precision, fields: tuple[str, ...]
 ) -> Specialised:
-    """Models of the same choices share their functions, whatever their sizes and numbers are."""
+    """As ``specialised_kernels``, cached: models with the same choices share their functions; sizes and numbers may
+    differ.
+    """
     return specialise(checked_functions(roots), [k.name for k in roots], dict(choices), precision, fields)
 
 
 def model_code(spec: Spec) -> ModelCode:
-    """Print a model's functions, and what they need.  Raises DialectError."""
+    """Print a model's functions and the data that they need.  Raises DialectError."""
     program, config, precision = spec.program, spec.config, spec.real
     code, entries = specialised(spec), program.entries_for(config)
     if precision.is_integer:
@@ -189,28 +191,31 @@ def bare(code: str) -> str:
     return re.sub(r"(/\*.*?\*/|\s)+", " ", code, flags=re.DOTALL)
 
 
-# ------------------------------------------------------------------------------------------- whose a state is
+# ------------------------------------------------------------------------------- which models a state is valid for
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What decides a state's bits, and what its numbers mean: facts, by name.
+    """Facts about a model, by name, that decide which states it may take, and which bits it computes.
 
-    meaning: layout and meaning of the numbers in memory.  rest: what decides the bits beside it.
+    meaning: facts about the layout and the meaning of the numbers in memory.  rest: all other facts that decide the
+    bits.
     """
 
-    drop: tuple[str, ...]  # fields that the C does without
+    drop: tuple[str, ...]  # fields that the C does not have
     meaning: Mapping[str, str]
     rest: Mapping[str, str]
 
     @property
     def state_kind(self) -> int:
-        """NAME_STATE_KIND: two models with the same one take each other's states, if their numbers are valid."""
+        """NAME_STATE_KIND.  Two models with the same value accept each other's states, if the states' numbers are
+        valid.
+        """
         return _hash_of(self.meaning)
 
     @property
     def config_hash(self) -> int:
-        """NAME_CONFIG_HASH: two models with the same one compute the same bits."""
+        """NAME_CONFIG_HASH.  Two models with the same value compute the same bits."""
         return _hash_of({**self.meaning, **self.rest})
 
 
@@ -220,11 +225,11 @@ def _hash_of(facts: Mapping[str, str]) -> int:
 
 
 def identity(spec: Spec) -> Identity:
-    """Whose a state of this model is.
+    """The facts that identify the states of this model.
 
-    The source's text does not count, but for the revisions of the algorithms, which are raised with the bits; nor do the
-    model's name, what only the self-test reads, and wishes to the compiler.  Of a custom kernel every byte of its file
-    counts: nobody has promised what it does.
+    These do not count: the text of the algorithms' source, the model's name, parameters that only the self-test reads,
+    and options for the compiler.  Instead of the text, each algorithm has a revision number, which is raised whenever
+    its bits change.  For a custom kernel every byte of its file counts, because the kernel has no revision number.
     """
     program, config, precision = spec.program, spec.config, spec.real
     code = specialised(spec)
@@ -253,7 +258,7 @@ def identity(spec: Spec) -> Identity:
         value = getattr(config, name)
         if is_choice(kind):
             if not value:
-                continue  # so that a choice that is new and off leaves older states alone
+                continue  # so a new choice that is off does not make older states invalid
             told = kind(value).name if issubclass(kind, IntEnum) else "true"
         elif name in read:
             told = _exact(value)
@@ -264,7 +269,7 @@ def identity(spec: Spec) -> Identity:
 
 
 def _exact(value: Any) -> str:
-    """A number or a table, to the last bit and independent of the platform."""
+    """Text for a number, or a digest of a table.  It is exact to the last bit and the same on every platform."""
     if isinstance(value, np.ndarray):
         table = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
         return f"{table.shape} {hashlib.sha256(table.tobytes()).hexdigest()}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 BOARD = "the board "
-"""Before the name of a board, in results."""
+"""Text before the name of a board in the results of checks."""
 
 TEMPLATES = {
     # plain C and CMake; the same CMakeLists.txt is an ESP-IDF component
@@ -18,7 +18,7 @@ TEMPLATES = {
     "library.properties": "library.properties",
     "library.json": "library.json",
     "examples/{name}/{name}.ino": "sketch.ino",
-    # Zephyr; a dash in a folder's name keeps it apart from the sketch's, which is the model's
+    # Zephyr; its folder has a dash, so it differs from the folder of the Arduino sketch, which has the model's name
     "zephyr/module.yml": "module.yml",
     "zephyr/CMakeLists.txt": "zephyr_CMakeLists.txt",
     "zephyr/Kconfig": "Kconfig",
@@ -42,7 +42,8 @@ def package_files(
 ) -> dict[str, str]:
     """Build files, manifests and examples for the C files among ``sources``.
 
-    checks: results for VALIDITY.md, see gen.record.  Of the spec's text only the model's name gets into them, which is a C identifier; column names do not.
+    checks: results for VALIDITY.md, see gen.record.  The only text of the spec in these files is the model's name,
+    which is a C identifier.  Column names are not in them.
     """
     packaged = {
         "sources": [path for path in sources if path.endswith(".c")],
@@ -60,23 +61,23 @@ def package_files(
 
 
 def shown_bounds(row: Mapping[str, str]) -> str:
-    """The bounds of a row, as VALIDITY.md has them."""
+    """The instruction bounds of a check's result, as VALIDITY.md prints them."""
     return ", ".join(f"`{name}` {int(most):,}" for name, most in bounds_of(row))
 
 
 def bound_macros(row: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The bounds of a row, by the names that the header gives them."""
+    """The instruction bounds of a check's result, by the macro names that the header has for them."""
     target = re.sub(r"\W", "_", row["target"].split()[0]).upper()
     return {f"{prefix}_{name.upper()}_MAX_INSTRUCTIONS_{target}": most for name, most in bounds_of(row)}
 
 
 def bounds_of(row: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Of each function: its name, and the most instructions that a call takes."""
+    """For each function: its name, and the largest number of instructions that a call executes."""
     pairs = [part.split(" ") for part in row["bounds"].split(", ") if part]
     return [(name, most) for name, most in pairs]
 
 
 def semantic_version(version: str) -> str:
-    """Three numbers, as all manifests demand, of a Python version such as 1.2.dev3."""
+    """A version of three numbers, which all manifests require, from a Python version such as 1.2.dev3."""
     numbers = [str(int(part)) for part in re.match(r"\d+(\.\d+)*", version)[0].split(".")]  # type: ignore[index]
     return ".".join([*numbers, "0", "0"][:3])

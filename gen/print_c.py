@@ -63,8 +63,8 @@ from pykernel.gen.ir import (
 from pykernel.gen.primitives import primitive
 from pykernel.gen.widths import Widths
 
-WIDTH = 110  # where statements are broken
-LONGEST = 120  # no line is longer, if it can be helped
+WIDTH = 110  # statements are broken at this width
+LONGEST = 120  # no line is longer, unless it cannot be broken
 OPERATORS = {"and": "&&", "or": "||", "//": "/"}
 PRECEDENCE = {
     "or": 1,
@@ -96,7 +96,7 @@ INTEGER_TYPES = {
     Int8: "int8_t",
     Uint8: "uint8_t",
 }
-# names that the templates give after the prefix, small as functions and types, large as macros
+# names that the templates use after the prefix: in lower case for functions and types, in upper case for macros
 GENERATED = frozenset(
     """t s init reset hash selftest replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
     STATE_KIND STAMP GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn header compose chunk number recognise
@@ -107,17 +107,17 @@ GENERATED = frozenset(
 
 
 CASTS = {"truncate": "int32_t", "index": "int32_t"}
-"""Intrinsics that are conversions of C."""
+"""Intrinsics that C expresses by a type conversion."""
 
 
 def _narrow(node: Expr) -> Scalar | None:
-    """The type in memory of an element that is narrower than what it is in expressions."""
+    """The type of an element in memory, if it is narrower than the element's type in expressions; else None."""
     scalar = node.array.kind.scalar if isinstance(node, Element) else None
     return scalar if scalar is not None and scalar.stored not in ("", "<i4", "<u4") else None
 
 
 def number(value: Any, precision: Precision) -> str:
-    """A number of the precision as a C literal that reads back to the same bits: the shortest decimal."""
+    """A number of the precision as a C literal: the shortest decimal that reads back to the same bits."""
     if precision.is_integer:
         return str(int(value))
     value = precision.real(value)
@@ -125,14 +125,16 @@ def number(value: Any, precision: Precision) -> str:
         raise ValueError(f"{value} has no literal")
     if precision is not FLOAT32:
         return repr(value.item())
-    # the text is in checked-in examples: NumPy's versions agree on the digits, but not on when str() writes an exponent
+    # checked-in examples have this text: all NumPy versions give the same digits, but str() differs in exponents
     if value == 0 or 1e-4 <= abs(float(value)) < 1e6:
         return np.format_float_positional(value, trim="0") + "f"
     return np.format_float_scientific(value, trim="-", exp_digits=2) + "f"
 
 
 def comment(text: str) -> str:
-    """Text that cannot leave a C comment: no end of comment, trigraph, line splice or invisible character."""
+    """Text that is safe within a C comment: without an end of comment, a trigraph, a line splice or invisible
+    characters.
+    """
     text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
     text = re.sub(r"\?(?=\?)", "? ", text.replace("*/", "* /").replace("/*", "/ *"))
     return "\n".join(re.sub(r"[\s\\]+$", "", line) for line in text.splitlines())
@@ -150,7 +152,7 @@ def comment_block(text: str, indent: str = "") -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Break the lines of C text that are longer than LONGEST: names that were put into it may be long."""
+    """Break the lines of C text that are longer than LONGEST: names that were inserted into the text may be long."""
     lines: list[str] = []
     in_comment = spliced = False
     for line in text.removesuffix("\n").split("\n"):
@@ -172,7 +174,7 @@ TOKEN = re.compile(
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of C text, without comments; of line ends only those that end a directive."""
+    """The tokens of C text, without comments.  A line end is a token only if it ends a directive."""
     found, directive, first = [], False, True
     for token in TOKEN.findall(text.replace("\\\n", " ")):
         if token == "\n":
@@ -187,7 +189,10 @@ def tokens(text: str) -> list[str]:
 
 
 def _folded(line: str, in_comment: bool, directive: bool, continued: bool = False) -> list[str]:
-    """in_comment: whether the line begins within a comment; directive: whether it belongs to a directive."""
+    """The line, broken into shorter lines.
+
+    in_comment: whether the line begins within a comment; directive: whether it belongs to a directive.
+    """
     if len(line) <= LONGEST:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
@@ -199,7 +204,7 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
         indent = indent if in_comment else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
         return [line[:at].rstrip(), *_folded(f"{indent}* {line[at + 1 :]}", True, False)] if at > 0 else [line]
-    # best behind a comma or before an operator, else at any blank, else behind a bracket, else between two extents
+    # break after a comma or before an operator; else at any blank; else after a bracket; else between two extents
     for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()", r"(?<=\])(?=\[)"):
         places = [m.start() for m in re.finditer(pattern, line[: LONGEST - 1])]
         places = [at for at in places if at > len(indent) + 8 and line[:at].count('"') % 2 == 0]
@@ -212,22 +217,25 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
 
 @dataclass
 class Printer:
-    """Prints functions for one model.  ``prefix`` is the model's name; ``public`` maps kernels' names to entries'."""
+    """Prints functions for one model.
+
+    prefix: the model's name.  public: name of a kernel -> name of the entry that the kernel implements.
+    """
 
     prefix: str
     precision: Precision
     scalars: frozenset[str]  # fields that are scalars in C
     public: dict[str, str]
     primitives: set[str] = field(default_factory=set)  # runtime_c files that the code needs
-    dsp: bool = False  # whether there is a second text for CPUs with DSP instructions
-    unrolls: bool = False  # whether the code asks for a loop to be written out
-    marks: bool = False  # whether loops and their turns are marked
-    loops: dict[int, int] = field(default_factory=dict)  # by the ``id`` of a loop's node: the number of its marks
+    dsp: bool = False  # whether there is a second implementation for CPUs with DSP instructions
+    unrolls: bool = False  # whether the code asks the compiler to unroll a loop
+    marks: bool = False  # whether loops and their iterations are marked
+    loops: dict[int, int] = field(default_factory=dict)  # ``id`` of a loop's node -> the number of its marks
     known: dict[str, Effects] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
-    statuses: tuple[type[IntEnum], ...] = ()  # whose members have macros; of others the number is printed
-    widths: Widths = field(default_factory=lambda: Widths({}, None))  # by which sums and products of constants are cast
+    statuses: tuple[type[IntEnum], ...] = ()  # members of these have macros; members of others are printed as numbers
+    widths: Widths = field(default_factory=lambda: Widths({}, None))  # decides which operations on constants are cast
 
     @property
     def macro(self) -> str:
@@ -235,7 +243,7 @@ class Printer:
 
     @property
     def real(self) -> str:
-        """The type of an input."""
+        """The C type of an input."""
         if self.precision.is_integer:
             return "int16_t"
         return "float" if self.precision is FLOAT32 else "double"
@@ -264,7 +272,7 @@ class Printer:
         return name in self.public or self.touches_struct(self.functions[name])
 
     def touches_struct(self, f: Function) -> bool:
-        """Whether a function uses the model's memory, itself or through what it calls."""
+        """Whether a function uses the model's memory, itself or through its callees."""
         return any(
             isinstance(n, Field)
             or (isinstance(n, Call) and n.callee.name in self.functions and self.takes_struct(n.callee.name))
@@ -272,19 +280,23 @@ class Printer:
         )
 
     def is_elementary(self, f: Function) -> bool:
-        """Whether a function only computes a number from its arguments: it belongs in the loops that call it."""
+        """Whether a function only computes a number from its arguments, and so should be inlined into its callers'
+        loops.
+        """
         return f.returns is Real and not self.takes_struct(f.name) and not self.known[f.name].writes
 
     def name(self, kernel_name: str) -> str:
         return f"{self.prefix}_{self.public.get(kernel_name, kernel_name)}"
 
     def pointer_of(self, f: Function) -> str:
-        """What a function calls the model's memory: all the same, unless that is taken."""
+        """The name of a function's pointer to the model: s, or the source's name if s is the name of another
+        variable.
+        """
         taken = {name for name, _ in f.params} | {n.name for n in walk(f.body) if isinstance(n, Local)}
         return "s" if "s" not in taken else f.pointer
 
     def said(self, text: str) -> str:
-        """A comment, with the names that fields have in C."""
+        """The text of a comment, in which m.FIELD is replaced with the field's name in C."""
         return re.sub(r"\bm\.([a-z]\w*)", lambda found: self._in_c(found[0], found[1]), text)
 
     def _in_c(self, text: str, name: str) -> str:
@@ -473,7 +485,7 @@ class Printer:
         if isinstance(node, Row):
             return f"{self.expression(node.array)}[{self.expression(node.index)}]"
         if isinstance(node, Element):
-            # widened where it is read: an int may have 16 bits
+            # widened when it is read: an int may have 16 bits
             return f"({self.type(node.kind)}){self.element(node)}" if _narrow(node) else self.element(node)
         if isinstance(node, Unary):
             return f"{'!' if node.op == 'not' else '-'}{self.operand(node.operand, UNARY + 1)}"
@@ -497,7 +509,7 @@ class Printer:
 
     def binary(self, node: Binary) -> str:
         level = PRECEDENCE[node.op]
-        # brackets wherever a reader would have to know C's precedence; a chain of one level's operators needs none
+        # brackets where a reader would have to know C's precedence; none in a chain of operators of equal precedence
         chained = isinstance(node.left, Binary) and self.level(node.left) == level and level not in COMPARING
         left = self.operand(node.left, level if chained else UNARY)
         if self.widths.needs_width(node):  # an int may have 16 bits
@@ -529,7 +541,7 @@ class Printer:
         return found
 
     def check_names(self, functions: Functions) -> None:
-        """Refuse two things that would have one name in C."""
+        """Refuse two things that would have the same name in C."""
         meanings: dict[str, Any] = {}
         for value in vars(dialect).values():
             if isinstance(value, Kernel):
@@ -562,7 +574,7 @@ class Printer:
         return sorted({n.name for n in found if not isinstance(n.kind, Array)})
 
     def tables(self, functions: Functions, config: Any) -> list[FlashTable]:
-        """The tables that the functions still use: those of modules, then those of the configuration."""
+        """The tables that the functions still use: first the modules' tables, then the configuration's tables."""
         constants = [node for node in self.constants(functions).values() if isinstance(node.kind, Array)]
         found = [FlashTable(self, node, node.constant.value(self.precision)) for node in constants]
         parameters = (n for f in functions.values() for n in walk(f.body) if isinstance(n, Parameter))
@@ -578,7 +590,7 @@ class FlashTable:
         self.name = printer.expression(node)
         self.type = printer.type(node.kind.scalar)
         unsigned = "u" if node.kind.scalar is Word else ""
-        # a constant's table has a length of its own in each precision
+        # a constant's table may have another length in each precision
         sizes = node.kind.extents if isinstance(node, Parameter) else values.shape
         self.extents = [printer.extent(e) for e in sizes]
         self.values = [
@@ -595,7 +607,7 @@ class FlashTable:
 
     @property
     def text(self) -> str:
-        """What stands between the outermost braces."""
+        """The C text between the outermost braces of the initialiser."""
         if len(self.extents) == 1:
             return rows_of(self.values)
         return ",\n    ".join(f"{{{rows_of(row)}}}" for row in self.rows)

@@ -1,11 +1,13 @@
-"""Functions to LLVM IR, for the host: one text for every size and every number, computed bit for bit as the C does.
+"""Functions to LLVM IR, for the host.  One text serves every size and every number, and computes the same bits as the
+C.
 
-The text makes no promise that a compiler may use to compute something else: no fast-math flag, no contraction, and
-integers that wrap.  What it does promise is written beside it, with the reason.
+The text has no flag that lets a compiler compute other results: no fast-math flag, no contraction; integers wrap.  Each
+flag that the text does have is explained in a comment beside it.
 
-Memory, tables, numbers and sizes are reached through a table of eight-byte words, whose address every function takes
-first.  ``Module.words`` says what each word holds: ("field", name) and ("table", name) where an array begins,
-("number", name) a parameter's value, ("extent", text) a size.
+Memory, tables, numbers and sizes are reached through a table of eight-byte words.  The first parameter of every
+function
+is the address of this table.  ``Module.words`` says what each word holds: ("field", name) and ("table", name) the
+address of an array, ("number", name) a parameter's value, ("extent", text) a size.
 """
 
 from __future__ import annotations
@@ -60,22 +62,23 @@ from pykernel.gen.ir import (
 TableWord = tuple[str, str]
 
 REALS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
-# no nsw: a sum beyond int32 wraps.  The checker allows // and % only of what is not negative, by what is positive
+# no nsw: a sum beyond int32 wraps.  The checker allows // and % only if the left side is not negative and the right
+# side is positive
 WHOLES = {"+": "add", "-": "sub", "*": "mul", "//": "sdiv", "%": "srem", "<<": "shl", ">>": "lshr", "&": "and"}
-# a NaN is unordered: unequal to everything, and neither less nor greater
+# a NaN is unordered: it is unequal to everything, and neither less nor greater than anything
 COMPARE_REALS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 COMPARE_INTEGERS = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
 COMPARE_WORDS = {"==": "eq", "!=": "ne", "<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
 
 ROWS = "pk.rows"
-"""The loop over samples, which every module has; no kernel's name has a dot."""
+"""Name of the loop over samples, which every module has.  The dot keeps it different from all kernels' names."""
 
 ROWS_TYPES = (c_void_p,) * 4 + (c_int64,) * 3 + (c_void_p, c_int64) * 4 + (c_void_p,)
-"""Its parameters."""
-# Fixed text: it calls public functions, which all take (table, pointer, pointer).
-#   ask: a question or null; learn: update, a visit or null; look: a reading or null
-#   from row ``first`` on: ask(x, answer), learn(the row ``delay`` before, its label), look(state)
-# A status is learn's, 0 while there is nothing to learn yet; without learn it is ask's.
+"""Types of the loop's parameters."""
+# Fixed text.  The loop calls public functions, which all take (table, pointer, pointer).
+#   ask: a question or null; learn: the update, a visit or null; look: a reading or null
+#   for each row t from ``first`` on: ask(x[t], answer), learn(x[t - delay], y[t - delay]), look(state)
+# The status is the result of learn, or 0 if t < delay; without learn, the result of ask.
 LOOP = f"""define void @{ROWS}(ptr %t, ptr %ask, ptr %learn, ptr %look, i64 %first, i64 %rows, i64 %delay, ptr %x, i64 %x_bytes, ptr %y, i64 %y_bytes, ptr %answers, i64 %answer_bytes, ptr %states, i64 %state_bytes, ptr %statuses) nounwind {{
 entry:
   %asks = icmp ne ptr %ask, null
@@ -141,18 +144,18 @@ METADATA = "\n".join(
 
 @dataclass(frozen=True)
 class Module:
-    """LLVM IR, and what it expects in the table of words."""
+    """LLVM IR, and the contents that it expects in the table of words."""
 
     text: str
     words: tuple[TableWord, ...]
 
 
 def print_llvm(functions: Functions, roots: Iterable[Kernel], precision: Precision) -> Module:
-    """The functions, whose choices are folded, and for each root a public function, see ``public_name``.
+    """The functions (with folded choices) as LLVM IR, and one public function for each root; see ``public_name``.
 
-    A public function takes the table, then a pointer for each of the root's parameters that carry values (to the array,
-    or to the one number), and at least two, so that the loop can call all; it returns int32 (a truth value as 0 or 1,
-    nothing as 0), or the root's Real.
+    A public function takes the table, and then one pointer for each parameter of the root that is an array or a number.
+    It takes at least two pointers, so that the loop over samples can call every public function.  It returns int32 (0
+    or 1 for a truth value, 0 for no result), or the root's Real.
     """
     return _Printer(functions, precision).module(roots)
 
@@ -162,18 +165,18 @@ def public_name(root: Kernel) -> str:
 
 
 class _Printer:
-    """What is common to a module."""
+    """Prints a module: the parts that all functions share."""
 
     def __init__(self, functions: Functions, precision: Precision) -> None:
         self.functions, self.precision = functions, precision
         self.real, self.bits = ("double", 64) if precision is FLOAT64 else ("float", 32)
         self.words: dict[TableWord, int] = {}
-        self.tables: dict[int, tuple[str, Constant]] = {}  # by identity: two files may give one name to two tables
+        self.tables: dict[int, tuple[str, Constant]] = {}  # by ``id``: two files may use one name for different tables
 
     def module(self, roots: Iterable[Kernel]) -> Module:
         made = [_Body(self, f).text() for f in self.functions.values()]
         made += [self.public(self.functions[root.name]) for root in roots]
-        # each load from the table is of a word that is there, and nothing writes it while a function runs
+        # loads from the table are marked: every word that is read exists, and no word changes while a function runs
         table = f"ptr noundef nonnull align 8 dereferenceable({8 * max(len(self.words), 1)}) %t"
         intrinsics = [f"declare {self.real} @llvm.{name}.f{self.bits}({self.real})" for name in ("sqrt", "fabs")]
         constants = [self.constant(name, constant) for name, constant in self.tables.values()]
@@ -186,7 +189,7 @@ class _Printer:
         return {Real: self.real, Bool: "i1", None: "void"}.get(kind) or f"i{8 * kind.dtype(self.precision).itemsize}"
 
     def number(self, value: Any) -> str:
-        """A real, which LLVM writes as the bits of a double in either precision."""
+        """A real as text: LLVM writes the bits of a double, also for float."""
         return f"0x{struct.pack('>d', float(self.precision.real(value))).hex().upper()}"
 
     def table(self, constant: Constant) -> str:
@@ -220,15 +223,15 @@ class _Printer:
 
 
 class _Body:
-    """One function.  Locals are places on the stack, of which LLVM makes registers."""
+    """Prints one function.  Locals are places on the stack; LLVM turns them into registers."""
 
     def __init__(self, printer: _Printer, f: Function) -> None:
         self.printer, self.f = printer, f
         self.type, self.real = printer.type, printer.real
         self.lines: list[str] = []
         self.count = 0
-        self.open = True  # whether the block that is being written has no end yet
-        self.loops: list[tuple[str, str]] = []  # where break and continue go
+        self.open = True  # whether the current block still needs a terminator
+        self.loops: list[tuple[str, str]] = []  # for each enclosing loop: the labels to which break and continue jump
 
     def text(self) -> str:
         f = self.f
@@ -255,7 +258,7 @@ class _Body:
         self.lines.append(f"  {line}")
 
     def new(self, value: str) -> str:
-        """The name of what an instruction computes."""
+        """Write an instruction; returns the name of its result."""
         self.count += 1
         self.out(f"%v{self.count} = {value}")
         return f"%v{self.count}"
@@ -269,7 +272,7 @@ class _Body:
         self.open = True
 
     def end(self, line: str) -> None:
-        """End the block, unless it was left already."""
+        """End the block with this line, unless the block has ended already."""
         if self.open:
             self.out(line)
         self.open = False
@@ -307,7 +310,7 @@ class _Body:
         self.out(f"store {self.type(stored)} {value}, ptr {place}, {ALIAS[stored]}")
 
     def load(self, stored: Any, place: str) -> str:
-        """An element, widened to what it is in expressions."""
+        """Load an element and widen it to its type in expressions."""
         value = self.new(f"load {self.type(stored)}, ptr {place}, {ALIAS[stored]}")
         if self.type(stored) == self.type(stored.value):
             return value
@@ -341,7 +344,7 @@ class _Body:
         start, stop = self.value(node.start), self.value(node.stop)
         variable = f"%l.{node.variable}"
         head, body, step, after = (self.label() for _ in range(4))
-        # 64 bits: the last turn of a longer step may end beyond int32.  So nsw holds
+        # a counter of 64 bits: with a step above 1, the last increment may go beyond int32.  So nsw is correct
         first, last = (self.new(f"sext i32 {bound} to i64") for bound in (start, stop))
         before = self.label()
         self.go(before)
@@ -364,7 +367,9 @@ class _Body:
         self.start(after)
 
     def branch(self, condition: Expr, yes: str, no: str) -> None:
-        """Go to one of two blocks; the right side of `and` and `or` is computed only where it counts."""
+        """Jump to one of two blocks.  The right side of `and` and `or` is computed only if the left side does not
+        decide.
+        """
         if isinstance(condition, Binary) and condition.op in ("and", "or"):
             right = self.label()
             self.branch(condition.left, *((right, no) if condition.op == "and" else (yes, right)))
@@ -375,7 +380,7 @@ class _Body:
         else:
             self.end(f"br i1 {self.value(condition)}, label %{yes}, label %{no}")
 
-    # ---- expressions: each gives what an instruction takes, a literal or a name
+    # ---- expressions: each method returns an operand of an instruction, a literal or a name
 
     def value(self, node: Expr) -> str:
         return getattr(self, f"of_{type(node).__name__}")(node)
@@ -424,7 +429,7 @@ class _Body:
         return self.load(node.array.kind.scalar, self.address(node))
 
     def address(self, node: Element | Row) -> str:
-        """Where an element, or the first of a row, lies: C order, in 64 bits."""
+        """The address of an element, or of a row's first element: C order, computed in 64 bits."""
         base, kind = self.value(node.array), node.array.kind
         given = [self.wide(i) for i in (node.indices if isinstance(node, Element) else (node.index,))]
         at = given[0]
@@ -470,7 +475,7 @@ class _Body:
         for label, side in zip(labels, (yes, no), strict=True):
             self.start(label)
             value = self.value(side)
-            end = self.label()  # the value's last block, whatever it took
+            end = self.label()  # the block in which the value's computation ends
             self.go(end)
             self.start(end)
             self.go(after)
@@ -489,7 +494,7 @@ class _Body:
         self.out(call)
         return ""
 
-    # ---- what each runtime brings itself
+    # ---- intrinsics, which each runtime implements itself
 
     def call_sqrt(self, x: str) -> str:
         return self.new(f"call {self.real} @llvm.sqrt.f{self.printer.bits}({self.real} {x})")
@@ -498,7 +503,8 @@ class _Body:
         return self.new(f"call {self.real} @llvm.fabs.f{self.printer.bits}({self.real} {x})")
 
     def call_truncate(self, x: str) -> str:
-        # of what does not fit, some number (the processor's, as in C), but always the same one
+        # freeze: a number that does not fit gives an unspecified result (that of the processor, as in C), always the
+        # same
         return self.new(f"freeze i32 {self.new(f'fptosi {self.real} {x} to i32')}")
 
     def call_pow2(self, k: str) -> str:

@@ -1,7 +1,7 @@
-"""Functions, whose choices are folded, to Python that Numba compiles: the reference that the generated C is compared with.
+"""Functions with folded choices to Python that Numba compiles: the reference with which the generated C is compared.
 
-One text serves every number, and every size that the memory tells; other sizes are printed as numbers.  Each function
-takes the structs and configurations that it needs, then what carries values.
+One text serves every number, and every size that is the shape of an array in memory.  Other sizes are printed as
+literals.  Each function takes the structs and configurations that it needs, and then its numbers and arrays.
 """
 
 from __future__ import annotations
@@ -43,20 +43,25 @@ from pykernel.gen.ir import (
 )
 
 MASK = 2**32 - 1
-"""A Word is an int64 here, for Numba makes reals of sums of uint64 and int64; a product wraps to the same lower bits."""
+"""A Word is an int64 in this code, because Numba converts a sum of uint64 and int64 to a float.  A product that
+overflows int64 still has the correct lower 32 bits."""
 
 Part = type[Struct] | type[Config]
-"""What a function takes before the values."""
+"""A struct or configuration: a function takes these before its numbers and arrays."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Python functions: the text of each, callees first, what it takes before the values, and the globals of all."""
+    """Python functions, callees first.
+
+    texts: the text of each function.  needs: the structs and configurations that it takes first.  constants,
+    intrinsics: the globals that the functions use.
+    """
 
     texts: Mapping[str, str]
     needs: Mapping[str, tuple[Part, ...]]
-    kinds: Mapping[str, tuple[Any, ...]]  # of the result, then of the values
-    writes: Mapping[str, tuple[bool, ...]]  # to which of the values
+    kinds: Mapping[str, tuple[Any, ...]]  # kind of the result, then kinds of the numbers and arrays
+    writes: Mapping[str, tuple[bool, ...]]  # for each number and array: whether the function writes to it
     constants: Mapping[str, Any]
     intrinsics: Mapping[str, Kernel]
 
@@ -78,7 +83,9 @@ def print_python(
 
 
 def python_name(kernel: str) -> str:
-    """A local variable may have the name of a kernel."""
+    """The Python function's name for a kernel.  It has a prefix, because a local variable may have the kernel's
+    name.
+    """
     return f"f_{kernel}"
 
 
@@ -97,7 +104,7 @@ class _Printer:
     ) -> None:
         self.functions, self.precision, self.capacities = functions, precision, capacities
         self.owners: dict[str, Part] = {name: config for config in configs for name in config.fields}
-        self.sizes: dict[Extent, tuple[Part, str, int]] = {}  # where the memory tells it
+        self.sizes: dict[Extent, tuple[Part, str, int]] = {}  # extent -> (part, array, axis) that has this size
         parts: list[Part] = [*structs, *configs]
         for part in parts:
             for name, kind in part.fields.items():
@@ -175,7 +182,7 @@ class _Printer:
         return f"{argument(self.owners[node.name])}.{node.name}"
 
     def of_Named(self, node: Named) -> str:
-        # by identity: two files may give one name to two constants
+        # by ``id``: two files may use one name for different constants
         name = next((n for n, c in self.named.items() if c is node.constant), "")
         if not name:
             name = f"c_{node.name}_{len(self.named)}"
@@ -187,13 +194,13 @@ class _Printer:
         return f"{argument(node.struct)}.{node.name}"
 
     def place(self, node: Local | Element) -> str:
-        """What is assigned to."""
+        """The target of an assignment."""
         if isinstance(node, Local):
             return node.name
         return f"{self.of(node.array)}[{', '.join(map(self.of, node.indices))}]"
 
     def of_Element(self, node: Element) -> str:
-        # Numba's rules for mixed types of integers make floats of some
+        # Numba converts some mixes of integer types to floats
         wide = node.array.kind.scalar.stored in ("", "<i4")
         return self.place(node) if wide else f"int64({self.place(node)})"
 

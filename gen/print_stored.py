@@ -1,7 +1,8 @@
 """Specialised functions to C99 text that reads a model where it is stored: element by element, through a callback.
 
-A snapshot is judged before anything of it becomes the model, and there is no room for a second one.  The kernel that
-judges it is the program's ``valid``, which reads fields and writes none: its arrays become places in the snapshot.
+A snapshot must be checked before any part of it is copied into the model, and there is no RAM for a second model.  The
+kernel that checks it is the program's ``valid``.  This kernel only reads fields.  In the C that is printed here, its
+arrays are byte positions in the snapshot.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ NARROW = {Int16: "int16", Uint16: "uint16", Int8: "int8", Uint8: "uint8"}
 
 
 def reader(scalar: Scalar) -> str:
-    """Which of the template's functions reads an element."""
+    """The end of the name of the template's function that reads an element of this type."""
     return "real" if scalar is Real else NARROW.get(scalar, "count")
 
 
 class StoredPrinter(Printer):
-    """As ``Printer``; functions take a NAME_stored_t instead of the model, and places instead of arrays."""
+    """As ``Printer``, but functions take a NAME_stored_t instead of the model, and byte positions instead of arrays."""
 
     def touches_struct(self, f: Function) -> bool:
         return any(isinstance(kind, Array) for _, kind in f.params) or any(
@@ -60,7 +61,7 @@ class StoredPrinter(Printer):
         return f"(uint32_t){call}" if kind.scalar is Word else call
 
     def _position(self, node: Element) -> str:
-        """Of an element in its array, row by row."""
+        """The position of an element in its array, counted row by row."""
         kind: Any = node.array.kind
         if len(node.indices) == 1:
             return self.expression(node.indices[0])

@@ -75,9 +75,11 @@ from pykernel.spec.summary import summary
 
 BROKEN_BUILD = -100
 STAMP = "0x________u"
-"""Where the stamp goes, until the texts are known that it is taken from."""
+"""Placeholder for the stamp: the stamp is computed from the texts when all of them are complete."""
 FEW = 4
-"""GCC unrolls loops over arrays of at most so many places, and warns of turns beyond the end that never happen."""
+"""GCC unrolls loops over arrays of at most this length, and then warns of iterations beyond the end that never
+happen.
+"""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
     "SNAPSHOT_FOREIGN": (-102, "the snapshot is of another model: its numbers lie or mean something else"),
@@ -97,9 +99,9 @@ class Project:
     spec: Spec
     files: dict[str, str]
     figures: dict[str, Any]
-    drop: tuple[str, ...]  # fields that the C does without
-    declarations: tuple[str, ...]  # of the public functions
-    replay: str = field(repr=False)  # the check's driver
+    drop: tuple[str, ...]  # fields that the C does not have
+    declarations: tuple[str, ...]  # C declarations of the public functions
+    replay: str = field(repr=False)  # C of the check's driver
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,10 +121,13 @@ class Generated:
 def generate(
     spec: Spec, out: str | Path, memory: Memory | None = None, force: bool = False, with_check: bool = False
 ) -> Generated:
-    """Write the C project of a model; with ``memory``, the device starts from what that has learned.
+    """Write the C project of a model.
 
-    Nothing is written if anything is wrong.  Files that were changed by hand are kept unless ``force``.
-    with_check: also the firmware for ``pykernel check --board``; a folder that has it gets it again.
+    Nothing is written if there is any error.
+    memory: the learned state from which the device starts; if not given, the device starts untrained.
+    force: also overwrite files that were changed by hand; without it, such files are an error.
+    with_check: also write the firmware for ``pykernel check --board``.  If the folder has it already, it is written
+    again.
     """
     project, folder = build(spec, memory, with_check=with_check), Path(out)
     with project_folder(folder):
@@ -144,7 +149,7 @@ def build(
     except DialectError as error:
         if spec.custom is None:
             raise
-        # the custom kernel does not go with this model: two things of one name
+        # the custom kernel does not fit to this model: two things would have the same name
         place = (
             ""
             if error.file == spec.custom.file
@@ -154,12 +159,12 @@ def build(
 
 
 def check_sources(project: Project, timed: bool = False) -> dict[str, str]:
-    """The program that takes jobs, for an emulator: file name -> text.  timed: with a counter of the CPU's cycles."""
+    """The program that runs the host's jobs in an emulator: file name -> text.  timed: it also counts CPU cycles."""
     return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], timed, _render)
 
 
 def page_source(project: Project) -> str:
-    """What a page in a browser calls of a model."""
+    """The C through which a page in a browser calls a model."""
     return page_program(project.spec, project.files[f"src/{project.spec.name}.h"], _render)
 
 
@@ -296,9 +301,9 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
 
 
 def stamp_of(files: Mapping[str, str]) -> str:
-    """NAME_STAMP: 32 bits that change with the code of any file in src/, as a literal of C.
+    """NAME_STAMP as a C literal: 32 bits that change when the code of any file in src/ changes.
 
-    Comments do not count: ``gen.record`` adds some to the header alone.
+    Comments do not count, because ``gen.record`` adds comments to the header alone.
     """
     code = "".join(f"{path}\n{bare(text)}\n" for path, text in sorted(files.items()) if path.startswith("src/"))
     return f"0x{int.from_bytes(hashlib.sha256(code.encode()).digest()[:4], 'little'):08X}u"
@@ -312,12 +317,17 @@ def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
 
 
 def state_hash(spec: Spec, memory: Memory) -> int:
-    """What NAME_hash returns.  A "state's hash" beside samples is the one after them, each asked and then learned."""
+    """The value that NAME_hash returns.
+
+    Where a state's hash is listed beside a number of samples, each of these samples was asked and then learned before.
+    """
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 
 
 def _filled(functions: Functions) -> list[str]:
-    """Capacities of arrays that are in use up to a count only: loops over them end where the memory says."""
+    """Capacities of arrays that may be partly used: loops over such an array end at a count that is read from
+    memory.
+    """
     found: set[str] = set()
     for function in functions.values():
         counted = {
@@ -338,7 +348,7 @@ def _filled(functions: Functions) -> list[str]:
 
 
 def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
-    """The capacities that code or memory has, and what every user wants to know."""
+    """The capacities that occur in code or memory, and the public ones, which every header defines."""
     texts = [*context["functions"], *(slot["declaration"] for slot in context["slots"])]
     texts += [table["declaration"] for table in context["tables"]]
     words = set(re.findall(r"\w+", " ".join(texts)))
@@ -351,7 +361,7 @@ def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _names(spec: Spec) -> dict[str, list[str]]:
-    """What the inputs, labels and classes are called, each behind what C calls it."""
+    """Lines that give, for each input, label and class, its name in C and then its name in the spec."""
 
     def listed(names: Sequence[str] | None, symbol: str) -> list[str]:
         return [f"{symbol.format(i)} {name}" for i, name in enumerate(names or ())]
@@ -372,7 +382,7 @@ def _about(spec: Spec) -> list[str]:
 
 
 def _about_in_markdown(spec: Spec, real: str) -> list[str]:
-    """The same, with the numbers' types and limits; names stay within their quotes, whatever they are made of."""
+    """The same lines in Markdown, with the numbers' types and limits.  No character of a name can end its quotes."""
 
     def quoted_name(name: str) -> str:
         return f"`{name.replace('`', chr(39))}`"
@@ -417,7 +427,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
 
     def shown(what: str, variable: str, whole: bool, several: bool) -> dict[str, str]:
         value = f"{variable}[0]" if several else variable
-        if whole and program.whole and kind != "class":  # an int may have 16 bits
+        if whole and program.whole and kind != "class":  # the cast: an int may have 16 bits
             form = {"printed": f"(long){value}", "format": "%ld", "wide": "%9ld", "digits": ""}
         elif whole:
             form = {"printed": f"(int){value}", "format": "%d", "wide": "%4d", "digits": ""}
@@ -425,7 +435,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
             form = {"printed": f"(double){value}", "format": "%.4f", "wide": "%9.4f", "digits": ", 4"}
         return {"what": what, "value": value} | form
 
-    # an answer other than a forecast is called as the question is
+    # an answer that is not a forecast has the question's name
     question = program.forecasts(spec.config)
     answer = "forecast" if program.asks == "predict" or program.reads else program.asks
     kind_asked = program.written(question)
@@ -472,14 +482,14 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
 
 
 def _whole(spec: Any) -> dict[str, Any]:
-    """What users need to know of whole numbers: scales, and what they lose."""
+    """What users of a model of integers need to know: the scales, and the error bounds."""
     rates = [number(rate, FLOAT32) for rate in spec.counts_per_unit]
     shift = spec.label_shift
     made = {
         "per_unit": rates[:1] if len(set(rates)) == 1 else rates,
         "inputs": spec.counts_told(),
         "label_scale": str(2**shift) if 0 <= shift < 31 else f"{2.0**shift!r}",
-        # of answers in other units than the labels'
+        # scales of answers whose unit is not the labels' unit
         "scales": [
             (entry.name, round(1 / spec.answer_unit(entry.name)))
             for entry in spec.program.entries_for(spec.config)
@@ -499,7 +509,7 @@ def _whole(spec: Any) -> dict[str, Any]:
 
 
 def _clamps(spec: Spec) -> list[str]:
-    """C that keeps raw samples at the lower end of what is accepted: a line for each channel, or one for all that are alike."""
+    """C that raises raw samples to the lowest accepted value: one line for each channel, or a loop if all are equal."""
     assert spec.signal is not None
     lows = [-int(most) for most in channels_of(spec.signal).most]
     if len(lows) > 1 and len(set(lows)) == 1:
@@ -509,13 +519,13 @@ def _clamps(spec: Spec) -> list[str]:
 
 
 def _label_type(program: Program, printer: Printer) -> str:
-    """What update takes as a label, or the elements of several."""
+    """The C type of a label, or of its elements if a label is an array."""
     label = program.label if program.label is not None else Int if program.whole else Real
     return printer.type(label.scalar if isinstance(label, Array) else label)
 
 
 def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
-    """A question for the check's driver: what it writes for each sample."""
+    """A question for the check's driver: its name, and the type and number of the values that it writes."""
     kind = spec.program.written(name)
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
 
@@ -536,13 +546,13 @@ def _statuses(program: Program) -> list[dict[str, Any]]:
 
 
 def _returned(program: Program, functions: Functions) -> set[str]:
-    """Names of the statuses in one model's code; the program's other models return others."""
+    """Names of the statuses that one model's code returns.  The program's other models may return other statuses."""
     members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
     return {member.name for member in members if type(member) in program.statuses}
 
 
 def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
-    """The file that saves and restores a model: a program of its own, around ``root``, the program's ``valid``."""
+    """The template context of the C file that saves and restores a model.  root: the program's ``valid``."""
     program, config = spec.program, spec.config
     functions = specialised_kernels(spec, (root,)).functions
     if missing := sorted(unread & {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}):
@@ -559,7 +569,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
     functions = functions | {root.name: replace(judge, body=(*within, *judge.body))}
     printed = printer.all(functions)
     read = tables(printer, functions, program, config)
-    # its own copies have names of their own: both files may be compiled as one
+    # functions that are printed again here get other names, because both C files may be compiled as one
     copies = [printer.name(n) for n in functions] + [t["name"] for t in read]
     copies += [f"{spec.name}_{n}" for n in (*printer.primitives, "crc32")]
     pattern = re.compile(rf"\b{spec.name}_(?=(?:{'|'.join(n.removeprefix(f'{spec.name}_') for n in copies)})\b)")
@@ -600,7 +610,7 @@ def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) 
 
 
 def _within_ranges(spec: Spec, layout: Layout) -> tuple[Statement, ...]:
-    """Statements that refuse a state with a number outside of the range that its field declares."""
+    """Statements that refuse a state if a number is outside of the range that its field declares."""
     kept, found = {slot.name for slot in layout.slots}, list[Statement]()
     for struct in spec.program.persistent:
         for name, given in struct.ranges.items():
@@ -610,7 +620,7 @@ def _within_ranges(spec: Spec, layout: Layout) -> tuple[Statement, ...]:
 
 
 def _end(bound: Any, given: Ranged, spec: Spec) -> Expr:
-    """An end of a range; parameters and capacities by their names."""
+    """One end of a range as an expression.  Parameters and capacities keep their names."""
     array = given.kind if isinstance(given.kind, Array) else given.kind[1]
     scalar = array.scalar.value
     if isinstance(bound, str):
@@ -623,7 +633,10 @@ def _end(bound: Any, given: Ranged, spec: Spec) -> Expr:
 
 
 def _refusal(struct: type[Struct], name: str, low: Expr, high: Expr) -> tuple[Statement, ...]:
-    """``for i in range(len(field)): if not field[i] >= low: return False``, and the same of its high end, for each dimension."""
+    """``for i in range(len(field)): if not field[i] >= low: return False``, and the same for the high end.
+
+    An array of two dimensions has two nested loops.
+    """
     array, counters = struct.fields[name], ("i", "j")[: len(struct.fields[name].extents)]
     scalar = name in struct.scalars
     at = tuple(Literal(0, Index, 0) if scalar else Local(0, Index, counter) for counter in counters)
@@ -667,7 +680,7 @@ def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer)
 
 
 def _asked(printer: Printer) -> list[str]:
-    """What the code asks of the compiler: files of runtime_c."""
+    """The files of runtime_c with macros by which the code asks the compiler for something, such as unrolling."""
     return ["dsp"] * printer.dsp + ["unroll"] * printer.unrolls + ["marks"] * printer.marks
 
 
@@ -685,12 +698,12 @@ def _arithmetic(printer: Printer) -> str:
 
 
 def _guard(printer: Printer) -> str:
-    """What refuses targets and flags that would give other bits."""
+    """C that stops the compilation for targets and flags that would give other bits."""
     order = primitive("byte_order.h", printer.prefix)
     if printer.precision.is_integer:
         return order
     narrow = printer.real == "float"
-    # 16: _Float16 is computed as it is, and so is what is wider
+    # FLT_EVAL_METHOD 16: _Float16 is computed in its own precision, and so are the wider types
     exact = ("0", "16") if narrow else ("0", "1", "16")
     excess = " && ".join(f"(FLT_EVAL_METHOD != {method})" for method in exact)
     digits = {"PK_MANT_DIG": "FLT_MANT_DIG" if narrow else "DBL_MANT_DIG", "PK_DIGITS": str(printer.precision.bits + 1)}

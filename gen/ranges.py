@@ -1,11 +1,12 @@
-"""Proof that no whole number leaves its type: intervals through one model's functions, with its tables and sizes.
+"""Proof that no integer leaves its type: interval analysis of one model's functions, with the model's tables and sizes.
 
-A field's declared range (``between``) is an invariant: it is assumed wherever the field is read, and proved wherever it is
-written.  A loop's turns are computed side by side, as one more axis of the arrays that hold the intervals: so each turn
-sees its own row of a table, and a sum is bounded by the sums of its terms.  A loop of too many turns is bounded by the
-number of its turns times the largest term.
+A field's declared range (``between``) is an invariant: the range is assumed where the field is read, and proved where
+the field is written.  All iterations (turns) of a loop are analysed together: the arrays that hold the intervals get
+one more axis, with one element for each iteration.  So each iteration sees its own row of a table, and the bound of a
+sum is the sum of its terms' bounds.  If a loop has too many iterations, a sum's bound is the number of iterations times
+the largest term.
 
-The same intervals say how often a loop turns at most: ``most_turns``.
+The same intervals give the largest number of iterations of each loop: ``most_turns``.
 
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """
@@ -52,14 +53,15 @@ from pykernel.gen.ir import (
 from pykernel.gen.widths import Widths
 
 LANES = 2**21
-"""Most turns, of all loops around together, that are computed side by side."""
+"""Most iterations (the product over all nested loops) that are analysed with one element for each."""
 UNKNOWN = 2**30
-"""So many turns, or more: nobody knows how many."""
+"""This number of iterations, or more, means that the number is not known."""
 ROUNDS = 4
-"""How often a loop is gone through for what its turns hand on, before that may be any number."""
+"""Passes over a loop's body to find the range of a variable that one iteration hands to the next.  If the range still
+grows after these passes, the variable may have any value of its type."""
 INT32 = (-INDEX_MAX - 1, INDEX_MAX)
 INT16 = (-(2**15), 2**15 - 1)
-"""What an ``int`` of 16 bits holds, in which C computes with constants."""
+"""The range of an ``int`` of 16 bits: C computes with constants in ``int``."""
 WORD = (0, 2**32 - 1)
 OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
@@ -67,7 +69,7 @@ MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 @dataclass(frozen=True)
 class Interval:
-    """Between which numbers a value is, both included, in each turn; empty where ``low`` is above ``high``."""
+    """The range of a value, both ends included, for each iteration of the enclosing loops; empty where low > high."""
 
     low: np.ndarray
     high: np.ndarray
@@ -82,11 +84,11 @@ class Interval:
         return bool((self.low >= other.low).all() and (self.high <= other.high).all())
 
     def deeper(self) -> Interval:
-        """The same in each turn of one more loop."""
+        """The same range, with one more axis for a further inner loop."""
         return Interval(self.low[..., None], self.high[..., None])
 
     def over(self, mask: np.ndarray) -> Interval:
-        """What it is in any turn of the innermost loop that the mask has; empty where it has none."""
+        """The union over those iterations of the innermost loop that the mask selects; empty if it selects none."""
         low, high, mask = np.broadcast_arrays(self.low, self.high, mask)
         return Interval(
             np.where(mask, low, NONE.low).min(-1, initial=2**62),
@@ -110,18 +112,20 @@ def interval(low: Any, high: Any = None) -> Interval:
 
 
 NONE = Interval(np.array(2**62, np.int64), np.array(-(2**62), np.int64))
-"""No number at all."""
+"""The empty interval."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """An array that a name stands for: a field, a table or an argument of a public function; ``before``: positions in
-    its first axes that were chosen already."""
+    """The array to which an expression refers: a field, a table, or an argument of a public function.
+
+    before: the ranges of the indices that are already fixed, for the first axes.
+    """
 
     kind: Array
     shape: tuple[int | None, ...]
     before: tuple[Interval, ...] = ()
-    depth: int = 0  # how many loops were around where they were chosen
+    depth: int = 0  # number of enclosing loops at the place where these indices were fixed
     table: np.ndarray | None = None
     struct: type[Struct] | None = None
     name: str = ""
@@ -129,7 +133,10 @@ class Place:
 
 @dataclass
 class State:
-    """What is known at one point: locals and elements by their text, and in which turns the point can be reached at all."""
+    """What is known at one point of the code.
+
+    alive: for each iteration, whether the point can be reached.  locals, elements: name or text -> range.
+    """
 
     alive: np.ndarray
     locals: dict[str, Interval] = field(default_factory=dict)
@@ -139,10 +146,10 @@ class State:
         return State(self.alive, dict(self.locals), dict(self.elements))
 
     def joined(self, other: State) -> State:
-        """What is known where two ways meet."""
+        """What is known where two control paths meet."""
 
         def both(a: dict[str, Interval], b: dict[str, Interval]) -> dict[str, Interval]:
-            # a way that cannot be taken says nothing
+            # a path that cannot be reached adds nothing to a range
             return {
                 name: a[name].where(~other.alive, b[name].where(~self.alive, a[name].joined(b[name])))
                 for name in a
@@ -160,10 +167,10 @@ def prove(
     capacities: Mapping[str, int],
     precision: Precision,
 ) -> dict[str, tuple[int, int]]:
-    """Prove that no sum, product, position or element of one model's functions leaves its type or its declared range.
+    """Prove that no sum, product, index or element in one model's functions leaves its type or its declared range.
 
-    Returns between which numbers each root's result is.  Raises DialectError, with file, line and the range that was
-    found, for what cannot be proved.
+    Returns the range of each root's result.  Raises DialectError for an expression that cannot be proved, with file,
+    line and the range that was found.
     """
     prover = _Prover(functions, config, capacities, precision)
     for struct in structs:
@@ -181,10 +188,11 @@ def prove(
 
 @dataclass(frozen=True)
 class Turns:
-    """How often loops turn at most; a loop is known by its node's ``id``.
+    """The largest numbers of iterations of loops.  A loop is identified by the ``id`` of its node.
 
-    within: (loop, loop in its body) -> turns of the inner one for each time the outer one is begun; of a loop and itself,
-    its own turns.  in_all: root -> loop -> turns in one call of the root.  Of a loop that is missing, nobody knows.
+    within: (outer loop, inner loop) -> iterations of the inner loop in one complete run of the outer loop; (loop, the
+    same loop) -> iterations in one run of the loop.  in_all: root -> loop -> iterations in one call of the root.  A
+    loop is missing if no bound was found.
     """
 
     within: dict[tuple[int, int], int]
@@ -194,16 +202,16 @@ class Turns:
 def most_turns(
     functions: Functions, roots: Sequence[str], config: Any, capacities: Mapping[str, int], precision: Precision
 ) -> Turns:
-    """How often the loops of one model's functions turn at most.
+    """The largest numbers of iterations of the loops in one model's functions.
 
-    Declared ranges are taken for granted: for whole numbers ``prove`` has proved them.
+    Declared ranges are assumed to hold: for integers, ``prove`` has proved them.
     """
     prover = _Prover(functions, config, capacities, precision, refuses=False)
     in_all = {}
     for name in roots:
         turned = prover.public(functions[name]).turned
         in_all[name] = {loop: int(turns) for loop, turns in turned.items() if turns < UNKNOWN}
-    # a loop that no call comes to, or that never turns, may still be in the machine code
+    # a loop that is never reached, or has no iterations, may still be in the machine code: its number is 0
     for loop in (n for f in functions.values() for n in walk(f.body) if isinstance(n, For)):
         prover.within.setdefault((id(loop), id(loop)), 0)
     return Turns({loops: turns for loops, turns in prover.within.items() if turns < UNKNOWN}, in_all)
@@ -222,11 +230,11 @@ class _Prover:
         self.known: dict[str, Effects] = effects(functions)
         self.widths = Widths(capacities, config)
         self.refuses = refuses
-        self.exploring = 0  # above 0 while a loop is only explored
+        self.exploring = 0  # above 0 while a loop's body is analysed without refusing anything
         self.within: dict[tuple[int, int], int] = {}
 
     def declared(self, struct: type[Struct], name: str) -> tuple[int, int]:
-        """The range of a field: what it declares, else that of its type."""
+        """The range that a field declares, else the range of its type."""
         limits = np.iinfo(struct.fields[name].scalar.dtype(self.precision))
         if name not in struct.ranges:
             return int(limits.min), int(limits.max)
@@ -239,7 +247,7 @@ class _Prover:
         return extent.value(self.capacities) if isinstance(extent, Extent) else int(extent)
 
     def public(self, f: Function) -> _Frame:
-        """Go through a function with any arguments."""
+        """Analyse a function for arguments of any value."""
         given: list[Any] = []
         for name, kind in f.params:
             if isinstance(kind, Array):
@@ -256,15 +264,16 @@ def _type_range(kind: Any) -> tuple[int, int]:
 
 
 class _Frame:
-    """One call of a function."""
+    """The analysis of one call of a function."""
 
     def __init__(self, prover: _Prover, f: Function, given: list[Any], alive: np.ndarray) -> None:
         self.prover, self.f = prover, f
         self.places: dict[str, Place] = {}
         self.result: Interval | None = None
-        self.relative: set[str] = set()  # sums of which a loop finds out what a turn adds
-        self.left: list[State] = []  # what is known where the innermost loop's turns are left
-        self.turned: dict[int, np.ndarray] = {}  # how often loops turn at most, in each turn of those around
+        self.relative: set[str] = set()  # sums whose change in one iteration is being determined: they start at 0
+        self.left: list[State] = []  # the states at each break, continue and return in the innermost loop
+        # loop -> its iterations at most, for each iteration of the enclosing loops
+        self.turned: dict[int, np.ndarray] = {}
         self.depth = np.ndim(alive)
         state = State(alive)
         for (name, _), value in zip(f.params, given, strict=True):
@@ -282,7 +291,7 @@ class _Frame:
             raise DialectError(self.f.file, line, f"{message}, in: {text}" if text else message)
 
     def need(self, state: State, line: int, value: Interval, low: Any, high: Any, what: str, remedy: str) -> Interval:
-        """The value, which is proved to be from low to high."""
+        """The value's range, cut to low ... high.  Refuses the line if the value may be outside."""
         wrong = state.alive & ~value.empty & ((value.low < low) | (value.high > high))
         if wrong.any():
             least, most = (np.broadcast_to(end, wrong.shape)[wrong] for end in (value.low, value.high))
@@ -293,7 +302,7 @@ class _Frame:
         return self.need(state, line, value, *INT32, what, "int32 does not hold that: scale or clip before")
 
     def computed(self, state: State, node: Expr, value: Interval, what: str) -> Interval:
-        """A result, which is proved to fit in the type in which C computes it."""
+        """The range of a result.  Refuses the line if the result may not fit into the type in which C computes it."""
         if self.prover.widths.in_int(node) is not None:
             return self.need(state, node.line, value, *INT16, what, "an int of 16 bits does not hold that")
         return self.int32(state, node.line, value, what)
@@ -353,7 +362,9 @@ class _Frame:
         return state
 
     def forget(self, state: State, fields: set[str] | None) -> None:
-        """Drop what is known of elements that may have been written: of these fields; None: of an argument's."""
+        """Forget the ranges of elements that may have been written: elements of these fields; None: of all
+        arguments.
+        """
         for key in list(state.elements):
             owner = key.split("[")[0]
             if fields is None or owner.removeprefix("s.") in fields or not owner.startswith("s."):
@@ -366,7 +377,7 @@ class _Frame:
     def do_Return(self, node: Return, state: State) -> State:
         if node.value is not None and node.value.kind is not Real:
             found = self.value(node.value, state).where(state.alive, NONE)
-            # the result is the caller's, in whose turns the turns of loops around a return are one
+            # the caller sees one result: join the results over all iterations of the loops around the return
             while found.low.ndim > self.depth:
                 found = found.over(np.array(True))
             self.result = found if self.result is None else self.result.joined(found)
@@ -404,14 +415,14 @@ class _Frame:
             low, high = (np.broadcast_to(end, reached.shape)[reached] for end in (value.low, value.high))
             return int(low.min()), int(high.max())
 
-        # from the first turn that there may be to the last
+        # all iterations that are possible, from the first to the last
         first, last = (ends(start)[0], ends(stop)[1]) if up else (ends(start)[1], ends(stop)[0])
         turns = range(first, last, node.step)
         if not turns:
             return state
-        single = len(set(ends(start))) == 1  # in all turns around
+        single = len(set(ends(start))) == 1  # the start is one number, in all iterations of the enclosing loops
         if abs(node.step) > 1 and not single:
-            turns = range(first, last, 1 if up else -1)  # any of these
+            turns = range(first, last, 1 if up else -1)  # the variable may have any of these values
         written = self.written(node.body)
         outer = state.copy()
         self.forget(outer, written)
@@ -437,7 +448,7 @@ class _Frame:
         jumps = any(isinstance(n, (Leave, Return)) for n in walk(node.body))
         for name in others:
             inner.locals[name] = outer.locals[name].deeper()
-        # 1. what turns hand on: until nothing is added
+        # 1. variables that one iteration hands to the next: repeat until their ranges do not grow any more
         for turn in range(ROUNDS + 2):
             before = {name: inner.locals[name] for name in others}
             ends_ = self.explore(node.body, inner, sums)
@@ -449,7 +460,8 @@ class _Frame:
                 inner.locals[name] = wider
             if all(inner.locals[name].within(before[name]) for name in others):
                 break
-        # 2. what each turn adds to sums, one after the other: a sum's term may need another sum, such as a position
+        # 2. how much each iteration adds to each sum, one sum after the other: a sum's term may depend on an earlier
+        # sum, such as a position
         after: dict[str, Interval] = {}
         for i, name in enumerate(sums):
             changes = self.explore(node.body, inner, sums[i:])
@@ -485,7 +497,7 @@ class _Frame:
                 each = np.minimum(np.where(inner.alive, turned, 0).sum(-1), UNKNOWN) * min(turns_in_one, UNKNOWN)
                 each = np.minimum(each, UNKNOWN)
                 _add(around, {loop: each})
-                if loop in in_it:  # a loop in a function that is called may be begun elsewhere, too
+                if loop in in_it:  # not a loop in a callee: other callers may run it as well
                     most = max(int(each.max()), self.prover.within.get((id(node), loop), 0))
                     self.prover.within[id(node), loop] = most
         self.turned = around
@@ -496,7 +508,9 @@ class _Frame:
         return outer
 
     def explore(self, body: tuple[Statement, ...], inner: State, sums: list[str]) -> State:
-        """Go through a loop's body without refusing; of sums, what a turn adds."""
+        """The state at the end of a loop's body, without refusing anything.  Each sum's range is what one iteration
+        adds.
+        """
         state = inner.copy()
         state.locals |= {name: interval(np.zeros((1,) * inner.alive.ndim)) for name in sums}
         kept, self.left, result, relative = self.left, [], self.result, set(self.relative)
@@ -510,7 +524,7 @@ class _Frame:
         return end
 
     def written(self, body: tuple[Statement, ...]) -> set[str]:
-        """Fields that a loop's body writes, itself or through what it calls."""
+        """Fields that a loop's body writes, itself or through its callees."""
         found: set[str] = set()
         for node in walk(body):
             if isinstance(node, Assign) and isinstance(node.target, Element):
@@ -530,7 +544,7 @@ class _Frame:
     # ------------------------------------------------------------------------------------------- conditions
 
     def assume(self, condition: Expr, truth: bool, state: State) -> State:
-        """The state where a condition holds, or does not."""
+        """The state under the assumption that a condition is true, or that it is false."""
         if isinstance(condition, Unary) and condition.op == "not":
             return self.assume(condition.operand, not truth, state)
         if isinstance(condition, Binary) and condition.op in ("and", "or"):
@@ -559,7 +573,7 @@ class _Frame:
     # ------------------------------------------------------------------------------------------- expressions
 
     def real(self, node: Expr, state: State) -> None:
-        """Follow the whole numbers inside an expression of reals, and the kernels that the expression calls."""
+        """Analyse the integers inside an expression of reals, and the kernels that the expression calls."""
         if isinstance(node, Element):
             for position in node.indices:
                 self.value(position, state)
@@ -577,7 +591,7 @@ class _Frame:
             self.reals((node.left, node.right), state)
 
     def reals(self, nodes: Sequence[Expr], state: State) -> None:
-        """Expressions of which nothing but the whole numbers within counts."""
+        """Analyse the integers inside several expressions of reals."""
         for node in nodes:
             if node.kind is Real:
                 self.real(node, state)
@@ -634,7 +648,7 @@ class _Frame:
             return Interval(np.where(fails, 1, 0), np.where(holds, 0, 1))
         found = self.arithmetic(node, left, right, state)
         if node.kind is Word:
-            # what may leave the type may be any number
+            # if the result may leave its type, it may be any number of the type
             return _wrapped(found, interval(*WORD))
         names = {"+": "this sum", "-": "this difference", "*": "this product"}
         return self.computed(state, node, found, names.get(node.op, "this result"))
@@ -647,7 +661,7 @@ class _Frame:
         if node.op == "*":
             return _product(left, right)
         if node.op == "&":
-            # at most as large as either
+            # the bitwise and is at most as large as each of its operands
             high = np.minimum(left.high, right.high)
             whole = right.exact & _is_mask(right.low) & (left.high <= right.low)
             return Interval(np.where(whole, left.low, 0), high)
@@ -660,7 +674,7 @@ class _Frame:
         left, right = self.divided(node.line, left, right, state)
         if node.op == "//":
             return Interval(left.low // right.high, left.high // right.low)
-        small = left.high < right.low  # then nothing changes
+        small = left.high < right.low  # the remainder is then the left side itself
         return Interval(np.where(small, left.low, 0), np.where(small, left.high, np.minimum(left.high, right.high - 1)))
 
     def divided(self, line: int, left: Interval, right: Interval, state: State) -> tuple[Interval, Interval]:
@@ -687,7 +701,7 @@ class _Frame:
                 values.append(self.value(argument, state))
         shape = np.broadcast_shapes(state.alive.shape, *(v.low.shape for v in values if isinstance(v, Interval)))
         result, written = None, set(self.prover.known[f.name].fields)
-        if not self.prover.exploring or f.returns not in (Real, None):  # else nothing but what it writes counts
+        if not self.prover.exploring or f.returns not in (Real, None):  # else only the fields that it writes matter
             frame = _Frame(self.prover, f, values, np.broadcast_to(state.alive, shape))
             result = frame.result
             _add(self.turned, frame.turned)
@@ -732,7 +746,7 @@ class _Frame:
     # ---- arrays
 
     def place(self, node: Expr, state: State) -> Place:
-        """Which array an expression stands for."""
+        """The array to which an expression refers."""
         if isinstance(node, Local):
             return self.places[node.name]
         if isinstance(node, Field):
@@ -761,7 +775,7 @@ class _Frame:
         return (*self.before(place, state), *own)
 
     def before(self, place: Place, state: State) -> tuple[Interval, ...]:
-        """The positions that were chosen already, in the turns of the loops around."""
+        """The ranges of the indices that are already fixed, with one axis for each enclosing loop."""
         found = place.before
         for _ in range(state.alive.ndim - place.depth):
             found = tuple(at.deeper() for at in found)
@@ -782,7 +796,7 @@ class _Frame:
         return interval(limits.min, limits.max)
 
     def key(self, node: Element) -> str | None:
-        """One element's text, if its positions do not change unless a local does."""
+        """Text that identifies an element, if all of its indices are literals or locals; else None."""
         array = node.array
         owner = f"s.{array.name}" if isinstance(array, Field) else array.name if isinstance(array, Local) else None
         if owner is None:
@@ -808,32 +822,32 @@ def _mentions(key: str, name: str) -> bool:
 
 
 def _taken(turn: np.ndarray, start: Interval, stop: Interval, up: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Whether a loop may come to a turn, and whether it must."""
+    """For each iteration: whether the loop may execute it, and whether the loop always executes it."""
     if up:
         return (turn >= start.low) & (turn < stop.high), (turn >= start.high) & (turn < stop.low)
     return (turn <= start.high) & (turn > stop.low), (turn <= start.low) & (turn > stop.high)
 
 
 def _wrapped(value: Interval, limits: Interval) -> Interval:
-    """What may have left its type may be any number of it."""
+    """The value's range; the range of its type where the value may have left the type."""
     beyond = (value.low < limits.low) | (value.high > limits.high)
     return limits.where(beyond, value)
 
 
 def _product(a: Interval, b: Interval) -> Interval:
-    # a product of two words may leave int64, and is then negative, which no word is
+    # a product of two Words may overflow int64.  It is then negative, and so outside of the range of a Word
     with np.errstate(over="ignore"):
         ends = np.stack(np.broadcast_arrays(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high))
     return Interval(ends.min(0), ends.max(0))
 
 
 def _is_mask(value: np.ndarray) -> np.ndarray:
-    """Whether a number's bits are all ones from the lowest on."""
+    """Whether a number has the form 2^k - 1, so that it is a bit mask."""
     return np.asarray(value & (value + 1)) == 0
 
 
 def _narrowed(mine: Interval, other: Interval, op: str) -> Interval:
-    """What is left of mine where ``mine op other`` holds for some of other's numbers."""
+    """The numbers of ``mine`` for which ``mine op other`` holds for at least one number of ``other``."""
     if op in ("<", "<="):
         return Interval(mine.low + 0 * other.high, np.minimum(mine.high, other.high - (op == "<")))
     if op in (">", ">="):
@@ -848,7 +862,7 @@ def _narrowed(mine: Interval, other: Interval, op: str) -> Interval:
 
 
 def _looked_up(table: np.ndarray, positions: tuple[Interval, ...]) -> Interval:
-    """What a table holds at these positions."""
+    """The range of a table's values at these positions."""
     ends = [
         np.clip(end, 0, size - 1) for p, size in zip(positions, table.shape, strict=True) for end in (p.low, p.high)
     ]
@@ -857,7 +871,7 @@ def _looked_up(table: np.ndarray, positions: tuple[Interval, ...]) -> Interval:
         return Interval(values, values)
     slices = tuple(slice(int(a.min()), int(b.max()) + 1) for a, b in zip(ends[::2], ends[1::2], strict=True))
     part = table[slices].astype(np.int64)
-    # none where no turn gets there
+    # empty if no iteration reaches this code
     return interval(part.min(), part.max()) if part.size else NONE
 
 
@@ -876,7 +890,7 @@ def _kind_of(name: str, body: tuple[Statement, ...]) -> Scalar:
 
 
 def _term(node: Assign) -> tuple[str, Expr]:
-    """What ``name += term`` or ``name = name + term`` does."""
+    """Operator and term of ``name += term`` or ``name = name + term``."""
     if node.op:
         return node.op, node.value
     assert isinstance(node.target, Local)

@@ -22,7 +22,7 @@ class Comment:
     line: int
     column: int
     text: str
-    alone: bool  # on a line of its own
+    alone: bool  # whether the comment has its own line
 
 
 @functools.cache
@@ -37,7 +37,7 @@ def _module(source: bytes) -> tuple[ast.Module, dict[int, Comment]]:
 
 def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
     """The function's syntax tree, with line numbers of its file, and its comments."""
-    tree, comments = _module(kernel.source)  # as it was when Python read it: the file may have changed since
+    tree, comments = _module(kernel.source)  # the text that Python has imported: the file may have changed since
     first = kernel.function.__code__.co_firstlineno
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == kernel.function.__name__:
@@ -68,7 +68,7 @@ def member_comments(cls: type) -> dict[str, str]:
 
 
 class Comments:
-    """Hands each comment to the statement it belongs to; those that would be lost are refused."""
+    """Gives each comment to the statement to which it belongs.  A comment that belongs to no statement is refused."""
 
     def __init__(self, file: Path, node: ast.FunctionDef, comments: dict[int, Comment]) -> None:
         self.file = file

@@ -23,7 +23,7 @@ BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 def require_project(folder: str | Path, spec: Spec) -> None:
     """Raises UserError unless the folder holds the C that this version generates from the spec."""
     if Path(folder).is_dir():
-        with project_folder(Path(folder)):  # what is left of a run that died is put back
+        with project_folder(Path(folder)):  # if a run died while it wrote, its old files are restored first
             pass
     for path, text in build(spec, checks=_earlier(Path(folder))).files.items():
         if path.startswith("src/"):
@@ -39,10 +39,11 @@ def require_project(folder: str | Path, spec: Spec) -> None:
 
 
 def record(folder: str | Path, spec: Spec, report: Report) -> Path:
-    """Add a report's rows to the VALIDITY.md, the header and the manifest of the spec's project: all, or none.
+    """Add a report's rows to VALIDITY.md, the header and the manifest of the spec's project.
 
-    Earlier rows stay, but for those of the same build and target; generating again drops them.  Raises UserError if the
-    folder holds something else, or a VALIDITY.md that was changed by hand.
+    Either all three files are written, or none.  A new row replaces an earlier row of the same build and target; other
+    earlier rows stay.  Generating the project again removes all rows.  Raises UserError if the folder holds another
+    project, or a VALIDITY.md that was changed by hand.
     """
     require_project(folder, spec)
     rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
@@ -55,7 +56,7 @@ def record(folder: str | Path, spec: Spec, report: Report) -> Path:
 
 
 def _earlier(folder: Path) -> list[dict[str, str]]:
-    """The rows that the folder's manifest has.  Raises UserError if it cannot be read."""
+    """The rows in the folder's manifest.  Raises UserError if the manifest cannot be read."""
     try:
         rows = read_manifest(folder).get("checks", [])
         found = [
@@ -93,5 +94,5 @@ def _row(row: dict[str, Any], stream: str) -> dict[str, str]:
 
 
 def _cells(row: dict[str, str]) -> dict[str, str]:
-    """Text that stays in its cell."""
+    """The row's text, with the characters escaped that would end a cell of a Markdown table."""
     return {key: " ".join(text.replace("|", "/").replace("`", "'").split()) for key, text in row.items()}

@@ -1,9 +1,10 @@
-"""The self-test's sequence: every public function of a model, called on made-up samples, on the host and in C.
+"""The self-test's sequence of calls: every public function of a model is called on pseudo-random samples.
 
-``run`` is the sequence on the host, and the template ``selftest.c`` is the same sequence in C: what each of their calls returns
-and writes is folded into one number, and so is the state.  If the two are not the same sequence, no self-test passes.
+``run`` is the sequence on the host; the template ``selftest.c`` is the same sequence in C.  Each call's status and
+answer, and the final state, are hashed to one number.  The self-test passes if both numbers are equal; so both
+sequences must make the same calls.
 
-What is given are numbers of a fixed pseudo-random sequence, at different distances from a center; see ``Kind``.
+The samples are numbers of a fixed pseudo-random sequence, at different distances from a center; see ``Kind``.
 """
 
 from __future__ import annotations
@@ -31,22 +32,27 @@ from pykernel.spec.model import Spec
 
 KINDS = 16
 FAR, CLOSE, MIDDLE = 4, 2, 12
-"""Halvings: from an outlying sample to a usual one, from that to one of a narrow cluster, and to one at the center."""
+"""Distances as numbers of halvings.  FAR: from an outlying sample to a usual sample; CLOSE: from a usual sample to one
+of a narrow cluster; MIDDLE: to a sample at the center."""
 ROWS = 4
-"""Most centers, but for the last one."""
+"""Most centers, without the last one."""
 MOVED = 4
-"""From the first center to the last, in distances of usual samples."""
+"""Distance between the first and the last center, in units of a usual sample's distance."""
 DAMAGE = (2.0**40,)
-"""With what the model's numbers are overwritten, so that limits are met.  Products of three stay within float32."""
+"""The numbers with which the model's numbers are overwritten, so that the code for limits runs.  A product of three of
+them stays within float32."""
 
 
 class Kind(IntEnum):
-    """What sample n of the sequence is, by n modulo 16; else a usual one, or of a narrow cluster from 8 to 11."""
+    """The kind of sample n of the sequence, by n modulo 16.
 
-    GATHERED = 1  # it is taken without a label, which comes later; the next one, too
+    Samples 8 to 11 form a narrow cluster.  A number that is not listed is a usual sample.
+    """
+
+    GATHERED = 1  # this sample and the next one are taken without labels; their labels come later
     MIDDLE = 3
     ASKED = 5  # all questions are asked about it before it is learned
-    REPEATED = 6  # the one before once more; so is the second of all
+    REPEATED = 6  # the sample before is repeated; the second sample of the sequence also repeats the first
     NARROW = 8
     VISITED = 10
     OUTLYING = 12
@@ -66,20 +72,21 @@ GIVEN = {
     "action": (),
     "training": (),
 }
-"""What a function of each kind takes: the sample, its label, the number 0, memory for its answer."""
+"""Kind of entry -> its arguments: the sample, the sample's label, the number 0 (off), or memory for the answer."""
 
 
 OFFSET, PRIME = 0x811C9DC5, 16777619
-"""Of the hash FNV-1a."""
+"""Constants of the hash FNV-1a."""
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """What of the sequence depends on the model.
+    """The part of the sequence that depends on the model.
 
-    steps: samples as the rule sees them; stride: raw samples to each.  centers: (rows, numbers of a sample).  sizes: twice
-    the farthest distances from there.  halvings: from these to a usual sample's, and of labels.  moved: the first step from which
-    on all samples are around the last center.
+    steps: number of samples that the rule sees.  stride: raw samples for each step.
+    centers: (rows, numbers of a sample).  sizes: twice the largest distances from a center.
+    halvings: how often ``sizes`` is halved for a usual sample; label_halvings: the same for ``label_size``.
+    moved: the first step from which on all samples are around the last center.
     """
 
     steps: int
@@ -97,7 +104,7 @@ class Sequence:
 
 
 def sequence(spec: Spec) -> Sequence:
-    """Chosen so that usual samples are about as far from each other as the kernel's length scale."""
+    """The sequence for a model.  The distance between usual samples is about the kernel's length scale."""
     whole, real = spec.program.whole, spec.real
     stride = spec.stride
     centers, largest, usual = _places(spec)
@@ -119,7 +126,10 @@ def sequence(spec: Spec) -> Sequence:
 
 
 def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centers of samples, (rows, numbers of a sample); sizes of the farthest, and of usual ones, (numbers,), in the data's units."""
+    """Centers of samples, (rows, numbers of a sample); sizes of the farthest samples, and of usual samples, (numbers,).
+
+    All are in the data's units.
+    """
     if spec.signal is not None:
         most = np.array(spec.signal.max_abs, float) * np.ones(spec.width)
         usual = np.minimum(1.0, most / 4)
@@ -138,7 +148,7 @@ def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _steps(spec: Spec) -> tuple[int, int]:
-    """How many samples the rule sees, and for how many of these the last ones are moved."""
+    """How many samples the rule sees, and how many of these, at the end, are around the last center."""
     config = spec.config
     held = getattr(config, "relearn_after", 0) * 5 // 4 + 3 * KINDS
     waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)
@@ -182,14 +192,14 @@ class _Run:
         return found
 
     def answer(self, entry: Entry) -> list[np.ndarray]:
-        """Where the function writes; nowhere if it is no question and no reading."""
+        """The array to which the function writes; empty if it is neither a question nor a reading."""
         if "answer" not in GIVEN[entry.kind]:
             return []
         scalar, count = _answer(self.spec, entry.name)
         return [self.buffers[scalar][:count]]
 
     def call_all(self, *kinds: str, but: str = "") -> None:
-        """Call all functions of some kinds."""
+        """Call all functions of some kinds, except the function ``but``."""
         for entry in self.entries:
             if entry.kind in kinds and entry.name != but:
                 self.call(entry, *self.given(entry))
@@ -261,7 +271,9 @@ class _Run:
         return self.found
 
     def damage(self) -> None:
-        """Overwrite counts, which is refused, then numbers, with which the model goes on."""
+        """Overwrite the model's counts one by one: the functions must refuse.  Then overwrite its numbers: they
+        continue.
+        """
         layout, seed = self.model.memory.layout, self.seed
         for refusing, counts in guards(self.spec, layout):
             for slot in counts:
@@ -278,11 +290,11 @@ class _Run:
                 self.sample(0, False)
                 counted = self.found
                 self.strike(struck(self.spec))
-                # what is said of such numbers does not count: floating-point libraries differ
+                # statuses after such numbers are not hashed: floating-point libraries differ here
                 self.found = counted
 
     def strike(self, entries: Iterable[Entry]) -> None:
-        """Call functions; of what they write nothing is told, only their statuses are."""
+        """Call functions and hash only their statuses, not their answers."""
         for entry in entries:
             self.call(entry, *self.given(entry))
 
@@ -291,7 +303,7 @@ class _Run:
 
 
 def distances(plan: Sequence, kind: int) -> tuple[int, int]:
-    """Halvings of a sample's sizes, and of its label's."""
+    """How often the sizes of a sample, and of its label, are halved."""
     if kind == Kind.OUTLYING:
         return 0, 0
     if kind == Kind.MIDDLE:
@@ -300,25 +312,27 @@ def distances(plan: Sequence, kind: int) -> tuple[int, int]:
 
 
 def refused(dtype: np.dtype) -> Any:
-    """A number that no model takes as an input or as a label; of counts, the one beyond all others."""
+    """A number that every model refuses as an input or a label; for integers, the smallest number of the type."""
     return np.iinfo(dtype).min if dtype.kind == "i" else np.finfo(dtype).max
 
 
 WRONG = -1
-"""What no count is."""
+"""A value that no count may have."""
 
 
 def overwritten(spec: Spec, layout: Layout) -> list[Slot]:
-    """Fields of the model that are numbers, in memory that the C has.
+    """Fields of reals in the model, if the C has them.
 
-    Numbers of a signal stage are left alone: what is computed of them may then be divided by zero.
+    Fields of a signal stage are left out: with other numbers the stage could divide by zero.
     """
     own = {struct.__name__ for struct in spec.program.persistent[0 if spec.signal is None else 1 :]}
     return [slot for slot in layout.slots if slot.array.scalar is Real and slot.struct in own]
 
 
 def struck(spec: Spec) -> list[Entry]:
-    """The public functions that are called after numbers were overwritten: all, but for those that take long."""
+    """The public functions that are called after numbers were overwritten: all functions except those that take
+    long.
+    """
     program = spec.program
     return [
         entry
@@ -328,9 +342,10 @@ def struck(spec: Spec) -> list[Entry]:
 
 
 def guards(spec: Spec, layout: Layout) -> list[tuple[tuple[Entry, ...], list[Slot]]]:
-    """Counts and positions of the model, by the public functions that refuse a memory in which they are out of range.
+    """(functions, fields): the public functions refuse a memory in which one of these counts or positions is out of
+    range.
 
-    A count at which a function does not look before it goes on is left alone there: it could be divided by.
+    A count that a function does not check is not overwritten for this function: the function could divide by the count.
     """
     functions = specialised(spec).functions
 
@@ -369,7 +384,7 @@ def _dtype(scalar: Any, spec: Spec) -> np.dtype:
 
 
 def buffers(spec: Spec) -> dict[Any, int]:
-    """How many numbers of each type an answer has at most."""
+    """For each type of numbers: the length of the longest answer."""
     found: dict[Any, int] = {}
     for entry in spec.program.entries_for(spec.config):
         if entry.kind in ("question", "reading"):
@@ -379,13 +394,13 @@ def buffers(spec: Spec) -> dict[Any, int]:
 
 
 def _answer(spec: Spec, name: str) -> tuple[Any, int]:
-    """What a call writes: the type of its numbers, and how many there are."""
+    """The type and the number of the values that a call writes."""
     kind = spec.program.written(name)
     return kind.scalar, int(kind.shape(spec.capacities)[0])
 
 
 def run(spec: Spec, drop: tuple[str, ...]) -> int:
-    """What the self-test must find."""
+    """The number that the self-test must compute."""
     return _Run(spec, drop).run()
 
 
@@ -393,7 +408,7 @@ def run(spec: Spec, drop: tuple[str, ...]) -> int:
 
 
 def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
-    """How often the loops of the template turn at most, by the numbers of their marks."""
+    """Number of a loop's mark -> the largest number of its iterations, for the loops of the template ``selftest.c``."""
     plan = sequence(spec)
     answers = [count * _dtype(kind, spec).itemsize for kind, count in buffers(spec).items()]
     numbers = [math.prod(slot.shape) for slot in overwritten(spec, layout)]
@@ -410,7 +425,7 @@ def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
 
 
 def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
-    """What the template needs to know."""
+    """The context of the template ``selftest.c``."""
     plan, program, precision = sequence(spec), spec.program, spec.real
     whole, label = program.whole, program.label_kind if program.learns else "none"
     arrays = {scalar: f"answer{i}" for i, scalar in enumerate(buffers(spec))}

@@ -1,4 +1,4 @@
-"""Fold one model's choices into the code: branches decided, tables unrolled, whatever is then unused gone."""
+"""Fold one model's choices into the code: decide branches, unroll tables, and remove the code that is then unused."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from pykernel.gen.ir import (
 
 Body = tuple[Statement, ...]
 UNROLLED = 16
-"""Longest constant table whose loops are unrolled."""
+"""Length of the longest constant table over which loops are unrolled."""
 
 
 @dataclass(frozen=True)
 class Specialised:
-    """The functions that remain, callees first, and the fields that none of them reads."""
+    """The remaining functions, callees first, and the fields that no remaining function reads."""
 
     functions: Functions
     unread: frozenset[str]
@@ -54,7 +54,10 @@ class Specialised:
 def specialise(
     functions: Functions, roots: Iterable[str], choices: dict[str, Any], precision: Precision, fields: Iterable[str]
 ) -> Specialised:
-    """``choices``: values of the configuration's integer fields; ``fields``: all fields of the model's structs."""
+    """The functions that the roots need, for one model's choices.
+
+    choices: name -> value of the configuration's choices.  fields: all fields of the model's structs.
+    """
     roots = list(roots)
     folded: dict[int, Body] = {}
     passes: list[Callable[[Functions], Functions]] = [
@@ -99,7 +102,7 @@ ARITHMETIC = {
 
 
 def _fold(function: Function, choices: dict[str, Any], precision: Precision, folded: dict[int, Body]) -> Function:
-    """folded: bodies in which nothing was left to fold, by identity."""
+    """The function with its choices folded.  folded: bodies in which nothing is left to fold, by ``id``."""
     if id(function.body) in folded:
         return function
 
@@ -123,7 +126,7 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision, fol
         if isinstance(node, If):
             if isinstance(node.condition, Literal):
                 taken = node.body if node.condition.value else node.orelse
-                # the comment above a decided `if` speaks for what remains of it
+                # the comment above a decided `if` moves to the statements that remain of it
                 return (
                     (replace(taken[0], above=node.above + taken[0].above), *taken[1:])
                     if taken and node.above
@@ -146,14 +149,16 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision, fol
 
 
 def _with_body(function: Function, body: Body) -> Function:
-    """The function itself if its body is this one: passes then see that nothing has changed."""
+    """The function with this body.  If the body is unchanged, it is the same object: so passes see that nothing
+    changed.
+    """
     return function if body is function.body else replace(function, body=body)
 
 
 def _table_element(node: Element, table: Named, position: int, precision: Precision) -> Expr:
     values = table.constant.value(precision)
     if not 0 <= position < len(values):
-        return node  # in a branch that is never taken
+        return node  # such code can only be in a branch that is never taken
     if table.constant.scalar is not Real:
         return Literal(node.line, node.kind, int(values[position]))
     value = float(values[position])
@@ -173,7 +178,7 @@ def _fold_binary(node: Binary) -> Expr:
     values = [side.value if isinstance(side, (Literal, Member)) else None for side in (left, right)]
     if node.op in COMPARE and None not in values and left.kind is Index:
         return Literal(node.line, Bool, COMPARE[node.op](*map(int, values)))  # type: ignore[arg-type]
-    if node.op in COMPARE and left.kind is Index and left == right:  # of reals, NaN is not equal to itself
+    if node.op in COMPARE and left.kind is Index and left == right:  # not for reals: NaN is not equal to itself
         return Literal(node.line, Bool, COMPARE[node.op](0, 0))
     if node.op in ARITHMETIC and isinstance(left, Literal) and isinstance(right, Literal) and left.kind is Index:
         result = ARITHMETIC[node.op](left.value, right.value)
@@ -188,7 +193,7 @@ def _fold_binary(node: Binary) -> Expr:
 
 
 def _unroll(loop: For) -> Any:
-    """Write out a loop over a short constant table (its bound was folded to a literal)."""
+    """Unroll a loop over a short constant table (its bound was folded to a literal)."""
     indexed = {
         n.indices[0].name
         for n in walk(loop.body)
@@ -226,7 +231,7 @@ def _cut(body: Body) -> Body:
 
 
 def _inside(statement: Statement, change: Callable[[Body], Body]) -> Statement:
-    """The statement with its blocks changed; itself if they are not."""
+    """The statement with ``change`` applied to its blocks; the same object if nothing changed."""
     if isinstance(statement, If):
         body, orelse = change(statement.body), change(statement.orelse)
         if body is not statement.body or orelse is not statement.orelse:
@@ -239,13 +244,13 @@ def _inside(statement: Statement, change: Callable[[Body], Body]) -> Statement:
 
 
 def _one_of(body: Body, kept: list[Statement]) -> Body:
-    """The body itself if these are its statements."""
+    """The kept statements as a body; the same object as ``body`` if these are all of its statements."""
     same = len(kept) == len(body) and all(a is b for a, b in zip(kept, body, strict=True))
     return body if same else tuple(kept)
 
 
 def _declare_once(body: Body, names: frozenset[str] = frozenset()) -> Body:
-    """Blocks that declare one name may have become one block: the first declares it."""
+    """Let only the first assignment declare a name: folding may have merged blocks that declare the same name."""
     result: list[Statement] = []
     for statement in body:
         if isinstance(statement, Assign) and statement.declares and isinstance(statement.target, Local):
@@ -271,7 +276,7 @@ def _leaves(statement: Statement) -> bool:
 
 
 def _map(functions: Functions, concerned: Callable[[Any], bool], change: Callable[[Any], Any]) -> Functions:
-    """The functions with ``change`` made to the nodes that are concerned."""
+    """The functions with ``change`` applied to the nodes for which ``concerned`` is true."""
 
     def mapped(f: Function) -> Function:
         if not any(map(concerned, walk(f.body))):
@@ -306,8 +311,11 @@ def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
 
 
 def _only_value(f: Function, once: bool) -> Expr | None:
-    """What a function that does nothing else returns or calls: a parameter, a constant, or a call with such arguments;
-    of one that is called once, also a condition."""
+    """The only expression of a function whose body is one return or one call; None for other functions.
+
+    The expression is a parameter, a constant, or a call with such arguments; if the function is called once, it may
+    also be a condition.
+    """
     if len(f.body) != 1:
         return None
     (only,) = f.body
@@ -320,19 +328,19 @@ def _only_value(f: Function, once: bool) -> Expr | None:
         isinstance(a, (Local, Literal, Parameter, Member, Field)) for a in value.args
     ):
         return None
-    # each argument once: it may be an expression
+    # each parameter may occur only once: its argument may be an expression
     passed = [a.name for a in value.args if isinstance(a, Local)]
     return value if len(set(passed)) == len(passed) else None
 
 
 def _without_copies(function: Function) -> Function:
-    """Without locals that only carry a constant, or carry a value to the next statement."""
+    """The function without locals that only hold a constant, or only pass a value to the next statement."""
     assigned: dict[str, list[Assign]] = {}
     reads: dict[str, int] = {}
     for node in walk(function.body):
         if isinstance(node, Assign) and isinstance(node.target, Local):
             assigned.setdefault(node.target.name, []).append(node)
-            reads[node.target.name] = reads.get(node.target.name, 0) - 1  # the target is no reading
+            reads[node.target.name] = reads.get(node.target.name, 0) - 1  # the target of an assignment is not a read
         elif isinstance(node, Local):
             reads[node.name] = reads.get(node.name, 0) + 1
     parameters = {name for name, _ in function.params}
@@ -364,7 +372,7 @@ def _carry(body: Body, carried: frozenset[str]) -> Body:
 
 
 def _joined(before: Assign, name: str, statement: Statement, carried: frozenset[str]) -> Statement | None:
-    """Both statements as one, if the first only gives the second its value."""
+    """Both statements as one, if the first only computes a value for the second; else None."""
     if isinstance(statement, Return) and isinstance(statement.value, Local) and statement.value.name == name:
         return replace(statement, value=before.value) if before.declares else None
     if isinstance(statement, If) and name in carried:
@@ -381,7 +389,7 @@ def _joined(before: Assign, name: str, statement: Statement, carried: frozenset[
 
 
 def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Functions:
-    """A parameter that always receives the same constant becomes that constant."""
+    """Replace a parameter that always receives the same constant with the constant."""
     received: dict[tuple[str, int], set[Expr | None]] = {}
     for f in functions.values():
         for node in walk(f.body):
@@ -408,13 +416,13 @@ def _writing(functions: Functions) -> frozenset[str]:
 
 
 def _drop_idle_calls(functions: Functions) -> Functions:
-    """Calls for an effect that there is not."""
+    """Remove calls that write nothing and whose result is not used."""
     writing = _writing(functions)
     return _map(functions, lambda n: isinstance(n, Do) and n.call.callee.name not in writing, lambda n: ())
 
 
 def _drop_unread_fields(functions: Functions, fields: Iterable[str]) -> Functions:
-    """Writes to fields that nothing reads."""
+    """Remove writes to fields that no function reads."""
     read = frozenset().union(*(e.reads for e in effects(functions).values()))
     unread = frozenset(fields) - read
 
@@ -426,7 +434,7 @@ def _drop_unread_fields(functions: Functions, fields: Iterable[str]) -> Function
 
 
 def _drop_unused_locals(functions: Functions) -> Functions:
-    """Assignments to locals that nothing reads; of a call that writes, the call stays."""
+    """Remove assignments to locals that nothing reads.  If the value is a call that writes, the call stays."""
     writing = _writing(functions)
 
     def writes(value: Expr) -> bool:
@@ -435,7 +443,7 @@ def _drop_unused_locals(functions: Functions) -> Functions:
     def is_read(name: str, body: Body) -> bool:
         for node in walk(body):
             if isinstance(node, Statement):
-                # `n = n + 1` does not make n used
+                # the read of n in `n = n + 1` does not count
                 target = node.target if isinstance(node, Assign) else None
                 own = isinstance(target, Local) and target.name == name
                 for value in vars(node).values():
@@ -449,7 +457,7 @@ def _drop_unused_locals(functions: Functions) -> Functions:
         for i, statement in enumerate(body):
             if isinstance(statement, Assign) and isinstance(statement.target, Local):
                 name = statement.target.name
-                if statement.declares:  # another block may have its own of this name
+                if statement.declares:  # another block may have a local of the same name
                     unread = unread - {name} if is_read(name, body[i + 1 :]) else unread | {name}
                 if name in unread:
                     if writes(statement.value):
@@ -487,7 +495,7 @@ def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions
 def reached_from(
     functions: Functions, roots: list[str], change: Callable[[Function], Function] = lambda f: f
 ) -> Functions:
-    """The functions that the roots call once ``change`` was made, which is made to no others."""
+    """Apply ``change`` to the roots and to the functions that they then call; returns only these functions."""
     changed, todo = {}, list(roots)
     while todo:
         name = todo.pop()

@@ -1,4 +1,4 @@
-"""Putting generated files in place: all of them or none, and never outside of the folder."""
+"""Write generated files: all of them or none, and never outside of the folder."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from pykernel.errors import UserError
 from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
 MANIFEST_LIMIT = 2**24
-"""Most bytes of a manifest.json: tables are not in it."""
+"""Most bytes of a manifest.json.  A manifest has no tables, so it is small."""
 
 
 def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> list[Path]:
-    """Write texts to paths below the folder.  Raises UserError before the first write if any of them must not be.
+    """Write texts to paths below the folder.  Raises UserError before the first write if one of them must not be
+    written.
 
-    A file that is there already is replaced if an earlier manifest.json vouches for it, or with ``force``.  Files of the
-    same model that its new manifest.json no longer has are removed, unless they were changed.  A folder that has another
-    model is refused, or with ``force`` taken over: the files of that model that have other names stay.
+    An existing file is replaced if an earlier manifest.json lists it with its present content, or with ``force``.
+    Files of the same model that are not in the new manifest.json are removed, unless they were changed by hand.  A
+    folder with another model is refused.  With ``force`` it is used; files of the other model that have other names
+    stay.
     """
     _refuse_collisions(folder, files)
     with project_folder(folder):
@@ -42,7 +44,10 @@ def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> 
 
 @contextlib.contextmanager
 def project_folder(folder: Path) -> Iterator[None]:
-    """Meanwhile no other run changes the project, nor is anything left of one that died; files appear all or none."""
+    """Within the block no other run changes the project, and all files are written together or not at all.
+
+    Leftovers of a run that died are removed first.
+    """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give a folder to write the project to")
     with all_or_none(folder):
@@ -50,7 +55,7 @@ def project_folder(folder: Path) -> Iterator[None]:
 
 
 def read_manifest(folder: Path) -> Any:
-    """What a project's manifest.json holds.  Raises OSError or ValueError if it cannot be read."""
+    """The content of a project's manifest.json.  Raises OSError or ValueError if it cannot be read."""
     try:
         return json.loads(read_plain(folder / "manifest.json", MANIFEST_LIMIT))
     except RecursionError:
@@ -58,7 +63,7 @@ def read_manifest(folder: Path) -> Any:
 
 
 def has_check(folder: Path) -> bool:
-    """Whether the firmware of the check on a board was generated there."""
+    """Whether the folder has the firmware for the check on a board."""
     return any(path.endswith("_check/check.c") for path in _vouched_for(folder))
 
 
@@ -75,7 +80,10 @@ def _vouched_for(folder: Path) -> dict[str, str]:
 
 
 def _names(folder: Path, files: Mapping[str, str]) -> tuple[str, str] | None:
-    """What the model in the folder is called, and the one of the new files; None if either has no manifest.json."""
+    """The name of the model in the folder, and the name of the model in the new files.
+
+    None if the folder or the new files have no manifest.json.
+    """
     try:
         return str(read_manifest(folder)["spec"]["name"]), str(json.loads(files["manifest.json"])["spec"]["name"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -83,7 +91,9 @@ def _names(folder: Path, files: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _refuse_other_model(folder: Path, known: Mapping[str, str], files: Mapping[str, str]) -> None:
-    """A folder is a library, and build files, examples and manifest.json have the same names in that of any model."""
+    """Raises UserError if the folder has another model: build files, examples and manifest.json have the same names for
+    all models.
+    """
     names = _names(folder, files) if known else None
     if names is not None and names[0] != names[1]:
         raise UserError(
@@ -93,23 +103,25 @@ def _refuse_other_model(folder: Path, known: Mapping[str, str], files: Mapping[s
 
 
 def _clear_project(folder: Path, paths: Iterable[str]) -> None:
-    """Remove what runs that died left beside the project's files, and in the folders that only their project had."""
+    """Remove the temporary files of runs that died, beside the project's files and in all of the project's folders."""
     clear_folder(folder)
     for top in {PurePosixPath(path).parts[0] for path in paths if _inside(folder, path)}:
         if (folder / top).is_dir():
-            for place, _, _ in os.walk(folder / top):  # which follows no links
+            for place, _, _ in os.walk(folder / top):  # os.walk does not follow links
                 clear_folder(Path(place))
 
 
 def _inside(folder: Path, path: str) -> bool:
-    """Whether a path of a manifest.json stays in its folder, and behind no link."""
+    """Whether a path in a manifest.json stays within the folder, and does not lead through a link."""
     parts = PurePosixPath(path).parts
     steps = [folder.joinpath(*parts[:end]) for end in range(1, len(parts) + 1)]
     return bool(parts) and ".." not in parts and not Path(path).anchor and not any(each.is_symlink() for each in steps)
 
 
 def _outdated(folder: Path, known: Mapping[str, str], files: Mapping[str, str]) -> list[Path]:
-    """What the folder has of the same model as it was before, and its new manifest.json does not; nobody changed it."""
+    """Files of the same model that the old manifest.json lists and the new one does not, and that nobody has
+    changed.
+    """
     names = _names(folder, files)
     if names is None or names[0] != names[1]:
         return []
@@ -124,7 +136,10 @@ def _digest(path: Path) -> str:
 
 
 def _refuse_collisions(folder: Path, paths: Iterable[str]) -> None:
-    """No two paths may be one file, nor one a folder of the other, on any system: some ignore case, and dots at the end."""
+    """Raises UserError if two paths could be the same file on some system, or if one could be a folder of the other.
+
+    Some systems ignore case, and dots at the end of a name.
+    """
     taken: dict[tuple[str, ...], str] = {}
     for path in paths:
         parts = tuple(part.rstrip(". ").casefold() for part in PurePosixPath(path).parts)

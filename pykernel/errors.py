@@ -1,4 +1,4 @@
-"""What a user can do something about, and what may help: the word that was probably meant; what takes long."""
+"""Errors that a user can correct, and help for users: the word that was probably meant; messages about slow steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXTRAS = {
     "import": ("scikit-learn, skops and onnx", 220),
     "river": ("river and scikit-learn", 205),
 }
-"""Of each extra: what it installs, and about how many megabytes that takes on the disk (sizes of the installed files)."""
+"""For each extra: the packages that it installs, and their approximate size on disk (installed files, in MB)."""
 
 
 def visible(text: object) -> str:
@@ -28,7 +28,10 @@ def visible(text: object) -> str:
 
 
 def install_hint(extra: str) -> str:
-    """The command that installs an extra, from where this package was installed, by the pip of this Python; and its size."""
+    """The command that installs an extra, and the extra's size.
+
+    The command uses the pip of this Python, and the place from which this package was installed.
+    """
     import importlib.metadata
     import json
     import shutil
@@ -39,7 +42,7 @@ def install_hint(extra: str) -> str:
 
     wanted, editable = f"pykernel-mcu[{extra}]", ""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
-        # PEP 610: what pip was given, if that was no name in an index
+        # PEP 610: the URL or folder that pip was given, if the package did not come from an index
         origin = json.loads(importlib.metadata.distribution("pykernel-mcu").read_text("direct_url.json") or "{}")
         url = str(origin.get("url", ""))
         if url.startswith("file:"):
@@ -69,12 +72,12 @@ class MissingExtra(UserError, ImportError):
 
 
 _OPTIONS = contextvars.ContextVar("_OPTIONS", default=False)
-"""Whether whoever reads the sentences gave options of the command line, and no arguments of Python."""
+"""Whether messages name parameters as options of the command line, not as arguments of Python functions."""
 
 
 @contextlib.contextmanager
 def on_command_line() -> Iterator[None]:
-    """Sentences name parameters as the command line does."""
+    """Within the block, messages name parameters as the command line does."""
     before = _OPTIONS.set(True)
     try:
         yield
@@ -83,12 +86,12 @@ def on_command_line() -> Iterator[None]:
 
 
 def option(parameter: str) -> str:
-    """A parameter of a workflow by the name with which it was given: hold_out, on the command line --hold-out."""
+    """A workflow parameter's name for a message: hold_out, or --hold-out on the command line."""
     return "--" + parameter.replace("_", "-") if _OPTIONS.get() else parameter
 
 
 def need_package(module: str, what: str, extra: str) -> None:
-    """Say so before the work, not after it."""
+    """Raises MissingExtra if the module is not installed.  To be called before the work starts."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtra(what, extra)
 
@@ -98,11 +101,11 @@ def need_matplotlib() -> None:
 
 
 UNWRITTEN = "; no file was written"
-"""What an interrupt leaves of a workflow that writes all of its files at its end."""
+"""End of the message when a workflow that writes all of its files at its end is interrupted."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody interrupted a workflow; kept: what that left."""
+    """Somebody interrupted a workflow.  kept: the end of the message, which says which results were kept."""
 
     def __init__(self, kept: str = UNWRITTEN) -> None:
         super().__init__(kept)
@@ -113,7 +116,7 @@ class CheckFailed(Exception):
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant: spelled alike, in whatever case; None if there is none."""
+    """The known word with the most similar spelling, whatever its case; None if no known word is similar."""
     there = list(known)
     if word in there:
         return word
@@ -125,14 +128,17 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """The end of a sentence about an unknown word: the word that was probably meant, else ``otherwise``."""
+    """The end of a message about an unknown word: a question with the similar known word, else ``otherwise``."""
     near = nearest(word, known)
     return otherwise if near is None else f"did you mean {near!r}?"
 
 
 @contextlib.contextmanager
 def told_late(pause: float = 2.0) -> Iterator[Callable[[float, str], None]]:
-    """A function of the part that is done and of what is next, which it tells on standard error if that takes longer."""
+    """A function say(fraction, text) that announces the next step.
+
+    The text is printed on standard error if the step takes longer than ``pause`` seconds.
+    """
     import sys
     import threading
 

@@ -7,10 +7,13 @@
         write_spec(...)
         draw_figure(...)
 
-A file is written under another name in its folder, ``.NAME.NUMBER.part``, and takes its place when it is whole and on the
-disk.  Until then that name is locked, and the system frees the lock of a process that died: the next run removes what such
-a run left behind.  What each of several files replaces is kept as ``.NAME.NUMBER.old`` until all are in their places, and
-``.pykernel.set`` lists them: if the process dies meanwhile, the next run that writes there first puts all of them back.
+A file is first written under another name in its folder, ``.NAME.NUMBER.part`` (the part).  When the part is complete
+and on the disk, it is renamed to the file's name.  Until then the part is locked.  If the process dies, the system
+frees the lock, and the next run removes the part.
+
+If several files are written together, each file that is replaced is kept as ``.NAME.NUMBER.old`` until all new files
+are in their places.  ``.pykernel.set`` lists the files.  If the process dies meanwhile, the next run that writes to
+this folder first restores all old files.
 """
 
 from __future__ import annotations
@@ -35,21 +38,24 @@ from pykernel.errors import UserError, option
 
 BINARY = getattr(os, "O_BINARY", 0)
 NO_OTHER = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
-"""No link is followed, no pipe is waited for."""
+"""Flags for open(): do not follow a link, and do not wait for a pipe."""
 INHERITED = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
-"""What a shell has opened before: standard input, <(...)."""
+"""Paths of files that a shell has opened already: standard input, <(...)."""
 SET = ".pykernel.set"
 SET_LIMIT = 2**24
 """Most bytes of a list of files."""
 OPEN, DONE = b"-", b"+"
-"""The first byte of a list: whether its files are on their way, or all in their places."""
+"""The first byte of a list.  OPEN: the files are being put in place.  DONE: all files are in their places."""
 
 # --------------------------------------------------------------------------------------------------------- writing
 
 
 @dataclass
 class _Part:
-    """A file on its way to ``target``.  number: what tells it from others.  descriptor: holds the lock while it is open."""
+    """A file that will be renamed to ``target``.
+
+    number: makes its temporary name unique.  descriptor: the open file, which holds the lock.
+    """
 
     target: Path
     number: str
@@ -60,10 +66,10 @@ class _Part:
         return _left(self.target, self.number, "part")
 
     def place(self, several: bool) -> None:
-        if os.name == "nt":  # which renames no open file, and has no such locks
+        if os.name == "nt":  # Windows cannot rename an open file, and has no such locks
             self.release()
         if several and not os.path.lexists(self.target):
-            # under both names: so it can be told from a file that somebody else writes there
+            # both names stay: so this file can be distinguished from a file that another program writes to the target
             with contextlib.suppress(OSError, AttributeError):  # a file system without links
                 os.link(self.path, self.target)
                 return
@@ -82,7 +88,7 @@ class _Part:
 
 
 class _Removal(_Part):
-    """A file that goes away when others take their places; there is nothing at ``path``."""
+    """A file that is removed when the others are put in place.  There is no file at ``path``."""
 
     def place(self, several: bool) -> None:
         self.target.unlink()
@@ -90,9 +96,10 @@ class _Removal(_Part):
 
 @dataclass
 class _Staging:
-    """Files that are written and not yet in their places, and folders that were made for them.
+    """Files that are written but not yet put in place, and folders that were made for these files.
 
-    given: folders of which all files are one set.  sets: locked lists, folder -> descriptor.
+    given: folders; all files in and below such a folder are one set, with one list.  sets: folder -> descriptor of its
+    locked list.
     """
 
     parts: list[_Part] = field(default_factory=list)
@@ -113,13 +120,16 @@ class _Staging:
             self.folders.append(each)
 
     def hold(self, folder: Path) -> None:
-        """Until this ends no other run changes several files of the folder; what one that died had changed is put back."""
+        """Lock the folder's list: until it is released, no other run puts several files into the folder together.
+
+        If an earlier run died meanwhile, its changes are undone first.
+        """
         descriptor = None
         while folder not in self.sets and descriptor is None:
             self.make_folder(folder)
             with contextlib.suppress(FileNotFoundError):  # a run that had made the folder has removed it
                 descriptor = _open_set(folder)
-                if descriptor is None:  # it cannot be: each file for itself
+                if descriptor is None:  # no list is possible here: each file is put in place alone
                     return
                 self.sets[folder] = descriptor
                 _recover(folder, descriptor)
@@ -127,20 +137,20 @@ class _Staging:
     def let_go(self) -> None:
         while self.sets:
             folder, descriptor = self.sets.popitem()
-            if os.pread(descriptor, 1, 0) != OPEN:  # else something is left to be put back
+            if os.pread(descriptor, 1, 0) != OPEN:  # if OPEN, old files are still to be restored: keep the list
                 _remove(folder / SET)
             os.close(descriptor)
 
     def set_of(self, target: Path) -> Path:
-        """The folder whose list has the file."""
+        """The folder whose list names the file."""
         inside = ".." not in target.parts
         return next((each for each in self.given if inside and target.is_relative_to(each)), target.parent)
 
     def finish(self) -> None:
-        """Put all in place; if one cannot be, those before it are taken back."""
+        """Put all files in place.  If one of them fails, the files before it are undone."""
         several, done = len(self.parts) > 1, list[tuple[Path, Path | None]]()
         try:
-            if several:  # of one file alone nothing has to be taken back
+            if several:  # one file alone needs no list: its rename is atomic
                 self._list()
             for part in self.parts:
                 done.append((part.target, _kept_aside(part) if several else None))
@@ -153,20 +163,20 @@ class _Staging:
                     os.ftruncate(descriptor, 0)
             raise
         parts, folders = self.parts, self.folders
-        self.parts, self.folders = [], []  # nothing is left to be taken back
+        self.parts, self.folders = [], []  # nothing is left to be undone
         for part in parts:
-            part.remove()  # one that was linked has two names
+            part.remove()  # a part that was linked to its target still has its first name
         for _, aside in done:
             _remove(aside)
         for folder in {each.parent for each in (*(part.target for part in parts), *folders)}:
             _sync_folder(folder)
 
     def _list(self) -> None:
-        """Say which files are about to be put in place, for ``_recover``."""
+        """Write the lists of the files that are about to be put in place; ``_recover`` reads them."""
         lists: dict[Path, list[_Part]] = {}
         for part in self.parts:
             lists.setdefault(self.set_of(part.target), []).append(part)
-        for folder in sorted(lists, key=os.path.abspath):  # no two runs wait for each other
+        for folder in sorted(lists, key=os.path.abspath):  # all runs lock in this order: no two wait for each other
             self.hold(folder)
         for folder, parts in lists.items():
             if folder in self.sets:
@@ -178,7 +188,7 @@ class _Staging:
             part.remove()
         self.let_go()
         for folder in reversed(self.folders):
-            with contextlib.suppress(OSError):  # something else is in it by now
+            with contextlib.suppress(OSError):  # the folder holds other files by now
                 folder.rmdir()
 
 
@@ -187,11 +197,12 @@ _staging: contextvars.ContextVar[_Staging | None] = contextvars.ContextVar("stag
 
 @contextlib.contextmanager
 def all_or_none(folder: Path | None = None) -> Iterator[None]:
-    """All files that the block writes by ``whole_file`` take their places when it ends well; if it raises, none does.
+    """Files that the block writes with ``whole_file`` are put in place together when the block ends; none if it raises.
 
-    If the process is killed while they do, each is whole, and the next run that writes there first puts back what was
-    there: in ``folder`` and below it all files, elsewhere those of each folder.
-    folder: made if it is missing.  Until the block ends, another run that gives it waits, and says so.
+    If the process is killed meanwhile, every file is complete, either old or new.  The next run that writes there first
+    restores the old files: all files in ``folder`` and below it, and elsewhere the files of each folder that it writes
+    to.
+    folder: is made if it is missing.  Until the block ends, another run with the same folder waits, and reports this.
     """
     outer = _staging.get()
     with contextlib.nullcontext(outer) if outer is not None else _staged() as staging:
@@ -209,7 +220,7 @@ def all_or_none(folder: Path | None = None) -> Iterator[None]:
 
 
 def without_file(path: Path) -> None:
-    """Within ``all_or_none``: the file is removed when the others take their places."""
+    """Within ``all_or_none``: remove this file when the others are put in place."""
     staging = _staging.get()
     assert staging is not None
     staging.parts.append(_Removal(path, _number(), -1))
@@ -232,11 +243,11 @@ def _staged() -> Iterator[_Staging]:
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str], parents: bool = False, apart: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its place at ``path`` only when the block ends well.
+    """A file to write to.  It is put in place at ``path`` only when the block ends without an error.
 
-    parents: folders that are missing are made.  apart: whatever becomes of an ``all_or_none`` around it.
-    Raises UserError if it cannot be written, or if a link, a folder or a device is at ``path``; nothing is left then, nor
-    are folders that were made.
+    parents: make missing folders.  apart: put the file in place independently of an ``all_or_none`` block around it.
+    Raises UserError if the file cannot be written, or if a link, a folder or a device is at ``path``.  After an error
+    no new file and no new folder is left.
     """
     path, outer = Path(path), None if apart else _staging.get()
     if outer is None:
@@ -271,11 +282,11 @@ def _part_of(staging: _Staging, path: Path, parents: bool) -> Iterator[IO[bytes]
 
 def _new_part(path: Path) -> _Part:
     """A new file beside the path, locked."""
-    with contextlib.suppress(OSError):  # whether the folder can be read is not the question
+    with contextlib.suppress(OSError):  # the folder may be unreadable and still be writable
         _clear(path.parent, re.escape(_begin(path)))
     while True:
         part = _Part(path, _number(), -1)
-        # as an ordinary file: the umask decides
+        # the permissions of an ordinary file: the umask decides
         part.descriptor = os.open(part.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666)
         try:
             lock(part.descriptor, wait=True)
@@ -284,7 +295,7 @@ def _new_part(path: Path) -> _Part:
         except BaseException:
             part.remove()
             raise
-        part.release()  # another run took it for a dead one's, before it was locked
+        part.release()  # before it was locked, another run took it for the part of a dead run and removed it
 
 
 def _number() -> str:
@@ -292,22 +303,22 @@ def _number() -> str:
 
 
 def _begin(path: Path) -> str:
-    # a name may have 255 bytes
+    # file systems allow 255 bytes for a name; 200 leave room for the number and the ending
     return f".{path.name.encode(errors='ignore')[:200].decode(errors='ignore')}."
 
 
 def _left(path: Path, number: str, kind: str) -> Path:
-    """Where a run that dies leaves what was to be at the path (part), or what was there before (old)."""
+    """The temporary name for a path.  kind: "part" for the new file, "old" for the file that it replaces."""
     return path.with_name(f"{_begin(path)}{number}.{kind}")
 
 
 def clear(path: Path) -> None:
-    """Remove what runs that died left of a file: nobody holds their locks.  What they did not finish is put back."""
+    """Remove the temporary files that dead runs left for this path: nobody locks them.  An unfinished set is undone."""
     _clear(path.parent, re.escape(_begin(path)), os.path.lexists(path.parent / SET))
 
 
 def clear_folder(folder: Path) -> None:
-    """The same of all files in a folder, and not below it."""
+    """As ``clear``, for all files in a folder, but not in folders below it."""
     _clear(folder, r"\..+\.")
 
 
@@ -319,7 +330,7 @@ def _clear(place: Path, begin: str, listed: bool = False) -> None:
             return [entry.path for entry in entries if ours.fullmatch(entry.name)]
 
     busy, staging = False, _staging.get()
-    held = {folder.absolute() for folder in staging.sets} if staging is not None else set()  # recovered, and ours
+    held = {folder.absolute() for folder in staging.sets} if staging is not None else set()  # locked by us, recovered
     if listed or left():
         for folder in (each for each in (place.absolute(), *place.absolute().parents) if each not in held):
             with contextlib.suppress(OSError), _opened(folder / SET, os.O_RDWR) as descriptor:
@@ -345,8 +356,8 @@ def _opened(path: str | os.PathLike[str], mode: int) -> Iterator[int]:
 
 
 def _open_set(folder: Path) -> int | None:
-    """The folder's list, locked: waits for another run's.  None where there can be none."""
-    if os.name == "nt":  # has no such locks
+    """The descriptor of the folder's list, locked; waits if another run has locked it.  None if no list is possible."""
+    if os.name == "nt":  # Windows has no such locks
         return None
     while True:
         try:
@@ -357,7 +368,7 @@ def _open_set(folder: Path) -> int | None:
             raise
         try:
             found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():  # who could keep us waiting for ever
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():  # its owner could let us wait forever
                 os.close(descriptor)
                 return None
             free = lock(descriptor)
@@ -373,20 +384,22 @@ def _open_set(folder: Path) -> int | None:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # that run has removed it
+        os.close(descriptor)  # the run that held the lock has removed the list: open a new one
 
 
 def _recover(folder: Path, descriptor: int) -> None:
-    """Put back what was there before a run that died; if that had put all in place, only remove what it left.
+    """Restore the files that a dead run had replaced.  If the run had put all files in place, only remove its
+    leftovers.
 
-    The list is believed for files in its folder only, not behind links.  Safe to be killed, and to be repeated.
+    The list is trusted only for files in its folder or below it, not behind links.  This function may be killed at any
+    time and repeated.
     """
     text = os.pread(descriptor, SET_LIMIT, 0)
     for target, number, ours in _listed(folder, text[1:]):
         old, part = _left(target, number, "old"), _left(target, number, "part")
         if text[:1] == OPEN:
             now = _seen(target)
-            is_ours = bool(now) and now == ours  # what somebody changed since then stays
+            is_ours = bool(now) and now == ours  # a file that somebody changed since then stays
             if os.path.lexists(old):
                 if now is None or is_ours:
                     os.replace(old, target)
@@ -398,7 +411,10 @@ def _recover(folder: Path, descriptor: int) -> None:
 
 
 def _listed(folder: Path, text: bytes) -> list[tuple[Path, str, Any]]:
-    """What a list names; nothing if it was not written to its end, since nothing had been put in place then."""
+    """(target, number, digest) of each file in a list.
+
+    Empty if the list was not completely written: in this case no file had been put in place.
+    """
     try:
         rows = [(Path(target), str(number), ours) for target, number, ours in json.loads(text)]
     except (ValueError, TypeError, RecursionError):
@@ -415,7 +431,7 @@ def _listed(folder: Path, text: bytes) -> list[tuple[Path, str, Any]]:
 
 
 def _seen(path: Path) -> str | None:
-    """A digest of a file, which it keeps when it gets another name or is copied; "" if it is no plain file, None if it is none."""
+    """Digest of a file's content; "" if it is not a regular file; None if there is no file."""
     if not os.path.lexists(path):
         return None
     try:
@@ -434,7 +450,11 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def lock(descriptor: int, wait: bool = False) -> bool | None:
-    """Lock an open file until it is closed or this process ends: whether that was free; None where there are no locks."""
+    """Lock an open file until it is closed or this process ends.
+
+    Returns True if the lock was free, False if another process holds it, None if the system or file system has no
+    locks.
+    """
     try:
         import fcntl
     except ImportError:  # Windows
@@ -449,7 +469,11 @@ def lock(descriptor: int, wait: bool = False) -> bool | None:
 
 
 def _kept_aside(part: _Part) -> Path | None:
-    """What is in a file's place under another name beside it, where it stays; None if there is nothing."""
+    """Give the file that will be replaced a second name (old) beside it, and return this name; None without such a
+    file.
+
+    The file also keeps its own name.
+    """
     if not part.target.exists():
         return None
     aside = _left(part.target, part.number, "old")
@@ -501,7 +525,9 @@ def _unwritten(path: Path, error: OSError) -> UserError:
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[None]:
-    """The folder, made with its parents if it is missing; if the block raises and it is empty, it is removed again."""
+    """Make the folder and its parents if they are missing.  If the block raises, new folders that are empty are
+    removed.
+    """
     staging = _Staging()
     try:
         try:
@@ -517,7 +543,7 @@ def new_folder(path: Path) -> Iterator[None]:
 
 
 def private_folder(path: Path) -> bool:
-    """Make a folder that only this user can write to: whether it is one.  A link is none."""
+    """Make a folder that only this user can write to.  Returns whether the path is such a folder; a link is not."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.lstat()
@@ -532,7 +558,7 @@ def private_folder(path: Path) -> bool:
 
 
 def kind(mode: int) -> str:
-    """What stands where a file was wanted."""
+    """Words for an error message: what is at a path where a file was expected."""
     kinds = (
         (stat.S_ISDIR, "a folder"),
         (stat.S_ISFIFO, "a pipe"),
@@ -543,14 +569,14 @@ def kind(mode: int) -> str:
 
 
 def open_plain(path: str | os.PathLike[str], inherited: bool = False) -> BufferedReader:
-    """A file to read.  Raises OSError, at once, for a pipe, a socket or a device, which could keep us waiting for ever.
+    """Open a file to read.  Raises OSError at once for a pipe, a socket or a device, which could block forever.
 
-    inherited: what a shell has opened before may be anything.
+    inherited: a file that the shell has already opened (such as /dev/stdin) may be of any kind.
     """
     if inherited and INHERITED.fullmatch(str(path)):
         return open(path, "rb")
     _need_plain(os.stat(path).st_mode, path)
-    # it may have become a pipe since
+    # opened without blocking: since the check above, the path may have become a pipe
     descriptor = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
     try:
         _need_plain(os.fstat(descriptor).st_mode, path)
@@ -576,7 +602,7 @@ def read_plain(path: str | os.PathLike[str], most: int) -> bytes:
     return content
 
 
-# -------------------------------------------------------------------------------------------- what a workflow reads and writes
+# ----------------------------------------------------------------------------- files that a workflow reads and writes
 
 
 def open_data(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, int | None]:
@@ -593,7 +619,7 @@ def open_data(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, in
 
 
 def bytes_of(path: Path, most: int) -> bytes:
-    """The first bytes of what a device has saved."""
+    """The first ``most`` bytes of a file that a device has saved."""
     try:
         with open_plain(path) as file:
             return file.read(most)
@@ -602,12 +628,13 @@ def bytes_of(path: Path, most: int) -> bytes:
 
 
 def need_free(path: Path | None, data: str, force: bool) -> None:
-    """Refuses a file to be written that is there, whose folder is not, or that is the data."""
+    """Raises UserError if the output file exists (unless ``force``), has no folder, or is the data file."""
     if path is not None and not path.absolute().parent.is_dir():
         raise UserError(f"{path}: cannot be written: there is no folder {path.parent}; make it, or give another name")
     need_not_data(path, data)
     if path is not None:
-        with contextlib.suppress(OSError):  # a run that died may have written it, and not what belongs to it
+        # a dead run may have put this file in place, but not the files that belong to it
+        with contextlib.suppress(OSError):
             clear(path)
     if path is not None and not os.access(path.absolute().parent, os.W_OK):
         raise UserError(f"{path}: cannot be written: the folder {path.parent} is not writable; give another name")
@@ -621,13 +648,13 @@ def need_free(path: Path | None, data: str, force: bool) -> None:
 
 
 def need_not_data(path: Path | None, data: str) -> None:
-    """Refuses to write over what is read."""
+    """Raises UserError if the output file is the data file."""
     if path and data != "-" and path.exists() and Path(data).exists() and path.samefile(data):
         raise UserError(f"{path}: is the data itself; write to another file")
 
 
 def need_different(paths: Iterable[Path | None]) -> None:
-    """Refuses to write two things to one file."""
+    """Raises UserError if two outputs have the same path."""
     given = [path.absolute() for path in paths if path is not None]
     for path in given:
         if given.count(path) > 1:

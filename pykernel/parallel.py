@@ -1,6 +1,6 @@
-"""Independent tasks on this machine's cores or on a Dask cluster; what is finished is kept, and not done again.
+"""Independent tasks on this machine's cores or on a Dask cluster.  Results of finished tasks are kept and reused.
 
-    def task(content, shared):        # of a module: workers import it
+    def task(content, shared):        # a function of a module: workers import it
         return {"error": ...}
 
     with Workers(task, shared=(x, y), jobs=2, results="sweep.jsonl", title="sweep") as workers:
@@ -35,15 +35,15 @@ from pykernel.files import kind, lock
 
 Task = Mapping[str, Any]
 Function = Callable[[Task, Any], Any]
-"""Called with a task's content and with what all tasks share; returns what JSON can hold.
+"""A function that is called with a task's content and the shared data; its result must be representable in JSON.
 
-A function of a module, without side effects, safe in threads: on Dask, workers may have several.
+It must be a function of a module, without side effects, and thread-safe: a Dask worker may have several threads.
 """
 
 CONNECT_SECONDS = 30.0
-"""So long a Dask scheduler has to answer, and to have a worker."""
+"""Seconds in which a Dask scheduler must answer, and in which it must have a worker."""
 MOST_PROCESSES = 1024
-"""More do not get the pipes and semaphores that they need, on any machine."""
+"""Most processes.  More processes do not get the pipes and semaphores that they need, on any machine."""
 
 
 def cores() -> int:
@@ -56,7 +56,7 @@ def version() -> str:
 
 
 def task_key(function: Function, content: Task, context: Any = None) -> str:
-    """What a finished task is found by: a digest of the function's name, its content, the context and our version."""
+    """The key of a task's result: a digest of the function's name, the task's content, the context and our version."""
     meaning = [f"{function.__module__}.{function.__qualname__}", version(), context, content]
     return hashlib.sha256(json.dumps(meaning, sort_keys=True, default=_plain).encode()).hexdigest()[:32]
 
@@ -65,17 +65,18 @@ def task_key(function: Function, content: Task, context: Any = None) -> str:
 
 
 class Results:
-    """Finished tasks, in memory and (given a path) in a file of JSON lines, one for each, written as it finishes.
+    """Results of finished tasks, in memory and (given a path) in a file of JSON lines.
 
-    A line holds key, task, seconds and result.  One that was not written to its end is dropped when the file is opened
-    again.  Raises UserError if the file is not of this kind, cannot be written, or is being written by another run.
+    Each task's line is written when the task finishes; it holds key, task, seconds and result.  An incomplete line is
+    dropped when the file is opened again.  Raises UserError if the file is not of this kind, cannot be written, or is
+    being written by another run.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.found: dict[str, Any] = {}
         self.path = Path(path) if path is not None else None
         self._file: Any = None
-        self._whole = 0  # bytes of the file
+        self._whole = 0  # bytes of the file's complete lines
         self._new = False
         if self.path is None:
             return
@@ -125,13 +126,13 @@ class Results:
         return self.found[key]
 
     def add(self, key: str, task: Task, result: Any, seconds: float) -> None:
-        """Keep a result, as JSON gives it back: the same whether it was computed now or read from the file."""
+        """Keep a result after a round trip through JSON.  So a new result equals the one that is read from the file."""
         entry = {"key": key, "task": task, "seconds": round(seconds, 4), "result": result}
         line = json.dumps(entry, default=_plain).encode() + b"\n"
         if self._file is not None:
             try:
                 done = 0
-                while done < len(line):  # a disk that is getting full takes a part
+                while done < len(line):  # a disk that is almost full may take only a part of the line
                     done += self._file.write(line[done:])
             except OSError as error:
                 self._file.truncate(self._whole)
@@ -148,7 +149,7 @@ class Results:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays, for JSON."""
+    """Python's numbers and lists for NumPy's scalars and arrays, which JSON cannot write."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a task's content and result must be what JSON can hold, not {type(value).__name__}")
@@ -174,17 +175,17 @@ class Workers:
     """Runs tasks of one function, on processes of this machine or on a Dask cluster.
 
     function: see ``Function``.  shared: what all tasks need, such as the data; sent to each worker once.
-    jobs: a number of processes, as many as cores if not given; with 1, tasks run in this process.  Or a Dask scheduler's
-    address ("tcp://host:8786"), whose workers need this version of pykernel.
-    results: a file of finished tasks, see ``Results``; those found there are not run.
-    context: what results depend on beside a task's content, such as a digest of the data; part of a task's key.
-    title: of the progress bar on standard error, shown if that is a terminal; none if not given.  expect: how many tasks
-    there will be in all, if that is known before.
+    jobs: a number of processes; if not given, the number of cores; with 1, tasks run in this process.  Or the address
+    of a Dask scheduler ("tcp://host:8786"), whose workers need this version of pykernel.
+    results: a file of finished tasks, see ``Results``; tasks that are found there are not run again.
+    context: what results depend on besides a task's content, such as a digest of the data; part of a task's key.
+    title: the progress bar's title.  The bar is shown if standard error is a terminal; without a title there is no bar.
+    expect: the total number of tasks, if it is known in advance.
 
-    An interrupt (or any exception) ends the workers at once and keeps what is finished.  Processes are spawned: a script
-    that uses this needs ``if __name__ == "__main__":``.
+    An interrupt (or any exception) ends the workers at once.  Finished results are kept.  Processes are spawned: a
+    script that uses this class needs ``if __name__ == "__main__":``.
 
-    Raises UserError if jobs is neither, the scheduler does not answer, or a worker dies.
+    Raises UserError if jobs is neither a number nor an address, the scheduler does not answer, or a worker dies.
     """
 
     def __init__(
@@ -202,7 +203,7 @@ class Workers:
         self.jobs = checked_jobs(jobs) or cores()
         self.results = Results(results)
         self.computed = self.reused = 0
-        """Tasks run, and those whose results were found."""
+        """computed: the number of tasks that were run; reused: the number of tasks whose results were found."""
         self._executor: concurrent.futures.Executor | None = None
         self._client: Any = None
         self._scattered: Any = None
@@ -218,7 +219,7 @@ class Workers:
         self.close(at_once=kind is not None)
 
     def close(self, at_once: bool = False) -> None:
-        """End the workers; ``at_once``: also those that are at work."""
+        """End the workers.  at_once: do not wait for running tasks."""
         self._bar.stop()
         if self._executor is not None:
             if at_once:
@@ -233,7 +234,9 @@ class Workers:
         self.results.close()
 
     def run(self, tasks: Sequence[Task]) -> list[Any]:
-        """The tasks' results, in their order; each is kept as soon as it is there.  Equal tasks are run once."""
+        """The tasks' results, in the order of the tasks.  Each result is kept as soon as it is there.  Equal tasks run
+        once.
+        """
         keys = [task_key(self.function, task, self.context) for task in tasks]
         wanted = dict(zip(keys, tasks, strict=True))
         missing = {key: task for key, task in wanted.items() if key not in self.results}
@@ -241,7 +244,7 @@ class Workers:
         self._bar.begin(len(wanted), len(wanted) - len(missing))
         if self.jobs == 1:
             for key, task in missing.items():
-                with whole_task():  # its result is kept, whatever comes meanwhile
+                with whole_task():  # an interrupt waits, so that the task's result is kept
                     self._take(key, task, *_timed(self.function, task, self.shared))
         elif missing:
             self._run_elsewhere(missing)
@@ -284,7 +287,7 @@ class Workers:
                 self._client.cancel(list(futures))
 
     def _start(self) -> tuple[Callable[[Task], Any], Callable[[Any], Iterator[Any]]]:
-        """What submits a task, and what gives futures as they finish."""
+        """Two functions: one submits a task, the other yields futures as they finish."""
         if isinstance(self.jobs, str):
             if self._client is None:
                 self._client = _connect(self.jobs)
@@ -318,8 +321,9 @@ def _connect(address: str) -> Any:
     try:
         Client.__init__(client, address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        # now: closed by the garbage collector it can wait forever, for a lock that the collector's own thread holds
-        with contextlib.suppress(AttributeError):  # it did not come so far as to have what is closed
+        # close it here: if the garbage collector closes it, it can wait forever for a lock of the collector's own
+        # thread
+        with contextlib.suppress(AttributeError):  # __init__ failed before it made the attributes that close() uses
             client.close()
         raise UserError(
             f"{address}: no Dask scheduler answers there ({str(error).splitlines()[0] if str(error) else 'no answer'}); "
@@ -350,9 +354,9 @@ _shared: Any = None
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Interrupts of this thread wait, and those of processes that it starts, until ``_begin`` ignores them.
+    """Block interrupts in this thread, and in processes that it starts until ``_begin`` ignores interrupts there.
 
-    Ctrl-C goes to all processes of a terminal: one that is still importing would print where it is.
+    Ctrl-C goes to all processes of a terminal.  A process that is still importing would print a traceback.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -365,7 +369,9 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _begin(shared: Any) -> None:
-    """In a new process: keep what tasks share, leave interrupts to the parent, and end when it does."""
+    """Start of a new process: keep the shared data, ignore interrupts (the parent handles them), end with the
+    parent.
+    """
     global _shared
     _shared = shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -388,9 +394,10 @@ def _timed(function: Function, task: Task, shared: Any) -> tuple[Any, float]:
 
 @contextlib.contextmanager
 def whole_task() -> Iterator[None]:
-    """Interrupts and SIGTERM, where they are handled, wait for the task's end; a second one does not.
+    """An interrupt or SIGTERM waits for the end of the task; a second one does not wait.
 
-    In compiled code they can crash the process.  What is ignored, as the interrupt of a job in the background, stays so.
+    A signal handler that raises within compiled code can crash the process.  A signal that is ignored, such as the
+    interrupt of a background job, stays ignored.
     """
     before = _handlers()
     came: list[int] = []
@@ -411,7 +418,7 @@ def whole_task() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Within a task of this process: an interrupt does not wait for the task's end."""
+    """Undo ``whole_task`` within the block: an interrupt does not wait for the end of the task."""
     before = _handlers()
     _handle({number: getattr(handler, "before", {}).get(number, handler) for number, handler in before.items()})
     try:
@@ -421,7 +428,7 @@ def interruptible() -> Iterator[None]:
 
 
 class _OneThread(contextlib.ContextDecorator):
-    """While anyone is inside, linear algebra takes one thread: its sums then do not depend on who else is at work."""
+    """While a thread is inside, linear algebra uses one thread.  So its sums do not depend on the number of threads."""
 
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
@@ -446,7 +453,9 @@ one_thread = _OneThread()
 
 
 def _handlers() -> dict[int, Any]:
-    """Functions that are called when this process is interrupted or to be terminated; none in threads, where none are."""
+    """The Python functions that handle SIGINT and SIGTERM.  Empty outside of the main thread, which alone handles
+    signals.
+    """
     if threading.current_thread() is not threading.main_thread():
         return {}
     numbers = (signal.SIGINT, signal.SIGTERM)
@@ -471,7 +480,7 @@ def _call_with(function: Function, task: Task, shared: Any) -> tuple[Any, float,
 
 @contextlib.contextmanager
 def working(title: str | None) -> Iterator[None]:
-    """Shows on standard error, if that is a terminal, that one long step is being done; nothing if it has no title."""
+    """Show a progress bar for one long step, if standard error is a terminal.  Without a title nothing is shown."""
     bar = _Bar(title, 1)
     bar.begin(1, 0)
     try:
@@ -481,14 +490,16 @@ def working(title: str | None) -> Iterator[None]:
 
 
 class _Bar:
-    """How many tasks are done and how long the rest may take, on standard error if someone is watching."""
+    """A progress bar: how many tasks are done, and how long the rest may take.  Shown if standard error is a
+    terminal.
+    """
 
     def __init__(self, title: str | None, expect: int | None) -> None:
         self.title, self.expect, self.total = title, expect, 0
         self._progress: Any = None
 
     def begin(self, tasks: int, done: int) -> None:
-        """So many more tasks, of which some are done already."""
+        """Add tasks to the bar.  tasks: how many; done: how many of them are already done."""
         self.total += tasks
         if self.title is None:
             return

@@ -146,20 +146,23 @@ def learning_curves(path: Path, panels: Mapping[str, Mapping[str, Curve]], ylabe
 
 
 SIMPLE = "simple predictor"
-"""The group of what every model has to beat: grey."""
+"""The group of the simple baselines, which every model should beat; drawn in grey."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Error against one kind of cost.  points: (cost, error, group, label, whether it is on the front)."""
+    """Error against one kind of cost.  points: (cost, error, group, label, whether the point is on the Pareto
+    front).
+    """
 
     xlabel: str
     points: Sequence[tuple[float, float, str, str, bool]]
-    chosen: Mapping[str, int]  # what a ring is drawn for: name -> position in points
+    chosen: Mapping[str, int]  # points that get a ring: name -> position in points
 
 
 def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) -> None:
-    """Error against cost as PNG, a panel for each cost, with the front: what nothing else beats in both.
+    """Error against cost as PNG, one panel for each kind of cost, with the Pareto front: points that no other point
+    beats in both error and cost.
 
     Raises MissingExtra without matplotlib.
     """
@@ -172,7 +175,7 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
     figure = Figure(figsize=(6.2 * len(panels), 5.2), layout="constrained", dpi=150)
     FigureCanvasAgg(figure)
     groups = list(dict.fromkeys(point[2] for panel in panels for point in panel.points))
-    # a colour comes again in another shape
+    # after the last colour the colours repeat, with another marker
     styles = {group: {"color": GROUPS[i % len(GROUPS)], "marker": MARKS[i // len(GROUPS) % len(MARKS)]}
               for i, group in enumerate(groups)} | {SIMPLE: {"color": "#555555", "marker": "o"}}  # fmt: skip
     every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
@@ -185,7 +188,7 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
     if errors and min(errors) > 0:
         if max(errors) > 4 * min(errors):
             every[0].set_yscale("log")
-        # room for names; what is far above the rest would press the rest together
+        # room for names; a point far above the others is left out, because it would squeeze the others together
         front = max((point[1] for panel in panels for point in panel.points if point[4]), default=0.0)
         top = max(1.6 * front, 2.2 * float(np.median(errors)))
         every[0].set_ylim(0.7 * min(errors), min(1.6 * max(errors), top))
@@ -196,7 +199,9 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
 
 
 def _label_front(axes: Any, front: Sequence[tuple[float, float, str]]) -> None:
-    """Names along the front, above it and slanted; where there is no room, none.  The ends are named first."""
+    """Write slanted names above the points of the front.  The ends get their names first; a name without room is left
+    out.
+    """
     span = math.log(front[-1][0] / front[0][0]) or 1.0
     taken: list[float] = []
     order = [0, len(front) - 1, *range(1, len(front) - 1)]
@@ -259,9 +264,10 @@ def error_surface(
 ) -> None:
     """Cross-validated error over kernel widths (W,) and ridges (R,), both ascending, as PNG, with a cell marked.
 
-    values: (W, R).  A heat map, darkest where least; a line if there is but one width or one ridge.  What is far above
-    the middle of the values has the lightest colour.  width: its name, sigma or gamma, or empty.  Raises MissingExtra without
-    matplotlib.
+    values: (W, R).  The figure is a heat map, darkest at the least error; it is a line if there is only one width or
+    one
+    ridge.  All values far above the median have the same, lightest colour.  width: the parameter's name, sigma or
+    gamma, or empty.  Raises MissingExtra without matplotlib.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -292,7 +298,7 @@ def error_surface(
     axes.set_xscale("log")
     axes.set_title(title, loc="left", fontsize=12, fontweight="bold")
     axes.plot(*at, "o", markersize=13, markerfacecolor="none", markeredgecolor=COLOURS[1], markeredgewidth=2.4)
-    # beside the ring, on the side where there is more room; well above a line, which has its least there
+    # the label stands beside the ring, on the side with more room; for a line it stands well above the minimum
     right, above = axes.transAxes.inverted().transform(axes.transData.transform(at)) < 0.5
     offset = (12 if above else -12) if min(values.shape) > 1 else 70
     axes.annotate(
@@ -311,7 +317,7 @@ def error_surface(
 
 def _heat_map(figure: Any, axes: Any, widths: np.ndarray, ridges: np.ndarray, values: np.ndarray, measure: str) -> None:
     least, most = float(values.min()), float(values.max())
-    # the colours are for what could be chosen, not for how bad the worst is
+    # the range of colours covers the values that could be chosen, not the worst values
     top = max(min(most, 2 * float(np.median(values)) - least), np.nextafter(least, np.inf))
     mesh = axes.pcolormesh(_borders(ridges), _borders(widths), values, cmap="viridis", vmin=least, vmax=top)
     bar = figure.colorbar(mesh, ax=axes, extend="max" if most > top else "neither")
@@ -319,7 +325,7 @@ def _heat_map(figure: Any, axes: Any, widths: np.ndarray, ridges: np.ndarray, va
 
 
 def _borders(values: np.ndarray) -> np.ndarray:
-    """Of cells around positions on a logarithmic axis: one more than there are values."""
+    """Borders of the cells around positions on a logarithmic axis: one border more than there are values."""
     logs = np.log(values)
     middles = (logs[1:] + logs[:-1]) / 2
     return np.exp(np.concatenate([[2 * logs[0] - middles[0]], middles, [2 * logs[-1] - middles[-1]]]))
@@ -328,8 +334,8 @@ def _borders(values: np.ndarray) -> np.ndarray:
 def course_figure(
     path: Path, title: str, curves: Mapping[str, np.ndarray], names: Sequence[str], ylabel: str, xlabel: str
 ) -> None:
-    """What a model answered over time as PNG: in each window the mean and the largest; where it raises alarms the mean, the
-    highest level, the threshold, and when there were some.
+    """A model's answers over time as PNG: the mean and the largest answer of each window.  For a model that raises
+    alarms: the mean level, the highest level, the threshold, and the times of the alarms.
 
     curves: as ``streams.Course.curves`` has them.  Raises MissingExtra without matplotlib.
     """
@@ -381,7 +387,9 @@ def course_figure(
 
 
 def basis_figure(path: Path, title: str, trace: np.ndarray, exact: bool, limit: Sequence[float] | None) -> None:
-    """What is left out after 0, ..., n vectors (trace), and at best (limit), as PNG.
+    """The part of the kernel matrix's trace that 0, ..., n vectors leave out, as PNG.
+
+    trace: tr R / tr K after 0, ..., n vectors.  limit: the least possible values, from the eigenvalues.
 
     Raises MissingExtra without matplotlib.
     """

@@ -27,19 +27,19 @@ from pykernel.errors import MissingExtra, UserError
 from pykernel.files import open_plain, whole_file
 
 GAP_BYTES = 4096
-"""Two wanted rows of a file that are nearer than this are read at once."""
+"""Bytes.  Two requested rows of a file that are nearer than this are read in one call."""
 RUN_BYTES = 2**22
-"""Most bytes of a file that are read at once."""
+"""Most bytes of a file that are read in one call."""
 CACHE_BYTES = 2**28
-"""Row groups of Parquet files that were read last are kept up to this size."""
+"""Size in bytes of the cache of decoded Parquet row groups."""
 BATCH_ROWS = 2**16
 """Rows of Parquet that are decoded at a time."""
 NPY_HEADER = 2**16
 """Most bytes before the numbers of an .npy file; NumPy refuses headers of more than 10,000."""
 TEXTS = (".csv", ".tsv")
-"""Tables of text, as they end."""
+"""Endings of the names of text tables."""
 TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
-"""Files with names of columns, as they end."""
+"""Endings of the names of files whose columns have names."""
 
 
 @runtime_checkable
@@ -74,18 +74,20 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
     columns: which columns, in which order; by position, those of Parquet and Arrow also by name.  All if not given.
     Numbers are converted to float64 when they are read; booleans are 0 and 1.
 
-    What is where, and what random access costs:
+    Where the data stays, and what random access costs:
 
     - an array (any real type): in memory, not copied.
-    - .npy, np.memmap: on disk.  ``take`` reads what it returns, and not through the mapping, so that no page counts as
-      this process's memory; a file in column-major order is mapped.
-    - Parquet (a file, or a folder's files in the order of their paths): on disk.  The least that can be decoded is a row
-      group, so ``take`` decodes each that it needs, and keeps the last ones, ``cache`` bytes of them; a row group that is
-      larger is decoded for each ``take`` and not kept.  For many random draws a .npy is faster: ``save_rows``.
-    - Arrow IPC (.arrow, .feather, .ipc, uncompressed): mapped.  ``take`` reads the pages that hold its rows; the system
-      counts them as this process's, and takes them back when memory is wanted.
+    - .npy, np.memmap: on disk.  ``take`` reads only the rows that it returns.  It does not read through the mapping, so
+      no page counts as this process's memory.  A file in column-major order is mapped.
+    - Parquet (a file, or a folder's files in the order of their paths): on disk.  The smallest part that can be decoded
+      is a row group, so ``take`` decodes each row group that it needs.  The last ones are kept, up to ``cache`` bytes.
+      A row
+      group that is larger is decoded again for each ``take``.  For many random draws a .npy file is faster:
+      ``save_rows``.
+    - Arrow IPC (.arrow, .feather, .ipc, uncompressed): mapped.  ``take`` reads the pages that hold its rows.  The
+      system counts these pages as this process's memory, and frees them when memory is needed.
 
-    Raises UserError if there is nothing that can be read, or it does not hold numbers.
+    Raises UserError if the source cannot be read, or does not hold numbers.
     """
     if isinstance(x, (str, os.PathLike)):
         return _of_path(Path(x), columns, cache)
@@ -133,9 +135,10 @@ class ArrayRows:
 
 
 class FileRows:
-    """Rows of a file of row-major numbers, read with ``pread``: memory is what is asked for, and 4 MB.
+    """Rows of a file of row-major numbers, read with ``pread``.  Memory: the requested rows, and 4 MB.
 
-    take: O(k log k + k D), one read for each run of near rows.  Can be sent to another process, which opens the file anew.
+    take: O(k log k + k D), one read for each run of near rows.  The object can be sent to another process, which opens
+    the file again.
     """
 
     def __init__(
@@ -173,7 +176,7 @@ class FileRows:
         # runs of near rows, none of them long
         apart = np.flatnonzero(np.diff(ordered) * self._row_bytes > GAP_BYTES) + 1
         longest = max(1, RUN_BYTES // max(1, self._row_bytes))
-        alone: list[int] = []  # runs of one row, which are most if few of many are drawn
+        alone: list[int] = []  # runs of one row: the usual case if few of many rows are drawn
         for first, last in zip([0, *apart.tolist()], [*apart.tolist(), len(ordered)], strict=True):
             if last - first == 1:
                 alone.append(first)
@@ -195,13 +198,13 @@ class FileRows:
             yield start, finite(np.array(self._read(start, end - start), np.float64, order="C"), start, self.name)
 
     def _read(self, start: int, count: int) -> np.ndarray:
-        """So many rows from one on, as they are in the file; in the columns that were chosen."""
+        """``count`` rows from row ``start`` on, in the file's number type; only the chosen columns."""
         raw = bytearray(count * self._row_bytes)
         self._fill(memoryview(raw), self.offset + start * self._row_bytes)
         return self._table(raw)
 
     def _read_each(self, rows: list[int]) -> np.ndarray:
-        """These rows, likewise."""
+        """These rows, in the file's number type; only the chosen columns.  One read for each row."""
         size, offset = self._row_bytes, self.offset
         raw = bytearray(len(rows) * size)
         view = memoryview(raw)
@@ -235,7 +238,7 @@ class FileRows:
 
 
 def _need_whole(path: Path, size: int, offset: int, length: int, row_bytes: int) -> None:
-    """Raises UserError for a file of ``size`` bytes that cannot hold so many rows."""
+    """Raises UserError if a file of ``size`` bytes cannot hold ``length`` rows after its first ``offset`` bytes."""
     if size < offset + length * row_bytes:
         raise UserError(
             f"{path}: ends after {max(0, size - offset) // max(1, row_bytes):,} rows, but its header says "
@@ -274,7 +277,7 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
 def _of_npy(path: Path, columns: Sequence[str | int] | None) -> Rows:
     try:
         with open_plain(path) as file:
-            # a header may claim gigabytes
+            # a damaged header may claim a length of gigabytes
             head = io.BytesIO(file.read(NPY_HEADER))
             size = os.fstat(file.fileno()).st_size
         major, _minor = np.lib.format.read_magic(head)
@@ -285,7 +288,7 @@ def _of_npy(path: Path, columns: Sequence[str | int] | None) -> Rows:
         offset = head.tell()
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except Exception as error:  # of a damaged header NumPy says many things
+    except Exception as error:  # NumPy raises many kinds of errors for a damaged header
         why = (str(error) or type(error).__name__).splitlines()[0]
         raise UserError(f"{path}: is no .npy file ({why}); write it with numpy.save") from None
     _need_table(shape, kind, str(path))
@@ -315,10 +318,12 @@ def _mapped_file(x: np.memmap) -> FileRows | None:
 
 
 class ParquetRows:
-    """Rows of Parquet files, one after the other, decoded by row groups, of which the last read are kept: up to ``cache`` bytes.
+    """Rows of Parquet files, one file after the other.  Row groups are decoded; the last ones are kept, up to ``cache``
+    bytes.
 
-    Memory: the cache, and one row group decoded to columns beside its rows; or, for a row group above ``cache`` and for
-    ``blocks``, BATCH_ROWS rows and a read buffer for each column.  Numbers are kept as float32 if no column needs more.
+    Memory: the cache, and one row group as columns and as rows.  For ``blocks``, and for a row group larger than
+    ``cache``: BATCH_ROWS rows, and a read buffer for each column.  Numbers are kept as float32 if float32 holds every
+    column.
     """
 
     def __init__(
@@ -561,7 +566,7 @@ def table_columns(path: str | Path) -> list[tuple[str, bool]]:
     _pyarrow(str(path))
     path = Path(path)
     if path.is_dir() or path.suffix.lower() in (".parquet", ".pq"):
-        # of no column: nothing is refused yet
+        # no column is chosen: so no column is refused here
         rows = _of_path(path, [], CACHE_BYTES)
         assert isinstance(rows, ParquetRows)
         with rows._opened(0) as opened:
@@ -580,7 +585,7 @@ def _pyarrow(name: str) -> Any:
 
 
 def _need_file(path: Path) -> None:
-    """Raises UserError, at once, for what could keep us waiting: pyarrow opens anything."""
+    """Raises UserError at once for a pipe or a device, which could block forever: pyarrow would open it."""
     try:
         with open_plain(path):
             pass
@@ -605,7 +610,7 @@ def _mapped_batches(path: Path) -> tuple[list[Any], Any]:
     _need_file(path)
     with _as_user_errors(str(path)):
         file = pyarrow.memory_map(str(path))
-        whole = file.read_buffer(file.size())  # mapped, not read
+        whole = file.read_buffer(file.size())  # a view of the mapping; nothing is read here
         if whole.slice(0, 6).to_pybytes() != b"ARROW1":
             raise UserError(f"{path}: is no Arrow IPC file; a stream must be written again with pyarrow.ipc.new_file")
         reader = pyarrow.ipc.open_file(file)
@@ -645,7 +650,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
-    """Whether float32 holds all that the columns can."""
+    """Whether float32 holds every value of the columns' types.  Raises UserError for a column without numbers."""
     import pyarrow
 
     narrow = True
@@ -667,7 +672,7 @@ def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
 
 
 def _is_copied(column: Any) -> bool:
-    """Whether a column cannot be seen as an array as it is."""
+    """Whether a column must be copied to become a NumPy array."""
     import pyarrow.types as types
 
     return bool(column.null_count or types.is_boolean(column.type))
@@ -704,7 +709,7 @@ class SomeRows:
         return self.last - self.first if self.indices is None else len(self.indices)
 
     def origin(self, indices: Any) -> np.ndarray:
-        """Where these rows are among the others."""
+        """Positions of these rows in the underlying rows."""
         indices = _checked(indices, len(self))
         return indices + self.first if self.indices is None else self.indices[indices]
 
@@ -753,8 +758,8 @@ def save_rows(
 ) -> None:
     """Write rows to a .npy file, which then can be read row by row.  Memory: ``block`` rows.
 
-    kind: float32 or float64.  progress: called with the rows that are written, and all.
-    Raises UserError if a number is beyond what ``kind`` holds, or the file cannot be written; nothing is left then.
+    kind: float32 or float64.  progress: called with the number of rows written, and the number of all rows.
+    Raises UserError if ``kind`` cannot hold a number, or if the file cannot be written; no file is left then.
     """
     kind = np.dtype(kind)
     if kind not in (np.float32, np.float64):
@@ -779,9 +784,10 @@ def finite(
 ) -> np.ndarray:
     """x as it is.  Raises UserError with the row's number, counted from 0, if it holds a NaN or an infinity.
 
-    where: the rows' positions, or that of the first.  tell: what to say of a row and a column, if not their positions.
+    where: the rows' positions, or the position of the first row.  tell: returns the words for a row and a column; if
+    not given, their positions.
     """
-    # a sum is finite only if all are, or sums overflow: then look at each
+    # a finite sum means that all numbers are finite; else look at each number, because a sum can also overflow
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(x.sum()):
             return x
@@ -808,7 +814,7 @@ def _need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
 
 
 def _positions(columns: Sequence[str | int], width: int, name: str) -> list[int]:
-    """Columns by position, or what counts from the end if below 0."""
+    """Positions of columns; a position below 0 counts from the end."""
     found = []
     for column in columns:
         try:

@@ -1,7 +1,7 @@
 """Files that hold machine code, kept for this user's other processes.
 
-Machine code can do anything when it is called.  So a file is used only if it is this user's own and every byte of it is what
-was written; any other is removed, with one line, and what it held is made again.
+Machine code can do anything when it is called.  So a file is used only if it belongs to this user and none of its bytes
+has changed.  Any other file is removed, with a message of one line, and its content is compiled again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ def write_sealed(path: Path, content: bytes) -> None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """The content of a file as it was written; None, and the file is removed, if there is no such file."""
+    """The content of a file, exactly as it was written; None if there is no such file.
+
+    A file that has changed, or is not this user's, is removed; the result is None.
+    """
     try:
         with open_plain(path) as file:
             own = os.name == "nt" or os.fstat(file.fileno()).st_uid == os.getuid()
@@ -43,7 +46,7 @@ def read_sealed(path: Path) -> bytes | None:
 
 
 def _seal(path: Path, content: bytes) -> bytes:
-    """Of the content, and of what it is there for: a file under another's name is not whole either."""
+    """A digest of the content and of the file's name.  So a file that was renamed is refused as well."""
     return hashlib.sha256(f"{path.parent.name}/{path.name}\0".encode() + content).digest()
 
 
@@ -63,9 +66,9 @@ def _discard(path: Path) -> None:
 
 
 def cache_folder(kind: str, digest: str) -> Path | None:
-    """This user's folder for what has the digest; None where there is no place for it.
+    """This user's cache folder for a kind and a digest; None if no such folder can be made.
 
-    Folders that were not used for a month are removed when a new one is made.
+    When a new folder is made, folders that were not used for a month are removed.
     """
     import platformdirs
 
@@ -84,6 +87,6 @@ def cache_folder(kind: str, digest: str) -> Path | None:
 
 def _forget_old(root: Path, days: float = 30) -> None:
     for old in root.iterdir():
-        with contextlib.suppress(OSError):  # somebody else's, or removed by another process
+        with contextlib.suppress(OSError):  # the folder belongs to somebody else, or another process has removed it
             if (old / ".used").stat().st_mtime < time.time() - days * 86400:
                 shutil.rmtree(old, ignore_errors=True)

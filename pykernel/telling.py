@@ -1,4 +1,4 @@
-"""What a workflow tells: to whom, and how numbers, sizes and times stand in sentences, tables and JSON."""
+"""Messages of workflows: where they go, and how numbers, sizes and times are written in sentences, tables and JSON."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from typing import Any
 from pykernel.errors import told_late
 
 Show = Callable[[float, str], None]
-"""Takes how much is done, and what is next."""
+"""A function (amount done, name of the next step)."""
 
 
 class Watch:
-    """Says on standard error what takes more than two seconds, and nothing else.  The command line has one that prints; a
-    program may have one that logs."""
+    """Receives a workflow's messages.  This class prints only steps that take more than two seconds, on standard error.
+
+    The command line has a subclass that prints all messages; a program may have one that logs them.
+    """
 
     bars = False
     """Whether long work may draw its own progress bars on standard error."""
 
     def note(self, sentence: str) -> None:
-        """What was assumed; belongs to the result."""
+        """Report an assumption; it belongs to the result."""
 
     def tell(self, sentence: str) -> None:
-        """What is about to be done, or what has happened."""
+        """Report a step that starts, or something that has happened."""
 
     def warn(self, sentence: str) -> None:
-        """What is probably not as it was meant."""
+        """Report something that the user probably did not intend."""
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         """total: 1, or a number of bytes, or None if it is not known."""
@@ -56,14 +58,17 @@ def error_and_deviation(told: Mapping[str, Any] | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """With one or two digits: an estimate has no more."""
+    """A duration as text with one or two digits: an estimate is not more exact."""
     if seconds < 90:
         return f"{float(f'{seconds:.1g}' if seconds < 10 else f'{seconds:.2g}'):g} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """Who is how many times better, and both errors, of what ``host.scores.verdict`` found; shown: how an error is printed."""
+    """A sentence for the result of ``host.scores.verdict``: which is better, by which factor, and both errors.
+
+    shown: prints an error.
+    """
     won, ratio = found["winner"], found["ratio"]
     errors = [shown(found["error"]), shown(found["model"])]
     if won is None:
@@ -79,12 +84,14 @@ def rate(part: float | None) -> str:
 
 
 def skipped(gaps: int) -> str:
-    """What becomes of rows with an empty input."""
+    """A sentence that counts rows with an empty input, and says what happens with them."""
     return f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
 
 
 def gaps(raw: Mapping[str, int], steps: int) -> str:
-    """How many raw rows are gaps, by cause, and what that takes; nothing if none is.  steps: how many there are."""
+    """How many raw rows are gaps, for each cause, and how many steps remain; "" without gaps.  steps: the remaining
+    steps.
+    """
     causes = {"empty": "with an empty cell", "no_number": "without a number", "beyond_max_abs": "beyond max_abs"}
     told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
     left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
@@ -92,12 +99,12 @@ def gaps(raw: Mapping[str, int], steps: int) -> str:
 
 
 def unit_of(report: Mapping[str, Any]) -> str:
-    """What a model with a signal stage learns is a step, not a row of the data."""
+    """The word for what the model learns: "step" with a signal stage, else "row"."""
     return "step" if "raw_rows" in report else "row"
 
 
 def counted(report: Mapping[str, Any]) -> str:
-    """How many of them there are."""
+    """The number of rows or steps, with their unit."""
     of = f" of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else ""
     return f"{report['rows']:,} {unit_of(report)}s{of}"
 

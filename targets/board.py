@@ -1,6 +1,6 @@
-"""A model on a board at a serial line: the firmware of ``generate --with-check`` at the other end.
+"""A model on a board that is connected by a serial line.  The board runs the firmware of ``generate --with-check``.
 
-The board asks and the host answers; gen/templates/check_link.c describes the frames.
+The board asks and the host answers.  gen/templates/check_link.c describes the frames.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ WRITE = b"W"
 ANSWER = b"A"
 STOP = b"X"
 AGAIN = b"\0"
-"""An empty frame: whoever waits in the middle of one repeats the question."""
+"""An empty frame.  A board that waits in the middle of a frame then repeats its question."""
 
 FIRST_WORD = 10.0
-"""Seconds in which the board must have said something that is a frame; a start-up takes about two."""
+"""Seconds in which the board must send its first valid frame; a start-up takes about two seconds."""
 SILENCE = 60.0
-"""Seconds that one call may take on the board, and a line may be dead."""
+"""Seconds that one call may take on the board, and seconds without any data after which the line counts as dead."""
 PIECE = 50
 """Rows in a job: a second or two at the usual speed."""
 PAUSE = 0.5
-"""Seconds of silence before the board is asked again; then twice as long, up to 8 s."""
+"""Seconds of silence before the host asks the board again; the pause is doubled each time, up to 8 s."""
 PER_SAMPLE = 10.0
-"""Seconds that a sample may take, in the mean of a job; an Uno needs hundredths of a second."""
+"""Seconds that a sample may take on average in a job; an Uno needs hundredths of a second."""
 DELAY = 0.25
-"""Seconds that a frame and its answer may take beside their bytes, such as in a network."""
+"""Seconds that a frame and its answer may take in addition to the time for their bytes, such as in a network."""
 TRIES = 20
-"""Frames for each that a job needs: of a board with one damaged byte in a hundred, a few arrive."""
+"""How often each frame of a job may be sent: if one byte in a hundred is damaged, only some frames arrive intact."""
 LONGEST = 99
 """Most characters of a name that a firmware sends."""
-NOTED = 200  # bytes that are no frame and are kept, to say what they look like
+NOTED = 200  # bytes outside of frames that are kept, so that the error message can show them
 
 
 class Line(Protocol):
-    """What is used of pyserial's ports."""
+    """The part of a pyserial port's interface that is used here."""
 
     timeout: float | None
 
@@ -65,10 +65,10 @@ def open_line(url: str, baud: int = BAUD) -> Line:
     except ImportError:
         raise MissingExtra("a check on a board", "board") from None
     try:
-        # a line over the network knows no limit for writing
+        # a connection over the network does not support a time limit for writing
         limit = {} if url.startswith("rfc2217:") else {"write_timeout": 10}
         line: Line = serial.serial_for_url(url, baudrate=baud, timeout=0.05, **limit)
-    except Exception as error:  # what pyserial raises for a URL or a speed that is none has no common type
+    except Exception as error:  # pyserial raises unrelated types of errors for an invalid URL or speed
         reason = " ".join(str(error).split())
         raise UserError(
             f"{url} cannot be opened ({reason}); is it plugged in, and does no other program, such as a serial monitor, have it?"
@@ -77,12 +77,17 @@ def open_line(url: str, baud: int = BAUD) -> Line:
 
 
 def coded(data: bytes) -> bytes:
-    """A frame without a zero in it, and a zero at its end (consistent overhead byte stuffing), of at most 253 bytes."""
+    """The data encoded without zero bytes, and a zero byte at the end (consistent overhead byte stuffing).
+
+    data: at most 253 bytes.
+    """
     return b"".join(bytes([len(run) + 1]) + run for run in data.split(b"\0")) + b"\0"
 
 
 def decoded(frame: bytes) -> bytes | None:
-    """What ``coded`` was given; None if nothing gives that.  frame: without the zero at its end."""
+    """The data of an encoded frame, the inverse of ``coded``; None for an invalid frame.  frame: without the zero at
+    its end.
+    """
     runs, at = [], 0
     while at < len(frame):
         runs.append(frame[at + 1 : at + frame[at]])
@@ -91,7 +96,7 @@ def decoded(frame: bytes) -> bytes | None:
 
 
 def sealed(kind: bytes, number: int, data: bytes) -> bytes:
-    """A whole frame."""
+    """A complete encoded frame: kind, number, data and checksum."""
     content = kind + bytes([number]) + data
     return coded(content + zlib.crc32(content).to_bytes(4, "little"))
 
@@ -106,7 +111,9 @@ def opened(frame: bytes) -> tuple[bytes, int, bytes] | None:
 
 @dataclass(frozen=True)
 class Board:
-    """What a board says of itself.  hertz: ticks in a second; 0: not known, they are cycles."""
+    """What a board reports about itself.  hertz: ticks of its counter in a second; 0: not known, then ticks are CPU
+    cycles.
+    """
 
     name: str
     compiler: str
@@ -114,9 +121,9 @@ class Board:
 
 
 class Link:
-    """The host's end of the line: answers the board's questions, for a limited time and so many frames in each job.
+    """The host's end of the line.  It answers the board's questions; each job has a limit of time and of frames.
 
-    damaged: frames that came damaged, both ways.  clock: seconds.
+    damaged: number of damaged frames, in both directions.  clock: a function that returns seconds.
     """
 
     def __init__(
@@ -128,7 +135,7 @@ class Link:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.url, self.line, self.config_hash, self.baud, self.clock = url, line, config_hash, baud, clock
-        self.limit = self.deadline = 0.0  # of this job: seconds, and when they are over
+        self.limit = self.deadline = 0.0  # of this job: the time limit in seconds, and the clock's time at its end
         self.frames_left = 0
         self.seen = Counter[str]()  # what the board did in this job
         self.received = bytearray()
@@ -139,7 +146,7 @@ class Link:
         self.heard = 0  # frames
 
     def meet(self) -> Board:
-        """The board.  Raises UserError if there is none, or if it has another model."""
+        """Ask the board what it is.  Raises UserError if no board answers, or if the board has another model."""
         self._begin(2 * LONGEST, 0)
         numbers = self._hello(b"?")
         name, compiler = numbers[9:11]  # their lengths
@@ -149,13 +156,13 @@ class Link:
         return Board(texts[:name], texts[name:], int.from_bytes(numbers[5:9], "little"))
 
     def job(self, data: bytes, expected: int, samples: int = 0) -> bytes:
-        """What the board writes for a job of so many samples."""
+        """Run a job with this number of samples on the board; returns the bytes that the board sends back."""
         self._begin(len(data) + expected, samples)
         self._hello(b"J")
         return self._take(expected, b"J", data)
 
     def _begin(self, count: int, samples: int) -> None:
-        """Limits for a job: time for its bytes, its samples and one long call, and frames."""
+        """Set a job's limits: time for its bytes, its samples and one long call; and the number of frames."""
         frames = count // CHUNK + 2 * samples + 4  # the last frame of each part has fewer bytes
         on_the_line = DELAY + 2 * (CHUNK + 8) * 10 / self.baud
         self.limit = SILENCE + PER_SAMPLE * samples + TRIES / 4 * frames * on_the_line
@@ -173,7 +180,7 @@ class Link:
             if kind == HELLO:
                 break
             self.seen["other"] += 1
-            self._answer(STOP, b"")  # what another host has begun
+            self._answer(STOP, b"")  # stop a job that another host has begun
         if len(data) != 11 or data[0] != PROTOCOL:
             raise UserError(self._other_firmware())
         found = int.from_bytes(data[1:5], "little")
@@ -192,7 +199,7 @@ class Link:
             kind, asked = self._question(SILENCE)
             if kind == HELLO and not written and not at:
                 self.seen["hello"] += 1
-                self._answer(ANSWER, order)  # it was still busy with what another host had said
+                self._answer(ANSWER, order)  # the board was still busy with a job of another host
                 continue
             if kind == HELLO:
                 raise UserError(
@@ -236,7 +243,7 @@ class Link:
             self.heard += 1
             if (kind, number) == self.last:
                 self.seen["again"] += 1
-                self._say(self.answer)  # it was damaged on its way
+                self._say(self.answer)  # the board repeats its question: our answer was damaged
                 self.damaged += 1
                 continue
             self.last = kind, number
@@ -248,14 +255,14 @@ class Link:
         self._say(self.answer)
 
     def _frame(self, until: float) -> bytes | None:
-        """The next bytes that end with a zero, without it; None if time is over before they came."""
+        """The next bytes up to a zero byte, without the zero; None if the time is over before they arrive."""
         while True:
             end = self.received.find(0)
             if end >= 0:
                 frame = bytes(self.received[:end])
                 del self.received[: end + 1]
                 return frame
-            if len(self.received) > 4 * CHUNK:  # no frame is so long
+            if len(self.received) > 4 * CHUNK:  # longer than any frame
                 frame = bytes(self.received)
                 self.received.clear()
                 return frame
@@ -269,7 +276,8 @@ class Link:
         try:
             waiting = getattr(self.line, "in_waiting", 1)
             return self.line.read(max(1, min(waiting, 4096)))
-        except (OSError, TypeError) as error:  # pyserial's errors are OSErrors; of a port that vanished, some are not
+        # pyserial's errors are OSErrors, but a port that vanished may raise TypeError
+        except (OSError, TypeError) as error:
             raise UserError(self._gone(error)) from None
 
     def _say(self, data: bytes) -> None:
@@ -282,7 +290,7 @@ class Link:
         return f"{self.url}: the line was cut ({' '.join(str(error).split())}); plug the board in and check again"
 
     def _given_up(self, patience: float, damaged: int) -> str:
-        """Why the host waits no longer: what the board did most of in this job."""
+        """The reason why the host gives up: a sentence about what the board did most often in this job."""
         if not self.heard or (self.frames_left >= 0 and self.clock() < self.deadline):
             return self._silence(patience, damaged)
         if self.frames_left >= 0:
@@ -320,7 +328,7 @@ class Link:
 
 
 class BoardModel(JobModel):
-    """A model on a board.  board: what it says of itself."""
+    """A model on a board.  board: what the board reports about itself."""
 
     def __init__(self, project: Project, link: Link) -> None:
         super().__init__(project)
@@ -334,7 +342,10 @@ class BoardModel(JobModel):
         return self.link.job(job, expected, samples)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """In pieces, to say how far it is.  A job for each piece has no other effect: the board's memory is the host's."""
+        """As in the base class, but in pieces, so that progress can be shown.
+
+        Pieces do not change the result: the model's memory goes to the board and back with every job.
+        """
         pieces = []
         for start in range(0, len(x), PIECE):
             pieces.append(super().prequential(x[start : start + PIECE], y[start : start + PIECE]))

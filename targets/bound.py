@@ -1,8 +1,9 @@
-"""The most instructions that a call can take: a proof about the very bytes that ship.
+"""An upper bound of the instructions that a call can execute: a proof about exactly the machine code that is shipped.
 
-How often each way through the code is taken is a flow: what enters a block leaves it.  Marks limit the turns of loops: in
-all the copies of a loop that the compiler made, its turns are at most so many times its beginnings.  Of all flows that
-keep these facts, linear programming finds the most expensive one.
+How often each edge of the control flow graph is taken is a flow: a block is entered as often as it is left.  Marks in
+the
+code limit loops: the number of iterations, summed over all copies of a loop that the compiler has made, is at most a
+known factor times the number of entries.  Linear programming finds the most expensive flow that satisfies these limits.
 
 Y.-T. S. Li, S. Malik, Performance analysis of embedded software using implicit path enumeration, DAC 1995.
 """
@@ -31,14 +32,18 @@ from pykernel.targets.flow import Graph, Instruction, Records, Unbounded, Way, a
 Cost = Literal["instructions", "cycles"]
 NOTHING = Records()
 AROUND = 512
-"""Bytes before and behind a routine that may belong to it: of AVR's, some have several names."""
+"""Bytes before and after a routine that may belong to the routine: some routines of AVR's library have several
+names.
+"""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The most that a call of one function takes; None, with the reason, where nothing is proved.
+    """The bound for a call of one function.
 
-    cycles: None for CPUs whose cycles do not follow from the instructions.  estimated: they are no bound.
+    instructions: None if nothing could be proved; ``refused`` then has the reason.
+    cycles: None for CPUs whose cycles do not follow from the instructions.
+    estimated: the cycles are an estimate, not a bound.
     """
 
     instructions: int | None
@@ -49,11 +54,13 @@ class Bound:
 
 @dataclass(frozen=True)
 class Routine:
-    """A function of a compiler's library that somebody has read.  Offsets are from its first byte.
+    """Facts about a function of a compiler's library, found by reading its code.  Offsets count from its first byte.
 
-    sha256: of the instructions that it may execute (``digest``).  limits: what stands at some places is
-    executed, together, at most so many times for each time that another place is, such as the beginning: (places, times,
-    that place).  jumps: where an indirect branch may go.  linked: instructions with addresses that the linker chose.
+    sha256: digest of the instructions that the function may execute (``digest``).
+    limits: (places, times, place): the instructions at ``places`` together are executed at most ``times`` times for
+    each execution of the instruction at ``place``, such as the first one.
+    jumps: offset of an indirect branch -> its possible targets.
+    linked: offsets of instructions with addresses that the linker chose.
     """
 
     name: str
@@ -85,7 +92,7 @@ def known_routines() -> tuple[Routine, ...]:
 
 
 class Code:
-    """The instructions of an image; of library routines that are known, with what was found by reading."""
+    """The instructions of an image, with the facts about the library routines that are known."""
 
     def __init__(self, image: Image, records: Records = NOTHING) -> None:
         self.image = image
@@ -94,7 +101,7 @@ class Code:
         starts = {start for start, _, _ in self.functions}
         self._decode = decoder(image.target.arch, image.target.name, self.read, self.place, starts, records)
         self._jumps: dict[int, list[int]] = {}
-        self.limits: list[tuple[list[int], int, int]] = []  # as a routine's, with addresses
+        self.limits: list[tuple[list[int], int, int]] = []  # as in ``Routine``, with addresses instead of offsets
         for start, size, name in self.functions:
             for routine in known_routines():
                 if routine.name == name and digest(self, start, size, routine) == routine.sha256:
@@ -123,7 +130,11 @@ class Code:
         return found
 
     def offsets(self, start: int, size: int) -> dict[int, int]:
-        """Where a routine's places lie.  RISC-V's linkers shorten calls: there, places are counted as if they had not."""
+        """Offset in a routine -> its place in this image.
+
+        A RISC-V linker may shorten calls, and so move the instructions behind them.  Offsets are those without
+        shortening.
+        """
         if not self.riscv:
             return {offset: start + offset for offset in range(-AROUND, size + AROUND)}
         found, address, shorter = dict[int, int](), start, 0
@@ -140,7 +151,7 @@ class Code:
 
 
 def digest(code: Code, start: int, size: int, routine: Routine) -> str:
-    """Of the instructions that a routine may execute; "" if that cannot be told.  Callees do not count."""
+    """Digest of the instructions that a routine may execute, without its callees; "" if they cannot be found."""
     at = code.offsets(start, size)
     offset = {address: place for place, address in at.items()}
     seen, todo = dict[int, str](), [start]
@@ -164,7 +175,7 @@ def digest(code: Code, start: int, size: int, routine: Routine) -> str:
 
 
 def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
-    """The bounds of a model's public functions, without the model's name, in an image of it."""
+    """The bounds of a model's public functions in this image; the names are without the model's prefix."""
     name = project.spec.name
     files, others = model_files(project)
     names = [f.removeprefix(f"{name}_") for f in image.public]
@@ -257,7 +268,7 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
     solve = functools.partial(linprog, A_ub=limits.matrix, A_eq=flow.matrix, method="highs")
     answer = solve(-costs, b_ub=limits.right, b_eq=flow.right)
     if answer.status == 3:
-        # where a flow may go round for ever
+        # the flow is unbounded: a loop has no limit
         rounds = solve(
             -np.ones(len(edges)), b_ub=np.zeros(len(limits.right)), b_eq=np.zeros(len(flow.right)), bounds=(0, 1)
         )
@@ -267,5 +278,5 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
         raise Unbounded(f"a loop without a known limit in {code.place(graph.blocks[blocks[0]].address)}")
     if answer.status != 0:
         raise Unbounded(f"the linear program has no answer: {answer.message}")
-    # what the solver may be off: its tolerance is 1e-7
+    # a margin for the solver's error: its tolerance is 1e-7
     return math.floor(-answer.fun * (1 + 1e-7) + 0.01)

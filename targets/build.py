@@ -65,7 +65,7 @@ def has_module(name: str) -> bool:
 
 
 def found_toolchains(target: Target) -> list[Toolchain]:
-    """Those of the target's that are on this machine; without starting them."""
+    """The target's toolchains that are installed on this machine.  They are not started."""
     there = {
         "zig": target.zig is not None and has_module("ziglang"),
         "gcc": target.gcc is not None and shutil.which(target.gcc.command) is not None,
@@ -89,13 +89,14 @@ class Function:
 class Image:
     """C compiled and linked for a target.
 
-    sources: file name -> text.  extra: further C whose size does not count, with start-up code; without, every public
-    function is an entry.  level, flags: given to the compiler besides the target's own.  libraries: linker options.
-    flash, ram: where to put it, if not where the part has them.
+    sources: file name -> text.  extra: further C, with start-up code, whose size does not count.  Without ``extra``,
+    every public function is an entry point of the image.
+    level, flags: further options for the compiler, beside the target's own options.  libraries: linker options.
+    flash, ram: memory regions, if the image is not to be put where the part has its memory.
     annotate: changes the compiler's assembly before it is assembled.
 
-    sizes: bytes of .text, .rodata, .data and .bss of the sources' objects.
-    flash_bytes: all that is linked, the float library included.
+    sizes: bytes of .text, .rodata, .data and .bss of the sources' object files.
+    flash_bytes: bytes of everything that is linked, including the float library.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class Image:
     def _compile(self, name: str) -> Path:
         source = self.folder / name
         output = source.with_suffix(".o")
-        # what GCC 5, the AVR's, does not know; and where its assembler finds the bytes that a source includes
+        # AVR's GCC 5 does not know -fcallgraph-info; its assembler needs the folder of the bytes that a source includes
         special = ("-fcallgraph-info=su",) if self.target.simavr is None else (f"-Wa,-I,{self.folder}",)
         words = (*self._words(), *(special if self.chain == "gcc" else ()))
         if self.annotate is not None:
@@ -159,7 +160,7 @@ class Image:
         return output
 
     def rebuild(self, name: str) -> None:
-        """Compile one of the files again, for another content of what it includes, and link."""
+        """Compile one file again after a file that it includes has changed, and link."""
         self._compile(name)
         self._link(())
 
@@ -204,7 +205,7 @@ def model_image(
     refuse_large_ram(project, target)
     files, others = model_files(project, patch)
     image = Image(target, chain, files, extra=others | dict(extra or {}), **how)
-    if not extra:  # a test's driver is not the model's
+    if not extra:  # with a test's driver, the size would not be that of the model
         refuse_large_flash(project, image)
     return image
 
@@ -212,7 +213,7 @@ def model_image(
 def model_files(
     project: Project, patch: Callable[[str], str] = lambda text: text
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """A model's C, and what a firmware that does not save leaves out: file name -> text."""
+    """File name -> text: the model's C, and the files that a firmware needs only if it saves the model."""
     files = {Path(path).name: patch(text) for path, text in project.files.items() if path.startswith("src/")}
     snapshot = f"{project.spec.name}_snapshot.c"
     return files, {snapshot: files.pop(snapshot)} if snapshot in files else {}
@@ -221,7 +222,7 @@ def model_files(
 def refuse_large_ram(project: Project, target: Target) -> None:
     """Raises UserError if the model and a little stack do not fit the part's RAM."""
     part, model = target.part, project.figures["ram_bytes"]
-    if target.simavr is not None:  # whose compiler copies tables to RAM
+    if target.simavr is not None:  # AVR's compiler copies tables to RAM
         model += project.figures["const_bytes"]
     if model + STACK_ALLOWANCE > part.ram.bytes:
         raise UserError(
@@ -242,9 +243,10 @@ def refuse_large_flash(project: Project, image: Image) -> None:
 
 
 def stack_bound(image: Image) -> int | None:
-    """The most stack that any of the public functions can take, by GCC's account of each function and each call.
+    """The largest stack, in bytes, that a public function can need.  It is computed from GCC's stack figures and call
+    graph.
 
-    None where that is not known: another compiler, or functions of the float library, which was compiled elsewhere.
+    None if it is not known: for another compiler, and for functions of the float library, which has no such figures.
     """
     frames: dict[str, int] = {}
     calls: dict[str, set[str]] = {}
@@ -289,7 +291,7 @@ def object_bytes(objects: Sequence[Path]) -> dict[str, int]:
 
 
 def public_functions(path: Path) -> list[str]:
-    """Functions that an object file offers to others."""
+    """Functions that an object file exports."""
     with path.open("rb") as file:
         symbols = list(ELFFile(file).get_section_by_name(".symtab").iter_symbols())
     return [
@@ -300,7 +302,7 @@ def public_functions(path: Path) -> list[str]:
 
 
 def undefined_symbols(path: Path) -> set[str]:
-    """What an object file needs from others."""
+    """Symbols that an object file needs from other object files."""
     with path.open("rb") as file:
         symbols = list(ELFFile(file).get_section_by_name(".symtab").iter_symbols())
     return {s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name}
@@ -309,7 +311,7 @@ def undefined_symbols(path: Path) -> set[str]:
 def functions_of(image: Image) -> dict[str, Function]:
     """The functions of an image, as it was linked last.
 
-    Those of AVR's library have neither a type nor a size in part: they end where the next one begins.
+    Some functions of AVR's library have no type and no size: such a function ends where the next one begins.
     """
     with image.elf.open("rb") as file:
         elf, untyped = ELFFile(file), image.target.arch == "avr"
@@ -327,6 +329,8 @@ def functions_of(image: Image) -> dict[str, Function]:
 
 
 def _hard_float(elf: ELFFile) -> bool:
-    """Whether numbers are passed in the FPU's registers: from the file, for compilers do not always do as told."""
+    """Whether floats are passed in the FPU's registers.  The ELF file is asked, because a compiler may ignore its
+    flags.
+    """
     flags = elf["e_flags"]
     return bool(flags & 0x400) if elf["e_machine"] == "EM_ARM" else flags & 6 != 0

@@ -37,7 +37,7 @@ from pykernel.targets.worst import TRIES, worst_call
 
 Way = tuple[Target, Toolchain, Emulator]
 WHEELS = ("unicorn", "wasmtime")
-"""Emulators that are no programs."""
+"""Emulators that run in this process, not as programs of their own."""
 LOGGED = 100
 """Rows of a log between two hashes."""
 
@@ -57,9 +57,10 @@ def check_targets(
 ) -> Report:
     """Run a stream through Numba and through the C on each target; compare state, statuses and answers.
 
-    names: of targets, or "all": those for which this machine has what is needed, and whose parts are large enough.
-    chain, emulator: the first that a target has and that is found, if not given.  tries: of the search for the most
-    expensive call; 0 for none.  Other arguments as for ``pykernel.gen.check``.
+    names: targets, or "all": the targets whose tools this machine has, and whose parts are large enough for the model.
+    chain, emulator: if not given, the first toolchain and emulator of a target that this machine has.
+    tries: number of tries in the search for the most expensive call; 0: no search.
+    Other arguments: see ``pykernel.gen.check``.
 
     Raises UserError if a name is not known, a tool is missing, or the model does not fit a part.
     """
@@ -98,9 +99,10 @@ def check_board(
     """Run a stream through Numba and through the C on a board with the firmware of ``generate(with_check=True)``.
 
     url: a port, or any other URL of pyserial's: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.  Other
-    arguments as for ``pykernel.gen.check``.  The row holds the time of each call, in ticks of the board's counter:
-    ``times``, and ``hertz``, how many there are in a second (0: not known, they are cycles).  log: the stream goes
-    through the board once more, and what it answered is written there, for ``pykernel replay``.
+    arguments as for ``pykernel.gen.check``.  The row of the report has ``times``, the time of each call in ticks of the
+    board's counter, and ``hertz``, the number of ticks in a second (0: not known; then ticks are CPU cycles).
+    log: if given, the stream runs on the board once more, and the board's answers are written to this file for
+    ``pykernel replay``.
 
     Raises UserError, in a sentence, if there is no board, if it has another model, or if the line is cut.
     """
@@ -141,7 +143,7 @@ def check_board(
 
 
 def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> None:
-    """Learn a stream from the beginning, and write down what ``pykernel replay`` repeats."""
+    """Let the board learn a stream from the beginning, and write a log that ``pykernel replay`` can repeat."""
     lines = csv.writer(log, lineterminator="\n")
     lines.writerow(log_header(model.spec))
     model.call("init")
@@ -153,7 +155,7 @@ def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> N
 
 
 def timed(model: JobModel) -> dict[str, dict[str, float]]:
-    """Of each function that was called: ticks of the other computer's counter."""
+    """For each function that was called: statistics of its time, in ticks of the other computer's counter."""
     return {
         name: {
             "calls": len(ticks),
@@ -168,7 +170,10 @@ def timed(model: JobModel) -> dict[str, dict[str, float]]:
 
 
 def choose(names: Sequence[str], chain: str | None = None, emulator: str | None = None) -> list[Way]:
-    """Targets with their toolchain and emulator.  Raises UserError, with what there is, for what there is not."""
+    """Targets with their toolchain and emulator.
+
+    Raises UserError, which lists what is available, if a target, toolchain or emulator is not available.
+    """
     for word, known, what in ((chain, Toolchain, "toolchain"), (emulator, Emulator, "emulator")):
         if word is not None and word not in get_args(known):
             raise UserError(f"{what} {word!r} is not known; there are: {', '.join(get_args(known))}")
@@ -191,7 +196,7 @@ def _way(target: Target, chain: str | None, emulator: str | None) -> Way:
         raise UserError(f"{target.name} has no toolchain {chain}; it has: {', '.join(chains)}")
     if emulator is not None and emulator not in emulators:
         raise UserError(f"{target.name} has no emulator {emulator}; it has: {', '.join(emulators)}")
-    # where there is none, the wheel is installed with least trouble
+    # if no toolchain is installed, name the wheel: it is the easiest one to install
     found: Sequence[Any] = [chain] if chain else found_toolchains(target) or chains[::-1]
     toolchain(target, found[0])
     there: Sequence[Any] = [emulator] if emulator else found_emulators(target) or emulators
@@ -200,7 +205,7 @@ def _way(target: Target, chain: str | None, emulator: str | None) -> Way:
 
 
 def found_emulators(target: Target) -> list[Emulator]:
-    """Those of the target's that are on this machine; without starting them."""
+    """The target's emulators that are installed on this machine.  They are not started."""
     return [name for name in target.emulators if _has_emulator(target, name)]
 
 
@@ -268,7 +273,7 @@ def _row(
                     )
         told = row["bounds"].get("selftest", {})
         if told.get("instructions") is not None:
-            # without inputs, and from a state of its own, the self-test always takes as many
+            # the self-test has no inputs and its own state: it always executes the same number of instructions
             row["bounds"]["selftest"] = told | {"instructions": row["other_calls"]["selftest"], "cycles": None}
         return row
     except CheckFailed as error:
@@ -281,7 +286,7 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
     row = reference.verdict(model)
     for name, costs in model.costs.items():
         if costs:
-            searched = tries and name in model.hardest  # the main question and update
+            searched = tries and name in model.hardest  # the search covers the main question and the update
             worst = worst_call(model, name, reference.x, reference.y, seed, tries).instructions if searched else None
             row[name] = instruction_figures(costs, worst)
     row["calls"] = [name for name, costs in model.costs.items() if costs]
@@ -289,7 +294,9 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
 
 
 def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[str, float | None]:
-    """Instructions per call over a stream, and the most that a search found; bound, ratio: see ``_row``."""
+    """Instructions per call over a stream, and the largest number that the search found.  bound, ratio: see
+    ``_row``.
+    """
     return {
         "min": min(costs),
         "mean": round(float(np.mean(costs)), 1),
@@ -302,9 +309,11 @@ def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[
 
 
 def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> list[str]:
-    """What takes more than the spec's [target] allows, a sentence each; and limits that could not be judged.
+    """One sentence for each figure above the limits of the spec's [target], and for each limit that could not be
+    checked.
 
-    figures: of the project.  rows: of ``check_targets``, all equal; those of another CPU than the [target]'s say nothing.
+    figures: the project's figures.  rows: rows of ``check_targets`` without differences.  Rows of other CPUs than the
+    [target]'s are ignored.
     """
     limits = spec.target
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""Instructions of the targets' CPUs: where each goes on, and how many cycles it takes."""
+"""Instructions of the targets' CPUs: the possible successors of each instruction, and its cycles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pykernel.targets.flow import Instruction, Records, Unbounded, Way
 Decode = Callable[[int], Instruction]
 CONDITIONS = frozenset("eq ne cs cc mi pl vs vc hi ls ge lt gt le hs lo".split())
 ENDS = frozenset("bx blx bxns blxns tbb tbh udf svc bkpt".split())
-"""Of Thumb: where these go is not to be seen in the code."""
+"""Thumb instructions whose branch target cannot be seen in the code."""
 
 
 def decoder(
@@ -22,11 +22,12 @@ def decoder(
     starts: Collection[int],
     records: Records,
 ) -> Decode:
-    """What ``Graph`` takes.
+    """The function ``decode`` for ``Graph``.
 
-    target: whose cycles are counted, if it is one of CYCLES; else they are 0.  read: up to 4 bytes at an address.  place:
-    what an address is called.  starts: of functions.  records: of the assembly; a branch that is there stays within its
-    function, although it may look like a call.
+    target: cycles are counted for the targets in CYCLES; for others they are 0.  read: returns up to 4 bytes at an
+    address.
+    place: returns the name of an address.  starts: addresses of functions.  records: records of the assembly; a branch
+    with a record stays within its function, although the instruction may look like a call.
     """
     if arch == "riscv":
         return _riscv(read, place, starts, records)
@@ -72,7 +73,8 @@ def _thumb(
         number = re.search(r"#(0x[0-9a-f]+|\d+)$", operands)
         to = int(number[1], 0) if number else -1
         if word == "bl" and place(to).startswith("__gnu_thumb1_case"):
-            raise Unbounded(f"an indirect branch in {place(address)}: a call of {place(to)}")  # it returns elsewhere
+            # such a callee returns elsewhere
+            raise Unbounded(f"an indirect branch in {place(address)}: a call of {place(to)}")
         if word == "bl" and number:
             return make((Way(to, branches=True),)) if address in far else make(on, called=to)
         if word in ("cbz", "cbnz") or (word[0] == "b" and word[1:] in CONDITIONS):
@@ -96,12 +98,14 @@ def _thumb(
 
 
 def _registers(operands: str) -> int:
-    """How many a list such as {r4, r5, lr} has; capstone writes each register, and no ranges."""
+    """The number of registers in a list such as {r4, r5, lr}.  Capstone writes each register, and no ranges."""
     return operands[operands.index("{") : operands.index("}")].count(",") + 1
 
 
 def _m0plus(word: str, operands: str) -> int:
-    """The reference manual of the Cortex-M0+ (r0p1, table 3-1), without wait states and with the fast multiplier."""
+    """Cycles of an instruction on a Cortex-M0+ without wait states and with the fast multiplier (manual r0p1, table
+    3-1).
+    """
     if "{" in operands:
         return 1 + _registers(operands) + (2 if re.search(r"\bpc\b", operands) else 0)
     if word.startswith(("ldr", "str")) or word in ("b", "bx") or operands.startswith("pc"):
@@ -112,8 +116,8 @@ def _m0plus(word: str, operands: str) -> int:
 def _m4(word: str, operands: str) -> int:
     """An estimate for the Cortex-M3 and M4, by the reference manual of the M4 (r0p1, tables 3-1 and 7-1).
 
-    Each branch takes the longest time that there is to fill the pipeline; what instructions save or lose by their
-    neighbours, and wait states, are not known here.
+    Each branch is counted with the longest time to fill the pipeline.  Wait states, and cycles that an instruction
+    saves or loses because of its neighbours, are not included.
     """
     refill = FILLING if re.search(r"\bpc\b", operands) else 0
     if "{" in operands:
@@ -132,17 +136,19 @@ def _m4(word: str, operands: str) -> int:
 
 
 FILLING = 3
-"""Cycles that a Cortex-M3 or M4 takes at most to fill its pipeline behind a branch."""
+"""Most cycles that a Cortex-M3 or M4 needs to fill its pipeline after a branch."""
 CYCLES: dict[str, tuple[Callable[[str, str], int], int]] = {
     "cortex-m0plus": (_m0plus, 1),
     "cortex-m3": (_m4, FILLING),
     "cortex-m4f": (_m4, FILLING),
 }
-"""Of an instruction, and what a branch that depends on a condition takes more if it is taken; by target."""
+"""By target: the function for an instruction's cycles, and the additional cycles of a conditional branch that is
+taken.
+"""
 COUNTED = (*CYCLES, "avr")
 """Targets whose cycles are counted."""
 EXACT = ("cortex-m0plus", "avr")
-"""Those whose CPU takes as many cycles as the manual's table says."""
+"""Targets whose cycles are exact: the CPU takes the cycles in the manual's table."""
 
 
 # ------------------------------------------------------------------------------------------------------------- RISC-V
@@ -154,7 +160,7 @@ def _riscv(
     import capstone
 
     disassembler = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
-    upper: dict[int, tuple[str, int]] = {}  # behind an auipc: its register and value
+    upper: dict[int, tuple[str, int]] = {}  # address after an auipc -> the auipc's register and value
 
     def behind_jump(address: int) -> int | None:
         """The address behind a jump; None if there is another instruction."""
@@ -192,7 +198,7 @@ def _riscv(
             raise Unbounded(f"an indirect branch in {place(address)}: {word} {text}")
         if re.fullmatch(r"b(eq|ne|lt|ge|ltu|geu|eqz|nez|lez|gez|ltz|gtz)", word):
             to = address + int(operands[-1], 0)
-            # of a branch to a far label the assembler makes the opposite one over a jump: it goes on behind, as if not taken
+            # for a branch to a far label, the assembler writes the opposite branch over a jump
             label = records.branches.get(address)
             skips = label is not None and f"label {label}" not in records.places.get(to, ())
             return make((Way(after), Way(to, branches=not (skips and to == behind_jump(after)))))
@@ -252,14 +258,14 @@ AVR = tuple(
     )
 )
 SHIFTS = ("sbc, add", "cp, sub, adc", "asr", "lsr", "ror")
-"""What avr-gcc's loops for shifts are made of: lsl is add, rol is adc."""
+"""The instructions in the loops that avr-gcc writes for shifts: lsl is coded as add, rol as adc."""
 
 
 def _avr(
     read: Callable[[int], bytes], place: Callable[[int], str], starts: Collection[int], records: Records
 ) -> Decode:
     def raw(address: int) -> tuple[int, int, str, int]:
-        """Its 16 bits, bytes, name and cycles."""
+        """The instruction at an address: its first 16 bits, its size in bytes, its name and its cycles."""
         bits = int.from_bytes(read(address)[:2], "little")
         for mask, value, word, cycles in AVR:
             if bits & mask == value:
@@ -273,8 +279,11 @@ def _avr(
         return address + 2 + 2 * (bits % 2**width - 2**width * (bits >> width - 1 & 1))
 
     def loop(address: int, to: int) -> tuple[int, int] | None:
-        """Of the branch back to ``to`` in a loop that avr-gcc makes of one operation: how often it is executed at most for
-        each time that an instruction before the loop is; and that instruction's address."""
+        """The limit of a loop that avr-gcc writes for a single operation, such as a shift; None for other loops.
+
+        The loop's branch back to ``to`` is at ``address``.  Returns (times, address of an instruction before the loop):
+        the branch is executed at most ``times`` times for each execution of this instruction.
+        """
         body = [raw(at) for at in range(to, address, 2)]
         counter = body[-1][0] >> 4 & 31
         shifts = all(word in SHIFTS and bits >> 4 & 31 != counter for bits, _, word, _ in body[:-1])

@@ -1,4 +1,4 @@
-"""Machine code as a graph: instructions, where each goes on, and the marks that lie between them."""
+"""Machine code as a graph: instructions, their possible successors, and the marks between the instructions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ BRANCH = re.compile(r"\s*(?:b|cb|j|rj)[a-z.]*\s(?:.*,\s*)?(\.L[\w$]+)\s*(?:[@#/;
 
 
 class Unbounded(Exception):
-    """Code of which no bound can be proved, and why."""
+    """No bound can be proved for some code; the message has the reason."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """Where an instruction may go on: behind itself, or, branching, behind a label.
+    """A possible successor of an instruction: the next instruction, or the target of a branch.
 
-    cycles: what this way costs beyond the instruction's own.
+    cycles: cycles of this successor, in addition to the instruction's own.
     """
 
     to: int
@@ -35,9 +35,11 @@ class Way:
 
 @dataclass(frozen=True)
 class Instruction:
-    """ways: where it may go on; none after a return.  called: the function that it calls first.
+    """One instruction.
 
-    limit: it is executed at most so many times for each time that another instruction is: (times, the other's address).
+    ways: its possible successors; none after a return.  called: the function that it calls before it continues.
+    limit: (times, address): it is executed at most ``times`` times for each execution of the instruction at
+    ``address``.
     """
 
     address: int
@@ -55,8 +57,8 @@ class Instruction:
 def annotate(assembly: str) -> str:
     """A compiler's assembly with a record of each label, mark and branch: an address and a text.
 
-    A mark and a label may lie at one address.  Which of them comes first, and which label a branch means, is only to be
-    seen in the assembly.  The instructions stay as they are.
+    A mark and a label may have the same address.  Only the assembly shows which one comes first, and to which label a
+    branch goes.  The instructions do not change.
     """
     lines: list[str] = []
     for number, line in enumerate(assembly.splitlines()):
@@ -80,14 +82,16 @@ def _record(text: str, number: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Records:
-    """places: address -> labels and marks there, in order.  branches: address of a branch -> the label that it means."""
+    """places: address -> the labels and marks at this address, in order.  branches: address of a branch -> its
+    label.
+    """
 
     places: dict[int, list[str]] = field(default_factory=dict)
     branches: dict[int, str] = field(default_factory=dict)
 
 
 def read_records(elf: Path) -> Records:
-    """What ``annotate`` wrote, with the linker's addresses."""
+    """The records that ``annotate`` has written, with the addresses that the linker has chosen."""
     found = Records()
     with elf.open("rb") as file:
         section = ELFFile(file).get_section_by_name(RECORDS)
@@ -109,7 +113,7 @@ def read_records(elf: Path) -> Records:
 
 @dataclass
 class Block:
-    """Instructions that are executed equally often.  address: of its first one."""
+    """Instructions that are executed equally often.  address: the address of the first instruction."""
 
     address: int
     instructions: int = 0
@@ -120,13 +124,13 @@ class Block:
 
 
 Point = tuple[int, int]
-"""An address, and how many of its labels and marks were passed."""
+"""A position in the code: an address, and how many of the labels and marks at this address have been passed."""
 
 
 class Graph:
-    """All that some functions may execute, with what they call.
+    """The control flow graph of some functions and of all functions that they call.
 
-    decode: the instruction at an address.  It raises Unbounded for what has no known end.
+    decode: returns the instruction at an address.  It raises Unbounded if the instruction's successors are not known.
     """
 
     def __init__(self, entries: Iterable[int], decode: Callable[[int], Instruction], records: Records) -> None:
@@ -142,7 +146,7 @@ class Graph:
         self._collapse()
 
     def _follow(self, start: int) -> list[int]:
-        """Reach all points from a function's first; the functions that are called."""
+        """Find all points that can be reached from a function's start.  Returns the functions that are called."""
         called, todo = [], [(start, 0)]
         while todo:
             point = todo.pop()
@@ -164,7 +168,7 @@ class Graph:
         to, places = way.to, self.records.places.get(way.to, [])
         if not places or not way.branches:
             return to, 0
-        # an assembler makes two of a branch to a far label: a short one over a long one, and the first has the record
+        # for a branch to a far label, the assembler writes a short branch over a long one; the short one has the record
         for address in (instruction.address, instruction.address - 4, instruction.address - 2):
             label = f"label {self.records.branches.get(address)}"
             if label in places:

@@ -15,9 +15,10 @@ from pykernel.gen.project import Project
 
 
 class JobModel(ABC):
-    """The same calls as CModel's.
+    """A model on another computer; it has the same calls as CModel.
 
-    ticks: call -> how long each took, by the other computer's counter.  stack_bytes: the most that was used; 0: not known.
+    ticks: function -> the time of each call, by the other computer's counter.  stack_bytes: the largest use of the
+    stack; 0: not known.
     """
 
     block = 2**31 - 1  # most bytes of samples in one job
@@ -41,7 +42,10 @@ class JobModel(ABC):
 
     @abstractmethod
     def exchange(self, job: bytes, expected: int, samples: int) -> bytes:
-        """What the other computer writes for a job of so many samples.  Raises CheckFailed if that is not as many bytes."""
+        """Run a job with this number of samples; returns the bytes that the other computer sends back.
+
+        Raises CheckFailed if it does not send ``expected`` bytes.
+        """
 
     def call(self, name: str) -> int:
         """Call NAME_<name>(s) on the model."""
@@ -92,7 +96,10 @@ class JobModel(ABC):
         return answers
 
     def _samples(self, name: str | None, columns: list[np.ndarray]) -> np.ndarray:
-        """Each row through a question, a visit, or the main question and update, by what the columns hold."""
+        """Call a function for each row and return what it wrote.
+
+        name: a question or a visit; None: the main question and the update.  columns: the arguments of the function.
+        """
         rows = np.column_stack([np.ascontiguousarray(c).view(np.uint8).reshape(len(c), -1) for c in columns])
         block = max(1, self.block // rows.shape[1])
         parts = [rows[start : start + block] for start in range(0, len(rows), block)]
@@ -100,8 +107,10 @@ class JobModel(ABC):
         return np.frombuffer(b"".join(o[: -self.written.itemsize] for o in outputs), self.result)
 
     def _job(self, name: str | None, rows: bytes, count: int) -> tuple[bytes, int]:
-        """What was written, for each sample and at the end, and what the function returned that takes no sample;
-        ``memory`` holds the model afterwards."""
+        """Run one job.  Returns the bytes that were written, for each sample and at the end, and the function's result.
+
+        The result is that of a function without a sample.  Afterwards ``memory`` has the model's new state.
+        """
         which = RUN if name is None else self.orders.of_name[name]
         order = np.array([which, count], "<u4").tobytes()
         size, last, samples = self.memory.layout.nbytes, self.written.itemsize, count * self.result.itemsize
@@ -115,5 +124,5 @@ class JobModel(ABC):
 
 
 def _kind(room: np.ndarray) -> str:
-    """Which of the device's two arrays values of this kind are written to."""
+    """The name of the device's array for values of this kind; the device has two arrays."""
     return "values" if room.dtype.kind == "f" or room.dtype.itemsize == 2 else "position"

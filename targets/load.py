@@ -1,4 +1,4 @@
-"""What a model takes of a processor that does other things, too: its time, and with a data sheet's figure its charge."""
+"""A model's share of the processor's time and, with a figure from the data sheet, the charge that it uses."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ DAY = 86_400  # seconds
 
 @dataclass(frozen=True)
 class Load:
-    """Of each sample, with all that a firmware calls for it.
+    """Cycles for each sample, summed over all functions that a firmware calls for a sample.
 
-    most, mean: cycles.  kind: where they are from: "measured" on a board, "proved", or "estimated".
+    most, mean: cycles.  kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
     """
 
     most: float
@@ -30,11 +30,16 @@ class Load:
 
     @property
     def share(self) -> float:
-        """The part of the processor's time, at most; above 1: samples come faster than they are learned."""
+        """The largest fraction of the processor's time.  Above 1, samples arrive faster than the processor can learn
+        them.
+        """
         return self.seconds * self.rate
 
     def charge(self, microamperes_per_megahertz: float) -> float:
-        """Milliampere-hours a day, if the processor sleeps, for nothing, in between; at most those of one that never does."""
+        """Milliampere-hours a day.  The processor sleeps between samples, and sleep is counted as 0.
+
+        The result is at most the charge of a processor that never sleeps.
+        """
         cycles = min(self.mean * self.rate, self.hertz)  # a second
         ampere_seconds = microamperes_per_megahertz * 1e-12 * cycles * DAY
         return ampere_seconds / 3.6
@@ -54,7 +59,7 @@ def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float
         return None
     if timed:
         mean = sum(times[call]["mean"] for call in calls)
-    else:  # instructions that were counted, at the cycles that they have in the bound
+    else:  # counted instructions, with the bound's mean number of cycles for an instruction
         mean = sum(row[call]["mean"] * b["cycles"] / b["instructions"] for call, b in zip(calls, bounds, strict=True))
     if not proved:
         return Load(sum(times[call]["max"] for call in calls), mean, "measured", hertz, rate)

@@ -1,4 +1,4 @@
-"""One file for a browser, without network: a model's generated C learns recorded rows before the reader's eyes."""
+"""One HTML file that needs no network: a model's generated C learns recorded rows while the reader watches."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ from pykernel.targets.target import find_target
 from pykernel.targets.wasm_runner import module
 
 MOST_BYTES = 8_000_000
-"""Of rows in a page: it takes a third more as text."""
+"""Most bytes of the rows in a page; as text they take a third more."""
 ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", "hash")
 
 
 def make_page(spec: Spec, x: np.ndarray, y: np.ndarray, beside: Mapping[str, str] | None = None) -> str:
-    """The page's text.  x: (rows, D), y: labels as ``pykernel.gen.check.as_taken`` gives both.  beside: hashes of the
-    state after the last row, by the name of the machine that computed it.
+    """The text of the page.
 
-    The hash of the state after the last row, as the host computes it, is in the page: what the browser computes is compared
-    with it.  Raises UserError if nothing is learned, or if there are too many rows.
+    x, y: inputs (rows, D) and labels, in the types of ``pykernel.gen.check.as_taken``.  beside: name of a machine ->
+    the hash of the state after the last row that this machine has computed.
+
+    The page contains the hash of the state after the last row as the host computes it.  The page compares it with the
+    browser's hash.  Raises UserError if the model does not learn, or if there are too many rows.
     """
     program = spec.program
     if not program.learns:
@@ -71,7 +73,7 @@ def make_page(spec: Spec, x: np.ndarray, y: np.ndarray, beside: Mapping[str, str
     }
     return string.Template(data_file("page.html")).substitute(
         title=html.escape(f"{spec.name}: {summary(spec)}"),
-        # no text in a script may end it
+        # text within a <script> must not contain the end of the script
         content=json.dumps(content, allow_nan=False).replace("<", "\\u003c"),
     )
 
@@ -85,7 +87,7 @@ def _text(data: bytes) -> str:
 
 
 def _fields(host: HostModel) -> dict[str, Any]:
-    """Where a page finds the vectors of the budget, and how many there are; nothing for models without."""
+    """Where the page finds the vectors of the budget, and their number; empty for models without a budget."""
     found = {}
     for slot in host.memory.layout.slots:
         if slot.struct and slot.name in ("v", "n"):

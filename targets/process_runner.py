@@ -21,7 +21,7 @@ JOB_BYTES = 32_768  # of samples in one job, where they take flash
 
 
 class ProcessModel(JobModel):
-    """``how`` goes to the image."""
+    """A model in an emulator that is a program of its own.  how: further arguments of ``Image``."""
 
     def __init__(self, project: Project, target: Target, chain: Toolchain, **how: Any) -> None:
         super().__init__(project)
@@ -67,9 +67,9 @@ class ProcessModel(JobModel):
 
     def _simavr(self) -> bytes:
         assert self.target.simavr is not None
-        self.image.rebuild("avr.c")  # the job is part of the program
+        self.image.rebuild("avr.c")  # the job is compiled into the program
         words = [self.command, "-m", self.target.simavr.mcu, "-f", "16000000", str(self.image.elf)]
-        said = re.sub(r"\x1b\[\d*m", "", self._start(words))  # it colours what the device sends
+        said = re.sub(r"\x1b\[\d*m", "", self._start(words))  # the emulator colours the device's output
         return bytes.fromhex("".join(re.findall(r"^([0-9a-f]+)\.?$", said, re.MULTILINE)))
 
     def _start(self, words: list[str]) -> str:

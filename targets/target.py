@@ -57,7 +57,7 @@ class Unicorn(Section):
 
 
 class Qemu(Section):
-    """A machine of QEMU's with this CPU, whose memory lies elsewhere."""
+    """A machine of QEMU with this CPU.  Its memory has other addresses than the part's memory."""
 
     command: Word
     package: Word
@@ -100,7 +100,7 @@ class Target(Section):
 
     @property
     def toolchains(self) -> tuple[Toolchain, ...]:
-        known: tuple[Toolchain, ...] = ("gcc", "zig")  # of GCC's code there are bounds
+        known: tuple[Toolchain, ...] = ("gcc", "zig")  # GCC first: its code has instruction bounds
         return tuple(name for name in known if getattr(self, name) is not None)
 
     @property
@@ -118,12 +118,12 @@ def make_target(name: str, content: dict[str, Any]) -> Target:
 def all_targets() -> dict[str, Target]:
     """The targets, by name."""
     read = [make_target(name, tomllib.loads(f.read_text(encoding="utf-8"))) for name, f in target_files().items()]
-    # those that need no more than wheels come first
+    # targets whose tools are all wheels come first
     return {target.name: target for target in sorted(read, key=lambda t: (t.unicorn is None, t.name))}
 
 
 def find_target(name: str) -> Target:
-    """The target of that name.  Raises UserError that lists what there is."""
+    """The target with this name.  Raises UserError, which lists all targets, if there is none."""
     targets = all_targets()
     if name not in targets:
         remedy = did_you_mean(name, targets, f"there are: {', '.join(targets)}")

@@ -16,7 +16,7 @@ from pykernel.targets.build import Image, has_module
 
 PAGE = 4096
 MAILBOX = 0x6000_0000
-"""Where samples and results are handed over: outside of the part's memory, which is the model's alone."""
+"""Address for samples and results.  It is outside of the part's memory, so that this memory is the model's alone."""
 RETURN = MAILBOX + 32 * PAGE
 PAINT = 0xA5
 FPU_ON = 1 << 13  # in RISC-V's mstatus
@@ -40,7 +40,7 @@ class EmulatedCpu:
         self.uc.mem_map(MAILBOX, RETURN + PAGE - MAILBOX)
         for address, load_address, data in image.segments:
             self.uc.mem_write(load_address, data)
-            if address != load_address:  # what start-up code does
+            if address != load_address:  # copy initialised data, as start-up code does
                 self.uc.mem_write(address, data)
         self.free = ram.start + -(-image.data_bytes // 16) * 16
         self.top = ram.start + ram.bytes & ~15
@@ -102,7 +102,7 @@ class EmulatedCpu:
     # ---- measuring
 
     def _count_instructions(self, start: int) -> None:
-        """Let each instruction executed add 1 to its address's place in ``counts``; compiled, for speed."""
+        """Let each executed instruction increment its element of ``counts``.  The hook is compiled, for speed."""
         import unicorn
         from unicorn.unicorn_py3.unicorn import uclib
 
@@ -125,7 +125,7 @@ class EmulatedCpu:
 
     @property
     def instructions(self) -> int:
-        """Instructions executed so far; of conditional ones, those whose condition held."""
+        """Number of instructions executed so far.  A conditional instruction counts only if its condition was true."""
         return int(self.counts[1:].sum())
 
     def executed(self) -> dict[int, int]:
@@ -133,7 +133,7 @@ class EmulatedCpu:
         return {int(self.counts[0]) + 2 * int(i): int(self.counts[1 + i]) for i in np.flatnonzero(self.counts[1:])}
 
     def paint_stack(self, floor: int) -> None:
-        """Fill all RAM from ``floor`` on."""
+        """Fill the RAM from ``floor`` on with a pattern, so that ``stack_used`` can see which bytes have changed."""
         self.floor = floor
         self.uc.mem_write(floor, bytes([PAINT]) * (self.top - floor))
 
@@ -145,12 +145,14 @@ class EmulatedCpu:
 
 
 UNWRITTEN = 64
-"""Bytes of a stack that may be left unwritten where it meets the model: not every variable is set."""
+"""Bytes at the end of the used stack that may stay unwritten, because a function need not write all of its
+variables.
+"""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call that was counted, with what repeats it."""
+    """A call, its number of instructions, and the state and arguments with which the call can be repeated."""
 
     instructions: int
     state: bytes
@@ -159,12 +161,13 @@ class Call:
 
 
 class UnicornModel:
-    """The same calls as CModel's, on the emulated CPU: the model at the start of the part's RAM, the stack at its end.
+    """A model on the emulated CPU; it has the same calls as CModel.  The model is at the start of the part's RAM, the
+    stack at its end.
 
-    costs: instructions of each main question (such as predict) and update in ``prequential``, of each question in ``ask``, of each visit and of each
-    action, that was not refused.
-    hardest: the call of the main question and of update with most.
-    other_calls: the most instructions that ``call`` took, by function.
+    costs: function -> instructions of each call that was not refused: of the main question (such as predict) and the
+    update in ``prequential``, of questions in ``ask``, of visits and of actions.
+    hardest: the most expensive call of the main question, and of the update.
+    other_calls: function -> the largest number of instructions of a ``call``.
     """
 
     def __init__(self, project: Project, image: Image) -> None:
@@ -264,7 +267,9 @@ class UnicornModel:
         return status
 
     def measure(self, name: str, state: bytes, x: np.ndarray, y: Any) -> tuple[Call, int]:
-        """Ask or update (by name) one sample on the device, which is in that state; the call and its status."""
+        """Put the device into this state, and call a question or the update for one sample; returns the call and its
+        status.
+        """
         before = self.machine.instructions
         status = self.take(name, x, y) if name == self.program.learner else self._question(name, x)
         return Call(self.machine.instructions - before, state, x, y), status
@@ -283,7 +288,9 @@ class UnicornModel:
         return np.frombuffer(self.machine.uc.mem_read(self.answer, room.nbytes), room.dtype)
 
     def take(self, name: str, x: np.ndarray, y: Any) -> int:
-        """The status of update, or of a visit, for one sample and its label (of no numbers, where there are none)."""
+        """Call the update or a visit for one sample and its label (an empty array without labels); returns the
+        status.
+        """
         y = np.asarray(y, self.label_dtype)
         self.machine.uc.mem_write(self.x, x.tobytes())
         if self.program.label_kind == "none":
@@ -300,7 +307,9 @@ class UnicornModel:
         return bytes(self.machine.uc.mem_read(self.model, self.memory.layout.nbytes))
 
     def after(self, contents: bytes, name: str) -> bytes:
-        """The model's bytes after NAME_<name>(s) on others; as they were if this model does not have it."""
+        """The bytes of a model after NAME_<name>(s) was called on these bytes; unchanged if the model has no such
+        function.
+        """
         if f"{self.spec.name}_{name}" not in self.image.functions:
             return contents
         self.restore(contents)
@@ -327,7 +336,7 @@ def _cpu(image: Image) -> Any:
     if chosen is None:
         raise ValueError(f"Unicorn has no {image.target.name}")
     if chosen.arch == "arm":
-        # not UC_MODE_MCLASS: it silently makes every CPU a Cortex-M33
+        # without UC_MODE_MCLASS: this mode silently turns every CPU into a Cortex-M33
         model = getattr(arm_const, f"UC_CPU_ARM_{chosen.cpu}")
         uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)
     else:
@@ -341,7 +350,7 @@ def _cpu(image: Image) -> Any:
 
 @functools.cache
 def _counter() -> Any:
-    """counts[1 + (address - counts[0]) / 2] += 1, as C code."""
+    """A compiled hook for counts[1 + (address - counts[0]) / 2] += 1."""
     from numba import cfunc, types
 
     def count(uc, address, size, counts):  # type: ignore[no-untyped-def]

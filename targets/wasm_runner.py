@@ -25,7 +25,7 @@ def module(
     level: str = "-O2",
     flags: Sequence[str] = (),
 ) -> bytes:
-    """A module with these functions, of C: file name -> text.  It is compiled in the folder."""
+    """A WebAssembly module that exports the functions ``entries``.  files: name -> C text, compiled in ``folder``."""
     assert target.zig is not None
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -37,7 +37,10 @@ def module(
 
 
 class WasmModel(JobModel):
-    """One instance holds the model's memory, and takes its jobs.  flash_bytes: of the module with the model alone."""
+    """A model as one instance of a module, which holds the model's memory.
+
+    flash_bytes: size of a module with the model alone.
+    """
 
     def __init__(self, project: Project, target: Target, level: str = "-O2", flags: Sequence[str] = ()) -> None:
         super().__init__(project)

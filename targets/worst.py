@@ -1,4 +1,4 @@
-"""The most expensive call that can be found: a search that tries to be unkind."""
+"""A search for the most expensive call of a function."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from pykernel.targets.unicorn_runner import Call, UnicornModel
 
 TRIES = 1000
 INSTRUCTIONS = 100_000_000
-"""A search ends after TRIES tries or INSTRUCTIONS emulated instructions; with soft floating point, the second comes first."""
-POOL = 16  # states kept
+"""A search ends after TRIES tries or after INSTRUCTIONS emulated instructions.  With software floating point, the limit
+of instructions is usually reached first."""
+POOL = 16  # number of states that are kept
 FARTHEST = (*2.0 ** np.arange(24, 0, -1), 0.0)
-"""Factors from large to small.  The search takes the first one with which all numbers stay within their ranges."""
+"""Factors from large to small.  The search takes the first factor with which all numbers stay within their ranges."""
 FACTORS = (-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3)
 
 
 def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, seed: int = 0, tries: int = TRIES) -> Call:
     """The call of a question or update with most instructions, by hill climbing from the stream's most expensive one.
 
-    Each try takes a state and a sample, of the most expensive call so far or by chance, changes the sample, and counts.
-    Every state can happen: it is reached by updates from one that the stream reached, or that was restored from a
-    snapshot, reset, refreshed, or loaded from a forged snapshot that is accepted.  Depends on nothing but the arguments.
+    Each try takes a state and a sample (those of the most expensive call so far, or random ones), changes the sample,
+    and
+    counts the instructions of a call.  Every state is one that can occur on a device: it is reached by updates from a
+    state of the stream, or from a state after a restore, a reset or a refresh, or from a forged snapshot that the
+    device accepts. The result depends only on the arguments.
     """
     rng = np.random.default_rng(seed)
     best = model.hardest[name]
@@ -50,9 +53,9 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
         call, status = model.measure(name, state, sample, label)
         if status >= 0 and call.instructions > best.instructions:
             best = call
-        if rng.random() < 0.3:  # from here on, a state further
+        if rng.random() < 0.3:  # keep the state after an update
             if not model.program.learns:
-                continue  # there is one state
+                continue  # the model has only one state
             if name != model.program.learner:
                 status = model.take(model.program.learner, sample, label)
             if status >= 0:
@@ -61,7 +64,7 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
 
 
 def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> bytes:
-    """What becomes of a state by other calls than update, or by a save and a load with other numbers in between."""
+    """The state after a call of another function than the update, or after a save, a change of numbers, and a load."""
     program = model.program
     kind = rng.integers(4)
     if kind == 0 and program.actions:
@@ -84,9 +87,9 @@ def _saved(model: UnicornModel, memory: Memory) -> list[Slot]:
 
 
 def _forged(model: UnicornModel, state: bytes, changes: Sequence[tuple[int, slice, Sequence[float]]]) -> bytes:
-    """A saved state, with some numbers of a field multiplied by the first of the factors that the device accepts.
+    """A saved state in which numbers of some fields are multiplied by a factor.
 
-    changes: (field, which numbers, factors).
+    changes: (field, which of its numbers, factors).  The first factor with which the device accepts the state is used.
     """
     memory = model.spec.memory(tuple(model.project.drop))
     kept = model.program.state_bytes(memory.layout)
@@ -108,7 +111,9 @@ def _forged(model: UnicornModel, state: bytes, changes: Sequence[tuple[int, slic
 def _changed(
     sample: np.ndarray, label: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Another sample: near, far, between two, on the axes, or the same with another label."""
+    """A changed sample: near the given one, far away, between two samples, on an axis, or the same with another
+    label.
+    """
     other = x[rng.integers(len(x))]
     kind = rng.integers(8)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Bases by other rules than FVS and SGMA, from the same rows and kernels; and "auto", which chooses among all.
+"""Selection of a basis by other methods than FVS and SGMA; and "auto", which chooses one of all methods.
 
 Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2025; with blocks: Epperly, Tropp, Webber 2024), pivoted Cholesky
 (max R_rr), ridge leverage scores (Alaoui, Mahoney 2015; recursive: Musco, Musco 2017), k-means centres (Zhang, Tsang,
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from pykernel.rows import Rows
 
 MEMORY = 2**30  # bytes of the largest array that a method keeps
-TRACED_NUMBERS = 2**22  # up to so many numbers (32 MB) the trace of a listed basis is exact
-TRACED_ROWS = 4096  # else it is estimated on so many rows
+TRACED_NUMBERS = 2**22  # up to this many numbers (32 MB) the trace of a listed basis is exact
+TRACED_ROWS = 4096  # beyond TRACED_NUMBERS, the trace is estimated on this many rows
 TRACED_AT_ONCE = 32  # vectors
-MOST_PROPOSED = 2**16  # rows at once; more are hardly ever accepted, and each takes time
+MOST_PROPOSED = 2**16  # most rows proposed at once; further ones are hardly ever accepted, and each costs time
 EXACT_LEVERAGE = 10_000  # rows: K and its eigenvectors are 0.8 GB each
 EXACT_LEVERAGE_BY_ITSELF = 2048
-LLOYD_NUMBERS = 2**23  # up to so many numbers k-means is Lloyd's, on all rows
-BATCH_ROWS, BATCHES = 16_384, 128  # else by mini-batches
+LLOYD_NUMBERS = 2**23  # up to this many numbers, k-means is Lloyd's algorithm on all rows
+BATCH_ROWS, BATCHES = 16_384, 128  # beyond, k-means uses mini-batches
 
 
 # ------------------------------------------------------------------------------------------------------------ auto
@@ -43,11 +43,12 @@ def choose_method(
 ) -> tuple[str, str]:
     """The method that "auto" takes for l rows, and the reason, one sentence.
 
-    prefer="atoms", the least residual for n vectors: "exhaustive" if K and C fit (8 l (l + n_max) bytes <= memory) and
-    n_max > l / candidates, where the recursion needs fewer kernel values and operations than ``candidates`` columns for
-    each vector; else "sgma" if its n_max + 2 candidates columns fit (8 l (n_max + 2 candidates) <= memory); else "efvs", whose cost
-    does not depend on l.  prefer="time", the least time: "rpcholesky" if its columns fit (8 l n_max <= memory), else
-    "efvs".  candidates=None, all of them: 59 is what is compared with, unless K fits.
+    prefer="atoms" (smallest residual for n vectors): "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and
+    n_max > l / candidates, because it then needs fewer kernel values and operations than ``candidates`` columns for
+    each vector; else "sgma" if its n_max + 2 candidates columns fit, 8 l (n_max + 2 candidates) <= memory; else "efvs",
+    whose cost does not depend on l.
+    prefer="time" (least time): "rpcholesky" if its columns fit, 8 l n_max <= memory; else "efvs".
+    candidates=None means all rows; the formulas above then use 59, unless K fits.
     """
     if prefer not in ("atoms", "time"):
         raise UserError(f"prefer is {prefer!r}; it must be 'atoms', the least residual, or 'time'")
@@ -76,11 +77,12 @@ def choose_method(
 
 
 class _Sweep:
-    """Pivots are chosen in rounds; after each a pass over all rows brings R's diagonal up to date.
+    """Selectors that choose pivots in rounds.  After each round, a pass over all rows updates the diagonal of R.
 
-    C (l, n), C C' the Nystroem matrix, is kept if it takes at most ``memory`` bytes: O(l (D + n)) and l kernel values for
-    a vector.  Else each pass computes it anew, in blocks: O(l n (D + n)) and l n kernel values for a round; memory is
-    O(l) and some blocks of 32 MB.
+    The Nystroem matrix is C C' with C (l, n).  If C takes at most ``memory`` bytes, it is kept: O(l (D + n)) and l
+    kernel
+    values for each vector.  Otherwise each pass computes C again in blocks: O(l n (D + n)) and l n kernel values for
+    each round; memory is O(l) and a few blocks of 32 MB.
     """
 
     method: str
@@ -149,7 +151,7 @@ class _Sweep:
         return self.chosen.features(x) if self.columns is None else self.columns[indices, :n]
 
     def _sweep(self, before: int) -> None:
-        """R's diagonal, and the trace after each vector, once the vectors from number ``before`` on are appended."""
+        """Update R's diagonal, and append the trace after each vector, for the vectors from number ``before`` on."""
         chosen, n = self.chosen, self.chosen.n
         traces = np.zeros(n - before)
         for start, fresh in self._fresh_columns(before, n):
@@ -189,7 +191,7 @@ class _Sweep:
         self.chosen.restore(state)
         self.shown, self.left, self.rounds = int(state["shown"]), state["left"].copy(), state["rounds"].tolist()
         unpack_generator(self.generator, state["generator"])
-        if self.columns is not None:  # the same operations, hence the same bits
+        if self.columns is not None:  # the same operations as without kept columns, so the bits are equal
             evaluations = self.chosen.evaluations
             for before, n in zip([0, *self.rounds], self.rounds, strict=False):
                 for _ in self._fresh_columns(before, n):
@@ -207,11 +209,12 @@ class RandomlyPivotedCholesky(_Sweep):
     """Draws pivot r with probability R_rr / tr R.  O(l n (D + n)), l n kernel values; exact trace.
 
     block : int
-        Rows proposed at once, all by the R of the round's begin; each is accepted with probability R_rr now / R_rr then,
-        which is the same distribution, and a pass over the rows serves all that were accepted (Epperly, Tropp, Webber
-        2024, accelerated RPCholesky).  1: one draw, one pass.  At most 65,536.
+        Rows that are proposed at once, all drawn with the R at the beginning of the round.  Each is accepted with
+        probability (present R_rr) / (R_rr at the beginning), which gives the same distribution as single draws.  One
+        pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated RPCholesky).  1: one
+        draw for each pass.  At most 65,536.
     memory : int
-        Bytes for C; beyond, C is computed anew in each pass.
+        Bytes for C; if C is larger, it is computed again in each pass.
     """
 
     method = "rpcholesky"
@@ -243,24 +246,24 @@ class RandomlyPivotedCholesky(_Sweep):
                 return False
             position, chance = self.generator.random((2, self.block))
             drawn = np.searchsorted(summed, position * summed[-1], side="right")
-            # a product that rounds up to the whole sum
+            # the random number times the sum may round up to the whole sum
             drawn = np.minimum(drawn, np.searchsorted(summed, summed[-1], side="left"))
             self._accept(drawn, chance)
         self._sweep(before)
         return True
 
     def _accept(self, drawn: np.ndarray, chance: np.ndarray) -> None:
-        """Append those of the rows drawn that pass, in their order."""
+        """Append the drawn rows that are accepted, in their order."""
         chosen, before = self.chosen, self.chosen.n
         x = self.rows.take(drawn)
         z = self._express(drawn, x)
         residual = chosen.values(x, x) - z @ z.T
-        fresh = np.zeros((len(drawn), len(drawn)))  # their coordinates by those accepted in this round
+        fresh = np.zeros((len(drawn), len(drawn)))  # coordinates of the drawn rows for the rows accepted in this round
         for j, row in enumerate(drawn.tolist()):
             square = float(residual[j, j])
             least = self.least if np.ndim(self.least) == 0 else self.least[row]
             if square <= least:
-                if chosen.n == before:  # what the sweeps' rounding hid: spanned by former rounds
+                if chosen.n == before:  # the row is spanned by earlier rounds; rounding errors had hidden this
                     self.left[row] = 0.0
                 continue
             if chance[j] * self.left[row] >= square:
@@ -277,7 +280,8 @@ class RandomlyPivotedCholesky(_Sweep):
 class PivotedCholesky(_Sweep):
     """Takes the row with the largest R_rr, of equals the first.  O(l n (D + n)), l n kernel values; exact trace.
 
-    It maximises a lower bound of what a vector gains, and takes outliers first.  memory: as RandomlyPivotedCholesky.
+    R_rr is a lower bound of the gain of a vector.  The method takes outliers first.  memory: as in
+    RandomlyPivotedCholesky.
     """
 
     method = "pivoted-cholesky"
@@ -304,15 +308,16 @@ class PivotedCholesky(_Sweep):
 
 
 class _Listed:
-    """Candidates in an order; those with delta >= epsilon are taken.  O(n D + n^2) for each that is looked at.
+    """Selectors with a fixed list of candidates.  Candidates with delta >= epsilon are taken, in the order of the list.
 
-    The trace is over all rows if these and C take at most 32 MB, else over 4,096 drawn ones, and then an estimate:
-    ``traced`` rows if given.  O(traced (D + n)) for a vector, 32 vectors at once if tau does not ask for each.
+    O(n D + n^2) for each candidate.  The trace is over all rows if the rows and C take at most 32 MB.  Otherwise it is
+    an estimate over 4,096 drawn rows, or over ``traced`` rows if given.  O(traced (D + n)) for each vector.  It is
+    computed for 32 vectors at once, unless tau needs it after each vector.
     """
 
     method: str
     stopped: Stop | None = None
-    keeps_order = True  # the list is part of the state, since it took time
+    keeps_order = True  # the list is part of the saved state, because it takes time to compute
 
     def __init__(
         self,
@@ -338,14 +343,14 @@ class _Listed:
         self.exact = traced >= count
         at = np.arange(count) if self.exact else draw_without(np.random.default_rng([seed, 1]), count, int(traced))
         self.traced = rows.take(np.sort(at))
-        self.left = self.chosen.diagonal(self.traced)  # R_ii, by the vectors that are followed
+        self.left = self.chosen.diagonal(self.traced)  # R_ii for the first ``followed`` vectors
         self.total = _sum(self.left)
         self.columns = np.zeros((len(self.traced), min(n_max, count)))
         self.followed, self.batch = 0, 1 if tau > 0 else TRACED_AT_ONCE
         self._order: Any = None
 
     def _list(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """The candidates in their order: rows' indices, or -1 and vectors."""
+        """The candidates in their order: indices of rows; or -1 for each, and the vectors."""
         raise NotImplementedError
 
     @property
@@ -387,7 +392,7 @@ class _Listed:
             self._follow()
 
     def _follow(self) -> None:
-        """C and R's diagonal on the traced rows by the next vectors, a whole batch."""
+        """Update C and R's diagonal on the traced rows by the next complete batch of vectors."""
         first, n = self.followed, self.followed + self.batch
         self.chosen.evaluations += len(self.traced) * self.batch
         self.chosen.trace[first + 1 : n + 1] = self._traces(n, keep=True)
@@ -425,7 +430,7 @@ class _Listed:
 
     def basis(self) -> Basis:
         chosen, first = self.chosen, self.followed
-        if first < chosen.n:  # of a batch's beginning, which will be followed as a whole
+        if first < chosen.n:  # vectors of an incomplete batch; the batch is followed when it is complete
             chosen.trace[first + 1 : chosen.n + 1] = self._traces(chosen.n, keep=False)
         basis = chosen.basis(self.method, self.stopped, self.exact)
         return replace(basis, evaluations=basis.evaluations + len(self.traced) * (chosen.n - first))
@@ -449,11 +454,12 @@ class RidgeLeverage(_Listed):
     """Rows drawn without replacement with probabilities that follow (K (K + ridge I)^-1)_ii (Alaoui, Mahoney 2015).
 
     exact : bool, optional
-        The scores by K's eigenvalues: O(l^3), up to 10,000 rows.  If False, by recursion (Musco, Musco 2017), approximate:
-        about 2 l n_max kernel values and O(l n_max^2).  By itself: exact up to 2,048 rows.
+        True: scores from K's eigenvalues, O(l^3), up to 10,000 rows.  False: approximate scores by recursion (Musco,
+        Musco 2017), about 2 l n_max kernel values and O(l n_max^2).  Not given: exact up to 2,048 rows.
     ridge : float, optional
-        If not given, (tr K - the sum of the k largest eigenvalues) / k with k = n_max / (4 log n_max), as the recursion's
-        authors have it: the scores' sum is 2 k at most.  It depends on n_max, and so do the first vectors.
+        If not given, (tr K - the sum of the k largest eigenvalues) / k with k = n_max / (4 log n_max), as in the
+        recursion's
+        paper: the sum of the scores is then at most 2 k.  This ridge depends on n_max, and so do the first vectors.
     traced : int, optional
         Rows on which the trace is measured.
     """
@@ -491,7 +497,7 @@ class RidgeLeverage(_Listed):
     def _list(self) -> tuple[np.ndarray, None]:
         generator = np.random.default_rng(self.seed)
         scores = self.exact_leverage() if self.exact_scores else self.recursive_leverage(generator)
-        # successive draws in proportion to the scores: the order of exponential variables with these rates
+        # draws without replacement, in proportion to the scores: sort exponential variables with these rates
         some = np.flatnonzero(scores > 0)
         return some[np.argsort(generator.exponential(size=len(scores))[some] / scores[some], kind="stable")], None
 
@@ -504,7 +510,11 @@ class RidgeLeverage(_Listed):
         return (vectors * vectors) @ np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)
 
     def recursive_leverage(self, generator: np.random.Generator) -> np.ndarray:
-        """Scores that are not much below the exact ones, (l,), each from a sample of half the rows, and so on down."""
+        """Scores that are not much below the exact ones, (l,).
+
+        They are computed from a weighted sample of half of the rows, whose scores are computed recursively in the same
+        way.
+        """
         rows, count, size = self.rows, len(self.rows), max(self.n_max, 2)
         permuted = generator.permutation(count)
         lengths = [count]
@@ -523,7 +533,7 @@ class RidgeLeverage(_Listed):
             parts = [solve(rows.take(level[i : i + step])) for i in range(0, length, step)]
             chances = np.minimum(1.0, self.oversampling * np.concatenate(parts))
             kept = np.flatnonzero(generator.random(length) < chances)
-            if not len(kept):  # all of it is spanned, or nearly
+            if not len(kept):  # all rows are spanned, or nearly spanned
                 kept = np.sort(draw_without(generator, length, min(size, length)))
                 chances[:] = len(kept) / length
             if len(kept) > EXACT_LEVERAGE:
@@ -536,7 +546,7 @@ class RidgeLeverage(_Listed):
         return scores
 
     def _weighted(self, sample: np.ndarray, weights: np.ndarray) -> Any:
-        """x -> (k(x, x) - k_S(x)' (K_SS + ridge W^-2)^-1 k_S(x)) / ridge, the scores by a weighted sample."""
+        """A function x -> (k(x, x) - k_S(x)' (K_SS + ridge W^-2)^-1 k_S(x)) / ridge: scores from a weighted sample."""
         chosen, x = self.chosen, self.rows.take(sample)
         gram = weights[:, None] * chosen.values(x, x) * weights
         ridge = self.ridge or tail_ridge(eigvalsh(gram, check_finite=False).clip(0.0), self.rank)
@@ -551,7 +561,9 @@ class RidgeLeverage(_Listed):
 
 
 def tail_ridge(values: np.ndarray, rank: int) -> float:
-    """The mean of what the ``rank`` largest eigenvalues leave, and not so small that K + ridge I is singular."""
+    """The sum of all but the ``rank`` largest eigenvalues, divided by ``rank``; at least so large that K + ridge I is
+    regular.
+    """
     tail = np.sort(values)[: max(0, len(values) - rank)].sum() / rank
     return float(max(tail, 1e-12 * values.sum(), np.finfo(float).tiny))
 
@@ -559,10 +571,11 @@ def tail_ridge(values: np.ndarray, rank: int) -> float:
 class KMeans(_Listed):
     """The centres of scikit-learn's k-means with n_max clusters (Zhang, Tsang, Kwok 2008): no rows of the data.
 
-    Lloyd's algorithm on all rows if they are 64 MB at most, else mini-batches of 16,384 rows, 128 of them.  Centres are
-    in the order in which each lowers the trace of the centres' residual most, weighted by their clusters; those that are
-    spanned by others are left out.  ``head(k)`` is a useful basis, but not what k clusters would give.  One thread, so
-    that the sums' order, and the bits, are always the same.
+    Up to 64 MB of rows, Lloyd's algorithm is used on all rows; beyond, 128 mini-batches of 16,384 rows.  The centres
+    are
+    ordered: each next centre lowers the trace of the centres' residual most, weighted by the sizes of the clusters.
+    Centres that are spanned by others are left out.  ``head(k)`` is a useful basis, but not the result for k clusters.
+    k-means runs in one thread, so that the order of sums, and therefore the bits, are always the same.
 
     traced : int, optional
         Rows on which the trace is measured, and clusters are weighted.
@@ -597,7 +610,7 @@ class KMeans(_Listed):
     def _arrange(self, centres: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Centres by weighted trace gain sum_j w_j R_rj^2 / R_rr, of the residual R of their Gram matrix.  O(n^3)."""
         residual = self.chosen.values(centres, centres)
-        residual /= residual.diagonal().max() or 1.0  # so that squares do not overflow
+        residual /= residual.diagonal().max() or 1.0  # scaled, so that squares do not overflow
         least = self.epsilon * residual.diagonal()
         order: list[int] = []
         while len(order) < len(centres):
@@ -623,5 +636,5 @@ def _sum(diagonal: np.ndarray) -> float:
 
 
 def draw_without(generator: np.random.Generator, count: int, size: int) -> np.ndarray:
-    """Some of range(count), none twice, in O(size) where they are few."""
+    """``size`` different numbers of range(count), drawn at random; O(size) if they are few."""
     return generator.choice(count, min(size, count), replace=False, shuffle=False)

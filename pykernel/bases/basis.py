@@ -61,11 +61,12 @@ class Basis:
     evaluations : int
         Number of kernel values that were computed to select all vectors and to measure ``trace``.
     method : str
-    stopped : "n_max", "tau", "spanned" (each row that is left has delta < epsilon) or "exhausted" (no row is left)
+    stopped : "n_max", "tau", "spanned" (each remaining row has delta < epsilon) or "exhausted" (no row remains)
     reason : str
         Why "auto" chose this method; empty if the method was given.
     bound : float or None
-        With the ``confidence`` that was asked for, not more is left out of all rows.  None if none was.
+        An upper bound of the part left out over all rows, which holds with the requested ``confidence``.  None if no
+        confidence was requested.
     """
 
     kernel: MercerKernel
@@ -165,7 +166,10 @@ class Basis:
         return basis
 
     def _check(self, path: Any) -> None:
-        """A file is untrusted: shapes fit, numbers are finite, L is a factor of the vectors' Gram matrix."""
+        """Raises UserError unless shapes fit, numbers are finite, and L is a factor of the vectors' Gram matrix.
+
+        A file is untrusted input.
+        """
         n = len(self.vectors)
         sound = (
             self.vectors.ndim == 2
@@ -186,7 +190,10 @@ class Basis:
             raise UserError(f"{path} holds no basis: its arrays do not fit together; write it again with Basis.save")
 
     def takes(self, dim: int) -> bool:
-        """Whether rows of so many numbers have features: with a Gram matrix also values with all of its samples."""
+        """Whether rows of ``dim`` numbers have features.
+
+        With a precomputed Gram matrix, a row may also hold the kernel values with all samples of the matrix.
+        """
         values = len(getattr(self.kernel, "matrix", ())) or -1
         return dim in (self.vectors.shape[1], values)
 
@@ -207,7 +214,9 @@ def project(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
-    """(n + 1,): the sum of k(x, x) over rows, and what the first 1, ..., n vectors leave of it.  O(l n (D + n))."""
+    """(n + 1,): the sum of k(x, x) over the rows, and the sums of the residuals after 1, ..., n vectors.  O(l n (D +
+    n)).
+    """
     n = len(basis)
     sums = np.zeros(n + 1)
     for _, block in rows.blocks(block_rows(n, rows.dim)):
@@ -249,8 +258,9 @@ def block_rows(n: int, dim: int) -> int:
 class Selector(Protocol):
     """A method at work.  Made as ``Method(rows, kernel, n_max, seed=, candidates=, points=, tau=, epsilon=, **options)``.
 
-    Its parameters beyond these, with defaults, are the method's options.  Same arguments, same basis, bit for bit, with as
-    many BLAS threads; a new object after ``restore(state())`` goes on as the old one would have.
+    Further parameters, with defaults, are the method's options.  The same arguments and the same number of BLAS threads
+    give the same basis, bit for bit.  A new object after ``restore(state())`` continues exactly as the old object
+    would.
     """
 
     stopped: Stop | None  # why step returned False
@@ -298,7 +308,7 @@ class Growing:
         return project(self.factor[: self.n, : self.n], self.values(a, self.vectors[: self.n]))
 
     def append(self, vector: np.ndarray, index: int, z: np.ndarray, square: float, trace: float = 0.0) -> None:
-        """Another vector with the features z (n,) and R_rr = square > 0; trace: tr R / tr K with it."""
+        """Append a vector with the features z (n,) and R_rr = square > 0.  trace: tr R / tr K after this vector."""
         n = self.n
         self.vectors[n], self.indices[n] = vector, index
         self.factor[n, :n], self.factor[n, n] = z, math.sqrt(square)

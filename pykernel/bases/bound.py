@@ -1,10 +1,13 @@
-"""When enough is represented, with a probability that is chosen: rows drawn aside measure a growing basis.
+"""A stopping rule with a confidence: rows that are drawn separately measure how much a growing basis leaves out.
 
-t_n = tr R / tr K after n vectors.  m rows are drawn independently, row i with probability k_ii / tr K, and without regard to
-what is chosen: then each delta_i = R_ii / k_ii is in [0, 1], and its mean is t_n.  U_n is the largest p that the drawn
-rows' mean s_n does not refute: m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) / (1 - p))) <= log(1 / (1 - c)), Hoeffding's
-inequality in its relative form (1963, Theorem 1).  docs/bases.md proves that stopping at the first U_n <= tau leaves out at
-most tau with probability c, without a price for looking after each vector: delta_i never rises, and U_n rises with s_n.
+t_n = tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection, row i with
+probability k_ii / tr K.  Then each delta_i = R_ii / k_ii is in [0, 1], and its expectation is t_n.  s_n is the mean of
+the drawn rows. U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) / (1 - p))) <= log(1 / (1 - c)):
+Hoeffding's inequality in its relative form (1963, Theorem 1).
+
+If the selection stops at the first U_n <= tau, then at most tau is left out with probability c (proof in
+docs/bases.md).  The test may be repeated after each vector without any correction, because delta_i never rises and U_n
+rises with s_n.
 """
 
 from __future__ import annotations
@@ -21,19 +24,25 @@ from pykernel.bases.sgma import relative_entropy, residual_bound
 from pykernel.rows import Rows
 
 SLACK, LEAST = 0.9, 0.5
-"""So many rows are drawn that a mean of this part of tau proves tau; where memory is scarce fewer, to the second part."""
+"""The number of drawn rows is chosen so that a mean of this fraction of tau proves tau.  If memory is scarce, fewer
+rows are drawn, down to the number for the second fraction."""
 
 
 def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
-    """How many rows prove that at most tau is left out, if their mean is part tau.  About 600 / tau for 95 %."""
+    """How many rows are needed to prove that at most tau is left out, if their mean is ``part`` times tau.
+
+    About 600 / tau for a confidence of 95 %.
+    """
     return math.ceil(-math.log1p(-confidence) / relative_entropy(part * tau, tau))
 
 
 class Watch:
-    """What a growing basis leaves out: exact where that is known, otherwise measured on rows that were drawn aside.
+    """Measures how much a growing basis leaves out: exactly if the method knows it, else on rows that are drawn
+    separately.
 
-    m = ``rows_needed`` rows, fewer if 1 GB does not hold them; all where there are no more, and then nothing is estimated.  A vector takes m kernel values and
-    O(m (n + D)) time; 8 m (n_max + D) bytes.  A kernel whose k(x, x) is not 1 takes a pass over the rows at the beginning.
+    m = ``rows_needed`` rows are drawn, or fewer if 1 GB does not hold them.  If there are not more than m rows, all
+    rows are used, and nothing is estimated.  Each vector takes m kernel values and O(m (n + D)) time; memory: 8 m
+    (n_max + D) bytes. If k(x, x) is not 1, a pass over all rows is needed at the beginning.
 
     Attributes
     ----------
@@ -86,12 +95,14 @@ class Watch:
         summed = np.cumsum(diagonal / (diagonal.max() or 1.0))
         if not summed[-1] > 0:
             return generator.integers(len(rows), size=m)
-        # the first sum above the number: never a row with k_ii = 0
+        # the first cumulative sum above the random number: this is never a row with k_ii = 0
         at = np.searchsorted(summed, generator.random(m) * summed[-1], side="right")
         return np.minimum(at, np.searchsorted(summed, summed[-1], side="left"))
 
     def follow(self, basis: Basis) -> None:
-        """Take in the vectors that are new since the last time, one by one: so that a restored run has the same bits."""
+        """Process the vectors that are new since the last call, one by one, so that a restored run has the same
+        bits.
+        """
         if basis.exact:
             self.exact, self.trace = True, basis.trace.tolist()
             return
@@ -110,7 +121,11 @@ class Watch:
             self.trace.append(self._part())
 
     def _part(self) -> float:
-        """The weights of drawn rows are in how they were drawn; those of all rows are their k(x, x)."""
+        """tr R / tr K on the measured rows.
+
+        Drawn rows count equally, because they were drawn with probability k(x, x); if all rows are used, k(x, x) is the
+        weight.
+        """
         if self.exact:
             total = float(self.diagonal.sum())
             return float(self.left.sum() / total) if total else 0.0
@@ -119,7 +134,7 @@ class Watch:
 
     @property
     def bound(self) -> float:
-        """U_n: not more is left out of all rows, with the probability ``confidence``."""
+        """U_n: an upper bound of tr R / tr K over all rows, which holds with the probability ``confidence``."""
         if self.exact:
             return self.trace[-1]
         return residual_bound(self.trace[-1], self.needed, len(self.rows), confidence=self.confidence, form="entropy")
@@ -130,7 +145,9 @@ class Watch:
         return len(self.trace) > 1 and self.bound <= self.tau
 
     def told(self, basis: Basis) -> Basis:
-        """The basis with what was measured of it.  Its bound holds with the confidence, wherever the choice stopped."""
+        """The basis with its measured trace and bound.  The bound holds with the confidence, wherever the selection
+        stopped.
+        """
         return replace(
             basis,
             trace=np.array(self.trace),

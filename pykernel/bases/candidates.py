@@ -1,4 +1,4 @@
-"""What greedy selectors have in common: rows that may still be chosen, parts of the Gram matrix, ties, stopping.
+"""Parts that all greedy selectors share: rows that may still be chosen, parts of the Gram matrix, ties, stopping.
 
 Symbols as in ``pykernel.bases.basis``: l rows, S the n chosen ones, R the residual, C with C_i = z_i' (l, n), so that
 R = K - C C'.  Adding row r: c = R_:r / sqrt(R_rr), R <- R - c c', d_i = R_ii <- d_i - c_i^2.
@@ -17,8 +17,8 @@ from pykernel.errors import UserError
 from pykernel.rows import Rows, as_rows
 
 TIE = 1e-9
-"""Scores that differ from the largest by less than this part of it are ties: the first of them is chosen.  So equal rows
-are ties whatever rounding does, and forms that compute the same scores in different ways choose the same rows."""
+"""Scores that differ from the largest score by less than this fraction are ties; the first row of them is chosen.  So
+equal rows are ties in spite of rounding, and two formulas for the same score choose the same rows."""
 MEMORY = 2**30
 """Bytes that a selector's largest arrays may take together, unless told otherwise."""
 BLOCK = 2**20
@@ -37,7 +37,9 @@ def drawn(generator: np.random.Generator, rows: np.ndarray, size: int | None) ->
 
 
 class Live:
-    """Which of l rows may still be chosen: those that are not dead.  O(dead) memory, and l bytes at most."""
+    """The rows that may still be chosen (live rows).  The other rows are dead.  Memory: O(dead rows), at most l
+    bytes.
+    """
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -49,7 +51,7 @@ class Live:
         return self.count - self.deaths
 
     def kill(self, rows: np.ndarray) -> None:
-        """These are dead from now on; some may have been before."""
+        """Mark these rows as dead; some of them may be dead already."""
         if self._mask is None:
             self._few.update(rows.tolist())
             self.deaths = len(self._few)
@@ -101,11 +103,14 @@ class Live:
 
 
 class Parts:
-    """Parts of K, counted in ``grown.evaluations``: computed when asked for, or read from all of it, computed once."""
+    """Parts of K.  A part is computed when it is needed, or read from the whole K, which is computed once.
+
+    The kernel values are counted in ``grown.evaluations``.
+    """
 
     def __init__(self, rows: Rows, grown: Growing, whole: bool = False) -> None:
         self.rows, self.grown, self.whole = rows, grown, whole
-        self.counted = False  # all of K, once: also if a restored selector has to compute it anew
+        self.counted = False  # the whole K is counted once, even if a restored selector computes it again
         self._gram: np.ndarray | None = None
 
     @property
@@ -153,9 +158,10 @@ class Parts:
 
 
 class Greedy:
-    """A selector (``pykernel.bases.basis.Selector``) but for ``_add``, which chooses and appends one vector.
+    """Base class of greedy selectors (``pykernel.bases.basis.Selector``).  Subclasses implement ``_add``, which chooses
+    and appends one vector.
 
-    ``error`` is what tau is compared with.
+    error: the value that is compared with tau.
     """
 
     method = ""
@@ -272,7 +278,7 @@ class Residual:
         self.left = np.clip(self.left - c * c, 0.0, None)
         self.left[r] = 0.0
         self.live &= self.left >= self.epsilon * self.diagonal
-        self.live[r] = False  # rounding may leave more than epsilon of it
+        self.live[r] = False  # not by delta < epsilon: rounding may leave more than epsilon
         return z, square
 
     def state(self) -> dict[str, np.ndarray]:

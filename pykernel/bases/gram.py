@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 KernelName = Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern12", "matern32", "matern52"]
 KERNELS: tuple[str, ...] = get_args(KernelName)
-"""Kernels that gamma, coef0 and degree say all of, so that a name does."""
+"""Kernels that are completely given by their name, gamma, coef0 and degree."""
 COMPUTED = (*KERNELS, "rational-quadratic", "fourier")
 DEGREES = range(1, 10)
 NORM_LEAST = 2.0**-500
-"""A k(a, a) that is no larger is a norm of zero, as in float64 on the device."""
+"""A k(a, a) that is not larger than this counts as a norm of zero, as on the device in float64."""
 
 
 def gram_matrix(
@@ -40,11 +40,12 @@ def gram_matrix(
     "gaussian" exp(-gamma |a - b|^2), "laplacian" exp(-gamma |a - b|_1), "polynomial" (gamma a'b + coef0)^degree,
     "linear" a'b, "sigmoid" tanh(gamma a'b + coef0), "matern12" e^-r, "matern32" (1 + r) e^-r and "matern52"
     (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, "rational-quadratic" (1 + gamma |a - b|^2)^-alpha, "fourier"
-    cos(2 pi a'b); what a kernel does not have is not looked at.  Distances are sums over differences, not
-    differences of products: K_ij is 1 for equal rows, and no digit of near ones is lost.
+    cos(2 pi a'b).  Parameters that the kernel does not have are ignored.  Distances are computed as sums over
+    differences,
+    not as differences of products: so K_ij is exactly 1 for equal rows, and rows that are close lose no digits.
 
-    Raises UserError: a kernel that there is not, other shapes, gamma that is not positive, a degree not from 1 to 9,
-    numbers that are not finite, or so large that a value overflows.
+    Raises UserError for an unknown kernel, wrong shapes, gamma that is not positive, a degree not from 1 to 9, numbers
+    that are not finite, or values that overflow.
     """
     _check(function, gamma, coef0, degree, alpha)
     a, b = _rows(a, "a"), _rows(b, "b")
@@ -82,7 +83,7 @@ def diagonal(
 
 def _of_products(function: str, values: np.ndarray, gamma: float, coef0: float, degree: int) -> np.ndarray:
     """Kernel values of inner products."""
-    # before tanh hides it; whether inf - inf is NaN or infinite depends on the library's order and FMA
+    # check for overflow before tanh hides it: whether inf - inf is NaN or infinite depends on the order of operations
     finite = np.isfinite(values).all()
     if function == "polynomial":
         values = (gamma * values + coef0) ** int(degree)
@@ -174,7 +175,7 @@ class MercerKernel:
         return np.clip(values / roots[0][:, None] / roots[1], -1, 1)
 
     def diagonal(self, a: Any) -> np.ndarray:
-        """k(a_i, a_i), (len(a),); ones where the kernel is normalised, of norms of zero too."""
+        """k(a_i, a_i), (len(a),).  A normalised kernel gives 1, also for rows with a norm of zero."""
         return np.ones(len(_rows(a, "a"))) if self.normalise else self._plain_diagonal(a)
 
     @property
@@ -253,16 +254,18 @@ class MercerKernel:
 
 
 SKEW = 1e-9
-"""A Gram matrix may differ from its transpose by so much, in parts of its largest value: rounding, and no more."""
+"""Largest difference between a Gram matrix and its transpose, as a fraction of its largest value.  Rounding causes
+less.
+"""
 
 
 @dataclass(frozen=True)
 class PrecomputedKernel(MercerKernel):
-    """A kernel that is known for l samples only, by their Gram matrix: a sample is its position, an input (1,).
+    """A kernel that is known only for l samples, by their Gram matrix.  An input (1,) is the position of a sample.
 
-    matrix: (l, l), K_ij = k(x_i, x_j), l at least 2.  ``positions`` are all samples.  ``gram(a, b)`` takes positions b
-    (rows, 1), and as a either positions or, of samples that are not in the matrix, their kernel values with all l that
-    are, (rows, l).  digest: of the matrix; it is computed.
+    matrix: (l, l), K_ij = k(x_i, x_j), l at least 2.  ``positions`` has all samples.  In ``gram(a, b)``, b has
+    positions (rows, 1).  a has positions as well; or, for samples that are not in the matrix, their kernel values with
+    all l samples, (rows, l).  digest: the matrix's digest; it is computed.
 
     Raises UserError if the matrix is not square, symmetric and finite.
     """
@@ -272,7 +275,7 @@ class PrecomputedKernel(MercerKernel):
     digest: str = ""
 
     def __post_init__(self) -> None:
-        if self.digest:  # a copy: only matrices that are sound have one
+        if self.digest:  # this is a copy: a digest exists only after the matrix was checked
             return
         matrix = _rows(self.matrix, "the Gram matrix")
         if matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:

@@ -35,7 +35,7 @@ _MOST = 8192  # rows that are looked at once when most of what is drawn is spann
 
 
 def bordered_inverse(inverse: np.ndarray, b: np.ndarray, c: float) -> tuple[np.ndarray, float]:
-    """The inverse of [[A, b], [b', c]] from that of A (n, n), and the Schur complement c - b'A^-1 b.  O(n^2).
+    """The inverse of [[A, b], [b', c]] from the inverse of A (n, n), and the Schur complement c - b'A^-1 b.  O(n^2).
 
     Paper 000, Lemma 1.
     """
@@ -59,13 +59,14 @@ def fitness(inverse: np.ndarray, values: np.ndarray, diagonal: np.ndarray) -> fl
 
 
 class Fvs(Greedy):
-    """Feature vector selection, as it is defined: each vector is the best of all rows, judged on all rows.
+    """Feature vector selection as in its definition: each vector is the best of all rows, judged on all rows.
 
-    form: "literal" inverts K_SS anew for each candidate, O(l (n^3 + l n^2)) a vector; "bordered" (compiled) borders the
-    inverse that it has, O(l^2 n^2).  Both compute the l^2 values of K once and keep them.  For comparison: ``Exhaustive``
-    chooses the same rows in O(l^2 + l n).
+    form: "literal" computes the inverse of K_SS for each candidate, O(l (n^3 + l n^2)) for a vector; "bordered"
+    (compiled) extends the previous inverse, O(l^2 n^2).  Both compute the l^2 values of K once and keep them.
+    ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
 
-    A row is skipped if K_SS with it is not invertible: delta < epsilon.  tau: on 1 - J.  Paper 000, eq. 1.
+    A row is skipped if K_SS with this row would not be invertible: delta < epsilon.  tau is compared with 1 - J.  Paper
+    000, eq. 1.
     Raises UserError if K takes more than ``memory`` bytes.
     """
 
@@ -199,22 +200,26 @@ class Efvs(Greedy):
     For each vector ``candidates`` rows (rho) and ``points`` rows (v) are drawn from those that are alive; the candidate
     with the largest J, measured on the points, is chosen.  Rows with delta < epsilon die, and so does what was chosen.
 
-    lazy: only rows that are drawn are looked at.  A vector takes n (rho + v) + rho v values of the kernel, O(n^2 (rho + v)
-    + n rho v) time, and no memory for each row, whatever l is.  Otherwise C and delta of all rows are kept: l + rho v
-    values and O(n (l + rho v)) time a vector, 8 l n bytes, and the error is exact.  Not given: whichever takes fewer values
-    and fits into ``memory``.
-    form: "gain" adds to J what a candidate brings, O(v n); "literal" borders the inverse for each candidate and evaluates
-    all quadratic forms, O(v n^2): the same scores, for comparison.
-    disjoint: the points are drawn first, and no candidate is a point (where enough rows are alive): each candidate's own
-    error then counts once, beside what the points say of all others, and not as often as a point does if it is one.
+    lazy: only rows that are drawn are computed.  A vector takes n (rho + v) + rho v kernel values and O(n^2 (rho + v) +
+    n rho v) time; memory does not grow with l.  If false, C and delta of all rows are kept: a vector takes l + rho v
+    kernel values and O(n (l + rho v)) time; 8 l n bytes; the error is exact.  Not given: the form that needs fewer
+    kernel values and fits into ``memory``.
+    form: "gain" computes a candidate's increase of J, O(v n); "literal" extends the inverse for each candidate and
+    evaluates all quadratic forms, O(v n^2).  Both give the same scores; "literal" is for comparison.
+    disjoint: points are drawn first, and no point becomes a candidate (if enough rows are alive).  Then a candidate's
+    own error counts once, beside the estimate for all other rows.  A candidate that is also a point would count too
+    often.
 
-    The error 1 - J in the lazy form is estimated on points that were drawn after the basis was chosen and before the next
-    vector is: (alive / l) mean delta.  It is unbiased but for the dead rows' errors, below epsilon each; ``Basis.trace`` is
-    an estimate then.  tau is compared with it, and the first estimate that is low enough stops: few points see few of the rows
-    that are badly represented, so take more for a small tau, or ``select_basis(..., confidence=)``.  As printed (mean over the points of
-    the best candidate's score) it would be too low for the choice, and too high for leaving out the dead.
+    In the lazy form, the error 1 - J is estimated on points that are drawn after the basis was chosen and before the
+    next
+    vector is chosen: (alive / l) mean delta.  The estimate is unbiased, except for the errors of dead rows, which are
+    below epsilon.  ``Basis.trace`` is then an estimate.  The selection stops at the first estimate that is at most tau.
+    Few points
+    contain few badly represented rows: for a small tau take more points, or ``select_basis(..., confidence=)``.  The
+    paper's estimate (mean over the points of the best candidate's score) has two errors: the points also made the
+    choice, which makes it too low; and it leaves out the dead rows, which makes it too high.
 
-    Raises UserError for a form that there is not, or if C of all rows, asked for, takes more than ``memory`` bytes.
+    Raises UserError for an unknown form, or if lazy=False and C of all rows takes more than ``memory`` bytes.
     """
 
     method = "efvs"
@@ -254,7 +259,7 @@ class Efvs(Greedy):
         if lazy:
             self.live = Live(l)
             self.drawn: _Drawn | None = None
-            self.seen = np.zeros(3)  # of k(x, x): sum over all points, how many, and sum over the dead
+            self.seen = np.zeros(3)  # sum of k(x, x) over all points, number of points, sum of k(x, x) over dead rows
         else:
             self.parts.whole = 8 * l * l + size <= memory and l * l <= n * (l + rho * v)
             self.residual: Residual | None = None
@@ -324,7 +329,7 @@ class Efvs(Greedy):
                 self._choose(tried.first(self.candidates), self.drawn, count if enough else None)
                 self._estimate()
                 return True
-            times *= 2  # nearly all are spanned: look at more of them at once
+            times *= 2  # nearly all drawn rows are spanned: draw more rows at once
         return False
 
     def _choose(self, tried: _Drawn, points: _Drawn, apart: int | None) -> None:
@@ -370,7 +375,7 @@ class Efvs(Greedy):
             found = _Drawn(rows, x, z, self.grown.diagonal(x))
             self.seen[:2] += found.diagonal.sum(), len(rows)
             error = alive / l * float(found.delta.mean())
-            # tr K: of the dead it is known, and the others' mean is that of all points so far
+            # tr K: exact for the dead rows; for the others, estimated by the mean over all points so far
             mean = found.diagonal.mean() if len(rows) == alive else self.seen[0] / self.seen[1]
             total = float(self.seen[2] + alive * mean)
             trace = alive * float(found.left.mean()) / total if total else 0.0
@@ -384,7 +389,9 @@ class Efvs(Greedy):
     def _literal_gains(
         self, x: np.ndarray, diagonal: np.ndarray, at: np.ndarray, at_diagonal: np.ndarray
     ) -> np.ndarray:
-        """What each candidate adds to J on the points, times their number, by evaluating J with and without it."""
+        """Each candidate's increase of J on the points, times the number of points: J with the candidate minus J
+        without.
+        """
         n = self.grown.n
         basis = self.grown.vectors[:n]
         with_candidates = self.grown.values(basis, x) if n else np.zeros((0, len(x)))
@@ -429,15 +436,15 @@ class Efvs(Greedy):
 
 
 def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.ndarray:
-    """Sums of gains over points that a candidate is none of, as estimates over all that are alive, its own part included.
+    """Estimates of the candidates' gains over all alive rows, from sums over points that contain no candidate.
 
-    Late, when R is nearly diagonal, a candidate's own error is most of what it takes off.
+    own: each candidate's gain on itself, which is added.  When R is nearly diagonal, this is most of the gain.
     """
     return gains * ((alive - 1) / points) + own
 
 
 class _Drawn:
-    """Rows that were drawn: positions, x (k, D), z (k, n), k_ii, and what is left of them, R_ii and delta."""
+    """Rows that were drawn: positions, x (k, D), z (k, n), k_ii, and their residuals R_ii and delta."""
 
     def __init__(self, rows: np.ndarray, x: np.ndarray, z: np.ndarray, diagonal: np.ndarray) -> None:
         # one layout, since the order of a sum depends on it
@@ -456,5 +463,5 @@ class _Drawn:
 
 
 def _grown(size: int | None, times: int) -> int | None:
-    """So many rows are drawn: more, where most turn out to be spanned, but not beyond a bound."""
+    """The number of rows to draw: ``times`` as many if most drawn rows are spanned, up to a limit."""
     return None if size is None else max(size, min(size * times, _MOST))

@@ -1,4 +1,4 @@
-"""SGMA where neither the kernel matrix nor its columns fit into memory: a pass over the rows for each vector."""
+"""SGMA for data whose kernel matrix and columns do not fit into memory: one pass over the rows for each vector."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BLOCK = 2**20
 
 
 class SgmaInPasses(Greedy):
-    """SGMA, rule 4.2, in one pass over the rows for each vector, and memory that does not depend on how many there are.
+    """SGMA, rule 4.2, with one pass over the rows for each vector.  Its memory does not depend on the number of rows.
 
-    For each block of rows the residual columns of all candidates are computed anew, R_bc = K_bc - z_b z_c', and their
-    squares added up: l (n + kappa) kernel values and O(l (n^2 + n kappa)) a vector, kappa candidates.  The trace falls by
-    the chosen candidate's score, so that it is exact without a pass of its own.  Candidates that are spanned are replaced by
-    others.  ``Sgma`` keeps C and all columns, and is faster where they fit.
+    For each block of rows, the residual columns of all kappa candidates are computed, R_bc = K_bc - z_b z_c', and their
+    squares are summed: l (n + kappa) kernel values and O(l (n^2 + n kappa)) for each vector.  The trace falls by the
+    score of the chosen candidate; so it is exact without another pass.  Spanned candidates are replaced by other rows.
+    ``Sgma`` keeps C and all columns; it is faster if they fit.
 
-    Raises UserError if all rows are to be candidates, and these are more than COLUMNS.
+    Raises UserError if all rows are to be candidates and there are more than COLUMNS rows.
     """
 
     method = "sgma"
@@ -77,7 +77,9 @@ class SgmaInPasses(Greedy):
         return True
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Candidates: rows, x, z and R_rr, of so many that are not spanned; fewer if there are no more."""
+        """New candidates that are not spanned: their rows, x, z and R_rr.  Fewer than wanted if there are no more
+        rows.
+        """
         parts: list[tuple[np.ndarray, ...]] = []
         found: set[int] = set()
         while len(found) < self.candidates:
@@ -107,7 +109,7 @@ class SgmaInPasses(Greedy):
 
 
 def beyond_memory(rows: Rows, n_max: int, arguments: Mapping[str, Any]) -> bool:
-    """Whether ``Sgma`` would not have the memory, and ``SgmaInPasses`` can do what is asked for."""
+    """Whether ``Sgma`` needs more memory than allowed, and ``SgmaInPasses`` supports the arguments."""
     l, memory = len(rows), arguments.get("memory", 4 * MEMORY)
     kappa = min(l, arguments.get("candidates") or l)
     other = {"view", "rule", "pool", "form"} & set(arguments)

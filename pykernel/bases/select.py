@@ -1,4 +1,4 @@
-"""Choosing a basis: methods by name, and a selection that shows how far it is and can be interrupted and go on.
+"""Choosing a basis: methods by name.  A selection shows its progress, and can be interrupted and continued.
 
 A method is a class (``pykernel.bases.basis.Selector``) that adds one vector at a time, and a line in ``SELECTORS``.
 """
@@ -164,7 +164,7 @@ def select_basis(
     if method == "auto":
         hints = {name: options.pop(name) for name in ("prefer", "memory") if name in options}
         method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], **hints)
-        options["memory"] = hints.get("memory", MEMORY)  # what was allowed there holds here
+        options["memory"] = hints.get("memory", MEMORY)  # the memory limit of "auto" also holds for the chosen method
     if not (progress is None or isinstance(progress, str) or callable(progress)):
         raise UserError(f"progress is {progress!r}; it must be a title, or a function of n and tr R / tr K")
     keeper = None
@@ -217,7 +217,10 @@ def make_selector(method: str, rows: Rows, kernel: MercerKernel, n_max: int, **a
 
 
 def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | None, watch: Watch | None) -> None:
-    """Step until there is none, or enough is proven.  When interrupted between steps the checkpoint is written, amid one it stays as it is."""
+    """Step until no vector is added, or until the watch has proven enough.
+
+    After an interrupt between two steps, the checkpoint is written; after one within a step, the old checkpoint stays.
+    """
     whole = True
     try:
         with _display(progress, n_max, 0 if progress is None else len(selector.basis())) as show:
@@ -287,7 +290,7 @@ def _display(
 
 @dataclass
 class _Keeper:
-    """The checkpoint of a selection: when it is due, and whose it is."""
+    """The checkpoint of a selection: when it is written, and the data and arguments to which it belongs."""
 
     path: Path
     about: dict[str, Any]
@@ -332,7 +335,10 @@ class _Keeper:
 
 
 def fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
-    """Whose a checkpoint is.  Of more than 32 MB of data, 4096 rows evenly spread stand for all."""
+    """Digests of the data and the kernel to which a checkpoint belongs.
+
+    For more than 32 MB of data, only 4,096 evenly spaced rows are digested.
+    """
     count = len(rows)
     digest = hashlib.blake2b(f"{count} {rows.dim}".encode(), digest_size=16)
     if count * rows.dim <= NUMBERS:

@@ -1,6 +1,7 @@
 """Sparse greedy approximation of a Gram matrix (SGMA, paper 002), and greedy selection that tries all rows.
 
-Three views, three Gram matrices G of what is approximated; the residual is that of projecting on the chosen items:
+There are three views of the problem, each with its own Gram matrix G.  The residual is that of a projection on the
+chosen items:
 
 | view | items | G | what shrinks |
 |---|---|---|---|
@@ -24,17 +25,21 @@ from pykernel.errors import UserError
 RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.2", "4.3")}
 """Selection rules of each view, the default first."""
 DROP = 1e-8
-"""f_i = |R_:i|^2 is computed anew when it has dropped by this: what is left has lost as many digits."""
+"""f_i = |R_:i|^2 is computed again from its column when it has dropped by this factor: it has lost this many digits."""
 INFLATED = 1e-6
-"""A score beyond what its column gives by more than this part is a rounding error's."""
+"""A score counts as a rounding error if it exceeds the score that is computed from its column by more than this
+fraction.
+"""
 
 
 def subset_size(confidence: float = 0.95, quantile: float = 0.05) -> int:
-    """How many draws hold one of the best ``quantile`` of all rows, with this probability: ceil(log(1 - c) / log(1 - q)).
+    """How many draws contain, with this confidence, one of the best ``quantile`` of all rows: ceil(log(1 - c) / log(1 -
+    q)).
 
-    59 for 0.95 and 0.05.  Only ranks matter, whatever the scores' distribution; drawing without replacement is better still.
-    It is a rank and not a value that is promised, for one vector: over n vectors about (1 - c) n miss.
-    Paper 002, section 2.2, Lemma 2.  Raises UserError: confidence or quantile is not between 0 and 1.
+    59 for 0.95 and 0.05.  The result depends only on ranks, not on the distribution of scores.  Drawing without
+    replacement is
+    even better.  The statement is about the rank, not the score, of one vector: over n vectors, about (1 - c) n draws
+    miss. Paper 002, section 2.2, Lemma 2.  Raises UserError if confidence or quantile is not between 0 and 1.
     """
     for name, value in (("confidence", confidence), ("quantile", quantile)):
         if not 0 < value < 1:
@@ -52,18 +57,20 @@ def residual_bound(
     confidence: float = 0.95,
     form: Literal["serfling", "hoeffding", "entropy"] = "serfling",
 ) -> float:
-    """The mean of a residual over all ``rows`` is at most this with probability ``confidence``, its mean over ``drawn`` of them.
+    """An upper bound of the mean of a residual over all ``rows``, from its mean over ``drawn`` rows, with this
+    confidence.
 
-    width: of the interval that all lie in: 1 for delta, max k_ii for R_ii.  The rows must have been drawn without regard to
-    the residual, after the basis was chosen.
+    width: width of the interval that contains all residuals: 1 for delta, max k_ii for R_ii.  The rows must have been
+    drawn after the basis was chosen, and independently of the residual.
 
-    radius = width sqrt(f log(1 / (1 - confidence)) / (2 drawn)); "serfling": f = 1 - (drawn - 1) / rows, for any fixed
-    numbers; "hoeffding": f = 1 - drawn / rows, for independent ones (paper 002, Corollary 3, whose inequality is printed
-    the wrong way round).  0 is the radius if all were drawn.  "entropy": the largest p with drawn kl(mean / width, p) <=
-    log(1 / (1 - confidence)), kl as of ``relative_entropy``: for independent draws, or draws without replacement, and much
-    nearer where the mean is small (Hoeffding 1963, Theorem 1, eq. 2.1, and section 6).
+    "serfling" and "hoeffding": bound = mean + width sqrt(f log(1 / (1 - confidence)) / (2 drawn)).  "serfling": f = 1 -
+    (drawn - 1) / rows, for any fixed numbers.  "hoeffding": f = 1 - drawn / rows, for independent numbers (paper 002,
+    Corollary 3; its inequality is printed in the wrong direction).  If all rows were drawn, the mean is the bound.
+    "entropy": the largest p with drawn kl(mean / width, p) <= log(1 / (1 - confidence)), with kl of
+    ``relative_entropy``; for independent draws and for draws without replacement.  It is much tighter if the mean is
+    small (Hoeffding 1963, Theorem 1, eq. 2.1, and section 6).
 
-    Raises UserError: confidence not between 0 and 1, more drawn than rows, a form that there is not.
+    Raises UserError if confidence is not between 0 and 1, if drawn is above rows, or for an unknown form.
     """
     need_choice(form, "form", ("serfling", "hoeffding", "entropy"))
     if not 0 < confidence < 1:
@@ -89,7 +96,7 @@ def relative_entropy(q: float, p: float) -> float:
 
 
 def _not_refuted(mean: float, limit: float) -> float:
-    """The largest p from mean to 1 with kl(mean, p) <= limit, from above, to rounding."""
+    """The largest p from mean to 1 with kl(mean, p) <= limit, exact to rounding and rounded upwards."""
     low, high = min(max(mean, 0.0), 1.0), 1.0
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if relative_entropy(mean, middle) <= limit else (low, middle)
@@ -104,12 +111,12 @@ class Sgma(Greedy):
     rule 4.3: the largest residual column, |R_:r|^2 in the function view, |e_r|^2 in the column view (eq. 32).
     In the Kronecker view all gains are 1: the first that was drawn is chosen; 4.3 chooses the largest column of K.
 
-    A vector costs kappa l kernel values (K is kept instead where that takes fewer, and fits into ``memory``) and
-    O(kappa l n); rule 4.1 takes all of K for each vector, O(kappa l^2).  Memory: 8 l (n + 2 kappa) bytes, and twice that in the
-    column view and for Algorithm 2.
+    A vector costs kappa l kernel values and O(kappa l n).  If keeping the whole K takes fewer kernel values and fits
+    into ``memory``, K is kept.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  Memory: 8 l (n + 2 kappa)
+    bytes, and twice as much in the column view and for Algorithm 2.
 
-    pool: so many of the best that were not chosen stay candidates for the next vector, with their columns, so that only
-    kappa - pool new columns are computed.
+    pool: this number of the best candidates that were not chosen stay candidates for the next vector, with their
+    columns.  So only kappa - pool new columns are computed.
     form: "cholesky"; "algorithm 2" keeps the coefficients T (n, l) of the paper's Algorithm 2, corrected, instead of C: the
     same rows, slower and with more rounding, for comparison.
     tau: on tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, under rule 4.1.
@@ -283,22 +290,25 @@ class Sgma(Greedy):
 
 
 MOST_ROWS = 100_000
-"""More than 1e10 kernel values for each vector are taken for a mistake."""
+"""Most rows.  More would take over 1e10 kernel values for each vector, which is probably a mistake."""
 
 
 class Exhaustive(Greedy):
     """The best of all rows for each vector, all at once: O(l^2 + l n) a vector.
 
-    f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii of all rows follow what is chosen: with c the new column of C,
-    f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c; the score is f / g.  view: "function", G = K, rule 4.2 of paper 002
-    and with unit diagonal the same rows as FVS; "column", G = K^2, rule 4.1.
+    The score of row i is f_i / g_i, with f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii.  Both are updated for all rows after
+    each
+    vector: with c the new column of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c.
+    view: "function", G = K: rule 4.2 of paper 002; with unit diagonal the same rows as FVS.  "column", G = K^2: rule
+    4.1.
 
-    K is kept where it fits into ``memory`` (8 l^2 bytes beside C): l^2 kernel values.  Otherwise l^2 are computed for each
-    vector (3 l^2 in the column view), 8 MB of them at once.  The column view needs O(l^3) once.
+    If K fits into ``memory`` (8 l^2 bytes beside C), it is kept: l^2 kernel values.  Otherwise l^2 kernel values are
+    computed for each vector (3 l^2 in the column view), 8 MB at once.  The column view needs O(l^3) once.
 
-    f loses digits as it drops: rows whose f has dropped by 1e8 are computed anew, O(l n) each (the column view: O(l^2)), and
-    the chosen row's score is compared with its column; if it was inflated, the next best is looked at.
-    tau: on tr R / tr K, exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, in the column view.
+    f loses digits when it drops.  If f_i has dropped by 1e8, it is computed again from its column, O(l n) (column view:
+    O(l^2)).  The score of the chosen row is compared with its column; if the score was too large, the next best row is
+    taken. tau is compared with tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n
+    vectors, in the column view.
 
     Raises UserError for other views, more than 100,000 rows, or if C takes more than ``memory`` bytes.
     """
@@ -336,7 +346,7 @@ class Exhaustive(Greedy):
         self.f = self.g = self.reference = self.energies = np.zeros(0)
         self.frobenius: list[float] = []
         self.refreshed = 0
-        """How many f_i were computed anew."""
+        """How many f_i were computed again from their columns."""
 
     def _begin(self) -> Residual:
         if self.residual is None:
@@ -398,14 +408,14 @@ class Exhaustive(Greedy):
         if self.view == "function":
             self.g = residual.left
         else:
-            # K^2 has twice the digits to lose: what rounding leaves of a spanned column is no candidate
+            # K^2 loses twice as many digits: a spanned column's remaining rounding errors must not be a candidate
             squares = self.g - c * c
             self.g = np.where(squares > 1e-14 * self.energies, squares, 0.0)
             self.frobenius.append(float(squares.clip(0).sum() / self.energies.sum()))
         return True
 
     def _winner(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
-        """The best row, its column of K, and K q where that was computed to look at its score."""
+        """The best row, its column of K, and K q if it was computed to check the row's score."""
         scores = np.divide(self.f, self.g, out=np.full(len(self.f), -np.inf), where=alive)
         n = residual.n
         while True:
@@ -451,7 +461,7 @@ def _orthogonal(columns: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
 
 def _normalised(column: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """A unit vector along what is left of the column."""
+    """The column's residual against the basis, scaled to a unit vector."""
     column = _orthogonal((column / np.linalg.norm(column))[None], basis)[0]
     return column / np.linalg.norm(column)
 

@@ -1,16 +1,17 @@
-"""A basis chosen by several processes or machines: one for each shard of the rows, then the best of all of them.
+"""A basis that several processes or machines choose: first one basis for each shard of the rows, then one from their
+union.
 
     found = select_sharded("measured.npy", MercerKernel("gaussian", gamma=0.1), 100, shards=8, jobs=4)
     found.basis, found.shards
 
-1. Each shard's rows give a basis of their own, by any method of ``select_basis``, and a sample of points.
-2. The union of the bases' vectors are the candidates; all of them are tried for each vector (rule 4.2 of paper 002), judged
-   on all points.  A point of shard s stands for l_s / v_s rows (l_s rows, v_s points of them), so that sums over points
-   estimate sums over all rows without bias, whatever the shards hold.
-3. What the basis leaves out is measured: on rows that were drawn anew, or on all rows, by the shards again.
+1. Each shard chooses a basis of its rows, by any method of ``select_basis``, and draws a sample of points.
+2. The candidates are the union of these bases' vectors.  For each vector, all candidates are tried (rule 4.2 of paper
+   002) and judged on all points.  A point of shard s represents l_s / v_s rows (the shard has l_s rows and v_s points).
+   So sums over points are unbiased estimates of sums over all rows, whatever the shards contain.
+3. The part that the basis leaves out is measured: on newly drawn rows, or, by the shards, on all rows.
 
-What is estimated: the scores of step 2, always; ``Basis.trace``, unless it is measured on all rows (``Basis.exact`` says so).
-Nothing else depends on how rows are sharded but which candidates there are: a row that no shard chose cannot be chosen.
+The scores of step 2 are always estimates.  ``Basis.trace`` is an estimate unless it is measured on all rows
+(``Basis.exact``).  The sharding decides only the candidates: a row that no shard has chosen cannot be chosen.
 """
 
 from __future__ import annotations
@@ -54,18 +55,19 @@ POINTS = 4096
 MEASURED = 16_384
 """Rows on which a basis is measured, unless told otherwise."""
 CANDIDATES = 8
-"""The union has so many times n_max vectors at most, unless told otherwise."""
+"""Largest size of the union as a multiple of n_max, if ``per_shard`` is not given."""
 ATTEMPTS = 3
-"""A run whose worker processes died goes on so often."""
+"""How often a run is continued after worker processes have died."""
 CHUNK = 2**20
 """Rows that are dealt to shards at once."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard: its rows, the vectors that it proposed, how many of them were taken; the method, and its tr R / tr K.
+    """One shard: the number of its rows, of its proposed vectors, and of the vectors that were taken; its method and
+    trace.
 
-    exact: whether ``trace`` is over all of the shard's rows.
+    trace: tr R / tr K of the shard's own basis.  exact: whether ``trace`` is over all rows of the shard.
     """
 
     rows: int
@@ -80,10 +82,11 @@ class Shard:
 class Sharded:
     """What ``select_sharded`` finds.
 
-    basis: its ``evaluations`` are the kernel values of all shards and of the union, without those that measured it.
-    shards: in their order.  candidates: different vectors of the union.  estimate: tr R / tr K on the points that the union
-    was judged by, which is too low, because the vectors were chosen for it.  measured: rows on which ``basis.trace`` was
-    measured; 0: it is that estimate.
+    basis: the result; its ``evaluations`` count the kernel values of all shards and of the union, but not of the
+    measurement.
+    shards: the shards in their order.  candidates: number of different vectors in the union.
+    estimate: tr R / tr K on the points of step 2.  It is too low, because the vectors were chosen by these points.
+    measured: number of rows on which ``basis.trace`` was measured; 0: ``basis.trace`` is ``estimate``.
     """
 
     basis: Basis
@@ -222,7 +225,7 @@ def select_sharded(
 
 @dataclass(frozen=True)
 class _Shared:
-    """What all shards need.  beside: where unfinished ones are kept, if they are."""
+    """Data that all shards need.  beside: the folder for checkpoints of unfinished shards, if there is one."""
 
     rows: Rows
     kernel: MercerKernel
@@ -231,7 +234,10 @@ class _Shared:
 
 
 def shard_of(rows: Rows, shard: int, shards: int, split: Split = "random", seed: int = 0) -> SomeRows:
-    """The rows of shard number ``shard``: some at random, or consecutive ones.  O(l) random numbers, 8 bytes a row of it."""
+    """The rows of shard number ``shard``: random or consecutive rows.
+
+    Random rows: O(l) random numbers, and 8 bytes for each row of the shard.
+    """
     if split == "blocks":
         return SomeRows(rows, shard * len(rows) // shards, (shard + 1) * len(rows) // shards)
     mine: list[np.ndarray] = []
@@ -239,7 +245,7 @@ def shard_of(rows: Rows, shard: int, shards: int, split: Split = "random", seed:
     for start in range(0, len(rows), CHUNK):
         dealt = generator.integers(shards, size=min(CHUNK, len(rows) - start), dtype=np.int32)
         if start == 0:
-            # none is empty, however few rows there are
+            # no shard is empty, however few rows there are
             dealt[:shards] = generator.permutation(shards)[: len(dealt)]
         mine.append(start + np.flatnonzero(dealt == shard))
     return SomeRows(rows, indices=np.concatenate(mine))
@@ -252,7 +258,7 @@ def work(task: Task, shared: _Shared) -> dict[str, Any]:
     checkpoint = None
     if shared.beside is not None:
         checkpoint = f"{shared.beside}.{task_key(work, task, shared.told)[:16]}.npz"
-    with one_thread, interruptible():  # a shard is kept unfinished
+    with one_thread, interruptible():  # an interrupt may end the task: an unfinished shard has a checkpoint
         basis = select_basis(
             rows,
             shared.kernel,
@@ -291,9 +297,10 @@ class _Union(Growing):
 def _union(
     rows: Rows, kernel: MercerKernel, n_max: int, found: Sequence[Mapping[str, Any]], epsilon: float
 ) -> tuple[_Union, list[int], float, Stop]:
-    """The best of all shards' vectors by weighted trace gain; how many are of each shard; the estimate of tr R / tr K.
+    """Choose among all shards' vectors by weighted trace gain.
 
-    R of points T and candidates U is kept whole: R_TU, R_UU.  Adding r: c = R_:r / sqrt(R_rr), R <- R - c c'.
+    Returns the basis, how many of its vectors come from each shard, the estimate of tr R / tr K, and why it stopped.
+    R is kept for points T and candidates U: R_TU, R_UU.  Adding r: c = R_:r / sqrt(R_rr), R <- R - c c'.
     """
     dim = rows.dim
     indices = np.concatenate([np.array(each["indices"], np.int64) for each in found])

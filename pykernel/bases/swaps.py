@@ -1,12 +1,12 @@
-"""A chosen basis made better by exchanges: a vector for a row, wherever tr R falls by that.
+"""Improving a chosen basis by exchanges: a vector is replaced by another row if tr R falls.
 
-A greedy choice never takes a vector back.  Here each vector in turn is taken out, and the row that lowers tr R most is put
-in, which may be the same one.  With K_SS = G G' and C = K_:S G'^-1, so that K - R = C C', and y = G^-1 e_s: what is lost
-without vector s is u u', u = C y / |y|.  One reflection of C's columns makes u the last of them, and it is left out.  Of the
-residual R without s the best row r has the largest |R_:r|^2 / R_rr, as in ``pykernel.bases.sgma``; for all rows at once
-these are f / g, f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u.
+A greedy selection never removes a vector.  Here each vector in turn is removed, and the row that lowers tr R most is
+added; this may be the same row.  Let K_SS = G G' and C = K_:S G'^-1, so that K - R = C C', and y = G^-1 e_s.  Without
+vector s, C C' loses u u' with u = C y / |y|.  One reflection of C's columns makes u the last column, which is then
+dropped.  With the residual R without s, the best row r has the largest |R_:r|^2 / R_rr, as in ``pykernel.bases.sgma``.
+For all rows at once these scores are f / g, with f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u.
 
-The order is made anew at the end, the vector that lowers tr R most first: a "rearrangement" (paper 002, 2.3).
+At the end the vectors are sorted again, the vector that lowers tr R most first: a "rearrangement" (paper 002, 2.3).
 """
 
 from __future__ import annotations
@@ -22,19 +22,23 @@ from pykernel.bases.candidates import MEMORY, first_of_largest
 from pykernel.rows import Rows, SomeRows
 
 GAIN = 1e-9
-"""An exchange must lower tr R by more than this part of what the vector itself is worth."""
+"""An exchange must lower tr R by more than this fraction of the removed vector's own contribution."""
 JUDGES = 4096
-"""Of more rows than ``memory`` has room for, so many are drawn: to judge, and to be put in."""
+"""If ``memory`` has no room for all rows, this many rows are drawn.  They judge the exchanges, and are the
+candidates.
+"""
 
 
 def refine(
     basis: Basis, rows: Rows, rounds: int, *, seed: int = 0, epsilon: float = 1e-10, memory: int = MEMORY
 ) -> Basis:
-    """The basis after at most ``rounds`` rounds of exchanges; a round tries each vector, and the first without one ends.
+    """The basis after at most ``rounds`` rounds of exchanges.  A round tries each vector; a round without an exchange
+    is the last.
 
-    If K of the l rows and C fit into ``memory``, 8 l (l + n) bytes: exact, and tr R never rises.  O(n l (l + n) + n^4) a
-    round; l^2 kernel values, and l n for each round.  Otherwise 4,096 drawn rows stand for all.  Then as many others measure the basis before
-    and after, and the better one of the two is returned; its trace is that of these rows, an estimate.
+    If K of the l rows and C fit into ``memory``, 8 l (l + n) bytes, the result is exact, and tr R never rises.
+    O(n l (l + n) + n^4) for a round; l^2 kernel values, and l n for each round.  Otherwise the exchanges use 4,096
+    drawn rows instead of all rows.  Then 4,096 other rows measure the basis before and after the exchanges, and the
+    better one is returned; its trace is an estimate on these rows.
     """
     l, n = len(rows), len(basis)
     if 8 * l * (l + n) <= memory:
@@ -51,20 +55,22 @@ def refine(
 
 
 def _refined(basis: Basis, rows: Rows, indices: np.ndarray, rounds: int, epsilon: float) -> Basis:
-    """Judged by these rows, of which the data have the indices."""
+    """The improved basis, judged by these rows.  indices: positions of these rows in the data."""
     try:
         work = _Swaps(basis, rows.take(np.arange(len(rows))), indices, epsilon)
         for _ in range(rounds):
             if not work.round():
                 break
         found = work.arranged() if work.swapped else basis
-    except np.linalg.LinAlgError:  # the vectors are so near each other that K_SS has no factor: nothing to gain
+    except np.linalg.LinAlgError:  # the vectors are so similar that K_SS has no factor: keep the basis
         return basis
     return replace(found, evaluations=basis.evaluations + work.values)
 
 
 class _Swaps:
-    """A basis that is being changed: its vectors, in an order in which each has a part of its own, G and C."""
+    """A basis during the exchanges: its vectors, in an order in which none depends on the ones before it, and G and
+    C.
+    """
 
     def __init__(self, basis: Basis, x: np.ndarray, origin: np.ndarray, epsilon: float) -> None:
         self.basis, self.kernel, self.x, self.origin, self.epsilon = basis, basis.kernel, x, origin, epsilon
@@ -100,7 +106,9 @@ class _Swaps:
             self.squares[some] = np.einsum("ij,ij->i", residual, residual)
 
     def _try(self, s: int) -> bool:
-        """Exchange vector s for the best row, if that is better; then the new one is the last.  O(l (l + n) + n^3)."""
+        """Replace vector s with the best row if this lowers tr R.  The new vector becomes the last.  O(l (l + n) +
+        n^3).
+        """
         y = np.linalg.solve(self.g, np.eye(len(self.g))[s])
         y /= np.linalg.norm(y)
         reflect = _reflection(y)
@@ -139,7 +147,9 @@ class _Swaps:
         return np.asarray(self.gram @ u - c @ (u @ c))
 
     def arranged(self) -> Basis:
-        """Greedily ordered; as it is, if in that order rounding would decide a vector's part.  O(l n^2)."""
+        """The basis in greedy order; in the present order if a vector's residual would be only rounding errors.  O(l
+        n^2).
+        """
         x_s = self.vectors
         inner = self.kernel.gram(x_s, x_s)
         values, own = self.kernel.gram(self.x, x_s), inner.diagonal().copy()
@@ -163,7 +173,9 @@ class _Swaps:
 
 
 def _reflection(y: np.ndarray) -> Any:
-    """Of rows (k, n) those of the same lengths and products whose last number is that along the unit vector y."""
+    """A function that reflects rows (k, n): lengths and products stay, and the last number becomes the component along
+    the unit vector y.
+    """
     v = y.copy()
     sign = -1.0 if y[-1] > 0 else 1.0
     v[-1] -= sign
@@ -178,7 +190,7 @@ def _reflection(y: np.ndarray) -> Any:
 
 
 def _measured(basis: Basis, rows: Rows) -> Basis:
-    """With the trace of these rows.  O(l n (D + n))."""
+    """The basis with its trace measured on these rows.  O(l n (D + n))."""
     sums = residual_sums(rows, basis)
     trace = np.minimum.accumulate(sums / sums[0]) if sums[0] > 0 else np.zeros(len(sums))
     return replace(basis, trace=trace, exact=True)

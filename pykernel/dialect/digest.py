@@ -29,7 +29,9 @@ def sources_digest(roots: Iterable[Kernel]) -> str:
 
 
 def _meaning(value: Any) -> str:
-    """What compiled code holds of a global."""
+    """Text of the part of a global that the compiled code depends on: a kernel's name, a constant's numbers, a
+    struct's fields.
+    """
     if isinstance(value, Kernel):
         return f"{value.function.__module__}.{value.function.__qualname__}"
     if isinstance(value, Constant):

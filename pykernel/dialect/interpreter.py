@@ -50,7 +50,7 @@ class Checked:
 
 
 def _is_index(dtype: np.dtype) -> bool:
-    """Whether numbers are an Index once they are read: all integers but Words."""
+    """Whether a number of this type becomes an Index when it is read: true for every integer type except Word."""
     return dtype.kind in "iu" and dtype != np.uint32
 
 
@@ -58,7 +58,8 @@ def _is_index(dtype: np.dtype) -> bool:
 def bind(k: Kernel, precision: Precision) -> Callable:
     """The kernel as a function of its structs, configurations and values.
 
-    It runs as plain Python, on arrays that refuse what C would not survive: positions outside, results beyond int32.
+    The function runs as plain Python.  Its arrays raise an error where C would be undefined: a position outside of the
+    array, or an integer that does not fit into its type.
     """
     reachable([k])  # raises if one calls itself
     return _checked(_bound(k, precision))

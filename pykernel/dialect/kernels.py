@@ -23,19 +23,19 @@ class Kernel:
 
     function: types.FunctionType
     placeholder: bool = False
-    dsp: str = ""  # the file of runtime_c that computes the same where the CPU has instructions for it
+    dsp: str = ""  # a file of runtime_c: the same function, written with Arm's DSP instructions
     intrinsic: Callable[[Precision, bool], Callable] | None = None
-    names: Mapping[str, Kernel] = field(default_factory=dict)  # what globals stand for, in place of the file's own
-    alias: str = ""  # its name, if not the function's
-    words: Mapping[str, str] = field(default_factory=dict)  # what words of its docstring stand for
+    names: Mapping[str, Kernel] = field(default_factory=dict)  # global name -> kernel that replaces the file's global
+    alias: str = ""  # the kernel's name, if it differs from the function's name
+    words: Mapping[str, str] = field(default_factory=dict)  # word of the docstring -> word that replaces it
     params: dict[str, Any] = field(init=False)
     returns: Any = field(init=False)
     source: bytes = field(init=False, repr=False)
-    # of a kernel that cannot be imported: what an unpickling process calls, and with what
+    # for a kernel that cannot be imported: the function that an unpickling process calls, and its arguments
     rebuild: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # now: the file may be edited while the process goes on with what it has read
+        # read at once: the file may be edited later, while this process keeps the functions that it has imported
         self.source = self.file.read_bytes().replace(b"\r\n", b"\n") if self.file.exists() else b""
         annotations = inspect.get_annotations(self.function, eval_str=True)
         self.returns = annotations.pop("return", None)
@@ -48,9 +48,9 @@ class Kernel:
         return self.rebuild or (_imported, (self.function.__module__, self.function.__qualname__))
 
     def twin(self, **changed: Any) -> Kernel:
-        """The same function, of which some of the fields above are others."""
+        """A copy of the kernel in which the given fields have other values."""
         twin = object.__new__(Kernel)
-        # not made anew, which would read a file that may have changed since
+        # __init__ is not called: it would read the file, which may have changed since
         twin.__dict__.update({**self.__dict__, **changed})
         return twin
 
@@ -100,20 +100,22 @@ def kernel(function: Callable) -> Kernel:
 
 
 def with_dsp(file: str) -> Callable[[Callable], Kernel]:
-    """Mark a function of the dialect for which C has a second text, for CPUs with Arm's DSP instructions.
+    """Mark a function of the dialect that has a second implementation in C, for CPUs with Arm's DSP instructions.
 
-    file: of runtime_c, with a function of the same name and parameters, which must compute the same bits.
+    file: a file of runtime_c.  It holds a C function of the same name and parameters, which must compute the same bits.
     """
     return lambda function: Kernel(function, dsp=file)  # type: ignore[arg-type]
 
 
 def placeholder(function: Callable) -> Kernel:
-    """Mark a kernel that stands for a user's; ``Program.with_kernel`` puts that in its place."""
+    """Mark a kernel that stands for a user's kernel.  ``Program.with_kernel`` replaces it with the user's kernel."""
     return Kernel(function, placeholder=True)  # type: ignore[arg-type]
 
 
 def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:
-    """Mark a function that each runtime brings itself: ``implement(precision, jit)`` here, ``runtime_c/NAME.h`` in C."""
+    """Mark a function that each runtime implements: Python by ``implement(precision, jit)``, C by
+    ``runtime_c/NAME.h``.
+    """
     return lambda function: Kernel(function, intrinsic=implement)  # type: ignore[arg-type]
 
 
@@ -127,12 +129,13 @@ def _imported(module: str, name: str) -> Any:
 
 
 def substitute(k: Kernel, stand_ins: Mapping[Any, Any], alias: str = "") -> Kernel:
-    """The kernel with others in the place of some, wherever these are called on the way down; itself if none is.
+    """A copy of the kernel in which other kernels replace some of the kernels that it calls, directly or indirectly.
 
-    stand_ins: a kernel, such as a placeholder, -> what comes in its place; a type of parameters (a ``Model``, a ``Variable``,
-    the scalar of arrays) -> the type there; words of docstrings ->
-    other words.  alias: another name, for a program with two of it.  One kernel and the same
-    stand-ins give one result, so that it is compiled and checked once.
+    If the kernel calls none of the replaced kernels, the result is the kernel itself.
+    stand_ins: what is replaced -> its replacement.  Three things can be replaced: a kernel, such as a placeholder; a
+    type of parameters (a ``Model``, a ``Variable``, or the scalar of arrays); a word of docstrings.
+    alias: another name for the copy, for a program that contains the kernel twice.
+    The same kernel with the same stand-ins gives the same object, so that the copy is compiled and checked only once.
     """
     found = _substituted(k, tuple(stand_ins.items()))
     return _named(found, alias) if alias else found
@@ -168,7 +171,7 @@ def _named(k: Kernel, alias: str) -> Kernel:
 
 
 unroll = range
-"""range, for a loop so short and so often run that C compilers are asked to write it out."""
+"""The same as range.  It marks a short loop that runs very often: C compilers are asked to unroll the loop."""
 
 
 def reachable(roots: Iterable[Kernel]) -> list[Kernel]:

@@ -18,7 +18,10 @@ _structs: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
 
 
 def _intern(cls: type, fields: Mapping[str, Any]) -> None:
-    """Numba tells two named tuples apart by name and types only: one name, one meaning."""
+    """Register the class.  Raises TypeError if another class of the same name has other fields.
+
+    Numba distinguishes two named tuples by name and types only, so each name must have one meaning.
+    """
     signature = (cls.__module__, tuple((name, str(kind)) for name, kind in fields.items()))
     if _structs.setdefault(cls.__name__, signature) != signature:
         raise TypeError(
@@ -36,11 +39,13 @@ def fields_of(cls: type[Struct] | type[Config]) -> tuple[tuple[str, str], ...]:
 
 
 class Views:
-    """A struct's arrays or a configuration's numbers, as kernels take them: a named tuple that Numba takes by address."""
+    """A struct's arrays or a configuration's numbers, as kernels take them: a named tuple that Numba passes by
+    address.
+    """
 
     @functools.cached_property
     def _table(self) -> np.ndarray:
-        """For each array its address and shape, for each number itself, eight bytes each."""
+        """Words of 8 bytes: an array gives its address and its shape, a number gives its value."""
         words: list[Any] = []
         for value in self:  # type: ignore[attr-defined]
             if isinstance(value, np.ndarray):
@@ -59,9 +64,9 @@ class Views:
 
 
 class Struct:
-    """Memory of a model: numbers, scalars (reached as ``s.n[0]``) or arrays of fixed capacity.
+    """Memory of a model.  Its fields are scalars (written ``s.n[0]`` in Python) and arrays of fixed capacity.
 
-    ranges: between which numbers a field always lies, where it says so (see ``between``).
+    ranges: field -> the range in which the field's numbers always lie, for fields that declare one (see ``between``).
     """
 
     fields: dict[str, Array]
@@ -88,10 +93,10 @@ class Struct:
 class Config:
     """Parameters: numbers, choices (IntEnum or bool), and tables of numbers that no kernel writes.
 
-    In C, numbers are macros and tables ``static const``; choices are decided when it is generated.
+    In C, numbers become macros and tables become ``static const`` arrays.  Choices are decided when the C is generated.
 
-    tunable: parameters that say how learning and answers go on, not what the numbers in memory mean.  A state stays what it
-    is when they change.
+    tunable: parameters that control learning and answers, but do not change what the numbers in memory mean.  A state
+    stays valid when a tunable parameter changes.
     """
 
     fields: dict[str, Any]
@@ -115,10 +120,11 @@ class Config:
 
     @classmethod
     def of(cls, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int] | None = None) -> Any:
-        """The parameters as kernels take them, rounded once to the precision; tables are copied and cannot be written.
+        """The parameters as kernels take them, rounded once to the precision.  Tables are copied and are read-only.
 
-        Raises ValueError for a table of another shape than its extents have with the capacities (without these, of
-        another number of dimensions), or with numbers that the precision or int32 cannot hold.
+        Raises ValueError if a table does not have the shape that its extents have for these capacities.  Without
+        capacities, only the number of dimensions is compared.  Raises ValueError also for a number that the precision
+        or int32 cannot hold.
         """
 
         def taken(name: str, kind: Any) -> Any:
@@ -145,10 +151,10 @@ Part = type[Struct] | type[Config]
 
 
 class Model:
-    """The structs and configurations of a model under one name: in a kernel, ``m.v`` is the field of whichever has it.
+    """The structs and configurations (the parts) of a model under one name.
 
-    A subclass names its own ``parts``; it has those of the classes that it is made of, too.  A kernel may pass its model on
-    wherever some of its parts are expected.
+    In a kernel, ``m.v`` is the field v of the part that has a field v.  A subclass names its own ``parts``; it also has
+    the parts of its base classes.  A kernel may pass its model to a callee that expects only some of the parts.
     """
 
     parts: tuple[Part, ...] = ()
@@ -168,7 +174,7 @@ class Model:
 
 
 def parts_of(kind: Any) -> tuple[Part, ...]:
-    """The structs and configurations that a parameter of this kind stands for; none for what carries a value."""
+    """The structs and configurations that a parameter of this kind stands for; none for a number or an array."""
     if isinstance(kind, type) and issubclass(kind, Model):
         return kind.parts
     return (kind,) if isinstance(kind, type) and issubclass(kind, (Struct, Config)) else ()
@@ -179,7 +185,10 @@ def _as_fixed(views: Any) -> tuple[Any, ...]:
 
 
 def _fixed(views: type, *values: Any) -> Any:
-    """A configuration whose tables cannot be written: unpickled and copied ones could be, a type of its own to Numba."""
+    """A configuration with read-only tables.
+
+    Pickling and copying lose the read-only flag, and Numba treats a writable array as another type.
+    """
     for value in values:
         if isinstance(value, np.ndarray):
             value.setflags(write=False)
@@ -223,8 +232,10 @@ class Layout:
 def layout(
     structs: Sequence[type[Struct]], precision: Precision, capacities: Mapping[str, int], drop: Iterable[str] = ()
 ) -> Layout:
-    """Place fields: struct by struct, reals first, then whole numbers, the wider before the narrower; padding is spelt
-    out as a field of its own.
+    """Place the fields, one struct after the other.
+
+    Within a struct, reals come first, then integers, the wider types before the narrower ones.  Padding is a field of
+    its own, called reserved_STRUCT.
     """
     slots: list[Slot] = []
     ends: dict[str, int] = {}
@@ -244,7 +255,7 @@ def layout(
         widths = {
             name: 8 if array.scalar is Real else array.scalar.dtype(precision).itemsize for name, array in kept.items()
         }
-        for name in sorted(kept, key=lambda name: -widths[name]):  # which leaves fields of one width in their order
+        for name in sorted(kept, key=lambda name: -widths[name]):  # fields of equal width keep their order
             place(name, kept[name], name in struct.scalars, struct.__name__)
         if missing := -offset % precision.alignment:
             narrow = Uint8[missing] if missing % 4 else Index[missing // 4]
@@ -256,8 +267,8 @@ def layout(
 class Memory:
     """One model's bytes and the views that kernels work on.
 
-    ``buffer`` is the C struct.  Fields in ``drop`` (which the generator found unused) live outside of it, so that the
-    views keep their types and every kernel runs unchanged.
+    ``buffer`` is the C struct.  The generator drops fields that no code uses; these are listed in ``drop`` and live
+    outside of ``buffer``.  So the views keep their types, and every kernel runs unchanged.
     """
 
     def __init__(

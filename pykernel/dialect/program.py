@@ -16,14 +16,14 @@ from pykernel.dialect.types import DIM, OUTPUTS, Array, Extent, Index, Int, Int1
 from pykernel.errors import UserError
 
 LabelKind = Literal["real", "reals", "class", "none"]
-"""What update takes as its label: a number, OUTPUTS numbers, the position of a class, or nothing."""
+"""What the update takes as its label: a number, OUTPUTS numbers, the index of a class, or no label."""
 LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": Index, "none": None}
 WHOLE_LABELS: dict[LabelKind, Any] = {"real": Int, "reals": Int[OUTPUTS], "class": Index, "none": None}
-"""The same of a program whose inputs are whole numbers: Int16[DIM]."""
+"""The label types of a program whose inputs are integers (Int16[DIM])."""
 NOTHING = -(2**31)
-"""Where an answer of whole numbers would be, and nothing was written."""
+"""Value of an int32 answer that was not written."""
 NO_COUNT = -32768
-"""What is no count of 16 bits: the largest magnitude is 32767."""
+"""Value of an int16 answer that was not written.  No answer has this value: the largest magnitude is 32767."""
 TAKES = {
     "question": "it takes (…, x: Real[DIM], an array)",
     "update": "the entry that learns a sample, and no other, is called update",
@@ -35,18 +35,19 @@ TAKES = {
     "switch": "it takes (…, an Index)",
     "reading": "it takes (…, an array), which is no input",
 }
-"""What an entry of each kind must do."""
+"""For each kind of entry, the end of the error message: what an entry of this kind must take."""
 
 
 EntryKind = Literal["question", "update", "gather", "label", "visit", "training", "action", "switch", "reading"]
-"""What an entry does, and so what it takes behind the structs and configurations; see ``Program``."""
+"""What an entry does.  The kind decides the parameters after the structs and configurations; see ``Program``."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A public function ``NAME_<name>``; ``when`` says for which parameters it exists.
+    """A public function ``NAME_<name>``; ``when`` says for which parameters the function exists.
 
-    of: the question, of the model within, whose answer a reading writes; "" of a reading that writes no answer.
+    of: for a reading of a program around another model: the question of the inner model whose answer the reading
+    writes; "" if the reading writes no answer.
     """
 
     name: str
@@ -69,11 +70,13 @@ class LabelArray:
 
 @dataclass(frozen=True)
 class Budget:
-    """Room for vectors, of which the field n says how many are in use; behind these every place is zero.  So a state can
-    move into more room, or into less.
+    """Room for vectors.  The field n counts the vectors in use; every place after them is zero.  So a state can be
+    moved into a model with more room or with less room.
 
-    capacity: how many vectors there is room for.  remove: a kernel (…) -> Index that removes one vector as learning does,
-    below 0 if it cannot, and under: the parameters with which it does.  Without it nothing but learning removes one.
+    capacity: name of the capacity that counts the places.
+    remove: a kernel (…) -> Index that removes one vector in the same way as learning; its result is below 0 if it
+    cannot remove one.  If not given, only learning removes vectors.
+    under: the parameters with which ``remove`` runs.
     """
 
     capacity: str
@@ -96,7 +99,7 @@ class Settings:
         raise AttributeError(f"no config of this program has a field called {name}")
 
     def replace(self, **values: Any) -> Settings:
-        """The same with other values of some fields."""
+        """A copy of the settings in which the given fields have other values."""
         views = {}
         for config, own in self.views.items():
             views[config] = own._replace(**{name: value for name, value in values.items() if name in config.fields})
@@ -118,35 +121,37 @@ def _merged(kinds: Sequence[type[IntEnum]]) -> type[IntEnum]:
 class Program:
     """A family of models.
 
-    structs: the memory, in order; those in ``persistent`` come first and are the model, the others are working memory.
-        A model that learns nothing on the device has none that is persistent.
-    entries: all return a status; below 0 they refuse, and change nothing.  Behind the structs and configurations take
+    structs: the memory, in order.  The structs in ``persistent`` come first and are the model; the others are working
+        memory.  A program that does not learn on the device has no persistent struct.
+    entries: every entry returns a status.  A status below 0 means that the call was refused and changed nothing.  The
+        parameters after the structs and configurations are:
 
-        a question (x: Real[DIM], an array): writes an answer there, and leaves the model as it is.  A program that has
-            labels has the question predict(x: Real[DIM], y: Real[OUTPUTS]).
-        the update (x: Real[DIM], label): learns a sample.  A label is a Real, Real[OUTPUTS], or the Index of a class;
-            without it, samples have no label.  Its name is update, but around a model (``pykernel.algorithms.signal``),
-            where a sample is a raw one, Real[CHANNELS].
-        a gather (x) and a label (label): update in two calls, where labels come later than samples.
-        a visit, what update takes: uses a sample for another purpose than learning, such as a second pass.
-        an action (nothing): changes the model as a whole, such as a restart.
-        a training (nothing): an action that makes the model of the samples that update only gathers.
+        a question (x: Real[DIM], an array): writes an answer to the array and does not change the model.  A program
+            that has labels has the question predict(x: Real[DIM], y: Real[OUTPUTS]).
+        the update (x: Real[DIM], label): learns a sample.  A label is a Real, Real[OUTPUTS], or the Index of a class.
+            An update without this parameter learns from samples without labels.  The entry is called update, except in
+            ``pykernel.algorithms.signal``, where it takes raw samples, Real[CHANNELS].
+        a gather (x) and a label (label): an update in two calls, for labels that come later than their samples.
+        a visit (the update's parameters): uses a sample for something other than learning, such as a second pass.
+        an action (no parameter): changes the model as a whole, such as a restart.
+        a training (no parameter): an action that trains the model on the samples that the update has only collected.
         a switch (an Index): turns something on (1) or off (0).
-        a reading (an array): writes what the model knows of itself.
+        a reading (an array): writes a value that the model reports about itself, such as its alarm level.
 
-        ``asks`` is the main question, of which streams are made: predict where there is one, else the first.  A program
-        without questions is asked by a reading, the first one, after each sample: what it says of the newest.
+        ``asks`` is the main question, which is used to run a stream: predict if there is one, else the first question.
+        If a program has no question, its first reading takes this place.  It is called after each sample.
 
-    valid: a kernel (…) -> Bool, whether learning could have led to the memory's contents: a restored state is
-        untrusted.  It must take whatever update leaves, and refuse what update could not go on from.  Only where
-        something is persistent.
-    labels: the kind of label that answers are of, where there is no update to tell it.
-    statuses: the enumerations whose members its kernels return.
-    alarms: statuses of update upon which a firmware should act.  A program that has some has the reading alarm as well,
-        which writes a level and the threshold above which there is an alarm; a model without it raises none.
-    unanswered: statuses above 0 with which a reading writes nothing: there is nothing to say yet.
+    valid: a kernel (…) -> Bool: whether learning could have produced the memory's contents.  A restored state is
+        untrusted.  The kernel must accept every state that the update leaves, and refuse every state from which the
+        update could not continue.  Only for programs with a persistent struct.
+    labels: the kind of label that the answers predict, for a program without an update.
+    statuses: the enumerations whose members the program's kernels return.
+    alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm,
+        which writes a level, and the threshold above which there is an alarm.  A model without this reading raises no
+        alarm.
+    unanswered: statuses above 0 with which a reading writes nothing, because there is no value yet.
     between: actions that a check calls between the parts of its stream, in this order.
-    budget: what lets a state move into another amount of room; None where none does.
+    budget: how a state is moved into more or less room; None if it cannot be moved.
     """
 
     name: str
@@ -162,17 +167,17 @@ class Program:
     between: tuple[str, ...] = ()
     budget: Budget | None = None
     status: type[IntEnum] = field(init=False)  # all statuses, by the name of the first
-    sample: Array = field(init=False)  # what update takes first
+    sample: Array = field(init=False)  # type of the update's first parameter, the sample
     learner: str = field(init=False)  # the update's name; "" if nothing is learned
-    whole: bool = field(init=False)  # whether inputs are whole numbers, and there are no reals
-    learns: bool = field(init=False)  # whether there is update
+    whole: bool = field(init=False)  # whether inputs are integers and the program has no reals
+    learns: bool = field(init=False)  # whether there is an update
     asks: str = field(init=False)  # the main question
     actions: tuple[str, ...] = field(init=False)  # trainings among them
     trainings: tuple[str, ...] = field(init=False)
     visits: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
-    answering: Mapping[str, str] = field(init=False)  # name of whatever writes an answer -> the question answered
+    answering: Mapping[str, str] = field(init=False)  # entry that writes an answer -> the question that it answers
 
     def __post_init__(self) -> None:
         kernels = {entry.name: entry.kernel for entry in self.entries}
@@ -228,7 +233,7 @@ class Program:
             raise TypeError(f"{self.name}: {strange[0]} is to be called between samples, but is none of its actions")
 
     def _fit(self, taken: Mapping[str, Sequence[Any]], sample: Array) -> None:
-        """Refuse entries that do not take what their kind does."""
+        """Raises TypeError for an entry whose parameters do not fit its kind."""
         for entry in self.entries:
             kinds = taken[entry.name]
             fits = {
@@ -246,14 +251,16 @@ class Program:
                 raise TypeError(f"{self.name}: {entry.name} is no {entry.kind}: {TAKES[entry.kind]}")
 
     def with_kernel(self, custom: Kernel) -> Program:
-        """The same with a user's kernel wherever kernel values are computed; once for each kernel.
+        """A copy of the program in which the user's kernel computes all kernel values.  Each kernel gives one copy.
 
-        Raises UserError if one of the kernels that it is made of has the name of one of the program's.
+        Raises UserError if the user's kernel, or a kernel that it calls, has the name of one of the program's kernels.
         """
         return _with_kernel(self, custom)
 
     def forecasts(self, config: Any) -> str:
-        """The question that a model's labels are an answer to: for its class, if it tells that, else the main one."""
+        """The question that predicts a label: the question for the class if the model has one, else the main
+        question.
+        """
         names = [entry.name for entry in self.entries_for(config)] if self.label is Index else []
         return next((n for n in names if n in self.questions and self.questions[n] == Index[1]), self.asks)
 
@@ -264,7 +271,7 @@ class Program:
 
     @property
     def reads(self) -> bool:
-        """Whether the main question is a reading, of the newest sample."""
+        """Whether a reading takes the place of the main question.  A reading refers to the newest sample."""
         return self.asks in self.readings
 
     @property
@@ -274,7 +281,7 @@ class Program:
 
     @property
     def label(self) -> Any:
-        """The type of update's label, or what labels stands for; None where there is none."""
+        """The type of a label: from ``labels`` if given, else from the update's parameters; None without labels."""
         if self.labels is not None:
             return (WHOLE_LABELS if self.whole else LABELS)[self.labels]
         return next(iter(taken_by(self.entry(self.learner))[1:]), None)
@@ -290,7 +297,7 @@ class Program:
         return LabelArray(self.label is Index, shape)
 
     def label_dtype(self, precision: Precision) -> np.dtype:
-        """Of labels as the C takes them."""
+        """NumPy's type of the labels that the C code takes."""
         return np.dtype("<i4") if self.whole or self.label is Index else precision.dtype
 
     def written(self, name: str) -> Array:
@@ -300,16 +307,16 @@ class Program:
     def answers(self, question: str, rows: int, memory: Memory) -> np.ndarray:
         """Room for a question's answers, (rows, values).
 
-        Where nothing is written: NaN, -1 for positions, and NOTHING for other whole numbers.
+        Values before anything is written: NaN for reals, -1 for Index, NO_COUNT for Int16, NOTHING for other integers.
         """
         return _room(self.written(question), (rows,), memory)
 
     def answered(self, statuses: np.ndarray) -> np.ndarray:
-        """Which calls of a question or a reading wrote an answer, by their statuses."""
+        """Which calls of a question or a reading wrote an answer; statuses: the calls' results."""
         return np.asarray((statuses >= 0) & ~np.isin(statuses, [int(status) for status in self.unanswered]))
 
     def reading(self, name: str, memory: Memory) -> np.ndarray:
-        """Room for what a reading writes, (values,), filled like that for answers."""
+        """Room for the values that a reading writes, (values,), filled as in ``answers``."""
         return _room(self.readings[name], (), memory)
 
     def entries_for(self, config: Any) -> list[Entry]:
@@ -376,7 +383,7 @@ _WITH_KERNELS: dict[tuple[int, int], tuple[Program, Kernel, Program]] = {}
 
 
 def taken_by(kernel: Kernel) -> list[Any]:
-    """The kinds of an entry's parameters behind the structs and configurations."""
+    """The kinds of a kernel's parameters after the structs and configurations."""
     return [kind for kind in kernel.params.values() if not parts_of(kind)]
 
 

@@ -18,7 +18,7 @@ INDEX_MAX = 2**31 - 1
 class Extent:
     """An array's size: an expression over capacities, such as ``DIM`` or ``DIM + 1``; doc: what it counts.
 
-    public: whether its macro is in C even where no code reads it: it is what users choose.
+    public: whether the header defines its macro even if no code reads it.  True for sizes that users choose.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Extent:
 
 @functools.cache
 def _read(text: str) -> tuple[tuple[str, ...], types.CodeType]:
-    """The capacities that an expression names, and its code: every model places its fields by them."""
+    """The capacities that an expression names, and the compiled expression.  Cached: every model evaluates it."""
     return tuple(re.findall(r"[A-Z_]+", text)), compile(text, "<extent>", "eval")
 
 
@@ -69,9 +69,10 @@ class Array:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A type of numbers; ``stored``: NumPy's name of it in memory, "" for that of the precision.
+    """A type of numbers.
 
-    wide: what a number of it is once it was read, if that is another type.
+    stored: NumPy's name of the type in memory; "" for the type of the bound precision.
+    wide: the type that a number has after it was read from memory, if that is another type.
     """
 
     name: str
@@ -86,7 +87,7 @@ class Scalar:
 
     @property
     def value(self) -> Scalar:
-        """Its type in expressions."""
+        """The type that a number of this type has in expressions."""
         return self.wide or self
 
     def dtype(self, precision: Precision) -> np.dtype:
@@ -102,18 +103,21 @@ Bool = Scalar("Bool")
 Word = Scalar("Word", "<u4")
 """uint32: results are taken modulo 2^32."""
 Int = Scalar("Int", "<i4", Index)
-"""A number that is neither a count nor a position, such as a weight: an Index in expressions."""
+"""An int32 field that is neither a count nor a position, such as a weight.  In expressions it is an Index."""
 Int8 = Scalar("Int8", "|i1", Index)
-"""As all below for memory only: a number is widened when it is read; what is written is proved to fit."""
+"""Int8, Int16, Uint8 and Uint16 are types of memory only.  A number is widened to an Index when it is read.  The
+generator proves that every number which is written fits."""
 Int16 = Scalar("Int16", "<i2", Index)
 Uint8 = Scalar("Uint8", "|u1", Index)
 Uint16 = Scalar("Uint16", "<u2", Index)
 INTEGERS = (Index, Int, Word, Int16, Uint16, Int8, Uint8)
-"""All types of whole numbers, the widest first: so they lie in memory."""
+"""All integer types, the widest first: the order of fields in memory."""
 
 
 class Variable:
-    """A type that a frame around rules leaves open; ``substitute`` says what it is."""
+    """An open type: kernels that are shared by several rules use it, and ``substitute`` replaces it with a real
+    type.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -128,7 +132,7 @@ Bound = Union[Extent, float, str, "Constant"]
 
 @dataclass(frozen=True)
 class Ranged:
-    """A field's type, and between which numbers it always lies; see ``between``."""
+    """A field's type, and the range in which its numbers always lie; see ``between``."""
 
     kind: Scalar | Array
     least: Bound
@@ -141,10 +145,10 @@ class Ranged:
 def between(kind: Scalar | Array, least: Bound, most: Bound) -> Any:
     """A field's type with its range, both ends of it included: ``n: between(Index, 0, N_MAX)``.
 
-    An end is a number, a constant, a capacity, or the name of a parameter, before which there may be a minus: "-reach".
+    An end is a number, a constant, a capacity, or the name of a parameter with an optional minus sign: "-reach".
 
-    Whoever reads the field may rely on the range, and a state in which a number is outside of it is refused.  Of
-    integers, it is proved that nothing outside of it is ever written.
+    Code that reads the field may rely on the range.  A state with a number outside of the range is refused.  For
+    integer fields, the generator proves that no number outside of the range is ever written.
     """
     return Ranged(kind, least, most)
 
@@ -195,12 +199,12 @@ class Precision:
 
     @property
     def is_integer(self) -> bool:
-        """Whether models of it have no reals at all; inputs are then numbers of this type."""
+        """Whether models of this precision have no reals at all.  Their inputs are integers of this type."""
         return self.dtype.kind == "i"
 
     @property
     def alignment(self) -> int:
-        """Bytes of which each struct's size is a multiple."""
+        """Bytes: each struct's size is a multiple of this number."""
         return 4 if self.is_integer else self.dtype.itemsize
 
     @property
@@ -227,7 +231,7 @@ REALS = {p.name: p for p in (FLOAT32, FLOAT64)}
 class Constant:
     """A real, or a table of reals, rounded once to the bound precision; one value or one for each precision.
 
-    scalar: of a table of whole numbers, their type.
+    scalar: for a table of integers, their type.
     """
 
     def __init__(self, value: Any = None, /, scalar: Scalar = Real, **by_precision: Any) -> None:
@@ -244,7 +248,7 @@ class Constant:
         return self * -1
 
     def __mul__(self, other: Constant | int) -> Constant:
-        """A constant that is the end of a range; no kernel can name it."""
+        """The product as a constant.  It can be used as the end of a range only: no kernel can name it."""
         factor = other.by_precision if isinstance(other, Constant) else dict.fromkeys(self.by_precision, other)
         return Constant(**{name: value * factor[name] for name, value in self.by_precision.items()})
 

@@ -1,4 +1,4 @@
-"""Which engine runs models: what the caller says, else what the environment says, else LLVM."""
+"""Which engine runs models: the caller's choice, else the environment's choice, else LLVM."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pykernel.errors import UserError, did_you_mean
 Engine = Literal["llvm", "numba", "python"]
 ENGINES: tuple[Engine, ...] = ("llvm", "numba", "python")
 VARIABLE = "PYKERNEL_ENGINE"
-"""The environment's variable that says which engine runs models, in this process and those that it starts."""
+"""The environment variable that says which engine runs models, in this process and in the processes that it starts."""
 
 
 def chosen_engine(default: Engine = "llvm") -> Engine:
-    """What the environment says, or ``default``.  Raises UserError."""
+    """The engine that the environment names, or ``default``.  Raises UserError if no engine has this name."""
     name = os.environ.get(VARIABLE) or default
     if name not in ENGINES:
         remedy = did_you_mean(name, ENGINES, f"it must be one of {', '.join(ENGINES)}")
@@ -26,7 +26,10 @@ def chosen_engine(default: Engine = "llvm") -> Engine:
 
 @contextlib.contextmanager
 def engine_used(name: str | None) -> Iterator[None]:
-    """Let an engine run models, in processes that are started meanwhile too; None changes nothing.  Raises UserError."""
+    """Within the block this engine runs models, also in processes that the block starts.  None changes nothing.
+
+    Raises UserError if no engine has this name.
+    """
     kept = os.environ.get(VARIABLE)
     if name is not None:
         os.environ[VARIABLE] = name

@@ -1,7 +1,7 @@
 """Machine code that Numba compiled, kept on disk for this user's other processes, in sealed files.
 
-It is kept as pickles, which can execute anything when they are read: ``pykernel.sealed`` gives back what was written, or
-nothing.  Numba's own cache fails, or crashes, on a file that was cut or changed.
+The code is kept as pickles.  A pickle can execute anything when it is read; therefore ``pykernel.sealed`` returns only
+bytes that this user has written, or nothing.  Numba's own cache fails, or crashes, on a truncated or changed file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pykernel.sealed import read_sealed, write_sealed
 
 
 class CompileCache(NullCache):
-    """What one function was compiled to, a file for each signature, in a folder that is of one state of the sources."""
+    """Compiled code of one function, one file for each signature.  The folder belongs to one version of the sources."""
 
     def __init__(self, function: FunctionType, folder: Path, missing: Callable[[], None] = lambda: None) -> None:
         """missing: called before the function is compiled."""
@@ -34,7 +34,7 @@ class CompileCache(NullCache):
         return str(self.folder)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """What is there for the signature and this processor, or None."""
+        """The cached code for the signature and this processor, or None."""
         target.refresh()
         content = read_sealed(self._path(signature, target.codegen()))
         if content is None:

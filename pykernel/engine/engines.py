@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 
 def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, engine: Engine | None = None) -> Executor:
-    """An executor for these kernels.  What it needs is compiled at most once by this user for each set of choices, whatever
-    the sizes and numbers.
+    """An executor for these kernels.
 
-    engine: as ``chosen_engine`` says, unless it is given.  Raises DialectError for a kernel that is outside of the dialect.
+    Code is compiled once for each set of choices, and kept for this user.  Other sizes or numbers need no new
+    compilation.
+    engine: if not given, that of ``chosen_engine``.  Raises DialectError for a kernel that is outside of the dialect.
     """
     engine = engine or chosen_engine()
     if engine == "python":
@@ -39,7 +40,7 @@ def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, eng
 
 
 def program_executor(program: Program, memory: Memory, config: Settings, engine: Engine | None = None) -> Executor:
-    """An executor for all that a model of the program can be asked to do."""
+    """An executor for all entries that the configuration has, and for the program's kernel ``valid``."""
     entries = [entry.kernel for entry in program.entries_for(config)]
     return make_executor([*entries, *([program.valid] if program.valid else [])], memory, config, engine)
 

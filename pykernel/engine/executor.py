@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from pykernel.dialect.program import Settings
 
 Choices = tuple[tuple[str, int], ...]
-"""Of a configuration: what branches are decided by, and is no number."""
+"""A configuration's choices: (name, value) of each parameter that is a bool or an IntEnum, and decides branches."""
 
 
 class Executor(ABC):
-    """Kernels with a memory and a configuration to work on, both of which it keeps alive.
+    """Runs kernels on one memory and one configuration, and keeps both alive.
 
-    Arguments are arrays as kernels take them, of the very type and shape: ValueError is raised for any other.
+    Arguments must be arrays of exactly the type and shape that the kernel takes.  Raises ValueError for any other
+    array.
     """
 
     def __init__(self, memory: Memory, config: Settings) -> None:
@@ -50,9 +51,9 @@ class Executor(ABC):
     ) -> None: ...
 
     def call(self, kernel: Kernel, *args: Any) -> Any:
-        """What the kernel returns: a Real of the precision, or an integer, 0 where it returns nothing.
+        """Call the kernel and return its result: a Real of the precision, or an integer; 0 if it returns nothing.
 
-        In place of an array of one number, the number may be given.
+        A parameter that is a number takes a number.
         """
         kinds = taken_by(kernel)
         if len(args) != len(kinds):
@@ -65,9 +66,10 @@ class Executor(ABC):
         return self.precision.real(result) if kernel.returns is Real else 0 if result is None else int(result)
 
     def bound(self, kernel: Kernel, *arrays: np.ndarray) -> Callable[[], Any]:
-        """A call of the kernel on arrays that are looked at once: they stay, and what they hold may change.
+        """A function without arguments that calls the kernel on these arrays and returns the kernel's result.
 
-        Arrays as of ``call``; a number is an array of no dimension.  The call returns what the kernel returns.
+        The arrays are checked only once, here.  They must stay alive; their contents may change between calls.  They
+        are as in ``call``, but a number is an array without dimensions.
         """
         kinds = taken_by(kernel)
         return self._bound(
@@ -91,10 +93,11 @@ class Executor(ABC):
         first: int = 0,
         delay: int = 0,
     ) -> None:
-        """For each row from ``first`` on: ask for it, learn the one ``delay`` rows before, read a state.
+        """For each row t from ``first`` on: ask for row t, learn row t - delay, then read a state with ``look``.
 
-        answers, states, statuses: for each row from ``first`` on.  A status is that of learning, 0 where there was none;
-        where nothing is learned, that of the answer.
+        answers, states, statuses: one element for each row from ``first`` on.  With ``learn``, the status is the result
+        of learning; it is 0 where t < delay, because no row is learned then.  Without ``learn``, it is the result of
+        asking.
         """
         if not 0 <= first <= len(x) or delay < 0:
             raise ValueError(
@@ -124,7 +127,10 @@ class Executor(ABC):
         return np.array(value, np.int32 if kind is Bool else kind.dtype(self.precision))
 
     def _array(self, name: str, array: Any, kind: Any, rows: tuple[int, ...]) -> np.ndarray:
-        """The array, if it has ``rows`` of the kind.  kind: None for numbers of any type."""
+        """The array.  Raises ValueError if its shape is not ``rows`` times the kind's shape, or if its type differs.
+
+        kind: None accepts numbers of any type.
+        """
         scalar = kind.scalar if isinstance(kind, Array) else kind
         dtype = None if kind is None else scalar.dtype(self.precision)
         own = kind.extents if isinstance(kind, Array) else ()
@@ -142,7 +148,7 @@ class Executor(ABC):
 
 
 def leading(kernel: Kernel, memory: Memory, views: Mapping[type[Config], Any]) -> tuple[Any, ...]:
-    """What leads a kernel's parameters: structs and configurations, or all of a model's under one name."""
+    """The first arguments of a kernel: its structs and configurations, or one object for all parts of a model."""
 
     def view(part: Any) -> Any:
         return memory.view(part) if issubclass(part, Struct) else views[part]

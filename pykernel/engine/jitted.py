@@ -1,6 +1,6 @@
 """The reference that generated C is compared with: the same functions, printed as Python and compiled by Numba.
 
-Nothing of what prints or compiles C, or LLVM IR, takes part, but the folding of choices.
+The code that prints or compiles C and LLVM IR is not used here.  Only the folding of choices is shared.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Code:
         self.found: dict[Any, tuple[Any, tuple[Part, ...]]] = {}
 
     def inner(self, kernels: Sequence[Kernel]) -> None:
-        """Compile what the functions of some kernels call, and themselves, to be inlined into what calls them."""
+        """Compile the kernels and everything that they call, as functions that Numba inlines into their callers."""
         from pykernel.engine.numba_inner import inner_function
         from pykernel.engine.numba_structs import numba_type
 
@@ -89,7 +89,7 @@ class _Code:
             if called not in self.space:
                 function = self._python(called, self.source.texts[each])
                 result, *kinds = self.source.kinds[each]
-                # an array that is only read may be a configuration's
+                # an array that is only read may belong to a configuration, whose tables are read-only
                 values = [
                     numba_type(kind, self.precision, readonly=not written)
                     for kind, written in zip(kinds, self.source.writes[each], strict=True)
@@ -132,7 +132,9 @@ class _Code:
         return self.found[tuple(steps)]
 
     def _outer(self, name: str, text: str, kernels: Sequence[Kernel]) -> Any:
-        """A function that is called from Python; what it calls is compiled only if it is not in the cache itself."""
+        """A function that is called from Python.  Its callees are compiled only if this function is not in the
+        cache.
+        """
         import numba
 
         import pykernel.engine.numba_structs  # noqa: F401 - tells Numba how views are taken, before it meets one
@@ -147,18 +149,21 @@ class _Code:
         return dispatcher
 
     def _python(self, name: str, text: str) -> types.FunctionType:
-        """The function; Numba wants to know where its lines are."""
+        """The function.  Its text is registered in ``linecache``, because Numba asks for the function's source
+        lines.
+        """
         file = f"<pykernel {name} {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         exec(compile(text, file, "exec"), self.space)
-        # of two symbols with one name Numba takes the first, and its numbers begin anew in each process that fills the cache
+        # Numba takes the first of two symbols with one name.  It makes names unique by a counter, which starts again in
+        # each process that fills the cache; the digest keeps the names unique.
         self.space[name].__qualname__ = f"{name}_{self.digest}"
         return self.space[name]
 
 
 @functools.cache
 def _intrinsic(kernel: Kernel, precision: Precision) -> Any:
-    """Numba's, compiled once for all models."""
+    """The intrinsic's implementation for Numba, compiled once for all models."""
     assert kernel.intrinsic is not None
     return kernel.intrinsic(precision, True)
 

@@ -1,9 +1,10 @@
-"""The engine that runs models: kernels printed as LLVM IR and compiled by llvmlite, in a second for the first of its kind.
+"""The engine that runs models: kernels are printed as LLVM IR, and llvmlite compiles the IR.
 
-Choices are folded before anything is compiled, so that nothing is compiled that a model does not use; sizes and numbers are
-read at run time, so that one compilation serves all models of the same choices and precision.  Both the IR and the machine
-code are kept on disk: the IR under a digest of all that it is made from, the machine code under one of the IR and of what
-compiled it.
+The first model with a new set of choices takes about a second.  Choices are folded before the compilation, so code that
+the model does not use is not compiled.  Sizes and numbers are read at run time, so one compilation serves all models
+with the same choices and precision.  Both the IR and the machine code are kept on disk.  The IR's file is named by a
+digest of everything that the IR is made from; the machine code's file is named by a digest of the IR and of the
+compiler.
 """
 
 from __future__ import annotations
@@ -34,35 +35,40 @@ if TYPE_CHECKING:
     from pykernel.dialect.program import Settings
 
 QUICK, OPTIMISED = 0, 2
-"""LLVM's levels; at 3 it takes longer to compile, and the code is no faster."""
+"""LLVM's optimisation levels.  Level 3 takes longer to compile, and its code is not faster."""
 PATIENCE = 7e-6
-"""Seconds that code at level QUICK may run for each character of its IR: what LLVM takes to optimise it.
+"""Seconds for each character of IR that code of level QUICK may run before it is optimised.  LLVM needs about this time
+to optimise the IR.
 
-Quick code is ten times slower.  So a short run never pays for optimising, and a long one pays little more than that."""
+QUICK code is ten times slower than OPTIMISED code.  With this rule a short run never pays for the optimisation, and a
+long run loses little more time than the optimisation takes."""
 CHUNK = 256
-"""Rows after which the time is looked at for the first time."""
+"""Rows of the first chunk.  After each chunk the run time is compared with the patience; each chunk is twice as
+long.
+"""
 
 
 # ----------------------------------------------------------------------------------------------------- compiling
 
 
 class Code:
-    """Machine code of some kernels: their addresses, and the words that it reads.
+    """Machine code of some kernels: the kernels' addresses, and the layout of the table that the code reads.
 
-    At first it is not optimised, unless it is on the disk: that takes a tenth of a second.  It is optimised when it has run
-    for as long as optimising takes.  Both compute the same bits.
+    If optimised code is on disk, it is used.  If not, QUICK code is compiled first, in a tenth of a second.  The code
+    is optimised once it has run for as long as the optimisation takes.  Both versions compute the same bits.
     """
 
     def __init__(self, module: print_llvm.Module, folder: Path | None, roots: Sequence[Kernel]) -> None:
         self.words, self.text, self.folder, self.roots = module.words, module.text, folder, roots
         self.spent, self.patience = 0.0, PATIENCE * len(module.text)
-        self._engines: list[Any] = []  # they own the code, which another thread may be in: all are kept
+        # an engine owns its code; all are kept, because another thread may run the old code
+        self._engines: list[Any] = []
         content = _kept(folder, self.text, OPTIMISED)
         self._load(OPTIMISED if content else QUICK, content)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """To be held while the code runs."""
+        """The code runs within this block: the block measures the time, and optimises the code when it is due."""
         if self.level == OPTIMISED:
             yield
             return
@@ -84,7 +90,7 @@ class Code:
 
 @functools.cache
 def compiled(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) -> Code:
-    """The kernels' machine code for some choices, compiled at most once by this user.  Raises DialectError."""
+    """The kernels' machine code for these choices; it is compiled once and kept for this user.  Raises DialectError."""
     folder = cache_folder(
         "engine", hashlib.sha256("".join([*MAKERS.values(), sources_digest(roots)]).encode()).hexdigest()[:20]
     )
@@ -108,7 +114,7 @@ def _module(
 
 
 def print_module(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) -> print_llvm.Module:
-    """The kernels' LLVM IR.  No field is dropped: the memory is all that other runtimes make of it."""
+    """The kernels' LLVM IR.  No field is dropped: the memory has all fields, as in the other engines."""
     code = specialise(checked_functions(roots), [root.name for root in roots], dict(choices), precision, ())
     return print_llvm.print_llvm(code.functions, roots, precision)
 
@@ -149,7 +155,7 @@ def _processor() -> tuple[str, str, str]:
     """Triple, name and features of this processor."""
     try:
         features = llvm.get_host_cpu_features().flatten()
-    except RuntimeError:  # a processor that LLVM cannot ask
+    except RuntimeError:  # LLVM cannot read this processor's features
         features = ""
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
 
@@ -200,7 +206,7 @@ class Compiled(Executor):
             return self._functions[key](self._table, *_addresses(given))
 
     def _bound(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any]:
-        final: Callable[[], Any] | None = None  # of optimised code, which stays as it is
+        final: Callable[[], Any] | None = None  # the call of optimised code; optimised code is not replaced any more
 
         def call() -> Any:
             nonlocal final
@@ -241,5 +247,5 @@ class Compiled(Executor):
 
 
 def _addresses(given: Sequence[np.ndarray]) -> list[int | None]:
-    """Of one or two arrays, as an entry's functions take them."""
+    """The addresses of up to two arrays, filled up with None: the machine code of an entry takes two addresses."""
     return [*(array.ctypes.data for array in given), *[None] * (2 - len(given))]

@@ -1,7 +1,7 @@
 """Functions that Numba inlines and nobody calls from Python: typed and lowered once, and never made into machine code.
 
-Numba makes machine code of each function, with all that it calls, before it compiles one that calls it.  Of what is only
-inlined nobody runs that code, and it takes most of the time.
+Before Numba compiles a caller, it makes machine code of each callee together with everything that the callee calls.
+For a function that is only inlined, nobody runs this machine code, and making it takes most of the time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 
 class Inner(JITCodeLibrary):
-    """LLVM IR of one function, without what it calls: whoever compiles a caller links that, too."""
+    """LLVM IR of one function without its callees.  The compilation of a caller links the callees' IR as well."""
 
     def add_linking_library(self, library: Any) -> None:
         self._linking_libraries.append(library)
@@ -26,7 +26,7 @@ class Inner(JITCodeLibrary):
         self._finalized = True
 
     def needed(self) -> list[Any]:
-        """This one, and whatever it calls, each once."""
+        """This library and the libraries of all functions that it calls, each once."""
         found: dict[Any, None] = {self: None}
         for library in self._linking_libraries:
             found |= dict.fromkeys(library.needed() if isinstance(library, Inner) else [library])
@@ -42,8 +42,8 @@ def inner_function(function: FunctionType, result: Any, arguments: Sequence[Any]
     with global_compiler_lock:
         library = Inner(target.codegen(), function.__qualname__)
         compiled = compile_extra(made.typingctx, target, function, tuple(arguments), result, flags, {}, library)
-        # the entry point is what callers look for; this one is never called itself
+        # callers look up the entry point, which is never called itself
         target.insert_user_function(function, compiled.fndesc, library.needed())
         made.overloads[tuple(arguments)] = compiled._replace(entry_point=function)
-    made.disable_compile()  # for a number written in the source, or another width: what is given is converted
+    made.disable_compile()  # no other signature: an argument of another width, such as a literal, is converted
     return made

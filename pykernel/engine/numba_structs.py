@@ -1,7 +1,7 @@
-"""Structs and configurations as Numba sees them: one pointer to a table of where each field lies.
+"""Structs and configurations as Numba sees them: one pointer to a table with the place of each field.
 
-A tuple of arrays would be hundreds of arguments to each call, which takes LLVM minutes.  The table never changes while
-a kernel runs, and the loads say so: they are done once, wherever the field is used.
+A tuple of arrays would be hundreds of arguments to each call, and LLVM would take minutes.  The table never changes
+while a kernel runs.  Its loads are marked as invariant, so LLVM does each load only once.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StructType(types.Type):
 
 
 def _words(kind: Any) -> int:
-    """An array is where it begins and its shape."""
+    """How many words of the table a field takes: an array takes one for its address and one for each dimension."""
     return 1 + kind.ndim if isinstance(kind, types.Array) else 1
 
 

@@ -1,4 +1,4 @@
-"""The source as it stands: plain Python on NumPy's scalars, and on arrays that refuse what C would not survive."""
+"""The engine that executes the kernels' source as plain Python, on NumPy's scalars and on checked arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pykernel.engine.executor import Executor, leading
 
 
 class Plain(Executor):
-    """Kernels by the interpreter.  Raises IndexError and OverflowError for what is undefined in C."""
+    """Runs kernels in the interpreter.  Raises IndexError or OverflowError for what is undefined in C."""
 
     def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
         kinds = taken_by(kernel)

@@ -1,4 +1,7 @@
-"""What makes machine code of kernels, as it was when this process began: part of the name under which code is kept."""
+"""Digests of our sources that make machine code of kernels, taken when this process began.
+
+They are part of the name under which compiled code is kept.
+"""
 
 from __future__ import annotations
 
@@ -20,4 +23,4 @@ MAKERS = {
     "gen": files_digest(Path(pykernel.gen.__file__).parent),
     "engine": files_digest(Path(__file__).parent),
 }
-"""Digests of the folders that hold all of it."""
+"""Digest of each folder that holds these sources."""

@@ -1,4 +1,7 @@
-"""Why a model is bad, and what to change: tests on what a simulation has seen, and the changes tried on the same rows."""
+"""Why a model is bad, and what to change.
+
+Tests look for signs of known problems in a simulation.  Proposed changes are tried on the same rows.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +17,37 @@ from pykernel.spec.defaults import width
 from pykernel.spec.model import Spec, make_spec
 
 LEAST_SLOPE = 0.8
-"""Of label over answer, both without the label's mean: below it, answers are too large for what they know."""
+"""Smallest slope of the regression of labels on answers, both without the label's mean.  Below it, answers are too
+large.
+"""
 MOST_CORRELATION = 0.3
-"""Of an error and the latest known one: above it, that error says something about the next."""
+"""Largest correlation between an error and the latest known error.  Above it, the known error could improve the
+answer.
+"""
 FAR_LABELS = 1.0
-"""Standard deviations between the labels' mean and 0."""
+"""Largest distance between the labels' mean and 0, in standard deviations."""
 FAR_INPUTS = 3.0
-"""Standard deviations between an input's mean and 0."""
+"""Largest distance between an input's mean and 0, in standard deviations."""
 UNLIKE = 10.0
-"""How many times the largest standard deviation of an input is the smallest."""
+"""Largest ratio between the standard deviations of two inputs."""
 WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
-"""A model is worse than a simple predictor if its error is so many times larger, and t over so many blocks is so large."""
+"""A model counts as worse than a simple predictor if its error is more than WORSE times the predictor's, and if a t
+statistic over BLOCKS blocks is above CHANCE."""
 KEPT = 64
-"""Rows with the most unusual labels that are kept."""
+"""How many rows with the most unusual labels are kept."""
 OUTLYING, DECIDED = 10.0, 0.5
-"""Labels count as outlying that are so many times further from the running mean than all others are, in the root mean square;
-told if they make this part of the squared error."""
+"""A label is an outlier if its distance from the running mean is OUTLYING times the root mean square distance of all
+others. Outliers are reported if they cause at least the fraction DECIDED of the squared error."""
 WORTH = 0.95
-"""A change is told if the error falls to this part or below."""
+"""A change is reported if it reduces the error to this fraction or less."""
 FEW = 200
-"""Of fewer scored rows nothing is said."""
+"""With fewer scored rows, nothing is reported."""
 
 
 class Signs:
-    """What the tests need of a stream, in constant memory: sums of residuals, and the first two moments of the columns."""
+    """Statistics of a stream that the tests need, in constant memory: sums of residuals, and two moments of each
+    column.
+    """
 
     def __init__(self, spec: Spec, delay: int) -> None:
         # r k, k k, e e', e e, r r
@@ -66,12 +76,12 @@ class Signs:
 
     def take_columns(self, table: np.ndarray, answered: np.ndarray) -> None:
         """Inputs and labels of the next rows (of classes inputs alone), (rows, columns); which the model answered, (rows,)."""
-        # what the model refused says nothing of what it learns
+        # rows that the model refused are left out: it does not learn from them
         table = table[np.isfinite(table).all(axis=1) & answered]
         if self.first is None and len(table):
             self.first = table[0].copy()
         if len(table):
-            # from the first row on, so that no digits are lost
+            # relative to the first row, so that no digits are lost
             table = table - self.first
             self.rows += len(table)
             self.moments += np.stack([table.sum(axis=0), (table * table).sum(axis=0)])
@@ -94,18 +104,19 @@ class Signs:
 
 
 Trial = Callable[[Spec, bool], "float | None"]
-"""The error over the second half of the same rows: of another spec; with the last known label as one more input, or not."""
+"""A function (content of another spec, whether the last known label is a further input) -> error over the second half
+of the same rows."""
 Content = dict[str, Any]
 Change = tuple[str, Content, bool]
-"""What to write, the spec's content then, and whether the last known label is one more input."""
+"""Words for the change, the content of the changed spec, and whether the last known label becomes a further input."""
 LAST_LABEL = "add a column that holds the latest known label to [input] columns"
 
 
 def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
-    """What is wrong, as {test, value, why, change}: nothing for a good model.
+    """The problems that were found, as {test, value, why, change}; empty for a good model.
 
-    Without a trial, whatever a test finds is told.  With one, a change is told if it makes the error of the second half
-    smaller by a twentieth, on top of the changes told before.
+    Without ``trial``, every finding of a test is reported.  With ``trial``, a change is reported only if it reduces the
+    error of the second half by at least a twentieth, in addition to the changes reported before it.
     """
     return _Adviser(simulation, trial).found()
 
@@ -144,8 +155,11 @@ class _Adviser:
             self._propose("refused multipliers", count, why, [*self._smaller_steps(), *self._recipes()])
 
     def _digits(self) -> None:
-        """What rounding costs, by the same model in float64: tried where an input is far from 0, or where a simple predictor
-        is better.  Rules that multiply inputs lose most, and no status tells."""
+        """The loss by rounding, measured with the same model in float64.
+
+        It is measured only if an input is far from 0, or if a simple predictor is better.  Rules that multiply inputs
+        lose most digits, and no status shows this.
+        """
         if self.trial is None or self.spec.precision != "float32":
             return
         mean, deviation = self.simulation.signs.columns()
@@ -157,20 +171,20 @@ class _Adviser:
         wide: Change = ('precision = "float64"', self._with("")[1] | {"precision": "float64"}, self.lagged)
         try:
             exact = self.trial(make_spec(wide[1], custom=self.spec.custom), self.lagged)
-        except UserError:  # what float64 has not
+        except UserError:  # this spec is not allowed in float64
             return
         if exact is None or exact > WORTH * self.now:
             return
         far = f", and an input's mean is {away:.3g} of its standard deviations from 0" if away > FAR_INPUTS else ""
         why = f"in float64 the same model errs {self._shown(exact)}, in float32 {self._shown(self.now)}{far}"
         value, told = self.now / max(exact, 1e-300), len(self.told)
-        # to standardise keeps the digits at half the memory
+        # standardised inputs keep the digits, with half the memory of float64
         self._propose("too few digits", value, why, self._standardised())
         if len(self.told) == told:
             self._propose("too few digits", value, why, [wide])
 
     def _standardised(self) -> list[Change]:
-        """The inputs in running standard deviations, where they can be and are not."""
+        """The change to standardised inputs, if the rule can have them and they are not standardised yet."""
         if self.spec.standardises or self.spec.scaling != (None, None) or not self.spec.has("input", "standardise"):
             return []
         changed: dict[str, Content] = {"input": {"standardise": True}}
@@ -204,7 +218,7 @@ class _Adviser:
         found = found[found[:, 0] >= self.half][: self.scored // 100]
         if not (len(found) and 0 < e2 < math.inf and r2 < math.inf):
             return
-        # the mean of r r over all rows but the first, the first two ...
+        # means of r r without the first window, without the first two windows, ...
         rest = np.maximum(r2 - np.cumsum(found[:, 1]), 0) / (self.scored - 1 - np.arange(len(found)))
         count = int(np.argmin(np.append(found[:, 1] > OUTLYING**2 * rest, False)))
         outlying = float(found[:count, 2].sum())
@@ -238,7 +252,7 @@ class _Adviser:
     def _memory(self) -> None:
         _, (_, _, ee, e2, _) = self.simulation.signs.sums.since(self.half)
         correlation = float(ee / e2) if e2 > 0 else 0.0
-        # where digits are lost, rounding errors follow each other, too
+        # rounding errors are correlated as well if digits are lost
         rounding = any(each["test"] == "too few digits" for each in self.told)
         if correlation > MOST_CORRELATION and not rounding:
             why = f"an error and the latest known one correlate by {correlation:.2f}: the past says something that no input does"
@@ -269,7 +283,7 @@ class _Adviser:
     # ------------------------------------------------------------------------------------------------ what to change
 
     def _with(self, told: str, **changes: Content) -> Change:
-        """Some keys have other values; None takes a key away."""
+        """A change of some keys to other values; None removes a key."""
         made: Content = {n: dict(part) if isinstance(part, Mapping) else part for n, part in self.content.items()}
         for section, keys in changes.items():
             made[section] = {k: v for k, v in {**made.get(section, {}), **keys}.items() if v is not None}
@@ -279,7 +293,7 @@ class _Adviser:
         if self.lagged or self.simulation.classes:
             return []
         if (kept := self._default()) is not None and self._is_own(kept):
-            self.content = kept  # the default depends on the number of inputs
+            self.content = kept  # recompute the defaults, which depend on the number of inputs
         columns = self.spec.input.columns
         wider: Content = {"dim": self.spec.dim + self.spec.outputs}
         if columns:
@@ -299,18 +313,20 @@ class _Adviser:
         return []
 
     def _recipes(self) -> list[Change]:
-        """A model that names no rule."""
+        """The change to the default model: a spec that names no rule."""
         kept = self._default()
         if kept is None or self._is_own(kept):
             return []
         return [("leave [kernel] and [learning] out: the default learns from raw data", kept, self.lagged)]
 
     def _is_own(self, content: Content) -> bool:
-        """Whether the content says the same as what there is now."""
+        """Whether the content gives the same spec as the present content."""
         return make_spec(content).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump()
 
     def _default(self) -> Content | None:
-        """What is left without a rule; None if its limits are not for the default."""
+        """The spec's content without a rule and its keys; None if the default model does not accept the remaining
+        keys.
+        """
         kept: Content = {name: self.content[name] for name in ("name", "precision") if name in self.content}
         kept["input"] = {k: v for k, v in self.content["input"].items() if k in ("columns", "dim", "max_abs")}
         label = self.content.get("label", {})
@@ -326,7 +342,7 @@ class _Adviser:
         return kept
 
     def _propose(self, test: str, value: float, why: str, changes: list[Change], always: bool = False) -> None:
-        """Tell what was found, with the change that helps most."""
+        """Report a finding, with the change that reduces the error most."""
         if self.trial is None:
             if changes or always:
                 self._tell(test, value, why, " or ".join(told for told, *_ in changes) or "nothing is known to help")
@@ -335,7 +351,7 @@ class _Adviser:
         for change in changes:
             try:
                 error = self.trial(make_spec(change[1], custom=self.spec.custom), change[2])
-            except UserError:  # what does not go together
+            except UserError:  # these keys do not fit together
                 continue
             if error is not None and (best is None or error < best[0]):
                 best = (error, change)
@@ -353,7 +369,9 @@ class _Adviser:
         self.told.append({"test": test, "value": float(value), "why": why, "change": change})
 
     def _beside(self) -> str:
-        """The best simple predictor and its error: a model that became better may still be worse."""
+        """Words for the best simple predictor and its error: an improved model may still be worse than the
+        predictor.
+        """
         known = {name: error for name, error in self.errors.items() if name != "model" and error is not None}
         name = min(known, key=lambda each: known[each], default=None)
         return "" if name is None else f" ({name}: {self._shown(known[name])})"
@@ -367,6 +385,8 @@ def _rows(count: int) -> str:
 
 
 def _largest(mean: np.ndarray, deviation: np.ndarray) -> float:
-    """How many standard deviations a mean is from 0, at most; of a column that never changes, nothing is said."""
+    """The largest distance of a mean from 0, in standard deviations, over the columns.  Constant columns are left
+    out.
+    """
     moving = deviation > 1e-9 * np.abs(mean)
     return float((np.abs(mean[moving]) / deviation[moving]).max()) if moving.any() else 0.0

@@ -1,4 +1,4 @@
-"""The shipped stream: hourly demand for rental bikes, its spec, and forecasts that are trivial."""
+"""The shipped stream: hourly demand for rental bikes, the stream's spec, and trivial forecasts."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pykernel.spec.model import Spec
 
 
 def read_rows(spec: Spec, data: str) -> tuple[Any, Any]:
-    """All rows of a file, (x, y); a label that is empty is no number, and a model refuses it."""
+    """All rows of a file, (x, y).  An empty label becomes NaN, which a model refuses."""
     require_columns(spec)
     with contextlib.ExitStack() as stack:
         name, file, _ = open_data(data, stack)

@@ -1,4 +1,4 @@
-"""A saved state for another spec: what was learned goes on under other numbers, and in more or less room."""
+"""Migration of a saved state to another spec: the learned model continues with other parameters, or another budget."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from pykernel.spec.model import Spec, make_spec, shown_value
 
 @dataclass(frozen=True)
 class Migrated:
-    """A state of the new spec.  changed: keys that are other ones now; removed: how many vectors had to go."""
+    """A state for the new spec.  changed: the keys that differ; removed: how many vectors were removed."""
 
     data: bytes  # the snapshot
     changed: tuple[str, ...]
-    vectors: int | None  # that there are now; None of a model without any
+    vectors: int | None  # number of vectors in the new state; None for a model without vectors
     removed: int
 
 
 def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engine: Engine | None = None) -> Migrated:
     """The state in a snapshot of ``old``, as a snapshot of ``new``.
 
-    Numbers that say how learning goes on may differ, and the budget.  In a larger one, the places that are new are zero, and
-    answers keep their bits.  For a smaller one the old model's own reduction removes vectors one by one, O(N^2 + N D) each.
-    ``where`` begins the sentence of a refused snapshot.  Raises UserError.
+    The specs may differ in parameters that control further learning, and in the budget.  In a larger budget, the new
+    places are zero, and answers keep their bits.  For a smaller budget, the old model's reduction removes vectors one
+    by one; O(N^2 + N D) for each vector.
+    where: the beginning of the message about a refused snapshot.  Raises UserError.
     """
     found = snapshot.read(old, data, where, engine)
     if not new.program.persistent:
@@ -60,7 +61,7 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
 
 
 def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | None) -> tuple[Memory, int]:
-    """The state with so many vectors at most, and how many were removed."""
+    """The state with at most ``room`` vectors, and how many vectors were removed."""
     budget, count = old.program.budget, int(memory.field("n")[0])
     assert budget is not None
     excess = max(0, count - room)
@@ -85,14 +86,16 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
 
 
 def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
-    """What a state's numbers mean, apart from how many there is room for."""
+    """The facts about the meaning of a state's numbers, without the capacity."""
     facts = {name: fact for name, fact in identity(spec).meaning.items() if name != f"capacity {capacity}"}
     fields = {name: fact for name, fact in facts.items() if name.startswith("field ")}
     return {name: fact for name, fact in facts.items() if name not in fields} | {name: "" for name in fields}
 
 
 def _require_meaning(old: Spec, new: Spec, where: str, capacity: str) -> None:
-    """Refuse a spec in which the state's numbers would mean something else, naming the keys that are to blame."""
+    """Refuse a spec in which the state's numbers would have another meaning.  The message names the responsible
+    keys.
+    """
     mine, its = _meaning(old, capacity), _meaning(new, capacity)
     if mine == its:
         return
@@ -104,7 +107,7 @@ def _require_meaning(old: Spec, new: Spec, where: str, capacity: str) -> None:
         try:
             tried: Mapping[str, str] | None = _meaning(make_spec(changed, custom=old.custom), capacity)
         except UserError:
-            tried = None  # it does not go with the others
+            tried = None  # this key does not fit with the other keys
         if tried != mine:
             blamed.append(f"{key} is {shown_value(after)}, and was {shown_value(before)}")
     if not blamed:
@@ -116,7 +119,7 @@ def _require_meaning(old: Spec, new: Spec, where: str, capacity: str) -> None:
 
 
 def _changes(old: Spec, new: Spec) -> dict[str, tuple[Any, Any]]:
-    """Keys that say something else: what each was, and is.  The model's name and names of columns say nothing here."""
+    """Key -> (old value, new value), for keys that differ.  The model's name and the names of columns are ignored."""
     before, after = (_flat(spec.model_dump(mode="json")) for spec in (old, new))
     keys = dict.fromkeys([*before, *after])
     return {

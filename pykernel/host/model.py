@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def require_ieee() -> None:
-    """Refuse to compute where the processor's mode changes results: it is per process, and libraries do change it."""
+    """Refuse to compute if the processor's floating-point mode changes results.
+
+    The mode is a property of the process, and some libraries change it.
+    """
     smallest, one, tiny = np.finfo(np.float32).tiny, np.ones(1, np.float32), np.full(1, 2.0**-24, np.float32)
     if (smallest * one * np.float32(0.5))[0] == 0:
         raise UserError(
@@ -37,8 +40,8 @@ class HostModel:
     ``pykernel.engine``). All engines compute the same bits. ``drop`` lists the fields that the generated C does not
     have, so that ``memory.bytes`` equals the C struct.
 
-    A model of whole numbers (precision int16) is given and gives numbers in the units of the data; with ``raw``, it is
-    given and gives what the C is given and gives.
+    A model of integers (precision int16) takes and returns numbers in the units of the data. With ``raw``, it takes and
+    returns the same integers as the C.
     """
 
     def __init__(self, spec: Spec, drop: tuple[str, ...] = (), engine: Engine | None = None, raw: bool = False) -> None:
@@ -50,13 +53,13 @@ class HostModel:
 
     @property
     def executor(self) -> Executor:
-        """What executes the model's kernels; made when it is first needed."""
+        """The executor of the model's kernels; it is made when it is first needed."""
         if self._made is None or self._made[0] is not self.memory:
             self._made = self.memory, program_executor(self.spec.program, self.memory, self.config, self.engine)
         return self._made[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_made": None}  # machine code stays in its process
+        return self.__dict__ | {"_made": None}  # machine code cannot be sent to another process
 
     def _inputs(self, x: Any) -> np.ndarray:
         x = np.array(x, self.spec.real.dtype, order="C", ndmin=2) if self.raw else self.spec.raw_inputs(x)
@@ -78,7 +81,7 @@ class HostModel:
                 raise ValueError(
                     f"labels of type {y.dtype}; a classifier learns positions of classes, which are integers"
                 )
-            # what int32 does not hold is no class either
+            # a number that does not fit into int32 is not a class either
             y = np.clip(y, -(2**31), 2**31 - 1).astype(np.int32)
         else:
             y = np.array(y, self.spec.program.label_dtype(self.spec.real)) if self.raw else self.spec.raw_labels(y)
@@ -87,19 +90,20 @@ class HostModel:
             raise ValueError(f"labels of shape {y.shape} for {samples} samples; they must be {(samples, *kind.shape)}")
         return y
 
-    # ---- what a model is asked
+    # ---- questions
 
     def has(self, question: str) -> bool:
-        """Whether firmware has NAME_<question>, a function of an input that leaves the model as it is."""
+        """Whether the firmware has NAME_<question>, a function of an input that does not change the model."""
         return question in self.spec.program.questions and self._exists(question)
 
     def _exists(self, name: str) -> bool:
         return any(entry.name == name for entry in self.spec.program.entries_for(self.config))
 
     def ask(self, question: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """What NAME_<question> writes for each row, (samples, values), and the statuses, (samples,).
+        """Ask NAME_<question> for each row: (answers (samples, values), statuses (samples,)).
 
-        Where it refuses, the values are NaN (-1 where they are positions).  Raises UserError if this model has none.
+        Where the model refuses, the answer is NaN (-1 for a class or an index).  Raises UserError if the model does not
+        have the question.
         """
         x = self._inputs(x)
         self._require(question)
@@ -133,7 +137,7 @@ class HostModel:
         return self._shaped(self.ask("novelty", x)[0])
 
     def features(self, x: Any) -> np.ndarray:
-        """z(x) of each row, (samples, features), whose products stand for kernel values; NaN where the input is refused."""
+        """z(x) of each row, (samples, features); NaN where the input is refused.  z(a)'z(b) approximates k(a, b)."""
         return self.ask("features", x)[0]
 
     def variance(self, x: Any) -> np.ndarray:
@@ -147,16 +151,17 @@ class HostModel:
     # ---- learning
 
     def update(self, x: Any, y: Any = None) -> np.ndarray:
-        """Learn each row in turn; the statuses, (samples,) int32.
+        """Learn the rows one after the other.  Returns the statuses, (samples,) int32.
 
-        Raises UserError if this model does not learn, if it learns from labels and y is None, or if it learns without.
+        Raises UserError if the model does not learn, if it needs labels and y is None, or if it learns without labels
+        and y is given.
         """
         return self.visit(self.spec.program.learner or "update", x, y)
 
     def visit(self, name: str, x: Any, y: Any = None) -> np.ndarray:
-        """Call NAME_<name>, which takes a sample and its label, with each row in turn; the statuses, (samples,) int32.
+        """Call NAME_<name>, which takes a sample and its label, for each row.  Returns the statuses, (samples,) int32.
 
-        Raises UserError if this model has none.
+        Raises UserError if the model does not have this function.
         """
         program = self.spec.program
         if name not in (program.learner, *program.visits) or not self._exists(name):
@@ -182,7 +187,7 @@ class HostModel:
     def prequential_alarms(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As ``prequential``, of a model that raises alarms: (answers, states, statuses).
+        """As ``prequential``, for a model that raises alarms: (answers, states, statuses).
 
         states: the alarm's level and its threshold after each row, (samples, 2).  Raises UserError if there are no alarms.
         """
@@ -226,8 +231,10 @@ class HostModel:
         return self._shaped(self._given(question, answers)), states, statuses
 
     def gather(self, x: Any, reading: str) -> tuple[np.ndarray, np.ndarray]:
-        """Take each raw row without a label, then read, as NAME_<reading>, what is said of the newest features: (answers,
-        statuses).  Of a model within a signal stage, whose labels come from elsewhere."""
+        """Take each raw row without a label, then call NAME_<reading> for the newest features: (answers, statuses).
+
+        For a model with a signal stage whose labels come later, from the firmware.
+        """
         x, name = self._inputs(x), next(entry.name for entry in self.spec.program.entries if entry.kind == "gather")
         answers, statuses = self._taken(name, x, np.zeros((len(x), 0), self.spec.real.dtype), reading)
         return self._shaped(answers), statuses
@@ -235,7 +242,7 @@ class HostModel:
     def _read_each(
         self, x: np.ndarray, y: np.ndarray, first: int, delay: int, reading: str
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of a model within a signal stage: learn each row, then read what it says of the newest features."""
+        """Learn each row, then call the reading for the newest features.  For a model with a signal stage."""
         if first or delay:
             raise ValueError("a signal is learned from its first row on, each row at its time")
         answers, statuses = self._taken(self.spec.program.learner, x, y, reading)
@@ -250,20 +257,22 @@ class HostModel:
         return self._given(reading, answers), statuses
 
     def call(self, name: str, *args: Any) -> Any:
-        """Call an entry of the program, as firmware calls NAME_<name>; what this model does not have does nothing."""
+        """Call an entry of the program, as the firmware calls NAME_<name>.  Does nothing if the model lacks the
+        entry.
+        """
         for entry in self.spec.program.entries_for(self.config):
             if entry.name == name:
                 return self.executor.call(entry.kernel, *args)
         return 0
 
     def refresh(self) -> None:
-        """What NAME_refresh does on the device."""
+        """Do what NAME_refresh does on the device."""
         self.call("refresh")
 
     def train(self) -> int:
-        """What NAME_train does on the device; its status, below 0 with the model unchanged.
+        """Do what NAME_train does on the device.  Returns its status; if it is below 0, the model is unchanged.
 
-        Raises UserError if this model has none.
+        Raises UserError if the model does not have this function.
         """
         if not self._exists("train"):
             raise UserError(f"{self.spec.name} {_lacks('train')}")
@@ -274,13 +283,13 @@ class HostModel:
         self.call("freeze", int(frozen))
 
     def drift(self) -> float:
-        """How far the factor of the inverse Gram matrix has drifted since the last refresh; 0 where there is none."""
+        """The error of the inverse Gram matrix's factor since the last refresh; 0 for a model without such a factor."""
         return float(self.read("drift")[0][0]) if self._exists("drift") else 0.0
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """What NAME_<name>, which takes the model alone, writes, (values,), and its status.
+        """Call the reading NAME_<name>, which takes only the model: (the values that it writes (values,), its status).
 
-        Where it refuses, the values are NaN (-1 where they are positions).  Raises UserError if this model has none.
+        If it refuses, the values are NaN (-1 for an index).  Raises UserError if the model does not have this reading.
         """
         program = self.spec.program
         if name not in program.readings or not self._exists(name):
@@ -294,7 +303,7 @@ class HostModel:
 
 
 def _lacks(entry: str) -> str:
-    """What a model does not have, and which one does."""
+    """A sentence: the model lacks an entry; a model with this key has it."""
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",

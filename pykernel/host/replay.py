@@ -1,4 +1,4 @@
-"""Replay: what a device logged is done again on the host, and the first update that differs is named."""
+"""Replay: the host repeats what a device has logged, and reports the first update whose result differs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ from pykernel.spec.model import Spec
 
 STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"
 ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
-"""Columns of what questions wrote; those of other questions have the question's name."""
+"""Question -> the column with its answers; the column of any other question has the question's name."""
 
 
 def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
-    """Columns that hold what the device answered, with the question and which of its values; those of several values
-    are numbered.  A question whose column is one of the spec's own cannot be logged."""
+    """Column -> (question, index of the value), for columns with the device's answers.
+
+    If an answer has several values, its columns are numbered.  A question cannot be logged if the spec has a column of
+    the same name.
+    """
     program, found = spec.program, {}
     own = {*(spec.sample_columns or ()), *spec.label_columns}
     for entry in program.entries_for(spec.config):
@@ -58,9 +61,9 @@ def log_header(spec: Spec) -> list[str]:
 def log_rows(
     spec: Spec, x: np.ndarray, y: np.ndarray, answers: np.ndarray, statuses: np.ndarray, state_hash: int
 ) -> Iterator[list[str]]:
-    """Rows of such a log: what a device answered to samples and returned when it learned them; its hash after the last.
+    """Rows of a log: samples, the device's answers, the statuses of learning, and the state's hash after the last row.
 
-    Arguments as the ``Device`` of ``pykernel.gen.check`` takes and gives them.
+    Arguments are as in ``Device`` of ``pykernel.gen.check``.
     """
     program = spec.program
 
@@ -76,7 +79,7 @@ def log_rows(
 
 @dataclass(frozen=True)
 class Rows:
-    """Consecutive rows of a log; where a cell is empty, ``has`` is false (name of the column, (rows,))."""
+    """Consecutive rows of a log.  has: name of a column -> (rows,), false where the cell is empty."""
 
     first: int  # number of the first row, from 0
     lines: list[int]
@@ -89,16 +92,17 @@ class Rows:
     has: dict[
         str, np.ndarray
     ]  # "sample", and "label": of a model without labels, whether the sample was learned; columns
-    exact: bool  # some number was written with as many digits as the precision has
+    exact: bool  # whether some number has as many digits as the precision needs
     position: int  # bytes of the log read so far
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first thing that differs.
+    """The first difference between host and device.
 
-    row, line: where it shows, rows from 0.  after: the last row whose hash was equal, or -1; the state may differ from
-    the row behind it on.  kind: the column, such as "status", "prediction" or "state_hash".
+    row, line: where the difference is found; rows are counted from 0.  after: the last row with an equal hash, or -1:
+    the
+    states may differ from the following row on.  kind: the column that differs, such as "status" or "state_hash".
     """
 
     kind: str
@@ -122,10 +126,11 @@ class Difference:
 def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterator[Rows]:
     """Batches of a log's rows; memory does not grow with its length.  Raises UserError with the line that is wrong.
 
-    Columns: the inputs, called as in the spec or x0, x1, …; the label, called as in the spec or ``label`` (label0,
-    label1, … where there are several); and any of state_hash, status, call, and those of ``answer_columns``.  Of a model
-    without labels, ``learned`` in place of the label: 1, or 0 for rows that it was only asked about; without that column,
-    every row was learned.
+    Columns: the inputs, with the spec's names or x0, x1, …; the label, with the spec's name or ``label`` (label0,
+    label1, … if there are several labels).  Optional columns: state_hash, status, call, and those of
+    ``answer_columns``.
+    For a model without labels, the column ``learned`` replaces the label: 1 for a row that was learned, 0 for a row
+    that was only asked.  Without this column, every row was learned.
     """
     columns = _Columns(spec, name)
     first = 0
@@ -165,7 +170,7 @@ class _Columns:
                 f"{self.name}: has the column {STATE_HASH}, but {self.spec.name} learns nothing: its hash covers "
                 "only intermediate results; record its answers instead"
             )
-        # with none of the labels it is a log of predictions; with some, the others are missed
+        # without any label column it is a log of predictions; with some of them, the missing ones are an error
         labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
         others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.may_ask else []))
         self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
@@ -209,7 +214,8 @@ class _Columns:
             CALL: np.array([bool(call) for call in calls]),
         }
         self._refuse_gaps(cells.lines, given, labelled, has, calls)
-        with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, and refused as on the device
+        # a number beyond the precision becomes infinite, and is refused as on the device
+        with np.errstate(over="ignore"):
             x = np.array([values for values, _ in inputs]).reshape(dim, count).T.astype(real, order="C")
             y = np.array([values for values, _ in labels]).T.astype(dtype, order="C")
             y = y.reshape(count, *self.labels_of.shape)
@@ -223,7 +229,7 @@ class _Columns:
         return Rows(first, cells.lines, x, y, hashes[0], status[0], found, calls, has, exact, cells.position)
 
     def _learned(self, given: np.ndarray, column: Callable[..., tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """Of a model without labels: which rows it learned."""
+        """For a model without labels: which rows were learned."""
         values, has = column(LEARNED, bool, _flag, "1 if the row was learned, 0 if the model was only asked")
         return np.asarray(given.all(axis=0) & (values | ~has))
 
@@ -236,7 +242,7 @@ class _Columns:
             ) from None
 
     def _class(self, text: str) -> int:
-        """A position; also one that is no class, which the device refused."""
+        """A class index.  An index that is not a class is allowed: the device has refused it."""
         if re.fullmatch(r"-?\d+", text):
             return int(np.int32(int(text)))
         return (self.spec.label.classes or ()).index(text)
@@ -294,13 +300,15 @@ class _Columns:
 
 
 def may_ask_alone(spec: Spec) -> bool:
-    """Whether rows without labels may have been asked about, and not learned; a raw row is always taken."""
+    """Whether a row without a label was only asked, and not learned.  A signal stage always takes its raw rows."""
     return spec.program.label_kind == "none" and not spec.program.reads
 
 
 def callable_entries(spec: Spec) -> dict[str, int]:
-    """Functions that a log can name, for they change the model: how many integers each takes besides the model, and
-    besides the row's sample, where it takes that."""
+    """Functions that change the model, and so may be named in a log -> how many integers the function takes.
+
+    The model and, for some functions, the row's sample are not counted.
+    """
     calls = {"reset": 0} if spec.program.persistent else {}
     for entry in spec.program.entries_for(spec.config):
         extra = taken_by(entry.kernel)
@@ -316,7 +324,7 @@ def _number(text: str) -> float:
 
 
 def _digits(text: str) -> int:
-    """Significant digits of a decimal number; of a hexadecimal one, which is exact, many."""
+    """Significant digits of a decimal number; a large number for a hexadecimal number, which is exact."""
     return 99 if "x" in text.lower() else len(re.sub(r"e.*|[^\d]", "", text.lower()).lstrip("0"))
 
 
@@ -334,10 +342,10 @@ def _hash(text: str) -> int:
 
 
 class Replay:
-    """A model on the host that does what a log says, and compares.
+    """A model on the host that repeats the steps of a log, and compares the results.
 
-    start: the device's snapshot, or its state's bytes, from which the log goes on; None is NAME_init of a model that
-    starts from nothing.
+    start: the device's snapshot, or the bytes of its state, at the beginning of the log; None: the state after
+    NAME_init of an untrained model.
     """
 
     def __init__(self, spec: Spec, start: bytes | None = None, where: str = "the snapshot") -> None:
@@ -362,7 +370,7 @@ class Replay:
         return zlib.crc32(memory.bytes[: self.spec.program.hashed_bytes(memory.layout)])
 
     def run(self, rows: Rows) -> Difference | None:
-        """Do the next rows; the first difference of all, once there is one."""
+        """Repeat the next rows.  Returns the first difference found so far; None if there is none."""
         self.exact |= rows.exact
         stops = np.flatnonzero(rows.has[STATE_HASH] | rows.has[CALL]) + 1
         edges = [0, *stops.tolist(), len(rows.x)]
@@ -373,7 +381,7 @@ class Replay:
         return self.difference
 
     def _segment(self, rows: Rows, part: slice) -> None:
-        """Rows of which only the last has a call or a hash."""
+        """Repeat rows of which only the last may have a call or a hash."""
         last = part.stop - 1
         answers, statuses = self._feed(rows, part)
         if rows.call[last]:
@@ -397,11 +405,13 @@ class Replay:
                 self._equal_until = rows.first + last
 
     def _feed(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Ask (what the log has answers to) and learn: question -> (rows, values), and the statuses."""
+        """Ask the questions whose answers are in the log, and learn: question -> answers (rows, values), and the
+        statuses.
+        """
         x, y = rows.x[part], rows.label[part]
         if self.spec.program.reads:
             return self._push(rows, part)
-        visited = [call[:1] in self._visits for call in rows.call[part]]  # these rows are not learned
+        visited = [call[:1] in self._visits for call in rows.call[part]]  # rows with a visit are not learned
         sample = rows.has["sample"][part]
         label = rows.has["label"][part] & sample & ~np.array(visited)
         statuses = np.zeros(len(x), np.int32)
@@ -415,7 +425,7 @@ class Replay:
             return {}, statuses
         model, *before, last = self.model, *asked
         answers = {q: self.spec.program.answers(q, len(x), model.memory) for q in asked}
-        # one question goes through a loop with the update; more are asked row by row
+        # a single question runs in the same loop as the update; several questions are asked row by row
         borders = np.arange(1, len(x)) if before else np.flatnonzero(np.diff(label)) + 1
         for start, end in itertools.pairwise([0, *borders.tolist(), len(x)]):
             chosen = np.flatnonzero(sample[start:end]) + start
@@ -429,15 +439,17 @@ class Replay:
         return answers, statuses
 
     def _push(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """As ``_feed``, of raw rows: each is taken, with its label or without, then the model is asked; a label alone is that
-        of the newest features."""
+        """As ``_feed``, for raw rows: each row is taken, with or without its label; then the model is asked.
+
+        A row with only a label gives the label of the newest features.
+        """
         x, y, model = rows.x[part], rows.label[part], self.model
         sample, label = rows.has["sample"][part], rows.has["label"][part]
         asked = sorted({self.columns[c][0] for c in rows.answers}) or [self.spec.program.asks]
         answers = {q: self.spec.program.answers(q, len(x), model.memory) for q in asked}
         statuses, first, *others = np.zeros(len(x), np.int32), *asked
         self.updates += int(sample.sum())
-        # one reading goes through a loop with the rows; more are read row by row
+        # a single reading runs in the same loop as the rows; several readings are called row by row
         borders = np.arange(1, len(x)) if others else np.flatnonzero(np.diff(sample) | np.diff(label)) + 1
         for start, end in itertools.pairwise([0, *borders.tolist(), len(x)]):
             at = slice(start, end)
@@ -451,7 +463,7 @@ class Replay:
         return answers, statuses
 
     def _ask(self, x: np.ndarray, sample: np.ndarray, asked: list[str]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """As ``_feed``, of a model that does not learn; the statuses are those of the main question."""
+        """As ``_feed``, for a model that does not learn; the statuses are those of the main question."""
         program, statuses = self.spec.program, np.zeros(len(x), np.int32)
         answers = {q: program.answers(q, len(x), self.model.memory) for q in (program.asks, *asked)}
         for question, values in answers.items():
@@ -461,7 +473,7 @@ class Replay:
         return answers, statuses
 
     def _call(self, rows: Rows, row: int) -> int:
-        """Do what a row calls; its status."""
+        """Call the function that a row names; returns the function's status."""
         name, *arguments = rows.call[row]
         if name == "reset":
             self.model.reset()
@@ -507,7 +519,7 @@ class Replay:
         }
 
     def advice(self) -> str | None:
-        """What may be wrong with the log, rather than with the device."""
+        """A possible error in the log itself that would explain the difference; None if there is none."""
         if self.exact:
             return None
         digits = 9 if self.spec.precision == "float32" else 17
@@ -515,7 +527,10 @@ class Replay:
 
 
 def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
-    """The memory in a snapshot (NAME_save) or in a dump of NAME_STATE_BYTES.  Raises UserError, ``where`` first."""
+    """The memory from a snapshot (NAME_save), or from a dump of NAME_STATE_BYTES bytes.
+
+    where: the beginning of an error's message.  Raises UserError.
+    """
     from pykernel.host import snapshot
 
     if not spec.program.persistent:
@@ -536,7 +551,7 @@ def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
 
 
 def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str, Any]]:
-    """Fields of the model whose bytes differ: how many values do, and the first one on both sides."""
+    """For each field of the model whose bytes differ: how many values differ, and the first of them on both sides."""
     found = []
     end = spec.program.state_bytes(host.layout)
     for slot in host.layout.slots:

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 MOMENTS = 2**14
-"""Most moments of a stream at which sums are kept."""
+"""Most windows of a stream for which sums are kept."""
 ALIKE = 1.02
-"""Errors that differ by no larger factor are as good."""
+"""Two errors count as equal if they differ by at most this factor."""
 
 
 def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str, Any] | None:
-    """The model beside the best simple predictor, as plain values; None if there is none, or no error.
+    """Comparison of the model with the best simple predictor, as plain values; None without a predictor or an error.
 
-    winner: "model", the predictor's name, or None if their errors are alike.  simple, error: the predictor and its error.
-    ratio: how many times the larger error is the smaller one; None if that is 0.
+    winner: "model", the predictor's name, or None if the errors count as equal.  simple, error: the predictor and its
+    error.
+    ratio: the larger error divided by the smaller error; None if the smaller error is 0.
     """
     known = {name: error for name, error in simple.items() if error is not None and math.isfinite(error)}
     if model is None or not math.isfinite(model) or not known:
@@ -36,9 +37,10 @@ def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str
 
 
 class Sums:
-    """Sums over a stream's rows, of up to ``moments`` windows of equal length: of one row, until there are more.
+    """Sums over the rows of a stream, in up to ``moments`` windows of equal length.
 
-    Windows are not differences of running totals: one huge row would take all digits of later ones.
+    At first a window is one row; the length is doubled whenever there are too many windows.  A window's sum is not the
+    difference of two running totals: after one huge row, later windows would lose all digits.
     """
 
     def __init__(self, columns: int, moments: int = MOMENTS) -> None:
@@ -47,7 +49,7 @@ class Sums:
         self.parts, self.last = np.zeros((0, columns)), np.zeros(columns)
 
     def add(self, steps: np.ndarray) -> None:
-        """Take what the next rows add, (rows, columns)."""
+        """Add the terms of the next rows, (rows, columns)."""
         if not len(steps):
             return
         which = (self.rows + np.arange(len(steps))) // self.spacing - len(self.parts)
@@ -63,19 +65,21 @@ class Sums:
             self._keep(np.add.reduceat(every, np.arange(0, len(every), 2), axis=0))
 
     def _keep(self, every: np.ndarray) -> None:
-        """Take the sums of all windows, the last one full or not."""
+        """Replace the sums of all windows; the last window may be incomplete."""
         full = self.rows // self.spacing
         self.parts = every[:full]
         self.last = every[full] if full < len(every) else np.zeros(every.shape[1])
 
     def since(self, first: int) -> tuple[int, np.ndarray]:
-        """The nearest moment kept, at or before row ``first``, and the sums from there on, (columns,)."""
+        """The start of the window that contains row ``first``, and the sums from there on, (columns,)."""
         start = min(first // self.spacing, len(self.parts))
         return start * self.spacing, self.parts[start:].sum(axis=0) + self.last
 
     def windows(self, most: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Up to ``most`` windows of equal length from row ``first`` on: first rows and lengths (windows, 2), and their
-        sums (windows, columns)."""
+        """Up to ``most`` windows of about equal length from row ``first`` on.
+
+        Returns first rows and lengths, (windows, 2), and sums, (windows, columns).
+        """
         begin = min(-(-first // self.spacing), len(self.parts))
         marks = np.unique(np.linspace(begin, len(self.parts), most + 1).astype(int))
         where = np.column_stack([marks[:-1], np.diff(marks)]) * self.spacing
@@ -97,8 +101,10 @@ class Errors:
         return self.kept.rows
 
     def add(self, errors: np.ndarray) -> None:
-        """Take the errors of the next rows, (rows, predictors), NaN where there is none; or (rows, predictors, labels),
-        over which means are taken."""
+        """Add the errors of the next rows, (rows, predictors), NaN where there is none.
+
+        With several labels, (rows, predictors, labels): the mean over the labels counts.
+        """
         errors = errors.reshape(len(errors), len(self.names), -1)
         counts = np.isfinite(errors).all(axis=(1, 2))
         e = np.where(counts[:, None, None], errors, 0.0)
@@ -107,7 +113,8 @@ class Errors:
     def summary(self, first: int = 0) -> dict[str, Any]:
         """Mean absolute error (mae) and root mean square error (rmse) of each predictor from row ``first`` on.
 
-        The nearest moment kept, at or before ``first``, is told as ``first_row``.  None if no row counts.
+        The rows are counted from the start of the window that contains ``first``; this start is given as ``first_row``.
+        An error is None if no row counts.
         """
         start, part = self.kept.since(first)
         k, n = len(self.names), part[0]

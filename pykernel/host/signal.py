@@ -1,4 +1,4 @@
-"""Features of a raw signal on the host: what the model inside of a signal stage sees."""
+"""Features of a raw signal on the host: the inputs of the inner model of a signal stage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Steps:
     """Steps of a signal that have features.
 
-    rows: the raw row with which each ended, (steps,).  features: (steps, DIM).
+    rows: the last raw row of each step, (steps,).  features: (steps, DIM).
     """
 
     rows: np.ndarray
@@ -34,7 +34,7 @@ class Steps:
 
 
 class SignalStage:
-    """The signal stage of a spec, alone: raw rows in, features out, the bits of the device."""
+    """The signal stage of a spec without its model.  It takes raw rows and gives features, with the device's bits."""
 
     def __init__(self, spec: Spec, engine: Engine | None = None) -> None:
         if spec.signal is None:
@@ -47,7 +47,9 @@ class SignalStage:
         self.executor = program_executor(self.program, self.memory, self.config, engine)
 
     def push(self, raw: np.ndarray, reading: str = "signal") -> tuple[np.ndarray, np.ndarray]:
-        """Take raw rows, (rows, CHANNELS): (statuses, what the reading says after each), NaN where there is nothing yet."""
+        """Take raw rows, (rows, CHANNELS).  Returns the statuses and the reading's values after each row; NaN before
+        the first.
+        """
         raw = self.spec.raw_inputs(raw)
         if raw.shape[1:] != (self.spec.width,):
             raise ValueError(f"raw samples of shape {raw.shape}; the stage takes (rows, {self.spec.width})")
@@ -62,7 +64,9 @@ class SignalStage:
         return statuses, values
 
     def truths(self, measured: np.ndarray) -> np.ndarray:
-        """What should have been forecast for steps, of their measures, (steps, MEASURES), as the device learns it."""
+        """The true values of the forecasts, as the device learns them.  measured: the measures of the steps, (steps,
+        MEASURES).
+        """
         at = self.config.label_measure
         if not self.program.whole:
             return measured[:, at]
@@ -71,17 +75,19 @@ class SignalStage:
         return np.asarray(told * 2.0**-self.spec.label_shift)
 
     def gap(self, missing: int) -> int:
-        """What NAME_gap does."""
+        """Do what NAME_gap does: tell the stage that rows are missing.  Returns the status."""
         return int(self.executor.call(self.program.entry("gap"), missing))
 
     def steps(self, raw: np.ndarray, reading: str = "signal") -> Steps:
-        """The steps that end within some raw rows."""
+        """Take raw rows; returns the steps that end within these rows."""
         statuses, values = self.push(raw, reading)
         rows = np.flatnonzero(statuses == SignalStatus.READY)
         return Steps(rows, values[rows])
 
     def recorded(self, raw: np.ndarray, reading: str = "signal") -> list[Steps]:
-        """The same of recorded rows, piece by piece: after a row that is refused, the stage is told that one is missing."""
+        """The steps within recorded rows, in pieces.  A piece ends at a row that is refused: there the stage gets a
+        gap.
+        """
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
             raw = np.array(raw, self.spec.number, order="C", ndmin=2)
         refused = ~self.spec.accepts(raw)
@@ -96,7 +102,9 @@ class SignalStage:
 
 
 class RawRows:
-    """Raw rows of a recording, and why some are gaps: empty cells, no numbers (nan, inf), numbers beyond [signal] max_abs."""
+    """Counts of a recording's raw rows, and of gaps by cause: empty cells, nan or inf, numbers beyond [signal]
+    max_abs.
+    """
 
     def __init__(self, spec: Spec) -> None:
         if spec.signal is None:
@@ -104,18 +112,20 @@ class RawRows:
         self.spec, self.signal = spec, spec.signal
         self.rows = self.empty = self.no_number = self.beyond = 0
         self._limits = np.array(np.broadcast_to(np.array(self.signal.max_abs, float), len(self.signal.channels)))
-        self._share = self._limits.min() / self._limits  # times which a number is compared with those of other channels
-        self._far = self._odd = ""  # the first number of each kind, with its channel
-        self._largest = np.zeros(len(self._limits))  # of each channel, in refused rows
+        self._share = self._limits.min() / self._limits  # factor that makes numbers of all channels comparable
+        self._far = self._odd = ""  # the first number beyond its limit, and the first nan or inf, with their channels
+        self._largest = np.zeros(len(self._limits))  # for each channel: the largest number in a refused row
 
     def counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The batches, counted on their way."""
+        """Yield the batches unchanged, and count their rows."""
         for batch in batches:
             self.take(batch.x, batch.gaps)
             yield batch
 
     def take(self, x: np.ndarray, empty: int) -> None:
-        """The next rows, (rows, CHANNELS), NaN where a cell is empty; empty: rows with such a cell."""
+        """Count the next rows, (rows, CHANNELS), NaN where a cell is empty.  empty: how many rows have an empty
+        cell.
+        """
         finite, channels = np.isfinite(x), self.signal.channels
         numbers = finite.all(axis=1)
         with np.errstate(over="ignore"):
@@ -124,7 +134,7 @@ class RawRows:
         self.rows, self.empty = self.rows + len(x), self.empty + empty
         self.no_number, self.beyond = self.no_number + odd, self.beyond + int(beyond.sum())
         if odd and not self._odd:
-            infinite = np.argwhere(np.isinf(x))  # a NaN may be an empty cell, too
+            infinite = np.argwhere(np.isinf(x))  # not NaN: a NaN may also be an empty cell
             self._odd = f"{channels[infinite[0][1]]} is infinite" if len(infinite) else "a cell is nan"
         if beyond.any():
             sizes = np.abs(x[beyond])
@@ -134,7 +144,7 @@ class RawRows:
 
     @property
     def possible(self) -> int:
-        """How many steps there would be without a gap."""
+        """How many steps the recording would have without gaps."""
         return max(0, (self.rows - self.needed) // self.signal.step + 1)
 
     @property
@@ -142,7 +152,10 @@ class RawRows:
         return signals.raw_samples_needed(self.signal)
 
     def causes(self, empty: bool = True) -> list[str]:
-        """Why rows are gaps, and what to do, the most frequent first; empty: whether empty cells are told."""
+        """Sentences about the causes of gaps and their remedies, the most frequent cause first.
+
+        empty: whether empty cells are reported as well.
+        """
         j = int((self._largest * self._share).argmax())
         largest = f" (the largest is {self.signal.channels[j]} with {self._largest[j]:g})" if self.beyond > 1 else ""
         told = [
@@ -156,26 +169,33 @@ class RawRows:
         ]
 
     def warnings(self, steps: int) -> list[str]:
-        """What the device would refuse; where most steps are lost, all causes.  steps: how many there are."""
+        """Sentences about rows that the device would refuse; if most steps are lost, about all causes of gaps.
+
+        steps: how many steps remain.
+        """
         lost = 2 * steps < self.possible
         left = f"{steps:,} of {self.possible:,} steps are left: " if lost else ""
         return [f"{left if i == 0 else ''}{cause}" for i, cause in enumerate(self.causes(empty=lost))]
 
     def need_steps(self, name: str, steps: int) -> None:
-        """Raises UserError, with the cause, if there are none."""
+        """Raises UserError, which names the cause, if there are no steps."""
         if not steps:
             longer = f"it needs {self.needed:,} raw rows, and there are {self.rows:,}; give a longer recording"
             raise UserError(f"{name}: no step of [signal] ends: {self.causes()[0] if self.possible else longer}")
 
     def report(self) -> dict[str, int]:
-        """The counts, as plain values; steps: how many there would be without a gap."""
+        """The counts as plain values; the steps are those that the recording would have without gaps."""
         counts = {"rows": self.rows, "empty": self.empty, "no_number": self.no_number, "beyond_max_abs": self.beyond}
         return counts | {"steps_without_gaps": self.possible}
 
 
 def delay_of(spec: Spec, delay: int) -> int:
-    """After how many of its samples a model learns a label: ``delay`` of those from elsewhere, and of a forecast those until
-    its truth is there.  Raises UserError for a delay that means nothing."""
+    """The number of samples after which a model learns a label.
+
+    For labels from the firmware it is ``delay``.  For a forecast it follows from [signal] ahead: the true value comes
+    later.
+    Raises UserError if ``delay`` is given for a forecast.
+    """
     if spec.signal is None or not spec.forecasts:
         return delay
     if delay:
@@ -186,10 +206,11 @@ def delay_of(spec: Spec, delay: int) -> int:
 
 
 def steps_of(spec: Spec, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Recorded rows as what a model learns of them.  Of raw rows: a row of features for each step, and its label.
+    """The samples that a model learns from recorded rows.  For raw rows: one row of features, and a label, for each
+    step.
 
-    Of a forecast the label is the measure ``ahead`` steps later; NaN where the recording ends before, or where a row is
-    missing between.  Labels from elsewhere are those of the raw rows with which steps end.
+    The label of a forecast is the measure ``ahead`` steps later; NaN if the recording ends before, or if a row in
+    between is missing.  The label of a step from the firmware is the label of the step's last raw row.
     """
     if spec.signal is None:
         yield from batches
@@ -208,7 +229,7 @@ def steps_of(spec: Spec, batches: Iterable[Batch]) -> Iterator[Batch]:
         done: list[tuple[np.ndarray, np.ndarray]] = []
         both = zip(stage.recorded(batch.x), beside.recorded(batch.x, "measures"), strict=True)
         for i, (features, measured) in enumerate(both):
-            if i:  # a row was missing: no truth comes for what waits
+            if i:  # a row was missing: the waiting forecasts get no true value
                 done.append((x, np.full(len(x), np.nan)))
                 x, truth = x[:0], truth[:0]
             x = np.concatenate([x, features.features])

@@ -1,5 +1,9 @@
-"""What every model has to beat: the label's last value, its running mean (of classes the most frequent), a linear model;
-without labels max |z| and Mahalanobis distance."""
+"""Simple predictors that every model should beat.
+
+With labels: the last label, the running mean of the labels (for classes, the most frequent one), and a linear model.
+Without
+labels: the largest |z| of an input, and the Mahalanobis distance.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,13 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 
 LINEAR_MOST = 256
-"""What takes the square of the number of inputs for each sample is not compared for more of them: that is not simple."""
+"""Most inputs for predictors whose cost per sample grows with the square of the inputs: with more, they are not
+simple.
+"""
 
 
 class LastAndMean:
-    """The last known label and the mean of those known.  0 before the first."""
+    """Two predictors: the last known label, and the mean of all known labels.  Both are 0 before the first label."""
 
     names = ("last label", "running mean")
 
@@ -38,7 +44,7 @@ class LastAndMean:
 
 
 class LastAndMajority:
-    """The same for classes: the last known one, and the most frequent of those known.  The first before that."""
+    """Two predictors for classes: the last known class, and the most frequent known class.  Both begin with class 0."""
 
     names = ("last label", "majority class")
 
@@ -56,16 +62,18 @@ class LastAndMajority:
 
 
 def latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The latest known value before each row, and after the last."""
+    """The latest known value before each row, and after the last row."""
     values = np.concatenate([[before], values])
     return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
 
 
 def linear_specs(spec: Spec) -> dict[str, Spec]:
-    """Linear recursive least squares on the same columns, by name; those left out would not be simple.
+    """Specs of linear recursive least squares on the same columns, by name; empty if there are too many inputs.
 
-    On standardised inputs, where outliers are cut off.  And on raw ones, with twice the digits and forgetting: better where
-    inputs drift, because the standardiser moves under the weights.  D + 1 weights for each output, and (D + 1)^2 numbers.
+    One spec has standardised inputs with clipped outliers.  The other has raw inputs, float64 and forgetting; it is
+    better if
+    inputs drift, because a standardiser changes the inputs to which the weights belong.  Memory: D + 1 weights for each
+    output, and (D + 1)^2 numbers.
     """
     if spec.dim > LINEAR_MOST:
         return {}
@@ -86,7 +94,7 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     }
     found = {}
     for name, content in (("linear model", scaled), ("linear model, raw inputs", raw)):
-        with contextlib.suppress(UserError):  # limits that it does not take
+        with contextlib.suppress(UserError):  # the spec's limits may not be allowed for this model
             found[name] = make_spec(content)
     return found
 
@@ -103,10 +111,11 @@ class Simple:
         self.names = (*self.others[0].names, *self.linear)
 
     def step(self, x: np.ndarray, y: np.ndarray, waiting: int, released: np.ndarray) -> np.ndarray:
-        """Predict the rows from ``waiting`` on, (rows, predictors, labels), and learn what becomes known after each.
+        """Predict the rows from ``waiting`` on, (rows, predictors, labels), and learn the label that becomes known
+        after each.
 
-        x, y: those rows, and the ones before them whose labels were not known yet.  released: (rows, labels), the labels
-        that become known, NaN (-1 of a class) for none.
+        x, y: these rows, and before them the ``waiting`` rows whose labels were not known yet.  released: (rows,
+        labels), the labels that become known; NaN (-1 for a class) for none.
         """
         each = [one.step(released[:, i]) for i, one in enumerate(self.others)]
         guesses = [np.column_stack(one) for one in zip(*each, strict=True)]
@@ -118,7 +127,9 @@ class Simple:
 
 
 def simple_bytes(spec: Spec) -> dict[str, int]:
-    """What each simple predictor would keep on the device, by its name; nothing for a model with which none competes."""
+    """Name of a simple predictor -> the bytes that it would need on the device; empty for a model without
+    predictors.
+    """
     size = 4 if spec.real.is_integer else spec.real.dtype.itemsize
     if not spec.program.learns or (spec.label_kind == "none" and not spec.program.raises_alarms(spec.config)):
         return {}
@@ -133,14 +144,16 @@ def simple_bytes(spec: Spec) -> dict[str, int]:
 
 
 class Distances:
-    """How far each row is from the mean of those before it: the largest |z| of an input, and the Mahalanobis distance.
+    """Two distances of each row from the mean of the rows before it: the largest |z| of an input, and Mahalanobis'
+    distance.
 
-    About the last ``HORIZON`` rows count.  Moments are those before the row's block of ``BLOCK`` rows; 0 in the first.
+    Approximately the last ``HORIZON`` rows count.  The moments are those before the row's block of ``BLOCK`` rows; in
+    the first block the distances are 0.
     """
 
     HORIZON, BLOCK = 1000, 50
     RIDGE = 1e-3
-    """Added to the correlations: inputs may depend on each other."""
+    """Added to the diagonal of the correlation matrix: inputs may be linearly dependent."""
 
     def __init__(self, dim: int) -> None:
         self.names = tuple(self.numbers(dim))
@@ -150,12 +163,12 @@ class Distances:
 
     @staticmethod
     def numbers(dim: int) -> dict[str, int]:
-        """Of each, how many numbers it keeps: means with variances, or with covariances."""
+        """Distance -> how many numbers it keeps: means with variances, or means with covariances."""
         found = {"max |z|": 2 * dim, "Mahalanobis distance": dim + dim * (dim + 1) // 2}
         return found if dim <= LINEAR_MOST else {"max |z|": found["max |z|"]}
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Distances of the next rows, (rows, predictors); NaN where a row has what is no number."""
+        """Distances of the next rows, (rows, predictors); NaN where a row has a NaN or an infinity."""
         found, start = np.zeros((len(x), len(self.names))), 0
         while start < len(x):
             end = min(len(x), start + self.BLOCK - self.rows % self.BLOCK)
@@ -171,7 +184,7 @@ class Distances:
         return found
 
     def _judge(self, x: np.ndarray) -> np.ndarray:
-        # of an input that was constant, any other value is far
+        # if an input was constant, any other value is infinitely far
         deviation = np.sqrt(np.diag(self.covariance)) + 1e-9 * np.abs(self.mean) + 1e-30
         z = (x - self.mean) / deviation
         found = [np.abs(z).max(axis=1)]
@@ -191,13 +204,14 @@ class Distances:
 
 
 class SeenAlarms:
-    """Of a model's alarms, how many a distance would have raised, too, with as many rows in alarm.  Constant memory.
+    """How many of a model's alarms a simple distance would have raised as well, in constant memory.
 
-    A distance counts in steps of 4 %.
+    The distance's threshold is chosen so that it has as many rows in alarm as the model.  Distances are counted in
+    steps of 4 %.
     """
 
     STEPS, FROM, TO = 18, -64, 64
-    """Steps for each doubling; least and largest exponent of 2."""
+    """Steps for each doubling of a distance; least and largest exponent of 2."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
@@ -209,7 +223,9 @@ class SeenAlarms:
         self._largest: np.ndarray | None = None
 
     def take(self, distances: np.ndarray, alarmed: np.ndarray) -> None:
-        """The next rows that were not refused: distances, (rows, predictors), and which are in alarm, (rows,)."""
+        """Count the next rows that were not refused: their distances, (rows, predictors), and which are in alarm,
+        (rows,).
+        """
         with np.errstate(divide="ignore"):
             places = np.floor((np.log2(np.nan_to_num(distances, posinf=2.0**60)) - self.FROM) * self.STEPS)
         places = np.clip(places, 0, self.counts.shape[2] - 1).astype(int)
@@ -230,7 +246,10 @@ class SeenAlarms:
             lengths[self._length] += 1
 
     def report(self) -> dict[str, float | None]:
-        """The part of the alarms, by predictor, and "chance": rows drawn at random; None if there was no alarm."""
+        """Predictor -> the fraction of the model's alarms that it would have raised; None if there was no alarm.
+
+        "chance": the fraction for rows that are drawn at random.
+        """
         counts, lengths = self.counts.copy(), self.lengths.copy()
         self._end(counts, lengths)
         part = self.in_alarm / max(1, int(counts[0, 0].sum()))

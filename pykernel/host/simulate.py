@@ -28,12 +28,12 @@ LINE_LIMIT = 2**20
 DELAY_LIMIT = 10**6
 """Most rows that are kept until their labels arrive."""
 ALARMS = 1000
-"""Most alarms of which the first and last row are kept."""
+"""Most alarms whose first and last rows are kept."""
 ADVISE_AFTER = 100
-"""So many labelled samples refused in a row, and the report says what to do about it."""
+"""If this many labelled samples are refused one after the other, the report says what to do about it."""
 
 SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma"}
-"""What can stand between the cells of a table."""
+"""Separators between the cells of a table."""
 SEP_LINE = re.compile(r'"?sep=([\t;,])"?\s*')
 """A line before the header, for Excel."""
 DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]+)?\s*")
@@ -46,9 +46,9 @@ DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]
 class Batch:
     """Consecutive samples: inputs x (rows, D), labels y, and the bytes read so far.
 
-    x: NaN where a cell is empty; gaps: rows of which that is so.
-    y: numbers (rows,), or (rows, labels) where there are several, NaN where there is none yet; or positions of classes
-    (rows,), int32, -1 where there is none yet; (rows, 0) of a model without labels.
+    x: NaN where a cell is empty.  gaps: number of rows with an empty input.
+    y: numbers (rows,), or (rows, labels) if there are several labels, NaN where there is none yet; or class indices
+    (rows,), int32, -1 where there is none yet; or (rows, 0) for a model without labels.
     """
 
     x: np.ndarray
@@ -76,9 +76,11 @@ def read_samples(
 ) -> Iterator[Batch]:
     """Batches of at most ``rows`` samples from a table of text with a header line, as ``read_cells`` reads one.
 
-    Columns are found by name, others are skipped, blank lines too.  ``nan`` and ``inf`` are numbers; an empty cell is NaN.
-    labels: one column, or several, or none.  classes: what the label's cells can be; they become positions.
-    ``name`` stands for the file in errors.  Raises UserError, one sentence, with the line that is wrong.
+    Columns are found by name.  Other columns and blank lines are skipped.  ``nan`` and ``inf`` are numbers; an empty
+    cell is
+    NaN.  labels: one column, or several, or none.  classes: the possible cells of the label; each becomes a class
+    index.
+    name: the file's name in error messages.  Raises UserError, one sentence, with the line that is wrong.
     """
     wanted = [labels] if isinstance(labels, str) else list(labels)
     columns, dim = [*inputs, *wanted], len(inputs)
@@ -107,7 +109,7 @@ def require_columns(spec: Spec, where: str = "the spec") -> None:
 
 
 def samples_of(spec: Spec, file: BinaryIO, name: str, rows: int = BATCH) -> Iterator[Batch]:
-    """What ``read_samples`` reads for a model; of one with a signal stage, raw rows."""
+    """The samples of a file for a model, as ``read_samples`` reads them; raw rows for a model with a signal stage."""
     require_columns(spec)
     several = spec.inner.program.label_kind in ("reals", "none")
     labels = () if spec.forecasts else spec.label_columns if several else spec.label_columns[0]
@@ -122,12 +124,12 @@ def read_cells(
     rows: int = BATCH,
     words: Collection[str] = (),
 ) -> Iterator[Cells]:
-    """Batches of at most ``rows`` rows, as text, of those columns that ``choose`` takes of the header.  Every table of
-    text is read here.
+    """Batches of at most ``rows`` rows, as text, with the columns that ``choose`` selects from the header.
 
-    The separator is the comma, semicolon or tab that the header line has most often.  Where it is no comma, numbers may
-    have decimal commas: they become points, but in the columns ``words``.  Spaces around cells, quotes and a byte order
-    mark mean nothing.  example: a header line, to be shown where there is none.
+    Every text table is read by this function.  The separator is the character among comma, semicolon and tab that the
+    header line has most often.  If it is not the comma, numbers may have decimal commas, which become points, except in
+    the columns ``words``.  Spaces around cells, quotes and a byte order mark are ignored.
+    example: a header line, to be shown in the message if the file has none.
     """
     lines = _Lines(file, name)
     first = next(filter(str.strip, lines), "")
@@ -171,17 +173,19 @@ def read_cells(
 
 
 def _separator(header: str) -> str:
-    """What the header line has most often outside of quotes; a comma is also part of a name or number."""
+    """The separator that the header line has most often outside of quotes.  A comma can also be part of a name or
+    number.
+    """
     plain = re.sub(r'"[^"]*"', "", header)
     return max((each for each in SEPARATORS if each in plain), key=plain.count, default=",")
 
 
 class _Decimals:
-    """Numbers of a file whose cells are not separated by commas: with decimal commas, or with points, but not with both."""
+    """Numbers of a file whose separator is not the comma: they have decimal commas or decimal points, but not both."""
 
     def __init__(self, name: str, columns: Sequence[str], words: Collection[str]) -> None:
         self.name, self.columns, self.words = name, columns, words
-        self.mark = ""  # which the file has, once a number had one
+        self.mark = ""  # the file's decimal mark, as soon as a number had one
 
     def as_points(self, cells: list[tuple[str, ...]], lines: list[int]) -> list[tuple[str, ...]]:
         text = "".join(map("".join, cells))
@@ -335,11 +339,12 @@ def shown_cell(text: str) -> str:
 
 @dataclass(frozen=True)
 class Steps:
-    """What a few steps of the device's loop did: predict row t (without labels: ask), then learn row t - delay.
+    """Results of a few steps of the device's loop: predict row t (without labels: ask), then learn row t - delay.
 
-    labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.  statuses: of the learning;
-    ``learnt`` says where there was any.  Of a model that does not learn, of the predictions, which ``learnt`` then has.
-    states: of a model that raises alarms, its level and the threshold after each row, (rows, 2); else (rows, 0).
+    labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.
+    statuses: the results of learning; ``learnt`` says which rows have one.  For a model that does not learn: the
+    results of the predictions; ``learnt`` is then true for all rows.
+    states: for a model that raises alarms, its level and threshold after each row, (rows, 2); else (rows, 0).
     """
 
     first_row: int
@@ -351,22 +356,25 @@ class Steps:
 
 
 def _table(values: np.ndarray) -> np.ndarray:
-    """(rows, values), where one value in each row may have had no axis of its own."""
+    """The values as (rows, values); values (rows,) become one column."""
     return values if values.ndim == 2 else values[:, None]
 
 
 class Alarms:
-    """When a model raised alarms.  Samples in a row whose status is one of the program's ``alarms`` are one alarm; refused
-    samples between them do not count."""
+    """The alarms that a model raised.
+
+    Consecutive samples whose status is in the program's ``alarms`` are one alarm.  Refused samples between them are
+    ignored.
+    """
 
     def __init__(self, spec: Spec) -> None:
         self.statuses = [int(status) for status in spec.program.alarms]
-        self.samples = self.count = 0  # in alarm; alarms
-        self.listed: list[dict[str, Any]] = []  # the first ALARMS of them: rows, and the highest level
-        self._taken, self._last = 0, -1  # samples that were not refused; which of them was the last in alarm
+        self.samples = self.count = 0  # number of samples in alarm; number of alarms
+        self.listed: list[dict[str, Any]] = []  # the first ALARMS alarms: their rows, and the highest level
+        self._taken, self._last = 0, -1  # number of samples that were not refused; index of the last one in alarm
 
     def take(self, rows: np.ndarray, statuses: np.ndarray, levels: np.ndarray) -> np.ndarray:
-        """The next samples, by their rows, and the level after each; whether they are in alarm, (samples,)."""
+        """Take the next samples: their rows, statuses, and levels.  Returns whether each is in alarm, (samples,)."""
         alarmed, order = np.isin(statuses, self.statuses), self._taken + np.cumsum(statuses >= 0)
         self.samples += int(alarmed.sum())
         for i in np.flatnonzero(alarmed):
@@ -383,7 +391,7 @@ class Alarms:
         return alarmed
 
     def report(self, state: np.ndarray) -> dict[str, Any]:
-        """All of it, as plain values; state: the level and its threshold now."""
+        """The alarms as plain values.  state: the present level and threshold."""
         level, threshold = map(float, state)
         counts = {"count": self.count, "samples": self.samples, "listed": self.listed}
         return counts | {"level": level, "threshold": threshold}
@@ -392,10 +400,11 @@ class Alarms:
 class _Run:
     """A model fed from a stream, as the device will be.
 
-    Each row is asked, then one is learnt: with labels the row ``delay`` before, if it has them all.  Every
-    ``refresh_every`` rows (0: never) the model is refreshed, after every ``train_every`` labels (0: never) it is trained,
-    where it can be.  A model that does not learn is asked only; with ``forecasts`` it may have a delay, too: simple
-    predictors learn the truth so much later.
+    Each row is asked; then a row is learnt.  With labels, the learnt row is the one ``delay`` rows before, if it has
+    all of its labels.  The model is refreshed every ``refresh_every`` rows (0: never).  A model with a training is
+    trained after every ``train_every`` labels (0: never).  A model that does not learn is only asked.  With
+    ``forecasts`` it may have a delay as
+    well: the simple predictors learn the true values that much later.
     """
 
     def __init__(
@@ -430,17 +439,17 @@ class _Run:
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
-        self.labels_taken = self._labels_since = 0  # given to update; since it was trained
-        self.visited = 0  # samples that were visited again
-        self.streak = self.longest_streak = 0  # labelled samples refused in a row
+        self.labels_taken = self._labels_since = 0  # labels given to the update: all, and since the last training
+        self.visited = 0  # samples that were visited after a training
+        self.streak = self.longest_streak = 0  # consecutive labelled samples that were refused
         self._why = ""
         self._waiting_x = np.zeros((0, spec.dim), spec.number)
         self._waiting_y = np.zeros((0, *self._shape), self._dtype)
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-        """Judge the answers to the next rows; released: the labels that became known after them.
+        """Score the answers to the next rows.  released: the labels that became known after each of these rows.
 
-        x, y: those rows, after the ones that wait for their labels.
+        x, y: first the rows that still wait for their labels, then these rows.
         """
         raise NotImplementedError
 
@@ -475,29 +484,31 @@ class _Run:
             start = end
 
     def _until_training(self, y: np.ndarray) -> int:
-        """Rows up to the one whose step takes the last label before the next training; all, if none of them does."""
+        """How many rows to run until the next training is due: up to the row with the last label before it, or all
+        rows.
+        """
         known = np.flatnonzero(~self._missing(self._released(y)))
         last = self.train_every - self._labels_since - 1
         return int(known[last]) + 1 if last < len(known) else len(y)
 
     def _released(self, y: np.ndarray) -> np.ndarray:
-        """The labels that the next rows' steps learn from; none in the first ``delay`` of all."""
+        """The label that becomes known after each of the next rows; none in the first ``delay`` rows of the stream."""
         none = min(len(y), self.delay - len(self._waiting_y))
         nothing = np.full((none, *self._shape), -1 if self.classes else np.nan, self._dtype)
         return np.concatenate([nothing, self._waiting_y, y])[: len(y)]
 
     def train(self) -> IntEnum:
-        """What NAME_train does; its status."""
+        """Do what NAME_train does; returns the status."""
         status = self.spec.program.status(self.model.train())
         self.trainings[status] += 1
         self._labels_since = 0
         return status
 
     def finish(self, again: Iterable[Batch] = ()) -> None:
-        """After the last row: train with what came since the last training, then visit the samples once more.
+        """After the last row: train on the samples since the last training, then visit the samples once more.
 
-        again: the same rows, for a model that has visits; only those that were learnt are taken.  Does nothing unless the
-        model is trained in this run.
+        again: the same rows, for a model that has visits; only rows that were learnt are visited.  Does nothing if this
+        run does not train the model.
         """
         if not self.train_every:
             return
@@ -543,7 +554,7 @@ class _Run:
         learnt = ~self._missing(released)
         self._score(predictions, released, all_x, all_y)
         if not self.spec.program.learns:
-            learnt = np.ones(rows, bool)  # of predictions, all rows have a status
+            learnt = np.ones(rows, bool)  # every prediction has a status
         else:
             self.labels_taken += int(learnt.sum())
             self._labels_since += int(learnt.sum())
@@ -562,7 +573,7 @@ class _Run:
         return steps
 
     def _follow(self, steps: Steps) -> np.ndarray:
-        """Take the alarms of the next steps; which rows they are at, (rows,)."""
+        """Record the alarms of the next steps.  Returns for each row whether it is in alarm, (rows,)."""
         at = np.zeros(len(steps.statuses), bool)
         if self.alarms is not None:
             rows, learnt = np.arange(steps.first_row, steps.first_row + len(at)) - self.delay, steps.learnt
@@ -570,7 +581,7 @@ class _Run:
         return at
 
     def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-        """Count refusals in a row, and remember the reason for the last of them."""
+        """Count consecutive refusals, and remember the reason for the last one."""
         if not len(statuses):
             return
         taken = np.flatnonzero(statuses >= 0)
@@ -608,7 +619,7 @@ class _Run:
         )
 
     def _told(self) -> dict[str, Any]:
-        """What became of the samples, as plain values."""
+        """How many samples were learnt, refused and so on, as plain values."""
         vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
         return {
             "inputs_refused": self.inputs_refused,
@@ -623,12 +634,14 @@ class _Run:
 class Simulation(_Run):
     """A model fed from a stream, as the device will be, and its errors.
 
-    Row t is predicted (a classifier: classified), then row t - delay is learnt: what is not known yet is never used.
-    A row that lacks one of its labels is predicted only, and errors begin after the first label that is known: before it
-    all predictors answer 0, and one row could decide the error of the whole stream.  Every ``refresh_every`` rows (0: never) the model is refreshed,
-    after every ``train_every`` labels (0: never) it is trained, where it can be.  A model that does not learn predicts.
+    Row t is predicted (by a classifier: classified); then row t - delay is learnt.  So no label is used before it is
+    known.
+    A row that lacks one of its labels is only predicted.  Errors are counted after the first known label: before it all
+    predictors answer 0, and a single row could decide the error of the whole stream.  The model is refreshed every
+    ``refresh_every`` rows (0: never).  A model with a training is trained after every ``train_every`` labels (0:
+    never).  A model that does not learn only predicts.
 
-    Raises UserError for a model without labels, of which there are no errors: see Monitoring.
+    Raises UserError for a model without labels, because it has no errors: see Monitoring.
     """
 
     def __init__(
@@ -638,7 +651,8 @@ class Simulation(_Run):
             raise UserError(f"{spec.name} learns without labels, so that it has no errors to compare it by")
         super().__init__(spec, delay, refresh_every, train_every, forecasts)
         self.simple = Simple(spec, delay)
-        self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)  # labels of which one is known
+        # for each label: whether a value is known yet
+        self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)
         names = ("model", *self.simple.names)
         self.errors = Errors(names)
         self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []  # of several labels, each's
@@ -652,7 +666,10 @@ class Simulation(_Run):
         return names or (tuple(f"label {i}" for i in range(self._shape[0])) if self._shape else ("the label",))
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-        """Compare the model and the simple predictors, who learn what is released, with the labels."""
+        """Compare the answers of the model and of the simple predictors with the labels.
+
+        The simple predictors learn the released labels.
+        """
         waiting, truth = len(y) - len(asked), y[len(y) - len(asked) :]
         if self.classes:
             known = np.where(self._valid(released), released, -1)
@@ -674,7 +691,10 @@ class Simulation(_Run):
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
 
     def _after_first(self, known: np.ndarray) -> np.ndarray:
-        """At which of the next rows a label is known, (rows, labels); known: whether one is released after the row."""
+        """For each of the next rows: whether a label was known before it, (rows, labels).
+
+        known: whether a label is released after the row.
+        """
         begun = np.maximum.accumulate(np.concatenate([self._begun[None], known]))
         self._begun = begun[-1]
         return np.asarray(begun[:-1])
@@ -707,8 +727,10 @@ class Simulation(_Run):
         return exists and "leave_one_out" in program.readings and bool(self.train_every)
 
     def leave_one_out(self) -> dict[str, Any]:
-        """What NAME_leave_one_out tells of the last training: its status, the mean squared error, and of classes the
-        error rate; None where it tells nothing.  samples: how many the visits took, where there are any."""
+        """The result of NAME_leave_one_out for the last training: its status, the mean squared error and, for classes,
+        the error rate; None for a value that it does not give.  samples: number of visited samples, for a model with
+        visits.
+        """
         values, status = self.model.read("leave_one_out")
         known = [float(v) if status >= 0 else None for v in values]
         return {
@@ -721,11 +743,13 @@ class Simulation(_Run):
     def report(self, trial: Trial | None = None) -> dict[str, Any]:
         """The whole run, as plain values.
 
-        all, second_half: see ``summary``; over several labels, means, and ``labels`` has each one's.  confusion: how
-        many rows of each class (a row of the table) were taken for each (a column).  statuses: of updates, or of the
-        predictions of a model that does not learn.  advice: see ``advice``; trial: how a change is tried.
-        verdict: see ``verdict``, of the second half; None if too few rows were scored.  trainings, leave_one_out: of a model that is trained.  alarms: see
-        ``Alarms``, of a model that raises some.
+        all, second_half: see ``summary``; for several labels these are means, and ``labels`` has the errors of each
+        label.
+        confusion: how many rows of each true class (a row of the table) were classified as each class (a column).
+        statuses: the results of updates or, for a model that does not learn, of predictions.
+        advice: see ``advice``; trial: the function that tries a change.
+        verdict: see ``verdict``, for the second half; None if too few rows were scored.
+        trainings, leave_one_out: for a model that is trained.  alarms: see ``Alarms``, for a model that raises alarms.
         """
         parts = {"all": 0, "second_half": self.rows // 2}
         return {
@@ -763,8 +787,10 @@ class Simulation(_Run):
 
 
 def with_last_label(batches: Iterable[Batch], delay: int) -> Iterator[Batch]:
-    """The batches, with the latest known label of each row as one more input (several: as many); NaN before the first, which
-    a model refuses, as a device that has no label yet cannot be asked."""
+    """The batches with the latest known label as a further input of each row (with several labels: several inputs).
+
+    The input is NaN before the first known label.  A model refuses NaN, as a device without a label could not be asked.
+    """
     waiting: np.ndarray | None = None
     last = np.zeros(0)
     for batch in batches:
@@ -779,10 +805,12 @@ def with_last_label(batches: Iterable[Batch], delay: int) -> Iterator[Batch]:
 
 
 class Course:
-    """What a model answered, and its alarms, over a stream of any length, in constant memory.
+    """A model's answers and alarms over a stream of any length, in constant memory.
 
-    Of at most ``most`` windows of equal length (of one row, until there are more) the table's columns are: the first row,
-    rows, rows answered, rows in alarm, highest level, last threshold, and of each value the sum and the largest.
+    The table has a row for each of at most ``most`` windows of equal length; at first a window is one row of the
+    stream.
+    Columns: first row, rows, rows answered, rows in alarm, highest level, last threshold; and for each value of the
+    answer, the sum and the largest.
     """
 
     def __init__(self, names: Sequence[str], most: int = MOMENTS) -> None:
@@ -790,8 +818,11 @@ class Course:
         self.table = np.zeros((0, 6 + 2 * len(self.names)))
 
     def add(self, values: np.ndarray, alarmed: np.ndarray, states: np.ndarray) -> None:
-        """Take the answers to the next rows, (rows, values), NaN where refused; which are in alarm, (rows,); the level and
-        the threshold after each, (rows, 2), NaN where there are none."""
+        """Add the next rows.
+
+        values: the answers, (rows, values), NaN where refused.  alarmed: which rows are in alarm, (rows,).  states:
+        level and threshold after each row, (rows, 2), NaN where there are none.
+        """
         answered = np.isfinite(values).all(axis=1)
         columns = [np.arange(self.rows, self.rows + len(values)), np.ones(len(values)), answered, alarmed, states]
         some = answered[:, None]
@@ -817,9 +848,9 @@ class Course:
         return np.concatenate([found, largest[:, 6 + k :]], axis=1)
 
     def summary(self, first: int = 0) -> dict[str, Any]:
-        """Mean and largest of each value from row ``first`` on, and the part of the rows in alarm.
+        """Mean and largest of each value from row ``first`` on, and the fraction of the rows in alarm.
 
-        The start of the window that holds ``first`` is told as ``first_row``.  None where there was no answer.
+        ``first_row`` is the start of the window that contains ``first``.  A number is None if there was no answer.
         """
         start = max(0, int(np.searchsorted(self.table[:, 0], first, side="right")) - 1)
         part, k = self.table[start:], len(self.names)
@@ -837,8 +868,10 @@ class Course:
         }
 
     def curves(self, windows: int = 400) -> dict[str, np.ndarray]:
-        """In up to ``windows`` windows: their middles as ``row``, ``level``, ``threshold``, which are in ``alarm``, and
-        mean and largest of each value, (windows, values); NaN where there was no answer."""
+        """Curves over up to ``windows`` windows: ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm``
+        (whether a window has an alarm), and the mean and the largest of each value, (windows, values); NaN where there
+        was no answer.
+        """
         spacing = self.spacing
         while len(self.table) * self.spacing > windows * spacing:
             spacing *= 2
@@ -892,10 +925,12 @@ class Monitoring(_Run):
     def report(self) -> dict[str, Any]:
         """The whole run, as plain values.
 
-        question: what each row was asked; all, second_half: see ``Course.summary``.  statuses: of updates, or of the
-        answers of a model that does not learn.  alarms: see ``Alarms``, of a model that raises some; ``judged``: samples
-        after the warm-up.  ``simple``: the part of the alarms that each simple predictor would have raised, too, with as many
-        rows in alarm, and its bytes; ``seen_by_chance``: that of rows drawn at random.
+        question: the question that each row was asked.  all, second_half: see ``Course.summary``.
+        statuses: the results of updates or, for a model that does not learn, of answers.
+        alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up.
+        ``simple``: for each simple distance, the fraction of the alarms that it would have raised as well with as many
+        rows in
+        alarm, and its bytes.  ``seen_by_chance``: the fraction for rows drawn at random.
         """
         parts = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}
         if self.alarms is None:
@@ -940,7 +975,7 @@ def prediction_header(spec: Spec) -> str:
 
 
 def prediction_lines(spec: Spec, steps: Steps) -> str:
-    """The steps as lines of CSV under that header; a cell is empty where there is nothing to say."""
+    """The steps as lines of CSV, with the columns of ``prediction_header``.  A cell is empty if there is no value."""
     classes = spec.label.classes
 
     def texts(values: np.ndarray) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""One sample at a time, without what is made anew for many of them: room that stays, and calls that are bound to it."""
+"""Fast calls for one sample at a time: the arrays are allocated once, and the calls are bound to these arrays."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from pykernel.host.model import HostModel
 
 
 class Single:
-    """Room for one sample of a model that is given numbers, and calls of the model's functions on it.
+    """Arrays for one sample of a model of reals, and calls of the model's functions on these arrays.
 
-    ``x``, (DIM,), and ``y``, one number or the position of a class, are of the types that the C takes.  ``fill`` takes DIM
-    numbers and ``label`` one; both raise struct.error for what is no number, or for another count of them.  ``learn``
-    returns the status.  It holds the model's memory as it is now: make another one where the model gets other memory.
+    ``x``, (DIM,), and ``y``, one number or one class index, have the types that the C takes.  ``fill`` takes DIM
+    numbers, and ``label`` takes one; both raise struct.error for a value that is not a number, or for a wrong count of
+    numbers. ``learn`` returns the status.  The object is bound to the model's present memory: if the model gets another
+    memory, make a new object.
     """
 
     def __init__(self, model: HostModel) -> None:
@@ -31,12 +32,18 @@ class Single:
         self.learn: Callable[[], int] = model.executor.bound(program.entry(program.learner), self.x, *labels)
 
     def question(self, name: str) -> tuple[Callable[[], int], np.ndarray]:
-        """A call that asks, and returns the status; and what it writes, (values,), if the status is not below 0."""
+        """A function that asks the question and returns the status; and the array (values,) to which it writes the
+        answer.
+
+        The answer is valid if the status is not below 0.
+        """
         program = self._model.spec.program
         answer = program.answers(name, 1, self._model.memory)[0]
         return self._model.executor.bound(program.entry(name), self.x, answer), answer
 
 
 def _packer(array: Any) -> Callable[..., Any]:
-    """Writes numbers into the array; what its precision cannot hold becomes infinite, as NumPy has it."""
+    """A function that writes numbers into the array.  A number that is too large for the type becomes infinite, as in
+    NumPy.
+    """
     return functools.partial(struct.Struct(f"@{array.size}{array.dtype.char}").pack_into, array, 0)

@@ -1,7 +1,8 @@
-"""A state that survives: the bytes that NAME_save writes and NAME_load reads, from and to a model on the host.
+"""Snapshots: the bytes that NAME_save writes and NAME_load reads, for a model on the host.
 
-A snapshot is a header (magic, version of the format, kind of state, sequence number, bytes of state), the model's
-bytes as the C has them, and the CRC-32 of all that; numbers are little-endian.  What is loaded is untrusted input.
+A snapshot has three parts: a header (magic, version of the format, kind of state, sequence number, bytes of state); the
+model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  A snapshot that is loaded is untrusted
+input.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ TRAILER = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot that was read and found valid; ``memory`` has the C's layout, working memory zero."""
+    """A valid snapshot.  memory: has the layout of the C struct; its working memory is zero."""
 
     state_kind: int  # NAME_STATE_KIND
     sequence: int
-    state_hash: int  # what NAME_hash returns
+    state_hash: int  # the value that NAME_hash returns
     memory: Memory = field(repr=False)
     fields: dict[str, np.ndarray] = field(repr=False)  # of the model; scalars have the shape (1,)
 
     def ranges(self) -> list[dict[str, Any]]:
-        """Of each field: its shape, how many values are not zero, and the least and largest."""
+        """For each field: its shape, how many values are not zero, and the smallest and largest value."""
         return [
             {
                 "field": name,
@@ -52,7 +53,7 @@ class Snapshot:
         ]
 
     def state(self) -> dict[str, Any]:
-        """Every value, in Python's own numbers and lists."""
+        """All values as Python's numbers and lists."""
         scalars = {slot.name for slot in self.memory.layout.slots if slot.scalar}
         return {name: values.item() if name in scalars else values.tolist() for name, values in self.fields.items()}
 
@@ -76,16 +77,16 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
 
 
 def load(model: HostModel, data: bytes) -> None:
-    """Let the model go on from a snapshot; its working memory becomes zero.
+    """Load a snapshot into the model.  The model's working memory becomes zero.
 
-    Raises UserError, with the model unchanged, for whatever NAME_load refuses.
+    Raises UserError if NAME_load would refuse the snapshot; the model is then unchanged.
     """
     memory = read(model.spec, data, engine=model.engine).memory
     model.memory.copy_from(memory)
 
 
 def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | None = None) -> Snapshot:
-    """Check a snapshot of a model as NAME_load does.  Raises UserError; ``where`` begins its sentence."""
+    """Read a snapshot, with the same checks as NAME_load.  Raises UserError.  where: the beginning of its sentence."""
     drop, state_kind = _identity(spec)
     memory = spec.memory(drop)
     end = spec.program.state_bytes(memory.layout)
@@ -126,7 +127,9 @@ def snapshot_bytes(spec: Spec) -> int:
 
 
 def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
-    """Fields whose bytes differ: name, how many values, the first one's position and both its values."""
+    """For each field whose bytes differ: name, how many values differ, the first one's position and both of its
+    values.
+    """
     rows = []
     for name, mine in a.fields.items():
         other, integers = b.fields[name], f"<u{mine.dtype.itemsize}"
@@ -139,13 +142,13 @@ def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
 
 
 def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
-    """Whether learning could have led to a state: what NAME_load asks of a snapshot."""
+    """Whether learning could have produced a state: the check that NAME_load does for a snapshot."""
     program = spec.program
     assert program.valid is not None  # _identity() has refused otherwise
     padding = [memory.field(slot.name) for slot in memory.layout.slots if not slot.struct]
     if any(map(np.any, padding)):
         return False
-    kept, config = {slot.name for slot in memory.layout.slots}, spec.config  # which is computed at each access
+    kept, config = {slot.name for slot in memory.layout.slots}, spec.config  # spec.config is computed at each access
     for owner in program.persistent:
         for name in kept & set(owner.ranges):
             low, high = ends_of(owner.ranges[name], memory.capacities, config, spec.real)
@@ -158,7 +161,7 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
 
 @functools.lru_cache(maxsize=32)
 def _identity(spec: Spec) -> tuple[tuple[str, ...], int]:
-    """Fields that the C does without, and NAME_STATE_KIND.  Raises UserError if there is nothing to save."""
+    """Fields that the C does not have, and NAME_STATE_KIND.  Raises UserError if the model has nothing to save."""
     if not spec.program.persistent:
         raise UserError(f"{spec.name} learns nothing on the device, so that there are no snapshots of it")
 

@@ -1,7 +1,7 @@
-"""A spec: what every model has, and what kernels and the generator take of it.
+"""A spec: the keys that every model has, and the values that kernels and the generator take from it.
 
-Each family has a class of its own below this one, with the sections that it declares; ``pykernel.spec.model`` reads the
-rule and takes that class.
+Each family has a subclass of ``Spec`` with the sections that the family declares.  ``pykernel.spec.model`` reads the
+rule and then chooses the subclass.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pykernel.spec.sections import (
 )
 from pykernel.spec.signal import SignalSection
 
-# a file of this name would stand before the compiler's own header, or cannot exist on Windows
+# a file with such a name would hide a header of the compiler, or is impossible on Windows
 RESERVED_FILES = frozenset(
     """complex ctype fenv float inttypes iso646 limits locale math setjmp signal stdarg stdbool stddef stdint stdio
     stdlib string strings tgmath threads time uchar unistd wchar wctype aux con nul prn""".split()
@@ -44,7 +44,7 @@ RESERVED_FILES = frozenset(
 
 
 def is_prefix(name: str) -> bool:
-    """Whether the names of C may begin with it."""
+    """Whether a name is allowed as the prefix of names in C."""
     return re.fullmatch(r"[a-z](_?[a-z0-9])*", name) is not None and len(name) <= 31
 
 
@@ -53,7 +53,7 @@ class Refusal(ValueError):
 
 
 class NotComputed(Exception):
-    """Each number of a spec is allowed, and what follows from them together is none: a sentence about that."""
+    """Each number of a spec is allowed, but nothing can be computed from all of them together."""
 
     def __init__(
         self, sentence: str = "its numbers are so large or small that nothing can be computed from them"
@@ -62,7 +62,10 @@ class NotComputed(Exception):
 
 
 def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
-    """The first number that is not one in a type, and what this type holds; small elements of tables may become 0."""
+    """The first number that a type cannot hold, and words for the type's limit; None if it holds all.
+
+    A small element of a table may become 0.
+    """
     if isinstance(values, tuple) and values:
         if isinstance(values[0], str):
             return None
@@ -88,7 +91,7 @@ class Spec(Section):
     input: Input
     label: Label = Label()
     target: TargetSection | None = None
-    if TYPE_CHECKING:  # each family says which one, at its place among the sections
+    if TYPE_CHECKING:  # each family declares its own class of this section
         learning: Learning
     _custom: Kernel | None = PrivateAttr(None)
 
@@ -126,7 +129,7 @@ class Spec(Section):
         except Refusal:
             raise
         except (ArithmeticError, ValueError) as error:
-            self._check_written(refuse)  # one number alone may be to blame
+            self._check_written(refuse)  # if one number alone is the cause, this message is better
             raise NotComputed from error
         return self
 
@@ -153,7 +156,7 @@ class Spec(Section):
             given = getattr(self, section)
             for key in sorted(given.model_fields_set) if isinstance(given, Section) else ():
                 if getattr(given, key) == type(given).model_fields[key].default:
-                    continue  # written out, it changes nothing
+                    continue  # the key has its default value, so it changes nothing
                 if (reason := self.family.why_ignored(self, section, key)) is not None:
                     refuse(f"[{section}] {key}", reason)
         self.family.validate(self, refuse)
@@ -169,11 +172,15 @@ class Spec(Section):
 
     @property
     def _held(self) -> np.finfo:
-        """What the numbers in a spec are held by: models of whole numbers are given readings and labels as float."""
+        """The type that must hold the spec's numbers; float32 for models of integers, whose inputs and labels come as
+        float.
+        """
         return np.finfo(np.float32 if self.real.is_integer else self.real.dtype)
 
     def _check_written(self, refuse: Refuse) -> None:
-        """Every number that is written must be one in the precision: finite, not lost near zero, and not rounded to a limit."""
+        """Refuse a number of the spec that the precision cannot hold: it would overflow, become 0, or round to its
+        limit.
+        """
         rounded = self._held.dtype.type
         for section in type(self).model_fields:
             given = getattr(self, section)
@@ -196,7 +203,7 @@ class Spec(Section):
                         )
 
     def _check_parameters(self) -> None:
-        """Every number that kernels take must be one that they hold: reals, and whole numbers within their bits."""
+        """Refuse a spec if a parameter that follows from it does not fit into the kernels' types, real or integer."""
         program, values = self._around(self.family.programs[self.label_kind]), self.config_values
         for name, kind in program.parameters.items():
             value = values[name]
@@ -212,7 +219,7 @@ class Spec(Section):
                 raise NotComputed(
                     f"its numbers lead to the parameter {name} = {number:g}, which {self.precision} cannot hold: {rest}"
                 )
-        program.settings(self.real, values, self.capacities)  # tables have the shapes of their extents
+        program.settings(self.real, values, self.capacities)  # raises if a table's shape does not fit its extents
 
     def _check_label(self, refuse: Refuse) -> None:
         label, narrow = self.label, self.precision != "float64"
@@ -260,7 +267,9 @@ class Spec(Section):
             refuse("[label] classes", "is for labels that are no numbers, and a channel is one; leave it out")
 
     def __getattr__(self, name: str) -> Any:
-        """Sections that only some families have: those that many of them share are None where there are none."""
+        """A section that other families have.  It is None if several families share the section; else
+        AttributeError.
+        """
         if name in ("kernel", "expansion", "linear"):
             return None
         if TYPE_CHECKING:
@@ -271,11 +280,11 @@ class Spec(Section):
 
     @property
     def family(self) -> Family:
-        """The models that it is of; each family's own class says it."""
+        """The family of the model; each family's spec class overrides this."""
         raise NotImplementedError
 
     def has(self, section: str, key: str) -> bool:
-        """Whether a key means something for this model: its family declares it for the rule, and nothing else switches it off."""
+        """Whether a key has an effect: the family declares the key for this rule, and no other key switches it off."""
         declared = ((s, k) for s, k, _ in fields_of(type(self), self.learning.rule))
         return (section, key) in declared and self.family.why_ignored(self, section, key) is None
 
@@ -291,17 +300,17 @@ class Spec(Section):
 
     @property
     def width(self) -> int:
-        """How many numbers a sample has, as it comes."""
+        """How many numbers a sample has before the signal stage: channels with a signal stage, else inputs."""
         return self.dim if self.signal is None else len(self.signal.channels)
 
     @property
     def sample_columns(self) -> tuple[str, ...] | None:
-        """Names of those numbers, as in the data's header; None where the spec gives none."""
+        """Names of a sample's numbers, as in the header of the data; None if the spec has no names."""
         return self.input.columns if self.signal is None else self.signal.channels
 
     @property
     def stride(self) -> int:
-        """Raw samples from one sample that the model inside sees to the next."""
+        """Raw samples between two samples of the inner model; 1 without a signal stage."""
         return 1 if self.signal is None else self.signal.step
 
     @property
@@ -337,7 +346,7 @@ class Spec(Section):
 
     @property
     def label_kind(self) -> LabelKind:
-        """What update takes: a number, several, the position of a class; nothing, where a rule needs no label and has none."""
+        """The kind of label that the update takes: a number, several numbers, a class index, or none."""
         if self.label.classes is not None:
             return "class"
         if "none" in self.family.programs and self._nameless:
@@ -346,25 +355,27 @@ class Spec(Section):
 
     @property
     def _nameless(self) -> bool:
-        """Whether nothing says that there are labels."""
+        """Whether no key of the spec says that there are labels."""
         label = self.label
         return label.column is None and label.columns is None and label.outputs is None
 
     @property
     def outputs(self) -> int:
-        """How many functions are learned: one for each label; for classes one (two classes) or one for each; 1 without labels."""
+        """How many functions are learned: one for each label; for classes, one if there are two, else one for each; 1
+        without labels.
+        """
         if self.label.classes is not None:
             return 1 if len(self.label.classes) == 2 else len(self.label.classes)
         return len(self.label.columns) if self.label.columns is not None else self.label.outputs or 1
 
     @property
     def label_max_abs(self) -> float:
-        """The largest magnitude that a function is taught; classes are -1 and 1."""
+        """The largest magnitude of a function's target value.  For classes it is 1: the targets are -1 and 1."""
         return 1.0 if self.label_kind == "class" else self.label.max_abs
 
     @property
     def length_scale(self) -> float:
-        """The length by which inputs differ."""
+        """The typical distance between inputs, from the kernel's width."""
         kernel = self.kernel
         if kernel is not None and kernel.sigma is not None:
             return float(kernel.sigma)
@@ -382,7 +393,7 @@ class Spec(Section):
 
     @property
     def scaling(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-        """What is subtracted from the inputs, and what they are multiplied by after that."""
+        """(center, scale): the scaled input is (x - center) * scale; None for either if there is none."""
         return (self.input.center, self.input.scale) if isinstance(self.input, ScaledInput) else (None, None)
 
     @property
@@ -391,7 +402,7 @@ class Spec(Section):
         return isinstance(self.input, StandardisedInput) and self.input.standardise
 
     def unscaled(self, x: np.ndarray) -> np.ndarray:
-        """The inputs that the kernel sees as x, (samples, DIM)."""
+        """The inverse of the scaling, (samples, DIM): inputs in the data's units for scaled inputs x."""
         center, scale = self.scaling
         x = x if scale is None else x / np.array(scale)
         return x if center is None else x + np.array(center)
@@ -400,30 +411,30 @@ class Spec(Section):
 
     @property
     def number(self) -> np.dtype:
-        """The type of inputs and answers in their units: of the C, or float64 beside whole numbers."""
+        """The type of inputs and answers in their units: the type in C; float64 for models of integers."""
         return np.dtype(np.float64) if self.real.is_integer else self.real.dtype
 
     @property
     def label_number(self) -> np.dtype:
-        """The type of labels in their units; positions of classes are int32."""
+        """The type of labels in their units; int32 for class indices."""
         return np.dtype(np.int32) if self.label_kind == "class" else self.number
 
     def accepted(self, x: np.ndarray) -> np.ndarray:
-        """Which inputs are within their limits, in x's shape."""
+        """For each number of x: whether it is within its limit."""
         limit = self.input.max_abs if self.signal is None else self.signal.most
         return np.asarray(np.abs(x) <= self.number.type(limit))
 
     def accepts(self, x: np.ndarray) -> np.ndarray:
-        """Which rows hold only inputs within their limits, (samples,)."""
+        """For each row: whether all of its inputs are within their limits, (samples,)."""
         return np.asarray(self.accepted(x).all(axis=1))
 
     def limit_told(self, j: int) -> str:
-        """The limit of an input."""
+        """Words for the limit of input j."""
         return f"{self.input.max_abs:g}"
 
     def raw_inputs(self, x: Any) -> np.ndarray:
         """Inputs, (samples, DIM), in the type that the C takes."""
-        with np.errstate(over="ignore"):  # beyond the precision is beyond the limit, too
+        with np.errstate(over="ignore"):  # a number beyond the precision becomes infinite, which is beyond the limit
             return np.array(x, self.real.dtype, order="C", ndmin=2)
 
     def as_seen(self, x: np.ndarray) -> np.ndarray:
@@ -436,7 +447,7 @@ class Spec(Section):
             return np.array(y, self.program.label_dtype(self.real), order="C")
 
     def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
-        """What a question wrote, in the units of the labels."""
+        """A question's answers in the units of the labels."""
         return answers
 
     @property
@@ -455,7 +466,7 @@ class Spec(Section):
 
     @property
     def config_values(self) -> dict[str, Any]:
-        """Parameters, derived in float64; each is rounded once when the precision is bound."""
+        """Values of the configs' fields, computed in float64.  Each is rounded once, when the precision is bound."""
         own = self.family.parameters(self)
         if self.signal is None:
             return own
@@ -463,18 +474,18 @@ class Spec(Section):
         return own | self.signal_values(any(entry.kind == "label" for entry in program.entries))
 
     def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Keys of [input] that follow from the signal; given: those that the user wrote."""
+        """Keys of [input] that follow from the signal.  given: the keys that the user wrote."""
         assert self.signal is not None
         return signals.inputs_of(self.signal)
 
     def signal_values(self, awaits: bool) -> dict[str, Any]:
-        """Parameters of the signal stage; awaits: whether labels come from elsewhere."""
+        """Parameters of the signal stage.  awaits: whether the labels come later, from the firmware."""
         assert self.signal is not None
         return signals.parameters(self.signal, self.label.column, awaits)
 
     @property
     def feature_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """What 1 is worth in each measure and in each feature of the signal stage, as it keeps them."""
+        """The value of 1, in physical units, in each measure and in each feature, as the signal stage stores them."""
         return np.ones(1), np.ones(1)
 
     @property
@@ -483,7 +494,7 @@ class Spec(Section):
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """Whose results its bits are, as named in ``pykernel.algorithms.revisions``."""
+        """Names of the algorithms that decide the model's bits, as in ``pykernel.algorithms.revisions``."""
         kernel, staged = self.kernel, self.config
         used = [self.learning.rule]
         if kernel is not None and kernel.function != "custom":
@@ -499,17 +510,17 @@ class Spec(Section):
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
-        """Of each section the keys whose values follow from others where they are not given: with these values."""
+        """Section -> key -> value, for keys whose values follow from other keys if they are not given."""
         if self.signal is None:
             return {}
         windowed = {"hop": self.signal.step} if self.signal.window is not None else {}
         return {"signal": {"lags": [0]} | windowed}
 
     def to_toml(self, complete: bool = False) -> str:
-        """The spec as a file's text; defaults that were not given are left out.
+        """The spec as the text of a TOML file.  Keys that were not given are left out.
 
-        complete: every key that means something has its value, so that no later default changes the model; keys without
-        one stay out, and say by this that there is none.
+        complete: write every key that has an effect, with its value; so a changed default of a later version does not
+        change the model.  A key without a value is left out, which means that there is none.
         """
 
         def shown(value: Any) -> str:
@@ -528,7 +539,7 @@ class Spec(Section):
             for section, content in given.items():
                 if isinstance(content, dict):
                     given[section] = {key: value for key, value in content.items() if self.has(section, key)}
-        if self.signal is not None:  # what follows from it is left out
+        if self.signal is not None:  # keys that follow from the signal are left out
             written = {key: value for key, value in given["input"].items() if key != "max_abs"}
             own = self.signal_inputs(written)
             given["input"] = {key: value for key, value in given["input"].items() if value != own.get(key)}

@@ -1,4 +1,7 @@
-"""A custom kernel, the user's: a file of Python that a spec names, executed if that is allowed, and judged before it is used."""
+"""A custom kernel: a Python file of the user that a spec names.
+
+The file is executed only if this is allowed.  The kernel is checked before it is used.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,18 @@ from pykernel.errors import UserError
 
 SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real"
 READS = ("gamma", "coef0", "degree")
-"""What a kernel may use of q."""
+"""The fields of q that a custom kernel may use."""
 SIZE_LIMIT = 2**20
 POINTS = 48
-"""Rows of the sample on which symmetry, bounds and eigenvalues are judged: O(POINTS^2 D + POINTS^3)."""
+"""Rows of the sample on which symmetry, bounds and eigenvalues are checked: O(POINTS^2 D + POINTS^3)."""
 NEGATIVE = 1e-6
-"""How far an eigenvalue may be below zero, in parts of the largest: rounding of the user's own formula."""
+"""How far an eigenvalue may be below zero, as a fraction of the largest one: the user's formula may have rounding
+errors.
+"""
 
 
 def plain_path(source: str) -> str:
-    """The path of a source, beside the spec or below.  Raises ValueError for any other."""
+    """The path of a source.  Raises ValueError unless the path is in the spec's folder or below it."""
     parts = source.split("/")
     if (
         len(source) > 200
@@ -48,7 +53,7 @@ def plain_path(source: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """The name of a kernel.  Raises ValueError for what is none."""
+    """The name of a kernel.  Raises ValueError if a kernel cannot have this name."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
         raise ValueError(f"is {_shown(name)}; it must be the name of a kernel in the source, of a-z, 0-9 and _")
     return name
@@ -57,10 +62,11 @@ def plain_name(name: str) -> str:
 def load(
     folder: Path, source: str, name: str, announce: Callable[[str], None] | None = None, where: str = "spec"
 ) -> Kernel:
-    """The kernel ``name`` of the file ``folder / source``, which is EXECUTED, once for each content of it.
+    """The kernel ``name`` of the file ``folder / source``.  The file is EXECUTED, once for each content that it has.
 
-    announce: called with the file's path just before.  Raises UserError, one sentence that begins with ``where`` or with
-    the file, if there is no such file or kernel, if the file raises, or if the kernel is not one that a model can use.
+    announce: called with the file's path before the file is executed.  Raises UserError, one sentence that begins with
+    ``where`` or with the file, if there is no such file or kernel, if the file raises, or if a model cannot use the
+    kernel.
     """
     path = folder / source
     try:
@@ -72,7 +78,7 @@ def load(
         raise UserError(
             f"{where}: [kernel] source names {source}, and there is no such file beside the spec; put it there"
         ) from None
-    except (OSError, RuntimeError) as error:  # RuntimeError: links that go round
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that form a circle
         raise UserError(
             f"{where}: [kernel] source {source} cannot be read ({getattr(error, 'strerror', None) or error}); give a file"
         ) from None
@@ -94,7 +100,7 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
     module = _executed(path, content)
     found = vars(module).get(name)
     if isinstance(found, Kernel) and found.intrinsic is None:
-        # unpickled in another process, it is executed there
+        # another process that unpickles the kernel executes the file there
         found.rebuild = (_loaded, (path, name, content))
         judge_source(found)
         return found
@@ -151,14 +157,16 @@ def _shown(value: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# ------------------------------------------------------------------------------------------------- what it may do
+# ----------------------------------------------------------------------------------------- what a kernel may do
 
 
 @functools.cache
 def judge_source(kernel: Kernel) -> None:
-    """Refuse another signature, and what a kernel must not do: write, read a model's other settings, call the model."""
+    """Refuse a kernel with another signature, or one that writes, reads other settings of a model, or calls the
+    model.
+    """
     from pykernel.gen.functions import checked_functions
-    from pykernel.gen.ir import DialectError  # the generator's reader says best what is wrong, and where
+    from pykernel.gen.ir import DialectError  # the generator's reader has the best messages: what is wrong, and where
 
     file, kinds = kernel.file, list(kernel.params.values())
     if kinds != [KernelConfig, Real[DIM], Real[DIM]] or kernel.returns != Real:
@@ -189,16 +197,17 @@ def judge_source(kernel: Kernel) -> None:
                 raise UserError(f"{file}: {part.name} uses q.{step.argval}; it may use {', '.join(READS)} of q")
 
 
-# ------------------------------------------------------------------------------------------------- what it computes
+# ----------------------------------------------------------------------------------------- what a kernel computes
 
 
 def custom_gram(
     kernel: Kernel, config: Any, precision: Precision, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What a user's kernel returns: k(a_i, b_j), (len(a), len(b)), and k(a_i, a_i), (len(a), 1).
+    """Values of a user's kernel: k(a_i, b_j), (len(a), len(b)), and k(a_i, a_i), (len(a), 1).
 
-    config: KernelConfig in this precision; a, b: (rows, DIM) of the precision.  O(len(a) len(b)) of its calls.  Raises
-    DialectError for a kernel outside of the dialect.
+    config: KernelConfig in this precision; a, b: (rows, DIM) of the precision.  The kernel is called O(len(a) len(b))
+    times.
+    Raises DialectError for a kernel outside of the dialect.
     """
     memory = Memory((Vectors,), precision, {"N_MAX": len(b), "DIM": a.shape[1]})
     memory.field("vectors")[...] = b
@@ -211,8 +220,10 @@ def custom_gram(
 
 
 def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.ndarray) -> None:
-    """Refuse a kernel that is no kernel on a seeded sample: neither proof nor guess, but a check that it is symmetric,
-    a number everywhere, within its bound, and without negative eigenvalues.
+    """Refuse a function that is not a positive semidefinite kernel on a seeded sample.
+
+    The sample shows whether its values are symmetric, finite, within the declared bound, and without negative
+    eigenvalues. This is a test on a sample, not a proof.
 
     config: KernelConfig in this precision; reach: (DIM,), how large scaled inputs get.  Raises UserError.
     """
@@ -252,7 +263,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
         raise UserError(
             f"[kernel] {name} is not symmetric: it is {wide[i, j]:g} {at(i, j)}, and {wide[j, i]:g} the other way round"
         )
-    # unit diagonals: kernels that grow with the inputs are judged at all scales
+    # scale the diagonal to 1: so a kernel that grows with its inputs is checked at all scales
     used = np.diag(wide) > 1e6 * float(np.finfo(precision.dtype).tiny)
     if (wrong := np.abs(wide) > NEGATIVE * most)[~used].any():
         i, j = first(wrong & ~used[:, None])

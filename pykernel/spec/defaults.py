@@ -1,8 +1,11 @@
-"""What a spec gets that names no rule.  benchmarks/host/first_results.py measures it on many raw streams.
+"""Defaults for a spec that names no rule.  benchmarks/host/first_results.py measures these defaults on many raw
+streams.
 
-A rule that is named learns as its paper says, and nothing is added.  Without a name there is a model that learns well from raw
-data: inputs in running standard deviations, a kernel as wide as a sample is long, and for numbers the stages of
-``algorithms/stages.py``.  What the spec gives stays as it is given.
+If the spec names a rule, the rule learns as in its paper, and nothing is added.  If the spec names no rule, it gets a
+model
+that learns well from raw data: inputs in running standard deviations, a kernel whose width is the typical length of a
+sample, and, for labels that are numbers, the stages of ``algorithms/stages.py``.  Keys that the spec gives are not
+changed.
 """
 
 from __future__ import annotations
@@ -14,9 +17,10 @@ from typing import Any
 from pykernel.spec.sections import CPUS, DIM_LIMIT, fpu_of
 
 STAGED_CLIP = 3.0
-"""Standardised inputs are limited to so many standard deviations."""
+"""Limit of standardised inputs, in standard deviations."""
 INPUT_LIMIT, LABEL_LIMIT = 1e12, 1e9
-"""Raw numbers may be large: what is standardised, and in units of its limit, overflows nothing."""
+"""Limits of raw inputs and labels.  They may be this large, because the model computes with standardised inputs and
+with labels in units of their limit."""
 NUMBERS: dict[str, Any] = {
     "label": {"center": True, "gain": True, "clip": 5.0, "max_abs": LABEL_LIMIT},
     "linear": {},
@@ -31,9 +35,10 @@ SMALL_CLASSES: dict[str, Any] = {
     "learning": {"rule": "qklms", "eta": 0.2, "quantisation": 0.7},
     "reduction": {"technique": "nt"},
 }
-"""Where the ones above do not fit the target: no matrix, a tenth of the instructions."""
+"""SMALL_NUMBERS and SMALL_CLASSES replace NUMBERS and CLASSES if these do not fit the target: they need no matrix, and
+a tenth of the instructions."""
 SMALL_WIDTH = 0.7
-"""Of numbers: times ``width``."""
+"""Factor of ``width`` for SMALL_NUMBERS."""
 DEFAULT_BUDGET = 32
 WHOLE_NUMBERS: dict[str, Any] = {
     "label": {"center": True, "gain": True},
@@ -47,14 +52,16 @@ WHOLE_CLASSES: dict[str, Any] = {
 }
 WHOLE_WIDTH = 0.5
 RANGE = 3.0
-"""Of whole numbers: a range is taken for so many standard deviations on either side of the center."""
+"""For models of integers: the range of an input is assumed to be this number of standard deviations on each side of the
+center."""
 ALARMS: dict[str, Any] = {
     "learning": {"rule": "okfeb", "features": 12},
     "novelty": {"smoothing": 0.5, "relearn_after": 100},
 }
 """Measured by benchmarks/host/first_alarms.py."""
 ALARM_CLIP = 6.0
-"""For alarms: what is far stays far."""
+"""Limit of standardised inputs for alarms, in standard deviations.  It is larger than STAGED_CLIP, so that outliers
+stay visible."""
 
 
 def length(dim: int) -> float:
@@ -63,12 +70,14 @@ def length(dim: int) -> float:
 
 
 def width(dim: int) -> float:
-    """sigma for labels, with inputs in standard deviations: the length of a sample, and less where D is below 6."""
+    """sigma for models with labels and inputs in standard deviations: the length of a sample, and less if D is below
+    6.
+    """
     return float(f"{min(1.0, 0.4 + 0.1 * dim) * math.sqrt(dim):.4g}")
 
 
 def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The content with a rule, and with what belongs to the rule if the content names none."""
+    """The content of a spec.  If it names no rule, the default rule and the rule's keys are added."""
     learning = content.get("learning", {})
     if not isinstance(learning, Mapping) or "rule" in learning:
         return content
@@ -98,7 +107,9 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _whole(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """In whole numbers: no matrix, and inputs in a quarter of their range, which stands for a standard deviation."""
+    """Defaults for models of integers: a rule without a matrix.  A fixed part of an input's range takes the place of
+    the standard deviation.
+    """
     classes = _section(content, "label").get("classes") is not None
     made: dict[str, Any] = dict(WHOLE_CLASSES if classes else WHOLE_NUMBERS)
     input, kernel = _section(content, "input"), _section(content, "kernel")
@@ -116,13 +127,13 @@ def _whole(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def fits(content: Mapping[str, Any]) -> bool:
-    """Whether the spec's target has the RAM and the instructions that krls-t within its stages takes."""
+    """Whether the spec's target has enough RAM and instructions for krls-t with its stages."""
     target, label = _section(content, "target"), _section(content, "label")
     named = [len(given) for key in ("columns", "classes") if isinstance(given := label.get(key), (list, tuple))]
     given, classes = named[0] if named else label.get("outputs"), label.get("classes") is not None
     outputs = given if isinstance(given, int) else 1
     if outputs == 2 and classes:
-        outputs = 1  # one function tells two classes apart
+        outputs = 1  # one function separates two classes
     n, d = _budget(content), _dim(_section(content, "input"))
     wide = _is(content.get("precision"), "float64")
     ram, instructions, name = (target.get(key) for key in ("ram", "instructions", "name"))
@@ -135,13 +146,15 @@ def fits(content: Mapping[str, Any]) -> bool:
 
 
 def ram_bytes(n: int, d: int, o: int, size: int = 4, classes: bool = False) -> int:
-    """RAM of krls-t within its stages, for n vectors, d inputs, o functions and numbers of that size."""
+    """Bytes of RAM of krls-t with its stages, for n vectors, d inputs, o functions and numbers of ``size`` bytes."""
     stages = 0 if classes else d * o + 8 * o + 5
     return size * (2 * n * n + n * (d + 2 * o + 6) + 4 * d + 3 * o + 16 + stages)
 
 
 def update_instructions(n: int, soft: bool) -> int:
-    """About the most expensive update of krls-t within its stages, n vectors; soft: without a floating-point unit.
+    """Approximate instructions of the most expensive update of krls-t with its stages, for n vectors.
+
+    soft: without a floating-point unit.
 
     Measured for 8 to 64 vectors on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv): within a quarter.
     """
@@ -159,19 +172,21 @@ def _section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _over(default: Mapping[str, Any], given: Any) -> Any:
-    """The default below what is given; what is no section stays, and is refused later."""
+    """The given section, with defaults for the keys that it lacks.  A value that is not a section stays, and is refused
+    later.
+    """
     if given is None:
         return dict(default)
     return {**default, **given} if isinstance(given, Mapping) else given
 
 
 def _is(value: Any, word: str) -> bool:
-    """Whether a value that may be anything is a word."""
+    """Whether a value of any type equals a word."""
     return isinstance(value, str) and value == word
 
 
 def _dim(input: Mapping[str, Any]) -> int:
-    """How many inputs there are, 0 if the spec does not say it as it should."""
+    """The number of inputs; 0 if the spec does not give it correctly."""
     columns, dim = input.get("columns"), input.get("dim")
     if columns is not None:
         return len(columns) if isinstance(columns, (list, tuple)) else 0

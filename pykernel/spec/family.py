@@ -8,13 +8,15 @@ from typing import Any, NoReturn, Protocol
 from pykernel.dialect.program import LabelKind, Program
 
 STATE_LIMIT = 64 * 2**20
-"""Most bytes of one model; no microcontroller has more, and a typing error should not fill a PC's memory."""
+"""Most bytes of one model.  No microcontroller has more; and a typing error must not fill a PC's memory."""
 
 REHEARSAL_LIMIT = 2**27
-"""About how many numbers a self-test may touch: seconds on a PC, and less than a minute on a board of 100 MHz."""
+"""Approximate limit of the numbers that a self-test touches: seconds on a PC, below a minute on a board of 100 MHz."""
 
 Refuse = Callable[[str, str], NoReturn]
-"""Called with where, such as "[learning] eta", and what is wrong there and would be right."""
+"""A function (where, sentence): where is such as "[learning] eta"; the sentence says what is wrong and what would be
+right.
+"""
 
 
 class Family(Protocol):
@@ -23,10 +25,11 @@ class Family(Protocol):
     rules: tuple[str, ...]
     programs: Mapping[LabelKind, Program]
     spec: type[Any]  # a class below pykernel.spec.base.Spec, whose sections say which keys there are
-    online: bool  # whether choose and plan compare them: models that learn sample by sample, from raw inputs
+    # whether the models learn sample by sample from raw inputs; ``choose`` and ``plan`` compare only these
+    online: bool
 
     def why_ignored(self, spec: Any, section: str, key: str) -> str | None:
-        """Why a key that the family has means nothing beside the others; None if it does mean something."""
+        """Why a key of the family has no effect beside the spec's other keys; None if it has an effect."""
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         """Refuse what cannot be computed."""
@@ -42,9 +45,9 @@ class Family(Protocol):
 
 
 def affordable(most: int, touched: Callable[[int], float]) -> int:
-    """Of so many made-up samples, how many the self-test takes: all, unless they touch too many numbers.
+    """The number of samples in the self-test: ``most``, or fewer if ``most`` samples touch too many numbers.
 
-    touched: about how many numbers m samples touch; it rises with m.
+    touched: approximate number of numbers that m samples touch; it increases with m.
     """
     if touched(most) <= REHEARSAL_LIMIT:
         return most
@@ -56,5 +59,7 @@ def affordable(most: int, touched: Callable[[int], float]) -> int:
 
 
 def filling(m: int, budget: int) -> float:
-    """What m samples touch, in parts of the memory, of a model that each sample fills a little more."""
+    """The memory that m samples touch, as a multiple of the whole memory, if each sample fills the budget a little
+    more.
+    """
     return m * m / (2 * budget) if m <= budget else m - budget / 2

@@ -46,9 +46,9 @@ KERNEL_KEYS = {
     "kernel": ("custom",),
     "max_value": ("custom",),
 }
-"""Which kernels each key of [kernel] is for."""
+"""Key of [kernel] -> the kernels for which it has an effect."""
 MATERN_UNITS = {"matern12": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}
-"""Kernels of gamma |a - b|, and their gamma where the length is 1."""
+"""Kernels that are functions of gamma |a - b| -> gamma for a length scale of 1."""
 MATERN = tuple(MATERN_UNITS)
 INDEFINITE = ("sigmoid", "fourier")
 """Kernels that are not positive definite."""
@@ -57,12 +57,12 @@ UNIT = ("gaussian", "laplacian", *MATERN, "rational-quadratic")
 
 
 def largest(precision: str) -> float:
-    """What no intermediate result may exceed, some decades below overflow."""
+    """The limit of intermediate results, some decades below overflow."""
     return 1e300 if precision == "float64" else 1e35
 
 
 def why_ignored(spec: Spec, key: str) -> str | None:
-    """Why a key of [kernel] means nothing for its function."""
+    """Why a key of [kernel] has no effect for the spec's kernel; None if it has an effect."""
     assert spec.kernel is not None
     function = spec.kernel.function
     if key == "normalise" and function in UNIT:
@@ -75,7 +75,7 @@ def why_ignored(spec: Spec, key: str) -> str | None:
 
 
 def validate(spec: Spec, refuse: Refuse) -> None:
-    """Refuse kernels that say too little, too much, or cannot be computed; scalings of another length than the inputs."""
+    """Refuse kernels with missing or superfluous keys, or that cannot be computed; and scalings of the wrong length."""
     validate_function(spec, refuse)
     low, _ = range_of(spec)
     if spec.input.max_abs < low:
@@ -84,12 +84,12 @@ def validate(spec: Spec, refuse: Refuse) -> None:
 
 
 def range_of(spec: Spec) -> tuple[float, float]:
-    """Between which numbers settings may be."""
+    """The smallest and the largest value that a setting may have."""
     return (1e-150, 1e150) if spec.precision == "float64" else (1e-18, 1e18)
 
 
 def validate_function(spec: Spec, refuse: Refuse) -> None:
-    """Refuse kernels that say too little, too much, or cannot be computed."""
+    """Refuse kernels with missing or superfluous keys, or that cannot be computed."""
     rule, kernel = spec.learning.rule, spec.kernel
     if kernel is None:
         refuse("[kernel]", f'is missing; {rule} needs one, such as function = "gaussian" with sigma')

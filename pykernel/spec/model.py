@@ -1,4 +1,7 @@
-"""A spec, read: the rule first, then what its family declares; everything else is refused with who has it."""
+"""Reading a spec: first the rule, then the sections that the rule's family declares.
+
+A key of another family is refused; the message names the rules that have the key.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ from pykernel.spec.signal import SignalSection
 __all__ = ["DIM_LIMIT", "N_MAX_LIMIT", "OUTPUTS_LIMIT", "Spec", "load_spec", "make_spec", "shown_value", "visible_name"]
 
 SPEC_LIMIT = 8 * STATE_LIMIT
-"""Most bytes of a spec's text: a number of a table takes more of them than of the state."""
+"""Most bytes of a spec's text.  A number of a table takes more bytes as text than in the model's memory."""
 
 FAMILIES: tuple[Family, ...] = (
     *KERNEL_MODELS,
@@ -73,7 +76,7 @@ def rules() -> dict[str, Family]:
 
 
 def whole_rules() -> dict[str, Family]:
-    """The rules that there are in whole numbers (precision int16), each with the family that computes them so."""
+    """The rules that exist in integers (precision int16), each with its family of integer models."""
     return {rule: family for family in WHOLE_FAMILIES for rule in family.rules}
 
 
@@ -88,22 +91,23 @@ def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
 
 
 def keys_of(section: str) -> list[str]:
-    """All keys of a section, whosever they are."""
+    """All keys of a section, over all families."""
     kinds = (section_of(field) for field in declared(section).values())
     return list(dict.fromkeys(key for kind in kinds if kind is not None for key in kind.model_fields))
 
 
 def sections() -> list[str]:
-    """All sections, whosever they are."""
+    """All sections, over all families."""
     fields = (item for family in FAMILIES for item in family.spec.model_fields.items())
     return list(dict.fromkeys(name for name, field in fields if section_of(field) is not None))
 
 
 def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], None] | None = None) -> Spec:
-    """Read a spec from a TOML file.  Raises UserError, one sentence, for whatever is wrong with it.
+    """Read a spec from a TOML file.  Raises UserError, one sentence, for any error in it.
 
-    A spec whose [kernel] names a source is code: it is refused unless ``trust``, which executes that file;
-    ``announce`` is called with its path before.
+    A spec whose [kernel] names a source contains code: the source is a Python file that is executed.  Such a spec is
+    refused
+    unless ``trust`` is true.  announce: called with the source's path before the file is executed.
     """
     where = str(path) if str(path).isprintable() else shown_value(str(path))
     help_ = "see `pykernel generate --help` for one that is"
@@ -119,7 +123,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
         raise UserError(f"{where}: is not TOML: {error}; {help_}") from None
     except OSError as error:
         raise UserError(f"{where}: cannot be read ({error.strerror}); give the path of a TOML file") from None
-    except (ValueError, RecursionError):  # a number of thousands of digits, brackets without end, NUL in the path
+    except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets, NUL in the path
         raise UserError(f"{where}: is not a spec; {help_}") from None
     spec = _validated(content, where, written=True)
     kernel = spec.kernel
@@ -135,7 +139,10 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
 
 
 def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | None = None) -> Spec:
-    """A spec from nested dictionaries; ``where`` begins the error's sentence; custom: the user's kernel, if it names one."""
+    """A spec from nested dictionaries.
+
+    where: the beginning of an error's sentence.  custom: the user's kernel, if the spec names one.
+    """
     spec = _validated(content, where)
     kernel = spec.kernel
     if kernel is None or kernel.function != "custom":
@@ -152,7 +159,10 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
 
 
 def _validated(content: Mapping[str, Any], where: str, written: bool = False) -> Spec:
-    """written: whether somebody wrote all of it; the dump of a spec says also what follows from its [signal]."""
+    """The validated spec.
+
+    written: whether a person wrote the content.  The dump of a spec also has the keys that follow from its [signal].
+    """
     try:
         return _judged(content, written)
     except _Refused as error:
@@ -188,9 +198,10 @@ def _judged(content: Any, written: bool) -> Spec:
 
 
 def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
-    """Which number is to blame where each is allowed, and nothing can be computed from them together; None if none is alone.
+    """A sentence about the number because of which the spec cannot be computed; None if no single number is the cause.
 
-    That is the one farthest from 1 of those in whose place others are accepted: the nearest of these is told.
+    Each number alone is allowed.  A number is the cause if the spec is accepted with another value in its place.  If
+    there are several such numbers, the one farthest from 1 is named, with the nearest value that is accepted.
     """
     keys = [(s, key, value) for s, own in content.items() if isinstance(own, Mapping) for key, value in own.items()]
     numbers = [(s, key, value, max(_octaves(value), key=abs, default=0.0)) for s, key, value in keys]
@@ -219,7 +230,7 @@ def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
 
 
 def _octaves(value: Any) -> list[float]:
-    """How far from 1 a key's numbers are."""
+    """log2 of the magnitudes of a key's numbers: how far each is from 1, in octaves."""
     if isinstance(value, (list, tuple)):
         return [octaves for each in value for octaves in _octaves(each)]
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
@@ -228,7 +239,9 @@ def _octaves(value: Any) -> list[float]:
 
 
 def _nearer(value: Any, octaves: float) -> Any:
-    """The same with numbers that are at most so far from 1, on that side of 1."""
+    """The value with its numbers clipped to 2^octaves in magnitude: from above if octaves is positive, else from
+    below.
+    """
     if isinstance(value, (list, tuple)):
         return [_nearer(each, octaves) for each in value]
     beyond = any(own > octaves if math.copysign(1, octaves) > 0 else own < octaves for own in _octaves(value))
@@ -236,7 +249,7 @@ def _nearer(value: Any, octaves: float) -> Any:
 
 
 def _with_features(content: Any, written: bool) -> Any:
-    """The content with the inputs that its signal makes, if it has one."""
+    """The content with the inputs that follow from its [signal], if it has one."""
     if not isinstance(content, Mapping) or content.get("signal") is None:
         return content
     try:
@@ -252,7 +265,7 @@ def _with_features(content: Any, written: bool) -> Any:
             own = signals_whole.inputs_of(section, given)
         else:
             signals.complain_of_reals(section, content.get("precision"))
-            # numbers that are given stay: nothing is learned beside them
+            # if the user gives a center or a scale, the inputs are not standardised in addition
             learns_scale = "standardise" in section_fields(family.spec, "input")
             if learns_scale and not {"standardise", "center", "scale"} & set(given):
                 own["standardise"] = True
@@ -269,13 +282,13 @@ def section_fields(kind: type[Spec], section: str) -> list[str]:
 
 
 class _OnlySignal(Section):
-    """For the sentences of a signal that is judged before everything else."""
+    """A spec with only [signal], for the error messages of a signal: it is validated before everything else."""
 
     signal: SignalSection
 
 
 class _Refused(Exception):
-    """A sentence without its beginning."""
+    """An error's sentence without its beginning (``where``)."""
 
 
 def _family(content: Any) -> tuple[str, Family]:
@@ -303,7 +316,11 @@ def _family(content: Any) -> tuple[str, Family]:
 
 
 def _own(content: Any, kind: type[Spec], rule: str) -> Any:
-    """The content without what is not its rule's but, at its default, changes nothing.  Refuses what would."""
+    """The content without keys that the rule does not have but that have their default value, so that they change
+    nothing.
+
+    Refuses such a key with any other value.
+    """
     if not isinstance(content, Mapping):
         return content
     mine = {(section, key) for section, key, _ in fields_of(kind, rule)}
@@ -315,11 +332,11 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
         own = (section, None) in mine
         others = {} if own else declared(section)
         if (own and not isinstance(given, Mapping)) or (not own and not others):
-            kept[section] = given  # if it is wrong, pydantic says what would be right
+            kept[section] = given  # pydantic refuses it later, with a good message
             continue
         if not own and given is None:
             continue
-        # a section that there need not be says something by being there
+        # an optional section switches something on by its presence
         if not own and (not isinstance(given, Mapping) or any(field.default is None for field in others.values())):
             raise _Refused(f"[{section}] {_owned(others, rule)}")
         left = {}
@@ -345,7 +362,7 @@ def _refuse_old_names(section: str, key: str, value: Any) -> None:
 
 
 def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:
-    """The declaration of a key that the rule has not, but a rule beside it has, of the same kind of spec."""
+    """The declaration of a key that the rule does not have, but another rule of the same spec class has."""
     own = section_of(kind.model_fields[section]) if section in kind.model_fields else None
     return [] if own is None or key not in own.model_fields else [own.model_fields[key]]
 
@@ -364,13 +381,13 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _unknown(key: Any, known: list[str], more: list[str]) -> str:
-    """What may have been meant: a key of this model, else one of another."""
+    """A sentence that proposes the key that was probably meant: a key of this model, else a key of another model."""
     remedy = did_you_mean(str(key), known, did_you_mean(str(key), more, f"the keys are: {', '.join(known)}"))
     return f"{shown_value(key)} is not a key of a spec; {remedy}"
 
 
 def _custom_names(kernel: KernelSection, where: str) -> tuple[str, str]:
-    """Where a custom kernel is.  Raises UserError if a key is missing."""
+    """The source and the name of a custom kernel.  Raises UserError if one of these keys is missing."""
     for key in ("source", "kernel", "max_value"):
         if getattr(kernel, key) is None:
             raise UserError(
@@ -380,7 +397,7 @@ def _custom_names(kernel: KernelSection, where: str) -> tuple[str, str]:
 
 
 def _with_custom(spec: Spec, custom: Kernel, where: str) -> Spec:
-    """The spec with the user's kernel in its place, once that has been judged."""
+    """The spec with the user's kernel, after the kernel has been checked."""
     spec._custom = custom
     try:
         reach = kernel_settings.reach(spec)
@@ -398,11 +415,14 @@ SAID = {
     "a tuple": "a list",
     "a dictionary": "a table",
 }
-"""Words of pydantic, and the user's."""
+"""Words of pydantic -> words for the user."""
 
 
 def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> str:
-    """The first thing that is wrong, where, and what would be right.  within: the section that was validated alone."""
+    """A sentence about the first error: where it is, what is wrong, and what would be right.
+
+    within: the section, if it was validated alone.
+    """
     first, *others = error.errors(include_url=False)
     location = [*([within] if within else []), *(str(part) for part in first["loc"])]
     section = f"[{location[0]}] " if len(location) > 1 else ""

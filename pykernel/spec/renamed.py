@@ -1,4 +1,7 @@
-"""What keys and words of a spec were called before, and what other libraries call them: such a word is refused with its name here."""
+"""Former names of a spec's keys and words, and their names in other libraries.
+
+Such a name is refused; the message gives the present name.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ ELSEWHERE = {
     "single": "float32",
     "double": "float64",
 }
-"""Words of other libraries -> the word of a spec or an option."""
+"""Word of other libraries -> word of a spec or an option."""
 
 
 def word_meant(word: str, known: Collection[str], otherwise: str) -> str:
@@ -38,4 +41,4 @@ RENAMED: dict[tuple[str, ...], str] = {
     ("expansion", "decision", "pairs"): "ovo",
     ("expansion", "decision", "votes"): "ovo_vote",
 }
-"""(section, key), or (section, key, the word that is its value) -> the new name."""
+"""(section, key), or (section, key, value if it is a word) -> the new name."""

@@ -24,9 +24,9 @@ Schema = dict[str, Any]
 
 
 def spec_schema() -> Schema:
-    """A JSON Schema (draft 7) of a spec: which keys there are follows from the rule, ``if rule ... then``.
+    """A JSON Schema (draft 7) of a spec.  The allowed keys depend on the rule: ``if rule ... then``.
 
-    It knows names, types and ranges; what goes together only ``load_spec`` knows.
+    The schema has names, types and ranges.  Only ``load_spec`` checks which keys fit together.
     """
     plain = _plain(Spec.model_json_schema()["properties"])
     definitions: Schema = {}
@@ -72,7 +72,10 @@ WHOLE: Schema = {"properties": {"precision": {"enum": ["int16"]}}, "required": [
 
 
 def _if(names: list[str], whole: bool) -> Schema:
-    """That the rule is one of these, or that a spec which names none gets one of these; and whether in whole numbers."""
+    """The schema's condition: the rule is one of ``names``, or no rule is named and the default is one of ``names``.
+
+    whole: the precision must be int16; else it must not be int16.
+    """
     named: Schema = {"required": ["rule"], "properties": {"rule": {"enum": names}}}
     condition: Schema = {"properties": {"learning": named}, "required": ["learning"]}
     nameless: Schema = {"not": {"properties": {"learning": {"required": ["rule"]}}, "required": ["learning"]}}
@@ -87,7 +90,7 @@ def _if(names: list[str], whole: bool) -> Schema:
 
 
 def _drawn(spec: type[Spec]) -> Schema:
-    """What pydantic makes of a family's spec; nobody changes it."""
+    """Pydantic's schema of a family's spec.  It is cached: do not change it."""
     return _drawn_once(spec)
 
 
@@ -97,7 +100,7 @@ def _drawn_once(spec: type[Spec]) -> Schema:
 
 
 def _section(whole: Schema, field: FieldInfo, spec: type[Spec], rule: str) -> Schema:
-    """A section as a rule has it."""
+    """The schema of a section with the keys that a rule has."""
     kind = section_of(field)
     assert kind is not None
     mine = {key for _, key, inner in fields_of(spec, rule) if _is_in(kind, key, inner)}
@@ -112,7 +115,7 @@ def _is_in(kind: type[Section], key: str | None, field: FieldInfo) -> bool:
 
 
 def _all_keys(section: str) -> Schema:
-    """The keys of a section, whosever they are, to complete from; the words of all rules."""
+    """The keys of a section over all families, and all of their words, for completion in editors."""
     made: Schema = {}
     for rule, family in rules().items():
         field = declared(section).get(rule)
@@ -125,7 +128,7 @@ def _all_keys(section: str) -> Schema:
 
 
 def _plain(schema: Any) -> Any:
-    """Without null, which TOML does not have, and without names that repeat keys."""
+    """The schema without null, which TOML does not have, and without titles that only repeat the keys."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
     if not isinstance(schema, dict):
@@ -146,7 +149,11 @@ def _summary(section: str) -> str:
 
 
 def key_tables() -> dict[str, str]:
-    """A Markdown table for what all share, by the name "shared", and one for each kind of spec, by its first rule."""
+    """Name -> Markdown table of keys.
+
+    "shared" is the table of the keys that all specs share; each spec class has a table under the name of its first
+    rule.
+    """
     reals, whole = _of_specs(rules()), _of_specs(whole_rules())
     found = {"shared": _table(_shared(), headed=True)} | {
         names[0]: _table(_of_family(spec, names)) for spec, names in reals.items() if _own(spec)
@@ -163,7 +170,9 @@ def _of_specs(families: Mapping[str, Family]) -> dict[type[Spec], tuple[str, ...
 
 
 def key_told(section: str, key: str, of: Collection[str]) -> tuple[str, str, Any]:
-    """Of a key, for docstrings: its type, its meaning in each of the rules, and its default if that is one."""
+    """For docstrings: a key's type, its meaning in each of the rules, and its default if all rules have the same
+    one.
+    """
     having = {rule: field for rule, field in declared(section, key).items() if rule in of}
     meanings: dict[str, list[str]] = {}
     for rule, field in having.items():
@@ -172,13 +181,13 @@ def key_told(section: str, key: str, of: Collection[str]) -> tuple[str, str, Any
     said = [f"{'' if alone else ', '.join(rules) + ': '}{text}." for text, rules in meanings.items()]
     types = dict.fromkeys(_kind(field.annotation) for field in having.values())
     defaults = dict.fromkeys(field.default for field in having.values())
-    # neither a symbol nor a word of a spec begins with a capital
+    # a symbol or a word of a spec does not get a capital letter
     text = " ".join(each[0].upper() + each[1:] if "a" <= each[0] <= "z" else each for each in said).replace("`", "")
     return " or ".join(types), text, next(iter(defaults)) if len(defaults) == 1 else None
 
 
 def _kind(annotation: Any) -> str:
-    """A type as docstrings name it; that a key may be left out is seen by its default."""
+    """A type in the words of docstrings.  None is left out, because the default shows that a key is optional."""
     if get_origin(annotation) is Annotated:
         return _kind(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
@@ -189,7 +198,9 @@ def _kind(annotation: Any) -> str:
 
 
 Row = tuple[str, str, FieldInfo, tuple[str, ...]]
-"""A section, a key of it, its declaration, and the rules that have it, if not all of the table's do."""
+"""A section, one of its keys, the key's declaration, and the rules that have it; empty if all rules of the table have
+it.
+"""
 
 
 def _owner(kind: type[Section], key: str) -> type[Section]:
@@ -198,12 +209,12 @@ def _owner(kind: type[Section], key: str) -> type[Section]:
 
 
 def _of_families(kind: type[Section]) -> bool:
-    """Whether a section is declared with a family, and not below all."""
+    """Whether a section is declared in a family's module, not in a module that all families share."""
     return not kind.__module__.startswith("pykernel.spec.") or kind.__module__.startswith("pykernel.spec.families.")
 
 
 def _shared() -> Iterator[Row]:
-    """Keys that are declared below all families."""
+    """Keys that are declared in modules that all families share."""
     for section in sections():
         for key in keys_of(section):
             having = declared(section, key)
@@ -234,7 +245,9 @@ def _of_family(spec: type[Spec], names: tuple[str, ...]) -> Iterator[Row]:
 
 
 def _table(rows: Iterator[Row], headed: bool = False) -> str:
-    """Rows below their sections, each with the rules that have it; headed: the heading tells them."""
+    """A Markdown table: rows grouped by section, each with the rules that have the key.  headed: the heading has the
+    rules.
+    """
     lines, last = ["| key | rules | default | range | meaning |", "|---|---|---|---|---|"], None
     for section, key, field, having in rows:
         if (section, having if headed else ()) != last:
@@ -248,7 +261,7 @@ def _table(rows: Iterator[Row], headed: bool = False) -> str:
 
 
 def _named(having: tuple[str, ...]) -> str:
-    """Rules; if they are most of all, those that are not among them."""
+    """Words for a set of rules; if it contains most rules, the words name the rules that are missing."""
     others = [rule for rule in rules() if rule not in having]
     if having and len(others) < len(having) / 2:
         return "all but " + ", ".join(f"`{rule}`" for rule in others)
@@ -258,7 +271,7 @@ def _named(having: tuple[str, ...]) -> str:
 def _range(field: FieldInfo) -> str:
     """The numbers that a declaration allows."""
     words = {"gt": "above", "ge": "from", "lt": "below", "le": "to"}
-    # a number, or a word in its place
+    # the key may be a number or a word
     kinds = get_args(field.annotation)
     numbers = [part for kind in kinds for part in get_args(kind) if isinstance(part, FieldInfo)]
     given = [*field.metadata, *(each for number in numbers for each in number.metadata)]

@@ -1,7 +1,7 @@
-"""What every family may have in a spec: the sections that several of them share, and how a family declares its own.
+"""Sections of a spec that several families share, and the means by which a family declares its own sections.
 
-A family's spec is a class (``pykernel.spec.base``) whose fields are sections, and a section's fields are keys.  A key
-that not every rule of the family has is marked with ``Of``.
+A family's spec is a class (``pykernel.spec.base``).  The class's fields are sections; a section's fields are keys.  A
+key is marked with ``Of`` if not every rule of the family has it.
 """
 
 from __future__ import annotations
@@ -47,10 +47,12 @@ class Of:
 class Tried:
     """Marks a number that ``sweep`` and ``plan`` vary: ``eta: Annotated[float, Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)]``.
 
-    grid: values of the coarse grid; without, only the spec's own value is in the coarse grid.  step: what the first round
-    of refinement multiplies by; each further one takes the root.  least, most: values.  how: "whole": whole numbers;
-    "memory": a forgetting factor, whose grid is samples that it remembers, 1 / (1 - factor), and FOREVER for 1.  widths: all
-    but the step are in distances of typical inputs.
+    grid: values of the coarse grid; if empty, the coarse grid has only the spec's own value.
+    step: the factor between values in the first round of refinement; each further round takes the root of the factor.
+    least, most: the smallest and the largest value.
+    how: "whole": integers; "memory": a forgetting factor, whose grid is the number of samples that it remembers,
+    1 / (1 - factor), with FOREVER for a factor of 1.
+    widths: grid, least and most are in units of the typical distance between inputs.
     """
 
     grid: tuple[float, ...]
@@ -73,19 +75,23 @@ class Section(BaseModel):
 
 
 def section_of(field: FieldInfo) -> type[Section] | None:
-    """The section that a field of a spec is; None for a key that is in no section."""
+    """The section's class, if a field of a spec is a section; None for a key outside of sections."""
     kinds = (field.annotation, *get_args(field.annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
 
 
 def limits_of(field: FieldInfo) -> list[float]:
-    """Between which numbers a key's must be."""
+    """The limits that a key's declaration sets for its value."""
     ends = (getattr(mark, key, None) for mark in field.metadata for key in ("gt", "ge", "lt", "le"))
     return [end for end in ends if end is not None]
 
 
 def fields_of(spec: type[Section], rule: str) -> tuple[tuple[str, str | None, FieldInfo], ...]:
-    """What a rule's spec may say: (section, None) for each section or key outside of one, (section, key) within."""
+    """The sections and keys that a rule's spec may have.
+
+    (section, None, field) for each section, and for each key outside of sections; (section, key, field) for a key
+    within.
+    """
     return _fields_of(spec, rule)
 
 
@@ -276,13 +282,16 @@ class Learning(Section):
 
 
 def target_files() -> dict[str, Traversable]:
-    """The TOML file of each target, by the target's name.  They are data of a higher room, whose modules read the rest of them."""
+    """Target's name -> its TOML file.
+
+    The files belong to the package ``targets``, which this package must not import; so they are read here as data.
+    """
     files = importlib.resources.files("pykernel.targets").iterdir()
     return {name.removesuffix(".toml"): file for file in files if (name := file.name).endswith(".toml")}
 
 
 CPUS: tuple[str, ...] = tuple(sorted(target_files()))
-"""Those of targets/."""
+"""The CPUs that have a target in targets/."""
 if TYPE_CHECKING:
     CPU = str
 else:
@@ -291,7 +300,7 @@ else:
 
 @functools.cache
 def fpu_of(cpu: str) -> str:
-    """What a CPU computes without software: none, single or double."""
+    """The precision of a CPU's floating-point unit: none, single or double."""
     return str(tomllib.loads(target_files()[cpu].read_text(encoding="utf-8"))["fpu"])
 
 
@@ -340,7 +349,7 @@ class VectorsSection(Section):
 
 
 def list_of_names(names: Any) -> Any:
-    """What was given, if it is a list or nothing; of which names, is judged later.  Raises ValueError."""
+    """The value, if it is a list or None; else ValueError is raised.  The names in the list are checked later."""
     if names is not None and not isinstance(names, (list, tuple)):
         raise ValueError(f'is {shown_value(names)}; it must be a list of names, such as ["a", "b"]')
     return names
@@ -378,7 +387,9 @@ def different_names(names: tuple[str, ...] | None, least: int, most: int, must: 
 
 
 def visible_name(text: str) -> str:
-    """A column's name: it reaches comments and manifests, so nothing invisible and nothing endless."""
+    """A column's name.  Names are printed into comments and manifests, so invisible characters and long names are
+    refused.
+    """
     if (
         not 1 <= len(text) <= NAME_LIMIT
         or text != text.strip()

@@ -1,4 +1,6 @@
-"""Raw signals in a spec: what is made of them before a model sees anything, and the parameters of those kernels."""
+"""Raw signals in a spec: the features that are computed from a signal for the model, and the parameters of these
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,9 @@ from pykernel.spec.sections import (
 CHANNELS_LIMIT = 64
 WINDOW_LIMIT = 65536
 POWER_LIMITS = {"kurtosis": 1e8, "skewness": 1e11}
-"""Largest `max_abs` whose powers, summed up over the longest window, are float32's."""
+"""Largest `max_abs`: float32 holds its powers, summed over the longest window."""
 STEPS_LIMIT = 65536
-PERIOD_LIMIT = 2**24  # a clock is a whole number in float32; in int16 there is another limit
+PERIOD_LIMIT = 2**24  # a clock counts integers in float32; int16 has another limit
 
 FeatureName = Literal[
     "mean",
@@ -198,7 +200,7 @@ class SignalSection(Section):
         return self
 
     def __hash__(self) -> int:
-        return hash(self.model_dump_json())  # a dict of features has none
+        return hash(self.model_dump_json())  # the dict of features is not hashable
 
     def _check_spectrum(self) -> None:
         names = [name for each in self.of_channels for name in each if name in SPECTRAL]
@@ -229,7 +231,9 @@ class SignalSection(Section):
                 )
 
     def bins(self, low: float, high: float) -> tuple[int, int]:
-        """The frequencies f of a band, low <= f < high: the first, and the one behind the last; zero is none of them."""
+        """The first frequency index of the band low <= f < high, and the index after its last one.  Index 0 never
+        belongs.
+        """
         assert self.rate is not None and self.window is not None
         width = self.rate / self.window
         first, after = (math.ceil(min(edge, self.rate) / width - 1e-9) for edge in (low, high))
@@ -243,7 +247,7 @@ class SignalSection(Section):
         return [self.features or ()] * len(self.channels)
 
     def label_measure(self, label_column: str | None) -> int:
-        """Which measure is forecast: the channel, or its mean; 0 where none is."""
+        """The index of the measure that is forecast: the channel, or the channel's mean; 0 if nothing is forecast."""
         if label_column not in self.channels:
             return 0
         own = f"mean {label_column}" if self.window is not None else label_column
@@ -251,7 +255,7 @@ class SignalSection(Section):
 
     @property
     def most(self) -> float:
-        """The largest magnitude of a raw number, of any channel."""
+        """The largest allowed magnitude of a raw number, over all channels."""
         return max(self.max_abs) if isinstance(self.max_abs, tuple) else self.max_abs
 
     @property
@@ -262,7 +266,7 @@ class SignalSection(Section):
 
 @dataclass(frozen=True)
 class Row:
-    """A measure or a feature: what, of what, and its largest magnitude."""
+    """A measure or a feature: its kind, the index of what it is computed from, and its largest magnitude."""
 
     name: str
     kind: str
@@ -273,11 +277,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is computed of a signal.
+    """The computations of a signal stage.
 
-    measures: of each step, sorted by kind; of: the channel or the pair.  features: what the model sees, sorted by kind; of:
-    the measure or the period; steps: how many ago, or how many are averaged.  oldest: steps before the newest that features
-    need.
+    measures: are computed in each step; sorted by kind.  ``of`` is the channel or the pair of channels.
+    features: the model's inputs; sorted by kind.  ``of`` is the measure or the period; ``steps`` is the lag in steps,
+    or the number of steps that are averaged.
+    oldest: how many steps before the newest one the features need.
     """
 
     measures: tuple[Row, ...]
@@ -335,12 +340,12 @@ def _planned(signal: SignalSection) -> Plan:
 
 
 def raw_samples_needed(signal: SignalSection) -> int:
-    """How many raw samples there must be before there are features."""
+    """How many raw samples are needed before the first features."""
     return (signal.window or 1) + plan_of(signal).oldest * signal.step
 
 
 def inputs_of(signal: SignalSection) -> dict[str, Any]:
-    """What the model sees, as keys of [input].  Raises ValueError, a sentence, if that is nothing or too much."""
+    """The model's inputs as keys of [input].  Raises ValueError, a sentence, if there are no features or too many."""
     plan = plan_of(signal)
     names = [row.name for row in plan.features]
     if not names:
@@ -361,7 +366,9 @@ def inputs_of(signal: SignalSection) -> dict[str, Any]:
 
 
 def complain_of_reals(signal: SignalSection, precision: Any) -> None:
-    """Raises ValueError, a sentence, for what only whole numbers have, and for powers that leave float32."""
+    """Raises ValueError, a sentence, for keys that only models of integers have, and for powers that overflow
+    float32.
+    """
     if isinstance(signal.max_abs, tuple):
         raise ValueError("max_abs is a list, which only precision int16 takes; give one number, the largest")
     if signal.resolution is not None:
@@ -408,7 +415,10 @@ def size_bound(signal: SignalSection, forecasts: bool) -> int:
 
 
 def kind_places(kinds: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
-    """Which kinds of measures there are, and where each begins and ends; kinds: of all measures, sorted as known."""
+    """Parameters that say which kinds of measures there are, and where each kind begins and ends.
+
+    kinds: the kind of each measure, in the order of ``known``.
+    """
     values: dict[str, Any] = {}
     for kind in known:
         first = kinds.index(kind) if kind in kinds else 0
@@ -417,7 +427,7 @@ def kind_places(kinds: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
 
 
 def parameters(signal: SignalSection, label_column: str | None, awaits: bool) -> dict[str, Any]:
-    """Values of SignalConfig.  awaits: whether labels come from elsewhere."""
+    """Values of SignalConfig.  awaits: whether the labels come later, from the firmware."""
     plan, hop, window = plan_of(signal), signal.step, signal.window or 1
     kinds = [row.kind for row in plan.measures]
     made = [row.kind for row in plan.features]
@@ -427,7 +437,7 @@ def parameters(signal: SignalSection, label_column: str | None, awaits: bool) ->
     spread = window * (window * window - 1) / 12
     half = capacities(signal, False)["RAW_HALF"]
     levels = half.bit_length() - 1
-    # the first level, and the second one if the others are odd, are computed alone
+    # the first level is computed alone; so is the second one, if the number of the others is odd
     first = 2 - levels % 2
     spans = [2**level for level in range(first, levels, 2)] or [0]
     bands = [signal.bins(*signal.bands[row.steps]) if row.kind == "band" else (0, 0) for row in plan.measures]
@@ -496,7 +506,7 @@ PI = 0x3243F6A8885A308D313198A2E
 
 @functools.lru_cache(maxsize=8)
 def cosines(whole: int) -> tuple[float, ...]:
-    """cos(2 pi c / whole) for c < whole / 2, by whole numbers: the same on every machine."""
+    """cos(2 pi c / whole) for c < whole / 2, computed in integers: so the result is the same on every machine."""
 
     def near(angle: int) -> int:
         # 1 - x^2 / 2! + x^4 / 4! ..., in units of 2^-96
@@ -522,10 +532,11 @@ _SQUARES = {"rms", "std", "crest", "correlation"}
 def completed(
     content: Mapping[str, Any], signal: SignalSection, made: Mapping[str, Any], learns: bool, written: bool
 ) -> dict[str, Any]:
-    """The content with the inputs that the model sees; made: keys of [input] that follow from the signal.  learns: whether the
-    device learns the label, whose limit is then that of the channel.  written: whether somebody wrote all of the content.
+    """The content with the model's inputs.
 
-    Raises ValueError, a sentence, for what goes against [signal].
+    made: keys of [input] that follow from the signal.  learns: whether the device learns the label; the label's limit
+    is then the channel's limit.  written: whether a person wrote the content.
+    Raises ValueError, a sentence, for a key that contradicts [signal].
     """
     given = content.get("input", {})
     if not isinstance(given, Mapping):

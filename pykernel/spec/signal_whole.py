@@ -14,17 +14,20 @@ from pykernel.spec.signal import Row, SignalSection, capacities, cosines, kind_p
 FULL = 32767
 """The largest magnitude of a count."""
 MEASURED = ("mean", "rms", "std", "min", "max", "range", "crossings", "change", "band")
-"""What is measured in whole numbers."""
+"""Kinds of measures that exist in integers."""
 PERIOD_MOST = 65536
-"""Longest period: a phase is then right to 2^-15 of a turn."""
+"""Longest period.  Up to this period, the error of a phase is at most 2^-15 of a turn."""
 BAND_WINDOW = 4096
 """Longest window whose bands are measured."""
 
 
 @dataclass(frozen=True)
 class Channels:
-    """Counts of raw samples.  resolution: what one is worth; most: how many are accepted; fill: a power of two with which
-    they fill 16 bits: what is measured is in parts of a count, (channels,) each."""
+    """Counts of raw samples; each field is (channels,).
+
+    resolution: the value of one count.  most: the largest accepted count.  fill: the power of two with which the counts
+    fill 16 bits; measures are in fractions of a count.
+    """
 
     resolution: np.ndarray
     most: np.ndarray
@@ -44,7 +47,7 @@ def channels_of(signal: SignalSection) -> Channels:
 
 
 def complain(signal: SignalSection) -> None:
-    """Raises ValueError, a sentence, for what whole numbers do not measure."""
+    """Raises ValueError, a sentence, for features that do not exist in integers."""
     if "max_abs" not in signal.model_fields_set:
         raise ValueError("max_abs is missing; whole numbers need the range of each channel: one number or a list")
     for key in ("max_abs", "resolution"):
@@ -79,7 +82,7 @@ def complain(signal: SignalSection) -> None:
 
 
 def _units(signal: SignalSection) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Of each measure and of each feature: what a count is worth, and the largest magnitude."""
+    """For each measure, and for each feature: the value of a count, and the largest magnitude."""
     plan, found = plan_of(signal), channels_of(signal)
     one = found.resolution / found.fill
 
@@ -104,19 +107,21 @@ def _units(signal: SignalSection) -> tuple[list[tuple[float, float]], list[tuple
 
 
 def measure_units(signal: SignalSection) -> np.ndarray:
-    """What a count of each measure is worth, (MEASURES,)."""
+    """The value of a count of each measure, (MEASURES,)."""
     return np.array([unit for unit, _ in _units(signal)[0]])
 
 
 def _centers(signal: SignalSection, given: Mapping[str, Any]) -> list[float]:
-    """What the user takes off each feature."""
+    """The centers that the user has given: the number that is subtracted from each feature."""
     center, count = given.get("center"), len(plan_of(signal).features)
     known = isinstance(center, (list, tuple)) and len(center) == count
     return [float(c) for c in center] if known else [0.0] * count  # type: ignore[union-attr]
 
 
 def shifts_of(signal: SignalSection, centers: Sequence[float]) -> list[int]:
-    """By which power of two each feature is divided, so that 16 bits hold it with its center taken off, too."""
+    """For each feature: the power of two by which it is divided, so that 16 bits hold it before and after its center is
+    subtracted.
+    """
     found = []
     for (unit, limit), center in zip(_units(signal)[1], centers, strict=True):
         found.append(next(k for k in range(64) if limit + 2 * abs(center) <= (FULL - (center != 0)) * unit * 2**k))
@@ -124,9 +129,9 @@ def shifts_of(signal: SignalSection, centers: Sequence[float]) -> list[int]:
 
 
 def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model sees, as keys of [input]; given: those that the user wrote.
+    """The model's inputs as keys of [input].  given: the keys that the user wrote.
 
-    Without scale, a feature of its largest magnitude is 1 to the kernel.
+    If no scale is given, the kernel sees a feature at its largest magnitude as 1.
     """
     features, centers = _units(signal)[1], _centers(signal, given)
     names = [row.name for row in plan_of(signal).features]
@@ -148,7 +153,10 @@ def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _narrowed(given: Any, reach: Sequence[float], names: Sequence[str]) -> Any:
-    """Ranges that the user wrote: features beyond are as large as these.  Raises ValueError where a feature is never so large."""
+    """The ranges that the user wrote; features beyond a range are clipped to it.
+
+    Raises ValueError if a range is larger than a feature can ever be.
+    """
     values = list(given) if isinstance(given, (list, tuple)) else [given] * len(names)
     if len(values) != len(names):
         raise ValueError(
@@ -170,8 +178,8 @@ def parameters(
 ) -> dict[str, Any]:
     """Values of WholeSignalConfig.
 
-    label_one: what a label of 1 is on the device.  units: what a count of each feature is worth; reach: between which counts
-    the model takes it.
+    label_one: the device's number for a label of 1.  units: the value of a count of each feature.  reach: the smallest
+    and the largest count of each feature that the model accepts.
     """
     plan, found, window = plan_of(signal), channels_of(signal), signal.window or 1
     kinds, made = [row.kind for row in plan.measures], [row.kind for row in plan.features]
@@ -208,7 +216,7 @@ def parameters(
         "measure_of": [row.of for row in plan.measures],
         "band_first_bin": [first for first, _ in bands],
         "band_after_bin": [after for _, after in bands],
-        # of one side of the spectrum; the squared weights of a Hann window sum up to 3/8 of its length
+        # for one side of the spectrum; the squared weights of a Hann window sum to 3/8 of its length
         "band_factor": round(2 * 2.0**32 * 2.0**-13 * 2 * math.sqrt(0.5 / 0.375)),
         "fourier_levels": levels,
         "cosines": [round(32768 * value) for value in cosines(kept)[: kept // 4 + 1]],
@@ -231,7 +239,7 @@ def parameters(
 
 
 def raw_counts_told(signal: SignalSection, names: Sequence[str]) -> list[str]:
-    """What a count of each channel is, and which are accepted."""
+    """One line for each channel: the value of a count, and the accepted counts."""
     found = channels_of(signal)
     return [
         f"{name}: 1 count is {resolution:.6g}; from {-most} to {most}"

@@ -39,13 +39,13 @@ class LinearPart(Section):
 
 GAIN_HORIZON = 300
 NOISE = {"noise_first": 0.1, "noise_known": 0.05, "noise_low": 0.01, "noise_high": 3.0}
-"""Of noise = "auto": benchmarks/host/first_streams.py."""
+"""Parameters for noise = "auto", measured by benchmarks/host/first_streams.py."""
 REMAINDER = 2.0
-"""What the label's stages leave is within this many times the label's limit."""
+"""Bound of the value that the label's stages leave for the rule, as a multiple of the label's limit."""
 
 
 def label_unit(spec: Any) -> float:
-    """The limit of what the rule has to learn."""
+    """The limit of the values that the rule has to learn."""
     return float(spec.label_max_abs * (REMAINDER if _moves(spec) else 1.0))
 
 
@@ -54,12 +54,12 @@ def estimates_noise(spec: Any) -> bool:
 
 
 def _moves(spec: Any) -> bool:
-    """Whether the rule learns something else than the label."""
+    """Whether the label's stages subtract something from the label, so that the rule learns the difference."""
     return isinstance(spec.label, StagedLabel) and (spec.label.center or getattr(spec, "linear", None) is not None)
 
 
 def validate(spec: Any, refuse: Refuse) -> None:
-    """Refuse stages that do not fit what is learned."""
+    """Refuse stages that do not fit the kind of label or the rule."""
     linear = getattr(spec, "linear", None)
     if spec.input.standardise and spec.scaling != (None, None):
         refuse(
@@ -80,14 +80,20 @@ def validate(spec: Any, refuse: Refuse) -> None:
 
 
 def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
-    """Refuse stages that move the labels which the keeper has stored."""
+    """Refuse stages that subtract from the labels, for a model that stores labels: a stored label would become
+    outdated.
+
+    keeper: words for what stores the labels.
+    """
     for where, given in (("[label] center", spec.label.center), ("[linear]", spec.linear is not None)):
         if given:
             refuse(where, f"moves labels that {keeper} has stored; leave one of them out")
 
 
 def parameters(spec: Any, most: float) -> dict[str, Any]:
-    """Values of StageConfig and InputConfig, and of FrameConfig but for the self-test's; most: the largest answer of the rule."""
+    """Values of StageConfig and InputConfig, and of FrameConfig except the self-test's.  most: the rule's largest
+    answer.
+    """
     limit, label, moves = spec.label_max_abs, spec.label, _moves(spec)
     linear = getattr(spec, "linear", None)
     widest = most + (limit * (2 + spec.input.clip * spec.dim) if moves else 0.0)

@@ -1,4 +1,4 @@
-"""What there is to say of a spec in plain words, for headers, manifests and error messages."""
+"""Descriptions of a spec in plain words, for headers, manifests and error messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pykernel.spec.base import Spec
 
 
 def summary(spec: Spec) -> str:
-    """What a model is, in one line."""
+    """One line that describes a model."""
     labels = len(spec.label.classes) if spec.label.classes else spec.outputs
     task = {
         "real": "regression",
@@ -32,7 +32,7 @@ def summary(spec: Spec) -> str:
 
 
 def less_memory(spec: Spec) -> str:
-    """What to change so that the model takes less memory."""
+    """Words for the keys to change so that the model takes less memory."""
     if "L_MAX" in spec.capacities:
         return "lower [learning] samples"
     if "P_MAX" in spec.capacities:

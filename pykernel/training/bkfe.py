@@ -57,15 +57,19 @@ except ImportError as error:  # scikit-learn brings it
 Method = Literal["closed", "alternating"]
 
 WHOLE = 4096
-"""Up to so many rows a Gram matrix is held, 128 MB; beyond, it is computed in blocks for each product."""
+"""Most rows for which a Gram matrix is kept (128 MB); with more rows, it is computed in blocks for each product."""
 DENSE = 1024
-"""Up to so many rows all is tridiagonalised; beyond, if r <= N / 10, Lanczos finds the r largest eigenvalues."""
+"""Most rows for which all eigenvalues are computed.  With more rows, and r <= N / 10, Lanczos finds the r largest
+ones.
+"""
 BLOCK = 2048
 """Rows and columns of a block of the Gram matrix, 32 MB, for the Frobenius norm."""
 PIVOT = 2.0**-40
 """A pivot of G below this part of its diagonal element makes a row of zeros, as on the device in float64."""
 SAMPLED, SIDE = 32, 256
-"""A Frobenius norm beyond ``exact`` rows is estimated from so many blocks of so many rows and columns."""
+"""With more than ``exact`` rows, a Frobenius norm is estimated: the number of blocks, and the rows and columns of a
+block.
+"""
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -83,9 +87,10 @@ class Factors:
     q : (r, N) float64
         Coordinates of the samples, the minimiser for this A.
     objective : (iterations,) float64
-        After each iteration; of "closed" the one value, which no (A, Q) of this rank is below.
+        The objective after each iteration.  For "closed", the minimum: no (A, Q) of this rank has a lower value.
     eigenvalues : (r,) float64
-        Of G = A'KA, descending.  At the optimum (sigma_i - lambda)_+, sigma_i the square roots of K's eigenvalues.
+        Eigenvalues of G = A'KA, descending.  At the optimum they are (sigma_i - lambda)_+, where sigma_i are the square
+        roots of K's eigenvalues.
     converged : bool
         Whether the last iteration lowered the objective by less than ``tolerance`` of it.
     """
@@ -98,7 +103,9 @@ class Factors:
 
     @property
     def kept(self) -> int:
-        """Directions that do not vanish: at the optimum as many as K has eigenvalues above lambda^2, r at most."""
+        """Number of directions that do not vanish.  At the optimum: the eigenvalues of K above lambda^2, but at most
+        r.
+        """
         return int(above_rounding(self.eigenvalues).sum())
 
 
@@ -125,22 +132,26 @@ def bkfe(
     shrinkage : float
         lambda > 0, in units of sqrt(k).
     method : {"closed", "alternating"}
-        "closed": LQ is the matrix of the samples' images with its singular values lowered by lambda, those below it gone.
-        O(N^3) up to 1,024 rows or for r > N / 10, else some ten r products with K, O(N^2) each, by Lanczos.
-        "alternating": Q = (G + lambda I)^-1 A'K, then A = Q'(QQ' + lambda I)^-1, each the exact minimiser, from random
-        numbers; O(N^2 r) an iteration.  The error of A falls by max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2)
-        in each, that of the objective by its square: near eigenvalues and little shrinkage take long.
+        "closed": LQ is the matrix of the samples' images, with lambda subtracted from its singular values; singular
+        values below lambda become 0.  O(N^3) up to 1,024 rows or for r > N / 10; otherwise about 10 r products with K,
+        O(N^2) each, by Lanczos.
+        "alternating": Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 in turn, each the exact minimiser, from a
+        random start; O(N^2 r) for an iteration.  In each iteration the error of A falls by the factor
+        max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the error of the objective by the square of this
+        factor. Convergence is slow if eigenvalues are close together, or if lambda is small.
     iterations, tolerance, start
-        Of "alternating": the most of them; the part of the objective below which a decrease is the last; A (N, r).
+        For "alternating".  iterations: the largest number.  tolerance: the iteration ends if the objective decreases by
+        a
+        smaller fraction.  start: the first A, (N, r).
     seed : int
-        Of the random start, and of Lanczos's.
+        Seed of the random start, and of Lanczos's start.
     trace : float
-        tr K, of a LinearOperator.
+        tr K; needed if gram is a LinearOperator.
 
     Raises
     ------
     UserError
-        One sentence: an argument that cannot be, a start at the saddle A = 0, eigenvalues that Lanczos does not find.
+        One sentence: an invalid argument, a start at the saddle point A = 0, or Lanczos did not find the eigenvalues.
     """
     rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
     shrinkage = _shrinkage(shrinkage)
@@ -194,7 +205,9 @@ def _closed(gram: Any, rank: int, shrinkage: float, total: float, seed: int) -> 
 
 
 def _leading(gram: Any, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest eigenvalues, descending, zero where rounding decides them, and their vectors (N, count)."""
+    """The largest eigenvalues, descending, and their vectors (N, count).  Eigenvalues below the rounding error become
+    0.
+    """
     n = gram.shape[0]
     dense = isinstance(gram, np.ndarray)
     found = None if dense and (n <= DENSE or 10 * count > n) else _lanczos(gram, count, seed)
@@ -208,7 +221,7 @@ def _leading(gram: Any, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(found[0])[::-1]
     values, vectors = found[0][order], found[1][:, order]
     values[values <= n * EPS * max(values[0], 0.0)] = 0.0
-    # of v and -v the one whose largest element is positive
+    # the sign of an eigenvector is arbitrary: its largest element is made positive
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(count)])
     return np.maximum(values, 0.0), vectors * np.where(signs == 0, 1.0, signs)
 
@@ -252,13 +265,13 @@ def _alternating(
 
 
 def _ridge_solve(g: np.ndarray, shrinkage: float, right: np.ndarray) -> np.ndarray:
-    """(G + lambda I)^-1 b, (r, columns); directions in which that is rounding only are left out.  O(r^3 + r^2 columns)."""
+    """(G + lambda I)^-1 b, (r, columns).  Directions with only rounding errors are left out.  O(r^3 + r^2 columns)."""
     values, vectors = np.linalg.eigh(g)
     return np.asarray((vectors * _inverse(values, shrinkage)) @ (vectors.T @ right))
 
 
 def _inverse(values: np.ndarray, shrinkage: float) -> np.ndarray:
-    """1 / (g + lambda) of G's eigenvalues, 0 where rounding decides it."""
+    """1 / (g + lambda) for each eigenvalue g of G; 0 if the result would be only a rounding error."""
     values = np.maximum(values, 0.0)
     real = values + shrinkage > len(values) * EPS * values.max(initial=0.0)
     return np.divide(1.0, values + shrinkage, out=np.zeros_like(values), where=real)
@@ -312,13 +325,15 @@ def _need_kernel(kernel: Any) -> None:
 
 
 def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:
-    """BKFE's optimum within the span of a basis, as weights of its projection features: the batch result for a device.
+    """BKFE's optimum within the span of a basis, as weights of the basis's projection features; for use on a device.
 
-    basis: n vectors.  x: N rows, what ``as_rows`` takes.  rank: r, the most features.  shrinkage: lambda.  Returns W (n, k)
-    and sigma (k,), descending: features W'z(x) of k <= r directions, those with singular values sigma above lambda.
-    W_i = (sigma_i - lambda) / sigma_i v_i, with v_i the right singular vectors of Z.  Over the rows, the i-th feature's
-    squares sum to (sigma_i - lambda)^2.  The same features as of ``HostSubspace.fit(..., basis=basis)``, but for the order
-    and signs.  One pass, O(N n (D + n)).  Raises UserError, also if no direction is left.
+    basis: n vectors.  x: N rows, what ``as_rows`` takes.  rank: r, the largest number of features.  shrinkage: lambda.
+
+    Returns W (n, k) and sigma (k,), descending.  The features are W'z(x) for k <= r directions: those whose singular
+    values sigma are above lambda.  W_i = (sigma_i - lambda) / sigma_i v_i, where v_i are the right singular vectors of
+    Z.  The squares of the i-th feature over the rows sum to (sigma_i - lambda)^2.  ``HostSubspace.fit(...,
+    basis=basis)`` gives the same features, except for order and signs.  One pass, O(N n (D + n)).  Raises UserError,
+    also if no direction remains.
     """
     rank, shrinkage = checked_count(rank, "rank", 1), _shrinkage(shrinkage)
     sigma, turned = _directions(basis, as_rows(x), rank)
@@ -349,9 +364,9 @@ def _directions(basis: Basis, rows: Rows, rank: int) -> tuple[np.ndarray, np.nda
 class HostSubspace:
     """L = Phi A: r directions in a kernel's feature space as combinations of m vectors' images, in float64.
 
-    kernel: MercerKernel.  vectors: X, (m, D).  a: A, (m, r).  shrinkage: lambda > 0, that of the objective.  ``fit`` finds A
-    from data, the device's rule ``okfeb`` from a stream.  x below is what ``as_rows`` takes, (rows, D), gone through in
-    blocks: O(m (D + r) + r^2) a row.  Raises UserError.
+    kernel: MercerKernel.  vectors: X, (m, D).  a: A, (m, r).  shrinkage: the objective's lambda > 0.  ``fit`` computes
+    A from data; the device's rule ``okfeb`` computes A from a stream.  In the methods, x is what ``as_rows`` takes,
+    (rows, D); it is processed in blocks, O(m (D + r) + r^2) for a row.  Raises UserError.
     """
 
     kernel: MercerKernel
@@ -397,11 +412,13 @@ class HostSubspace:
         rank, shrinkage, method, seed, iterations, tolerance
             As of ``bkfe``.
         basis : None, int or Basis
-            None: every row is an expansion vector, m = N.  Up to 4,096 rows the Gram matrix is held; beyond, each of some
-            ten r products with it computes it anew, O(N^2 (D + r)): minutes for 30,000 rows.
-            Otherwise L stays in the span of so many vectors, chosen by ``select_basis`` with ``options`` (its method as
-            ``selector``), or of these: the optimum within it, by singular values of the features, "closed" only.  One
-            pass over the rows, O(N n (D + n)), and n vectors to keep: for large N, and for a device.
+            None: every row is an expansion vector, m = N.  Up to 4,096 rows the Gram matrix is kept.  With more rows,
+            it is computed again for each of about 10 r products, O(N^2 (D + r)): minutes for 30,000 rows.
+            int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options`` (its
+            method is given as ``selector``).  Basis: L stays in the span of this basis.  The result is the optimum
+            within the span, from the singular values of the features; only for "closed".  One pass over the rows, O(N n
+            (D + n)), and only n
+            vectors to keep: for large N, and for a device.
         """
         rank, seed, shrinkage = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0), _shrinkage(shrinkage)
         _need_kernel(kernel)
@@ -463,7 +480,9 @@ class HostSubspace:
 
     @property
     def kept(self) -> int:
-        """Directions that do not vanish, r at most.  The others' features are zero for every x, or can be made so."""
+        """Number of directions that do not vanish, at most r.  Other features are zero for every x, or can be made
+        zero.
+        """
         return int(above_rounding(self._spectrum[0]).sum())
 
     def _root(self, triangular: bool) -> np.ndarray:
@@ -533,12 +552,12 @@ class HostSubspace:
         """How near Khat = ZZ' comes to the rows' Gram matrix K, with bounds that need no K.
 
         exact : int
-            Up to so many rows the Frobenius norm is computed, in blocks, O(N^2 (D + r)); beyond, it is estimated: the
-            diagonal is summed, and elements beside it are drawn in 32 blocks of 256 x 256, whose mean square is without
-            bias; ``frobenius_error`` is what their spread makes of it.
+            Up to this number of rows the Frobenius norm is computed in blocks, O(N^2 (D + r)).  With more rows it is
+            estimated: the diagonal is summed exactly, and 32 random blocks of 256 x 256 other elements give an unbiased
+            mean square.  ``frobenius_error`` is the standard error, from the spread of the blocks.
         spectral : bool, optional
-            Whether |K - Khat|_2 is computed: by Lanczos, from below, to 9 digits, some 30 products with K.  None: up to
-            4,096 rows, for which the matrix is held.
+            Whether |K - Khat|_2 is computed: by Lanczos, from below, to 9 digits, with about 30 products with K.  None:
+            it is computed up to 4,096 rows, for which the matrix is kept.
         """
         rows = self._rows(x)
         count = len(rows)
@@ -620,12 +639,13 @@ class HostSubspace:
         return np.asarray(self.a @ (inner @ self._root(triangular).T))
 
     def collapse(self, model: Any, triangular: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """A linear model of z as one of kernel values: f(x) = weights'k(X, x) + bias, (m, o) and (o,).
+        """Convert a linear model of z to a function of kernel values: f(x) = weights'k(X, x) + bias, (m, o) and (o,).
 
         model : fitted estimator, or a pair (coef (o, r) or (r,), intercept)
-            Trained on ``features(x, triangular)``: whatever has a ``decision_function``, or else a ``predict``, that is
-            affine, alone or behind scalers in a pipeline; or ``cluster_centers_``: then the largest f(x) is of the
-            nearest centre.  Classes of two have one function, positive for the second.
+            Trained on ``features(x, triangular)``.  An estimator needs an affine ``decision_function``, or else an
+            affine ``predict``; it may be the end of a pipeline of scalers.  Or it has ``cluster_centers_``: then the
+            largest f(x) belongs to the nearest centre.  Two classes have one function, which is positive for the second
+            class.
         """
         theta, bias = affine_of_model(model, self.rank)
         return self.expansion(triangular) @ theta, bias
@@ -642,16 +662,17 @@ class HostSubspace:
         triangular: bool = False,
         distance: Distance = "auto",
     ) -> Spec:
-        """A frozen spec, m (D + r) numbers of flash: predict writes z(x); or what a linear model of z says, m (D + o).
+        """A frozen spec.  Without ``model``, predict writes z(x): m (D + r) numbers of flash.  With a linear model of
+        z, predict writes the model's functions: m (D + o) numbers.
 
-        model : None, or as of ``collapse``
-            Classifiers and clusterings become classes: ``NAME_classify`` has the position.  The probability of a binary
-            LogisticRegression comes along.
+        model : None, or as in ``collapse``
+            Classifiers and clusterings give classes: ``NAME_classify`` writes the index.  The probability of a binary
+            LogisticRegression is converted as well.
         precision, max_abs, inputs, classes, distance
             As for ``from_sklearn``.
 
-        Raises UserError: what cannot be a spec, more than 64 outputs, a subspace of which all directions vanish.  Warns where
-        weights are so large, of little shrinkage, that float32 is too coarse for what they add up to.
+        Raises UserError if no spec is possible, for more than 64 outputs, or if all directions vanish.  Warns if the
+        weights are so large (because of little shrinkage) that float32 is too coarse for their sum.
         """
         if not self.kept:
             raise UserError(f"{name}: no direction of the subspace is left, all features are zero; lower the shrinkage")
@@ -758,7 +779,7 @@ def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
 
     bias = values(np.zeros((1, rank)))[0]
     theta = values(np.eye(rank)) - bias
-    # far from where it was read off
+    # check at a point far from those at which the weights were measured
     probes = np.random.default_rng(0).standard_normal((8, rank)) * 2.0 ** np.arange(-4, 4)[:, None]
     size = np.abs(probes) @ np.abs(theta) + np.abs(bias)
     if not (np.abs(values(probes) - probes @ theta - bias) <= 1e-9 * size + 1e-300).all():
@@ -823,9 +844,9 @@ class Approximation:
     def krr(self, ridge: float, y: Any) -> float:
         """A bound of |f - fhat| over the rows: kernel ridge regression on K and Khat, (K + ridge I) alpha = y.
 
-        s |y| / (s + ridge) with s = |K - Khat|_2, which 0 <= Khat <= K makes of the usual s |y| / ridge: never above |y|.
-        Where s was not computed, its bound by ``frobenius`` or by ``trace``, if the former is an estimate.  y: (N,); for
-        several outputs, one at a time.
+        The bound is s |y| / (s + ridge) with s = |K - Khat|_2.  Because of 0 <= Khat <= K, it is tighter than the usual
+        s |y| / ridge, and never above |y|.  If s was not computed, it is replaced with its bound ``frobenius``; or with
+        ``trace``, if ``frobenius`` is an estimate.  y: (N,); for several outputs, call it for each output.
         """
         if not 0 < ridge < math.inf:
             raise UserError(f"ridge is {ridge:g}; it must be a number above zero")

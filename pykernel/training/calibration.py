@@ -16,16 +16,18 @@ from scipy.special import expit, log_expit, log_softmax, softmax  # type: ignore
 STEPS = 100
 """Most Newton steps; about ten are needed."""
 SUFFICIENT = 1e-4
-"""A step counts if it takes this part of what the gradient promises (Armijo's rule)."""
+"""A step is accepted if the decrease is at least this fraction of the decrease that the gradient predicts (Armijo's
+rule).
+"""
 SAME = 64 * np.finfo(np.float64).eps
-"""Decision values that differ by less, in parts of the largest, differ by rounding."""
+"""Decision values that differ by less than this fraction of the largest value count as equal: the rest is rounding."""
 
 
 def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
-    """What the sigmoid is fitted to: (N+ + 1) / (N+ + 2) for positive samples, 1 / (N- + 2) for the others.
+    """The targets of the sigmoid's fit: (N+ + 1) / (N+ + 2) for positive samples, 1 / (N- + 2) for the others.
 
-    positive: (l,) bool; weights: (l,), how often each counts.  Result: (l,), inside (0, 1), so that separated classes have
-    a finite sigmoid.  Platt (1999), section 2.1.
+    positive: (l,) bool; weights: (l,), how often each sample counts.  Result: (l,), inside (0, 1); so the sigmoid stays
+    finite even if the classes are separated.  Platt (1999), section 2.1.
     """
     positive = np.asarray(positive, bool)
     each = np.ones(len(positive)) if weights is None else np.asarray(weights, np.float64)
@@ -44,15 +46,16 @@ def cross_entropy(values: Any, positive: Any, a: float, b: float) -> float:
 
 
 def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: Any = None) -> tuple[float, float]:
-    """(a, b) of the sigmoid that fits best among those that do not fall with f: a <= 0.  O(l) for each of a few steps.
+    """(a, b) of the best sigmoid that does not fall with f, so a <= 0.  O(l) for each of a few steps.
 
     values: (l,) finite decision values of samples that the function was not trained with; positive: (l,) bool;
-    resolution: what values may differ by for rounding, if it is more than their own size tells; weights: (l,) above 0, how
-    often each sample counts.
+    resolution: values may differ by this much because of rounding, if it is more than the default from their size;
+    weights: (l,) above 0, how often each sample counts.
 
-    The minimiser is unique.  Where a falling sigmoid would fit better, as it does if the function says less than
-    nothing of unseen samples, or where all values are one, a is 0 and the probability is the class's share.  The
-    result follows the unit of the values: those of ``c f + d``, c > 0, are (a / c, b - a d / c).
+    The minimiser is unique.  If a falling sigmoid would fit better (the function is worse than chance on unseen
+    samples), or if all values are equal, then a is 0, and the probability is the class's share of the samples.  The
+    result depends on
+    the unit of the values: for ``c f + d`` with c > 0 it is (a / c, b - a d / c).
 
     Raises ValueError if the shapes differ, there are no samples, or a value is not finite.
     """
@@ -71,7 +74,7 @@ def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: An
     if reach <= max(SAME * np.abs(f).max(), resolution, 1e-280):
         return constant
     a, b = _newton((f - centre) / reach, t, each, constant[1])
-    if a >= 0:  # convex: the best of a <= 0 is on its boundary
+    if a >= 0:  # the problem is convex: the best a <= 0 is then on the boundary, a = 0
         return constant
     return a / reach, b - a * centre / reach
 
@@ -93,7 +96,7 @@ def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[f
         step_a = -(d @ away) / ((w * away) @ away + 1e-12)
         step_b = -d.sum() / w.sum() - step_a * mean
         slope = (d @ z) * step_a + d.sum() * step_b
-        if not slope < -1e-9 * (1 + now):  # near enough for the last step to square the error
+        if not slope < -1e-9 * (1 + now):  # so near that this last step squares the error
             return a + step_a, b + step_b
         part = 1.0
         while not (then := loss(a + part * step_a, b + part * step_b)) < now + SUFFICIENT * part * slope:

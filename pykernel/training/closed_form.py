@@ -1,4 +1,5 @@
-"""Batch kernel machines whose cross-validation costs no retraining: kernel Fisher discriminant, LS-SVM, kernel ridge.
+"""Batch kernel machines with cross-validation in closed form, without retraining: kernel Fisher discriminant, LS-SVM,
+kernel ridge regression.
 
     targets = Targets.of_classes(positions, count=2, coding="counts")
     fisher = problem("kfd", gram, targets)            # the one decomposition, O(l^3)
@@ -8,10 +9,12 @@
 l samples, p basis vectors, o outputs.  All is float64 on the host.  docs/closed-form.md derives every formula, and says
 how many digits are left when the ridge is small.
 
-Each model is a projection of the targets that the ridge attenuates.  What it leaves of them, the residuals, is A y with
-A = I - H; H is the hat matrix.  Removing samples and columns takes blocks of A, of the inverse P of the normal
-equations, and of what couples them.  All of them are written as sums of squares and products in an orthonormal basis of
-the vectors that sum to zero (with a bias) or of all (without): nothing is the difference of nearly equal numbers.
+Each model is a projection of the targets, attenuated by the ridge.  The residuals are A y with A = I - H, where H is
+the hat matrix.  Formulas for removed samples and columns need blocks of A, of the inverse P of the normal equations,
+and of the
+matrix that couples A and P.  All of these are computed as sums of squares and products in an orthonormal basis: with a
+bias, a basis of the vectors that sum to zero; without a bias, of all vectors.  So no result is a difference of nearly
+equal numbers.
 """
 
 from __future__ import annotations
@@ -34,22 +37,26 @@ Model = Literal["kfd", "ls-svm", "krr"]
 MODELS: tuple[Model, ...] = get_args(Model)
 
 ASYMMETRY = 1e-6
-"""Gram matrices may differ from their transpose by this part of their largest element (they may come from float32)."""
+"""Largest difference between a Gram matrix and its transpose, as a fraction of its largest element (it may be
+float32).
+"""
 LEAST_RIDGE = 1e-60
-"""Least ridge, relative to the largest eigenvalue it is added to: squares of what is smaller would underflow."""
+"""Smallest ridge, relative to the largest eigenvalue to which it is added: the square of a smaller ridge would
+underflow.
+"""
 
 NO_COLUMNS = np.zeros(0, np.int64)
 TOGETHER = 2**18
-"""Numbers in one array of those that folds of equal sizes are computed with together."""
+"""Largest number of elements in the arrays with which several folds of equal size are computed together."""
 
 # ------------------------------------------------------------------------------------------------------- the targets
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What the functions of a model are taught; made by of_values() or of_classes(), and immutable.
+    """The targets of a model's functions; made by of_values() or of_classes(), and immutable.
 
-    values: (l, o), as coded with all samples.
+    values: (l, o), coded with the counts of all samples.
     positions: (l,), the class of each sample; None in regression.
     count: number of classes, 0 in regression.  Two classes share one function, positive for class 1; more have one each.
     weights: (l,), how often each sample counts, above 0; None: once.  A sample is left out with all of its weight.
@@ -75,10 +82,10 @@ class Targets:
     def of_classes(cls, positions: Any, count: int, coding: Coding, weights: Any = None) -> Self:
         """Classes.  positions: (l,) whole numbers from 0 to count - 1; weights: (l,).  Raises UserError.
 
-        With "counts" a class of N_c among N samples is taught +N / N_c, the rest -N / (N - N_c), with weights in place of
-        numbers of samples: least squares is then
-        Fisher's discriminant (paper 004, below equation 4, with the sign that it lacks).  With "signs" it is +1 and -1.
-        A class without samples is taught nothing: its function learns the rest's targets alone.
+        "counts": for a class with N_c of N samples, the target is +N / N_c in the class and -N / (N - N_c) for the
+        rest.  With weights, sums of weights replace the numbers of samples.  Least squares is then Fisher's
+        discriminant (paper 004, below equation 4, where a sign is missing).  "signs": the targets are +1 and -1.
+        The function of a class without samples learns only the targets of the rest.
         """
         if coding not in get_args(Coding):
             raise UserError(f"coding is {coding!r}; it must be 'counts' or 'signs'")
@@ -150,10 +157,12 @@ class Targets:
         return _indicators(self._classes(), self.count)
 
     def _recoded(self, member: np.ndarray, one: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
-        """Predictions of models that learn targets coded with the counts that their fold leaves.  O(l o).
+        """Predictions of models whose targets are coded with the counts of the samples outside of their fold.  O(l o).
 
-        member: (l, o), what models predict that learn 1 for the class and 0 for the rest; one: (l, 1), those that learn
-        1 for all.  parts: (l,), the fold of each sample from 0; None: each is alone.  Models are linear in the targets.
+        Models are linear in the targets, so the predictions follow from those of simpler targets.
+        member: (l, o), predictions of models that learn 1 for the class and 0 for the rest.
+        one: (l, 1), predictions of models that learn 1 for all samples.
+        parts: (l,), the fold of each sample, from 0; None: each sample is its own fold.
         """
         each = self.each
         of_class = self._member * each[:, None]
@@ -165,18 +174,18 @@ class Targets:
             left = (self.total - np.bincount(parts, weights=each)[parts])[:, None]
             left_of_class = of_class.sum(axis=0) - gone[parts]
         if self.weights is not None:
-            # sums of other sums leave rounding where nobody is left
+            # a difference of sums would leave rounding errors where no sample remains
             nobody = 1e-12 * self.total
             left_of_class = np.where(left_of_class < nobody, 0.0, left_of_class)
             left_of_class = np.where(left - left_of_class < nobody, left, left_of_class)
         up, down = _coded(left_of_class, left)
-        # what an emptied class leaves is known exactly
+        # if a class has no samples left, the prediction is known exactly
         member = np.where(left_of_class == 0, 0.0, np.where(left_of_class == left, one, member))
         return up * member - down * (one - member)
 
 
 def _coded(of_class: np.ndarray, samples: Any) -> tuple[np.ndarray, np.ndarray]:
-    """What a class and its rest are taught: N / N_c and N / (N - N_c); 0 in place of what nobody is taught."""
+    """The magnitudes of the targets for a class and for the rest, N / N_c and N / (N - N_c); 0 for an empty group."""
     of_rest = samples - of_class
     up = np.where(of_class > 0, samples / np.maximum(of_class, 1), 0.0)
     return up, np.where(of_rest > 0, samples / np.maximum(of_rest, 1), 0.0)
@@ -217,7 +226,9 @@ class Solution:
 
 @dataclass(frozen=True)
 class _Weights:
-    """What a ridge makes of each direction: ``kept`` stays in the residuals; ``cos``, ``sin`` of its angle (KFD)."""
+    """The effect of a ridge on each direction.  kept: the fraction that stays in the residuals.  cos, sin: of the
+    direction's angle (KFD).
+    """
 
     kept: np.ndarray
     cos: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -225,12 +236,13 @@ class _Weights:
 
 
 class _Problem(ABC):
-    """What the models share: residuals in an orthonormal basis, and blocks of A = I - H.
+    """Base class of the problems: residuals in an orthonormal basis, and blocks of A = I - H.
 
-    directions: (l, m), orthonormal columns; with a bias each sums to zero.
-    root: (l,), square roots of the targets' weights, or None.  Least squares with weights is least squares of rows that are
-    multiplied by these: all below is of such rows, and "sums to zero" is orthogonal to the root.
-    complete: whether they span all vectors (that sum to zero, with a bias); the targets' rest is residual as it is.
+    directions: (l, m), orthonormal columns; with a bias, each column sums to zero.
+    root: (l,), square roots of the targets' weights, or None.  Weighted least squares is least squares of rows that are
+    multiplied by ``root``.  All computations here use such rows, and "sums to zero" then means "orthogonal to root".
+    complete: whether the directions span all vectors (with a bias: all that sum to zero).  If not, the part of the
+    targets outside of the span is a residual for every ridge.
     """
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
@@ -253,27 +265,29 @@ class _Problem(ABC):
 
     @abstractmethod
     def _weights(self, ridge: float) -> _Weights:
-        """What the ridge makes of the directions.  Raises UserError."""
+        """The effect of the ridge on the directions.  Raises UserError."""
 
     @abstractmethod
     def solve(self, ridge: float) -> Solution:
         """The model of all samples.  O(l p) for each output, after the decomposition.  Raises UserError."""
 
     def leave_one_out(self, ridge: float, column: Column = "deleted", recode: bool = True) -> np.ndarray:
-        """(l, o): what each sample is predicted by the model trained without it.  O(l p) for each output.
+        """(l, o): the prediction for each sample by the model that is trained without this sample.  O(l p) for each
+        output.
 
-        column: "deleted": its basis vector goes, too, as in retraining; "kept": only its row goes (paper 004, section
-        2.1).  With ls-svm and krr both are the same.
+        column: "deleted": the sample's basis vector is removed as well, as in retraining; "kept": only its row is
+        removed (paper 004, section 2.1).  For ls-svm and krr both are the same.
         recode: with coding "counts", the other samples' targets are coded with their own counts, as in retraining.
         Raises UserError.
         """
         return self._cross_validated(ridge, None, column, recode)
 
     def leave_fold_out(self, ridge: float, folds: Any, column: Column = "deleted", recode: bool = True) -> np.ndarray:
-        """(l, o): what each sample is predicted by the model trained without its fold.  O(l^2 p / S) for S equal folds.
+        """(l, o): the prediction for each sample by the model that is trained without the sample's fold.
 
-        folds: (l,) whole numbers from 0, the fold of each sample; of any sizes, but not all samples in one.  column,
-        recode: as of leave_one_out().  Raises UserError.
+        O(l^2 p / S) for S equal folds.  folds: (l,) integers from 0, the fold of each sample.  Folds may have any
+        sizes, but
+        one fold must not contain all samples.  column, recode: as in leave_one_out().  Raises UserError.
         """
         return self._cross_validated(ridge, fold_numbers(folds, self.samples), column, recode)
 
@@ -304,7 +318,9 @@ class _Problem(ABC):
 
     @cached_property
     def _taught(self) -> _Taught:
-        """Indicators of the classes.  Without a bias, what learns 1 for all predicts something else than 1."""
+        """Indicators of the classes as targets.  Without a bias, the target 1 for all samples is needed as well,
+        because its prediction is not 1.
+        """
         member = self.targets._member
         return self._in_directions(member if self.bias else np.hstack([member, np.ones((self.samples, 1))]))
 
@@ -317,11 +333,13 @@ class _Problem(ABC):
 
     @property
     def _owned(self) -> np.ndarray:
-        """(p,): the sample whose column goes with it; -1 if none."""
+        """(p,): for each basis vector the sample with which its column is removed; -1 if there is none."""
         return NO_COLUMNS
 
     def _groups(self, parts: np.ndarray, owned: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Folds of equal sizes together, as many as fit into memory: samples (n, f) and basis vectors (n, b) of each."""
+        """Groups of folds of equal size, as large as memory allows: samples (n, f) and basis vectors (n, b) of n
+        folds.
+        """
         count = int(parts.max()) + 1
         columns = np.flatnonzero(owned >= 0)
         columns = columns[np.argsort(parts[owned[columns]], kind="stable")]
@@ -347,7 +365,7 @@ class _Problem(ABC):
 
     @cached_property
     def _rest(self) -> np.ndarray:
-        """(l,): diagonal of what the directions do not span."""
+        """(l,): the diagonal of the projection onto the complement of the directions."""
         full = 1 - 1 / self.samples if self.bias else 1.0
         return np.maximum(full - self._squares.sum(axis=1), 0.0)
 
@@ -369,13 +387,17 @@ class _Problem(ABC):
         return self._residuals(weights, taught) / self._kept_share(weights)[:, None]
 
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
-        """(n, f, o) residuals of the models without folds (n, f): A_FF^-1 r_F.  bases: (n, b), columns that go, too."""
+        """(n, f, o) residuals of the models without folds (n, f): A_FF^-1 r_F.  bases: (n, b), columns that are removed
+        too.
+        """
         return solve_each(self._kept_blocks(weights, folds), self._residuals(weights, taught, folds))
 
 
 @dataclass(frozen=True)
 class _Taught:
-    """Targets y (l, o), along the directions (m, o), and the rest that these do not span (l, o) or None."""
+    """Targets y (l, o), their components along the directions (m, o), and the rest outside of the span (l, o) or
+    None.
+    """
 
     y: np.ndarray
     along: np.ndarray
@@ -386,8 +408,9 @@ class FisherProblem(_Problem):
     """Kernel Fisher discriminant: min |y - K alpha - b|^2 + ridge |alpha|^2.  Paper 004, equation 4.
 
     gram: (l, p), kernel values of samples and basis vectors.
-    columns: (p,), the sample that each basis vector is, -1 if it is none; None with p == l: vector i is sample i.  A
-    sample may be several vectors: all of them go with it.
+    columns: (p,), the sample that each basis vector is; -1 if it is not a sample; None with p == l: vector i is sample
+    i.  A
+    sample may be several basis vectors: all of them are removed with the sample.
 
     Decomposes the centred Gram matrix in O(l p min(l, p)); keeps up to 5 l p numbers.  Raises UserError.
     """
@@ -417,11 +440,12 @@ class FisherProblem(_Problem):
         return given.astype(np.int64)
 
     def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        # a basis of what sums to zero, not J K itself: the direction 1 would come back as rounding errors
+        # coordinates in a basis of the vectors that sum to zero; in J K itself, rounding errors would bring back the
+        # direction 1
         u, s, vt = np.linalg.svd(_centred(gram), full_matrices=self.vectors == self.samples)
         u = _spread(u)
         if self.vectors == self.samples:
-            # the one direction of coefficients that no centred target sees
+            # the direction of coefficients that has no effect on centred targets
             u, s = np.hstack([u, np.zeros((self.samples, 1))]), np.append(s, 0.0)
         self.coefficients = np.ascontiguousarray(vt.T)
         """(p, m), orthonormal columns; complete if p <= l."""
@@ -453,7 +477,7 @@ class FisherProblem(_Problem):
 
     @cached_property
     def _alone(self) -> tuple[np.ndarray, np.ndarray]:
-        """Samples that are one basis vector, and which: (n,) and (n,)."""
+        """The samples that are exactly one basis vector, and these basis vectors: (n,) and (n,)."""
         uses = np.bincount(self.columns[self.columns >= 0], minlength=self.samples)
         places = np.flatnonzero((self.columns >= 0) & (uses[self.columns] == 1))
         return self.columns[places], places
@@ -465,7 +489,9 @@ class FisherProblem(_Problem):
 
     @cached_property
     def _own_products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of the samples that are one vector: products of directions and coefficients, squares of these, and the rest."""
+        """For samples that are one basis vector: products of directions and coefficients, the coefficients' squares,
+        and the rest.
+        """
         rows, places = self._alone
         own = self.coefficients[places]
         squares = own**2
@@ -491,7 +517,9 @@ class FisherProblem(_Problem):
         return left
 
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
-        """(n, f, o) residuals: A_FF^-1 r_F, or of the block that the folds' columns (n, b) border."""
+        """(n, f, o) residuals: A_FF^-1 r_F; if columns are removed too, from the block that is bordered by the columns
+        (n, b).
+        """
         if not bases.shape[1]:
             return super()._left_folds_out(weights, taught, folds, bases)
         f, own = folds.shape[1], self.coefficients[bases]
@@ -531,7 +559,7 @@ class RidgeProblem(_Problem):
             gram = self.root[:, None] * gram * self.root
         inner = _centred(_centred(gram, self.root).T, self.root) if self.bias else gram
         w, v = np.linalg.eigh((inner + inner.T) / 2)
-        # a kernel has no negative eigenvalues, rounding has
+        # negative eigenvalues are rounding errors: a kernel has none
         w[(w < 0) & (w >= -len(gram) * np.finfo(np.float64).eps * np.abs(w).max())] = 0.0
         return w, _spread(v, self.root) if self.bias else v, True
 
@@ -578,7 +606,8 @@ def fold_numbers(folds: Any, samples: int) -> np.ndarray:
 
 
 def _centred(a: np.ndarray, root: np.ndarray | None = None) -> np.ndarray:
-    """(l, n) -> (l - 1, n): coordinates in an orthonormal basis of what sums to zero, or is orthogonal to ``root``.  O(l n).
+    """(l, n) -> (l - 1, n): coordinates in an orthonormal basis of the vectors that sum to zero, or, with ``root``,
+    that are orthogonal to ``root``.  O(l n).
 
     The basis is the last l - 1 columns of the Householder reflection that takes 1 / sqrt(l), or the root divided by its
     norm, to the first axis.

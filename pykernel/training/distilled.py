@@ -1,11 +1,14 @@
-"""A kernel machine's functions by fewer vectors: projected, weighed again, and moved.
+"""Approximation of a kernel machine by a machine with fewer vectors (distillation), in three steps.
 
-1. Vectors are chosen among the machine's own, one at a time, so that least is left of its functions in feature space, and
-   the machine is projected onto their span: a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F. Harrison, *Reduction of
-   Kernel Models*, Sheffield 2003; orthogonal least squares, S. Chen, C. F. N. Cowan, P. M. Grant 1991).
-2. The weights are those of ridge regression to the machine's answers on rows, where these are better.
-3. Vectors, widths and weights are trained together to these answers (``pykernel.training.vectors``), until rows that were
-   set aside say enough: the reduced set of C. J. C. Burges (1996), as distillation.
+1. Vectors are chosen among the machine's own vectors, one at a time, so that the residual of its functions in feature
+space
+   is smallest.  The machine is projected onto their span: a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F.
+   Harrison, *Reduction of Kernel Models*, Sheffield 2003; orthogonal least squares, S. Chen, C. F. N. Cowan, P. M.
+   Grant 1991).
+2. The weights are fitted by ridge regression to the machine's answers on rows; they are used if they are better.
+3. Vectors, widths and weights are trained together to fit these answers (``pykernel.training.vectors``).  The training
+ends
+   when the error on rows that were set aside does not fall any more: the reduced set of C. J. C. Burges (1996).
 
 The result has a Gaussian kernel, whatever the machine's own.  Labels are not needed: the machine answers for any row.
 """
@@ -24,34 +27,35 @@ from pykernel.training import vectors as trained
 from pykernel.training.trained import Machine, compact, votes
 
 LEAST_ROWS = 30
-"""Of a recording: fewer leave too few to judge by."""
+"""Fewest rows of a recording.  With fewer, too few rows would remain to measure the loss."""
 FEW = 1000
-"""A recording of fewer rows is filled up, for the search alone, with rows made of it."""
+"""A recording with fewer rows is extended by rows that are generated from it; these are used only in the search."""
 MADE_UP = 4000
-"""Rows, where there is no recording."""
+"""Number of generated rows if there is no recording."""
 MANY = 10_000
-"""Of more rows so many are drawn."""
+"""Most rows that are used; of a longer recording, this many rows are drawn."""
 ASIDE, JUDGED = 0.15, 0.2
-"""Parts of the rows that say when the search ends, and what was lost."""
+"""Fractions of the rows: ASIDE decides when the search ends; JUDGED measures the loss."""
 RIDGE = 1e-6
-"""Of weights, for functions in standard deviations."""
+"""Ridge of the weights, for functions in standard deviations."""
 STEPS = 1000
 """Most steps of a search."""
 FAR = 1e6
-"""Most widths of the kernel from a row to the middle of the rows: no device meets such inputs, and k-means would overflow."""
+"""Largest distance from a row to the mean of the rows, in widths of the kernel.  No device meets such inputs, and
+k-means would overflow."""
 VALUES = 2**22
 """Kernel values that are held at once."""
 SPANNED = 1e-6
-"""A vector of which so little is left in feature space adds nothing."""
+"""A vector with a smaller residual in feature space adds nothing."""
 NO_MERCER = ("sigmoid", "fourier")
-"""Functions that are no inner product of the inputs in a feature space, so that nothing is projected."""
+"""Functions that are not inner products in a feature space.  For them there is no projection."""
 NORMAL = 1.959964
-"""Of an interval that holds in 95 of 100 cases, in standard errors."""
+"""Half the width of a 95 % interval, in standard errors."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What is lost on rows, with the limits of an interval that holds in 95 of 100 cases."""
+    """The loss on rows, with the limits of its 95 % interval."""
 
     value: float
     low: float
@@ -60,11 +64,17 @@ class Loss:
 
 @dataclass(frozen=True)
 class Distilled:
-    """machine: the smaller one, of vectors_before.  rows: how many it was judged on, which the search has not seen; made_up: whether they were
-    made of the vectors.  error: the root mean square of what functions differ by, in the functions' standard deviations;
-    None where functions of pairs became functions of classes.  classes_differ: the part of the rows that got another class;
-    None for numbers.  steps: the same (classes_differ, where error is None) after each step: "projected", None where the
-    kernel is not positive, or not all of it is projected; "weighed"; "moved"."""
+    """The result of ``distil``.
+
+    machine: the smaller machine; vectors_before: the number of vectors of the original machine.
+    rows: number of rows on which the loss was measured; the search has not seen them.  made_up: whether these rows were
+    generated from the vectors.
+    error: root mean square difference of the functions, in the functions' standard deviations; None if functions for
+    pairs of classes became functions for classes.
+    classes_differ: fraction of the rows that get another class; None for numbers.
+    steps: error (classes_differ if error is None) after each step: "projected" (None if the kernel is not positive
+    definite, or not the whole machine is projected), "weighed" and "moved".
+    """
 
     machine: Machine
     vectors_before: int
@@ -76,7 +86,7 @@ class Distilled:
 
     @property
     def sentence(self) -> str:
-        """What was lost."""
+        """A sentence about the loss."""
         found, lost = self.machine, []
         if (error := self.error) is not None:
             lost.append(
@@ -97,10 +107,11 @@ def distil(
     seed: int = 0,
     answers: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Distilled:
-    """A machine with m vectors that answers as nearly as can be like the given one.
+    """A machine with m vectors whose answers are as close as possible to those of the given machine.  Deterministic.
 
-    x: rows of inputs, (rows, DIM), as the machine will meet them; None: rows are made up of its vectors.  Deterministic.
-    answers: the functions at rows of scaled inputs, (rows, F), where the machine is only a part of what computes them.
+    x: rows of inputs, (rows, DIM), as the machine will meet them; None: rows are generated from its vectors.
+    answers: computes the functions at rows of scaled inputs, (rows, F); needed if the machine is only a part of the
+    model.
     O(steps rows m D + rows n D + n^2 D) for n vectors.  Raises UserError.
     """
     where = machine.source
@@ -122,7 +133,7 @@ def distil(
 
 @dataclass(frozen=True)
 class _Parts:
-    """Scaled inputs to train with, to end by, and to judge by."""
+    """Scaled inputs: for the training, for the decision when the training ends, and for the measurement of the loss."""
 
     train: np.ndarray
     aside: np.ndarray
@@ -157,7 +168,7 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> _
 
 
 def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows like given ones, (count, D): each input is that of one of two of them.
+    """Generated rows similar to given ones, (count, D): each input is taken from one of two given rows.
 
     ``benchmarks/host/distilled.py`` compares this with other ways.
     """
@@ -166,7 +177,7 @@ def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def width_of(machine: Machine, z: np.ndarray) -> np.ndarray:
-    """The width of a Gaussian kernel, of others the deviation of each input, (D,)."""
+    """The width of a Gaussian kernel; for other kernels, the standard deviation of each input, (D,)."""
     if machine.function == "gaussian":
         return np.full(machine.dim, 1 / math.sqrt(2 * machine.gamma))
     deviation = z.std(axis=0)
@@ -177,16 +188,16 @@ def width_of(machine: Machine, z: np.ndarray) -> np.ndarray:
 
 
 def blocks(machine: Machine, z: np.ndarray, values: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Of as many rows at a time as there is room for."""
+    """``values`` of all rows z, computed in blocks that fit into memory."""
     size = max(1, VALUES // len(machine.vectors))
     return np.concatenate([values(z[at : at + size]) for at in range(0, len(z), size)])
 
 
 def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the vectors are chosen, (up to m,), and the weights of the functions' projections, (up to m, F).
+    """The chosen vectors, (up to m,), and the weights of the functions' projections, (up to m, F).
 
-    Each choice leaves least of the functions, each in units of its norm in feature space.  Fewer are chosen where they
-    span all others.  O(n^2 D + n m (m + D)).
+    Each choice makes the residual of the functions smallest; each function is in units of its norm in feature space.
+    Fewer than m vectors are chosen if these span all others.  O(n^2 D + n m (m + D)).
     """
     kernel, v, weights = machine.kernel, machine.vectors, machine.columns_of_weights()
     left_of_functions = blocks(machine, v, lambda z: kernel.gram(z, v) @ weights)  # <r, k(v_i, .)>
@@ -217,7 +228,7 @@ def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def classes_of(machine: Machine, functions: np.ndarray) -> np.ndarray:
-    """The position of the class that each row of functions says, (rows,)."""
+    """The class index that each row of functions gives, (rows,)."""
     if machine.support_class is None:
         return np.asarray(functions[:, 0] > 0 if functions.shape[1] == 1 else functions.argmax(axis=1), int)
     counted = votes(functions, len(machine.classes or ()))
@@ -227,7 +238,7 @@ def classes_of(machine: Machine, functions: np.ndarray) -> np.ndarray:
 def weighed(start: trained.Vectors, rows: trained.Rows, classes: bool) -> trained.Vectors:
     """The weights of ridge regression.  O(n m^2)."""
     k = np.exp(-0.5 * start.distances(rows.x)[0])
-    # of classes: +1.5 and -1.5, as the search begins, too
+    # targets of classes are +1.5 and -1.5, as at the start of the search
     targets = 3.0 * rows.targets - 1.5 if classes else rows.targets
     middle, inner = targets.mean(axis=0), k.mean(axis=0)
     apart = k - inner
@@ -263,7 +274,7 @@ class _Search:
             raise UserError(f"{machine.source}: its functions overflow on these rows; give rows as it was fitted with")
         self.answers = answers[2]
         self.mean, self.deviation = answers[0].mean(axis=0), answers[0].std(axis=0)
-        # of a function that hardly changes there is nothing to learn
+        # a function that is nearly constant cannot be learned
         self.deviation = np.where(self.deviation > 1e-12 * np.abs(self.mean), self.deviation, 1.0)
         self.train, self.aside = (
             trained.Rows((z - self.middle) / self.unit, self._targets(f), np.ones(len(z)))
@@ -288,7 +299,7 @@ class _Search:
             for each in (start, replace(start, log_scale=np.repeat(start.log_scale, self.machine.dim))):
                 path = trained.search(self.loss, RIDGE, each, self.train, self.risk, STEPS)
                 found.append((self.risk(path.best), number, path.best))
-            # where the search gained nothing
+            # the search gave no improvement
             found.append((self.risk(start), number, start))
         best = min(found, key=lambda each: each[:2])[2]
         smaller = self._machine(best, source)
@@ -315,8 +326,11 @@ class _Search:
         return np.concatenate([start, drawn[: self.m - len(start)]]), machine if self.whole else None
 
     def _weighed(self, start: np.ndarray, projection: Machine | None = None) -> trained.Vectors:
-        """With half the median distance as its width; or if the kernel is Gaussian, with the machine's own width, or the
-        projection as it is, whichever is best."""
+        """A start with weights by ridge regression.
+
+        The width is half the median distance.  If the kernel is Gaussian, the machine's own width and the unchanged
+        projection are tried as well, and the best of the three is taken.
+        """
         begun = trained.begin(self.train, self.loss, start, "one", np.random.default_rng(self.seed))
         found = [weighed(begun, self.train, self.pairs)]
         if self.machine.function == "gaussian":
@@ -351,7 +365,7 @@ class _Search:
     # ---- what was lost
 
     def _functions(self, smaller: Machine) -> np.ndarray:
-        """At the rows that are judged."""
+        """A smaller machine's functions at the rows on which the loss is measured."""
         z = self.judged
         if smaller.scale is not None:  # which are scaled as the source's are
             own = np.ones(smaller.dim) if self.machine.scale is None else self.machine.scale
@@ -367,7 +381,10 @@ class _Search:
         return Loss(math.sqrt(mean), math.sqrt(max(0.0, mean - off)), math.sqrt(mean + off))
 
     def _differ(self, smaller: Machine, by_pairs: bool = False) -> Loss:
-        """by_pairs: its functions are those of pairs of classes, as the source's.  The interval is E. B. Wilson's (1927)."""
+        """The fraction of rows that get another class, with E. B. Wilson's interval (1927).
+
+        by_pairs: whether the smaller machine's functions are for pairs of classes, as in the source.
+        """
         teller = self.machine if by_pairs else smaller
         differ = classes_of(teller, self._functions(smaller)) != classes_of(self.machine, self.answers)
         n, share, q = len(differ), float(differ.mean()), NORMAL**2
@@ -376,7 +393,7 @@ class _Search:
         return Loss(share, max(0.0, middle - half), min(1.0, middle + half))
 
     def _notes(self) -> list[str]:
-        """What the smaller machine has in place of the source's."""
+        """Sentences about the parts of the source that the smaller machine replaces."""
         where, notes = self.machine.source, []
         if self.pairs:
             notes.append(f"{where}: its functions of pairs of classes became one for each class")

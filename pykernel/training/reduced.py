@@ -1,4 +1,4 @@
-"""Least squares, linear systems and neighbours on a basis: what takes O(l^3) with all samples takes O(l n^2) with n vectors.
+"""Least squares, linear systems and neighbours on a basis of n vectors: O(l n^2) instead of O(l^3) with all samples.
 
     basis = select_basis(x, MercerKernel("gaussian", gamma=0.5), 200)
     machine = ReducedProblem("krr", basis, x, Targets.of_values(y))    # one pass over the rows
@@ -9,8 +9,8 @@
     cg(gram_operator(kernel, x, ridge), y, M=preconditioner(basis, x, ridge))   # SciPy's conjugate gradients
 
 l samples, n basis vectors, o outputs, D inputs.  z(x) = L^-1 k_S(x) with K_SS = L L' are the projection features: their
-inner product is the Nystroem kernel k_S(x)' K_SS^-1 k_S(x').  Rows come from anything that ``as_rows`` takes and are
-gone through in blocks, so that memory is O(l o + n^2 + a block) however many there are.  All is float64 on the host.
+inner product is the Nystroem kernel k_S(x)' K_SS^-1 k_S(x').  Rows come from anything that ``as_rows`` takes.  They are
+processed in blocks, so memory is O(l o + n^2 + a block).  All computations are in float64 on the host.
 
 docs/reduced.md derives the formulas.
 """
@@ -59,13 +59,18 @@ BLOCK = 2**20
 KEPT = 2**24
 """Up to so many numbers, 128 MB, features and Gram matrices are kept; beyond, they are computed anew in each pass."""
 SMALL_FOLD = 256
-"""Folds of at most so many samples, or n, are left out by blocks of the hat matrix; larger ones by merging factors."""
+"""Largest fold (or n, if that is larger) that is left out by blocks of the hat matrix.  Larger folds are left out by
+merging factors."""
 ROWS_FOR_SCALE = 2000
-"""So many rows tell the scale of widths and ridges."""
+"""Number of rows from which the scale of widths and ridges is estimated."""
 REACH_POLYNOMIAL = 10.0
-"""The derived limit of inputs of a polynomial kernel on the device, which grows, in largest magnitudes in training."""
+"""Default limit of the inputs of a polynomial kernel on the device, as a multiple of the largest magnitude in
+training.
+"""
 SLACK = 1e-6
-"""Distances in the feature space are bounded up to this part of the largest norm: square roots of rounding errors."""
+"""Accuracy of bounds of distances in the feature space, relative to the largest norm: the root of the rounding
+error.
+"""
 
 
 # --------------------------------------------------------------------------------------------------------- features
@@ -143,7 +148,8 @@ class ReducedModel:
 
 
 class ReducedProblem:
-    """Kernel ridge regression, LS-SVM or the kernel Fisher discriminant in the span of a basis; leaves out what it learned.
+    """Kernel ridge regression, LS-SVM or the kernel Fisher discriminant in the span of a basis, with cross-validation
+    in closed form.
 
     krr     min |y - Z w|^2 + ridge |w|^2: paper 002, equation 7, with ridge = m Lambda; the full model with the Nystroem
             kernel.  It minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
@@ -151,13 +157,16 @@ class ReducedProblem:
     kfd     min |y - K_lS alpha - b|^2 + ridge |alpha|^2 (paper 004, equation 4); Fisher's discriminant with the coding
             "counts".
 
-    With weights of the targets each square counts so often; the basis does not depend on them.
+    If the targets have weights, each squared error is multiplied by its weight.  The basis does not depend on the
+    weights.
 
-    x: l rows, what ``as_rows`` takes.  targets: l.  keep: features are kept in memory if they are so many numbers or less.
+    x: l rows, what ``as_rows`` takes.  targets: l.  keep: features are kept in memory if they are at most this many
+    numbers.
 
-    One pass makes a triangular factor R of [1 F Y] (F: features) from blocks, by QR and never by normal equations, O(l n^2);
-    its singular values serve every ridge.  Leaving out takes a pass more for any number of ridges.  The basis is fixed:
-    a sample that is left out leaves its vector where it is.
+    One pass computes a triangular factor R of [1 F Y] (F: features) from blocks, by QR, without normal equations, O(l
+    n^2). Its singular values serve every ridge.  Cross-validation takes one more pass for any number of ridges.  The
+    basis is
+    fixed: if a sample that is a basis vector is left out, the vector stays in the basis.
 
     Raises UserError.
     """
@@ -179,7 +188,7 @@ class ReducedProblem:
         self._recodes = targets.positions is not None and targets.coding == "counts"
         self.taught = targets.values
         if self._recodes:
-            # what is coded anew is a combination of these; without a bias, what learns 1 predicts something else than 1
+            # recoded targets are combinations of these; without a bias, the prediction for the target 1 is not 1
             one = [] if self.bias else [np.ones((self.samples, 1))]
             self.taught = np.hstack([targets.values, targets._member, *one])
         self.all = self._decomposed(self._triangles(None, 1)[0])
@@ -198,7 +207,9 @@ class ReducedProblem:
         return ReducedModel(self.model, self.basis, w, bias)
 
     def coefficients(self, ridge: float) -> Solution:
-        """The same as weights of kernel values, alpha (n, o), and bias.  Of kfd as they were found, without L."""
+        """The model as weights of kernel values, alpha (n, o), and bias.  For kfd these are computed directly, without
+        L.
+        """
         if self.model == "kfd":
             w, bias = self.all.weights(self._checked([ridge])[0])
             return Solution(w[:, : self.outputs], bias[: self.outputs])
@@ -206,7 +217,8 @@ class ReducedProblem:
         return Solution(found.alpha, found.bias)
 
     def leave_one_out(self, ridge: float, recode: bool = True) -> np.ndarray:
-        """(l, o): what each sample is predicted by the model trained without it.  A pass.  Raises UserError.
+        """(l, o): the prediction for each sample by the model trained without this sample.  One pass.  Raises
+        UserError.
 
         recode: with coding "counts", the other samples' targets are coded with their own counts, as in retraining.
         """
@@ -228,7 +240,7 @@ class ReducedProblem:
             rows = slice(start, start + len(f))
             own = part[rows, None]
             squares = each[rows, None] * t**2
-            # 1 - h is a difference of numbers near 1, and never below what one row can do to the others
+            # 1 - h is a difference of numbers near 1; it is kept above the smallest value that a single row can cause
             least = own * values / (values + squares.sum(axis=1)[:, None] / own)
             share = np.maximum(own - squares @ attenuated.T, least).T
             right = y[rows] - self.all.middle[cut]
@@ -246,9 +258,12 @@ class ReducedProblem:
     def leave_fold_out_path(self, ridges: Sequence[float], folds: Any, recode: bool = True) -> np.ndarray:
         """(R, l, o): the same for R ridges.
 
-        Folds of more than 256 samples and n are left out by merging the other folds' triangular factors, as retraining
-        would: two passes, O(l n^2 + S n^3) and O(S n^2) numbers for S of them.  Smaller ones by blocks of the hat
-        matrix: O(l n f + l f^2) for each ridge and folds of f samples, with rows taken in the order of folds.
+        Folds larger than both 256 samples and n are left out by merging the triangular factors of the other folds,
+        which is
+        the same as retraining: two passes, O(l n^2 + S n^3), and O(S n^2) numbers for S such folds.  Smaller folds are
+        left
+        out by blocks of the hat matrix: O(l n f + l f^2) for each ridge and folds of f samples; rows are read in the
+        order of the folds.
         """
         values = self._checked(ridges)
         parts = fold_numbers(folds, self.samples)
@@ -285,7 +300,7 @@ class ReducedProblem:
         return _Decomposed.of(triangle, self.bias, self.features.width)
 
     def _cut(self, recode: bool) -> slice:
-        """Of what is taught: the values, or what they are coded anew from."""
+        """The columns of the targets: the values themselves, or the indicators from which they are recoded."""
         return slice(self.outputs, None) if recode else slice(0, self.outputs)
 
     def _recoded(self, predictions: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
@@ -314,7 +329,9 @@ class ReducedProblem:
     def _leave_large_folds_out(
         self, ridges: np.ndarray, parts: np.ndarray, large: np.ndarray, recode: bool, predictions: np.ndarray
     ) -> None:
-        """Merge the factors of all other folds: products from the left and from the right, so that none is taken away."""
+        """Merge the factors of all other folds.  Prefix and suffix merges are used, so that no factor must be
+        subtracted.
+        """
         # all small folds together are one more part
         place = np.where(large, np.cumsum(large) - 1, large.sum())
         count = int(large.sum())
@@ -371,7 +388,9 @@ class ReducedProblem:
 
 @dataclass(frozen=True)
 class _Decomposed:
-    """What a ridge meets: scale (n,) and v (n, n) of centred features F - mean = U diag(scale) v', and along = U'Y."""
+    """The decomposition that serves every ridge: F - mean = U diag(scale) v' (scale (n,), v (n, n)), and along =
+    U'Y.
+    """
 
     mean: np.ndarray
     middle: np.ndarray
@@ -381,7 +400,10 @@ class _Decomposed:
 
     @classmethod
     def of(cls, triangle: np.ndarray, bias: bool, n: int) -> _Decomposed:
-        """Of a triangular factor of [1 F Y], or [F Y]: without the first row, it is that of what is centred."""
+        """The decomposition from a triangular factor of [1 F Y], or of [F Y].
+
+        With a bias, the factor without its first row is the factor of the centred columns.
+        """
         inner = triangle[bias : bias + n]
         u, scale, vt = np.linalg.svd(inner[:, bias : bias + n])
         means = triangle[0] / triangle[0, 0] if bias else np.zeros(len(triangle))
@@ -502,7 +524,7 @@ class LowRankSystem:
 
 
 class _HeldRows:
-    """An array (l, n) as the blocks that it is gone through in."""
+    """An array (l, n) with the interface of FeatureRows: it is read in blocks."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values, self.width = values, values.shape[1]
@@ -577,16 +599,17 @@ def gram_operator(kernel: MercerKernel, x: Any, ridge: float = 0.0, *, keep: int
 
 
 def basis_of(vectors: Any, kernel: MercerKernel, epsilon: float = 1e-10, indices: Any = None) -> Basis:
-    """The basis of given vectors (n, D), in their order, without those of which the earlier ones leave less than epsilon.
+    """The basis of given vectors (n, D), in their order.  A vector is left out if its residual delta is below epsilon.
 
-    indices: (n,), the row of the data that each is; -1 if not given.  ``trace`` is over the vectors themselves.  O(n^3).
+    indices: (n,), the row of the data for each vector; -1 if not given.  ``trace`` is over the vectors themselves.
+    O(n^3).
     Raises UserError.
     """
     vectors = _table(vectors)
     places = np.full(len(vectors), -1) if indices is None else np.asarray(indices, np.int64)
     gram = kernel.gram(vectors, vectors)
     diagonal = gram.diagonal()
-    # columns of L by left-looking elimination: the rest of each pivot says what is left of its vector
+    # columns of L by left-looking elimination: each pivot is the residual of its vector
     columns, trace = np.zeros_like(gram), [1.0]
     chosen: list[int] = []
     left, total = diagonal.copy(), float(diagonal.sum()) or 1.0
@@ -627,10 +650,11 @@ def distance_bounds(basis: Basis, a: Any, b: Any) -> tuple[np.ndarray, np.ndarra
 class KernelNeighbours:
     """Nearest neighbours in the feature space, where the distance is sqrt(k(a, a) + k(b, b) - 2 k(a, b)).
 
-    basis, x: l rows, what ``as_rows`` takes; they are read again for candidates.  algorithm, options: of scikit-learn's
-    NearestNeighbors, which searches among the n + 1 numbers [z(x), |r(x)|]: Euclidean distances of these are lower bounds of
-    those in the feature space.  For Gaussian, Laplacian and Matern kernels neighbours are those in the input space; this is
-    for the others, and for numbers of inputs that are larger than n.
+    basis, x: l rows, what ``as_rows`` takes; rows are read again when they are candidates.  algorithm, options: for
+    scikit-learn's NearestNeighbors, which searches among the n + 1 numbers [z(x), |r(x)|].  The Euclidean distances of
+    these numbers are lower bounds of the distances in the feature space.  For Gaussian, Laplacian and Matern kernels,
+    the nearest neighbours are those in the input space.  So this class is for other kernels, or if there are more than
+    n inputs.
 
     Memory O(l n).  Raises UserError.
     """
@@ -669,8 +693,10 @@ class KernelNeighbours:
         return distances, indices
 
     def bounded(self, queries: Any, count: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(lower, upper, indices) of the rows with the least lower bounds, each (queries, count): no kernel value of a row
-        is computed."""
+        """(lower, upper, indices) of the rows with the smallest lower bounds, each (queries, count).
+
+        No kernel values between queries and rows are computed.
+        """
         queries = _table(queries)
         self._checked(count)
         extended = _extended(self.basis, queries)
@@ -706,7 +732,9 @@ def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Grid:
-    """What all widths share.  basis: vectors, or how many to choose, with ``options`` of select_basis."""
+    """Data that all widths share.  basis: vectors, or the number of vectors to choose with ``options`` of
+    select_basis.
+    """
 
     model: Model
     mercer: MercerKernel
@@ -724,7 +752,7 @@ class _Grid:
         return cast(selection.Function, self.mercer.function)
 
     def digest(self) -> str:
-        """Of all that results depend on; of the rows a sample."""
+        """Digest of everything on which results depend; only a sample of the rows is digested."""
         basis = self.basis.vectors if isinstance(self.basis, Basis) else self.basis
         parts = [self.model, describe_kernel(self.mercer), sorted(self.options.items()), self.recode]
         found = hashlib.sha256(repr(parts).encode())
@@ -801,7 +829,7 @@ def select_reduced(
 
 
 def work(task: Mapping[str, Any], shared: _Grid) -> dict[str, Any]:
-    """One width of the grid, for Workers: of each ridge what ``pykernel.training.selection.work`` gives."""
+    """The task of one width, for Workers: for each ridge the same results as ``pykernel.training.selection.work``."""
     scores: list[dict[str, Any]] = []
     impossible = np.full(shared.targets.values.shape, np.inf)
     reason = None
@@ -809,7 +837,7 @@ def work(task: Mapping[str, Any], shared: _Grid) -> dict[str, Any]:
         try:
             basis = chosen_basis(shared.rows, kernel_with(shared.mercer, task["width"]), shared.basis, shared.options)
             machine = ReducedProblem(shared.model, basis, shared.rows, shared.targets, keep=shared.keep)
-            # so many ridges at a time that predictions do not outgrow features
+            # the number of ridges at a time is limited, so that predictions take no more memory than features
             step = max(1, shared.keep // max(1, machine.taught.size))
             for begin in range(0, len(task["ridges"]), step):
                 ridges = task["ridges"][begin : begin + step]
@@ -825,7 +853,11 @@ def work(task: Mapping[str, Any], shared: _Grid) -> dict[str, Any]:
 
 
 def chosen_basis(x: Any, kernel: MercerKernel, basis: Any, options: Mapping[str, Any]) -> Basis:
-    """The basis for a kernel: chosen (a number), of rows by position, of vectors, or a Basis, its vectors if kernels differ."""
+    """The basis for a kernel.
+
+    basis: a number: this many vectors are chosen; positions of rows; vectors; or a Basis.  If a Basis has another
+    kernel, only its vectors are used.
+    """
     if isinstance(basis, Basis):
         return basis if basis.kernel == kernel else basis_of(basis.vectors, kernel, indices=basis.indices)
     if isinstance(basis, int):
@@ -873,9 +905,11 @@ def nystrom_content(
 ) -> dict[str, Any]:
     """What a spec of rule "nystrom" is made of: nested dictionaries, as in the TOML file.
 
-    largest: (D,), the largest magnitude of each input in training.  max_abs: the largest input that is taken; None: a million
-    times the largest (polynomial: ten), or less where that could overflow.  weights: (n, o) of z, and bias (o,), 0 if not given; None: z itself is predicted.
-    center, scale: (D,), inputs are (x - center) * scale before.  Raises UserError.
+    largest: (D,), the largest magnitude of each input in training.  max_abs: the limit of inputs; None: a million times
+    the largest (polynomial: ten times), or less if that could overflow.  weights: (n, o), weights of z; None: z itself
+    is
+    predicted.  bias: (o,); 0 if not given.  center, scale: (D,); inputs are first converted to (x - center) * scale.
+    Raises UserError.
     """
     if precision not in PRECISIONS:
         raise UserError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")

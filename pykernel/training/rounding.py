@@ -1,8 +1,8 @@
-"""How far rounding may take a frozen model's values from those of exact arithmetic: a bound for each row.
+"""A bound, for each row, of the rounding error in a frozen model's values.
 
-A forward error analysis to first order in the unit roundoff u, with a hundredth on top for the rest (N. J. Higham,
-Accuracy and Stability of Numerical Algorithms, 2002, sections 2 to 4).  Everything is computed in float64, from the row
-itself: kernel values as they are, sums as they grow.
+This is a forward error analysis to first order in the unit roundoff u; one per cent is added for higher orders (N. J.
+Higham, Accuracy and Stability of Numerical Algorithms, 2002, sections 2 to 4).  The bound is computed in float64 for
+each row, with the row's actual kernel values and partial sums.
 """
 
 from __future__ import annotations
@@ -19,22 +19,25 @@ from pykernel.spec.model import Spec
 from pykernel.training.trained import Machine
 
 COARSE, SEEN = 0.1, 1000
-"""The part of a function's spread that rounding may move it by without a warning, and at how many of its vectors."""
+"""COARSE: largest rounding error without a warning, as a fraction of the function's spread.  SEEN: at most this many
+vectors are checked."""
 NOTED_VALUES = 2**21
-"""Most kernel values for that."""
+"""Most kernel values that are computed for this check."""
 
 SLACK = 1.01
-"""For terms in u^2, and for the bound's own rounding."""
+"""Factor for terms of order u^2, and for the rounding errors of the bound itself."""
 LEAST = 2.0**-50
-"""More than any kernel value that the device takes for zero, where e^-r is below 2^-60: Matern kernels are larger."""
+"""A bound of the kernel values that the device replaces with zero.  It does so if e^-r is below 2^-60; values of Matern
+kernels are larger than e^-r."""
 VALUES = 2**20
 """Kernel values that are held at once."""
 
 
 def device_bound(spec: Spec, x: np.ndarray, rounded: float | np.ndarray = 0.0) -> np.ndarray:
-    """How far the device's functions may be from exact ones at rows of x, (rows, F), which its precision holds.
+    """The largest error of the device's functions at rows of x, (rows, F).  x must be numbers of the device's
+    precision.
 
-    rounded: of whole numbers, by how many counts exact inputs may be beside x, one number or (DIM,).
+    rounded: for models of integers, the largest rounding error of the inputs, in counts, one number or (DIM,).
     """
     assert spec.expansion is not None
     if spec.real.is_integer:
@@ -44,9 +47,11 @@ def device_bound(spec: Spec, x: np.ndarray, rounded: float | np.ndarray = 0.0) -
 
 
 def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
-    """How far the source's own values, in float64, may be from the machine's exact ones at rows of x, (rows, F).
+    """The largest error of the source's own float64 values, against the machine's exact values, at rows of x, (rows,
+    F).
 
-    Where several of the source's sums became one, it added up more terms (``gross``), and more often (``mixes``).
+    If several sums of the source were merged into one, the source has summed larger terms (``gross``), and more often
+    (``mixes``).
     """
     found = error_bound(machine, x, "float64", "products", shifted=True) * (1 + machine.mixes)
     if machine.gross is not None:
@@ -59,7 +64,7 @@ def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
 
 
 def machine_of(spec: Spec) -> Machine:
-    """What a frozen spec holds."""
+    """The machine of a frozen spec."""
     expansion, kernel = spec.expansion, MercerKernel.of(spec)
     assert expansion is not None and expansion.weights is not None and expansion.bias is not None
     return Machine(
@@ -86,15 +91,15 @@ def machine_of(spec: Spec) -> Machine:
 def error_bound(
     machine: Machine, x: np.ndarray, precision: str, distance: str = "differences", shifted: bool = False
 ) -> np.ndarray:
-    """How far functions computed in a precision may be from the machine's exact ones at rows of x, (rows, F).
+    """The largest error of functions that are computed in a precision, at rows of x, (rows, F).  O(rows n D).
 
-    O(rows n D).  The machine's numbers are rounded to the precision first, and sums taken in the order of its vectors.  Of a
-    kernel of your own nothing is known: its values count as exact to 16 u of their bound.  shifted: inputs may be scaled
-    before they are centered, x * scale - center * scale, as MinMaxScaler does.
+    The machine's numbers are first rounded to the precision; sums are computed in the order of its vectors.  For a
+    custom kernel, the error of a value is assumed to be at most 16 u times the kernel's bound.  shifted: inputs may be
+    scaled before they are centered, x * scale - center * scale, as in MinMaxScaler.
     """
     u = float(np.finfo(PRECISIONS[precision].dtype).eps) / 2
     weights, rows = machine.columns_of_weights(), max(1, VALUES // max(1, len(machine.vectors)))
-    with np.errstate(all="ignore"):  # what overflows has no bound
+    with np.errstate(all="ignore"):  # after an overflow there is no bound
         parts = [
             _of_rows(machine, weights, x[i : i + rows], precision, u, distance, shifted) for i in range(0, len(x), rows)
         ]
@@ -112,7 +117,7 @@ def _of_rows(
         used = np.flatnonzero(weights[:, o])
         w = weights[used, o]
         terms = k[:, used] * w
-        # w rounded, the product rounded, the sum rounded as it grows
+        # rounding of the weight, of the product, and of each partial sum
         sums = np.abs(np.cumsum(terms, axis=1) + (0.0 if distance == "products" else bias)).sum(axis=1)
         last = np.abs(terms.sum(axis=1) + bias)
         inexact = error[:, used] @ np.abs(w) + 2 * u * np.abs(terms).sum(axis=1)
@@ -121,7 +126,7 @@ def _of_rows(
 
 
 def _scaled(machine: Machine, x: np.ndarray, precision: str, u: float, shifted: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The scaled inputs, and how far each of them may be off, both (rows, DIM)."""
+    """The scaled inputs, and the largest error of each, both (rows, DIM)."""
     z, center, scale = x, machine.center, machine.scale
     lost = 2 * u * np.abs(x) if shifted else np.zeros_like(x)
     if center is not None:
@@ -138,7 +143,7 @@ def _scaled(machine: Machine, x: np.ndarray, precision: str, u: float, shifted: 
 def _kernel_error(
     machine: Machine, z: np.ndarray, lost: np.ndarray, k: np.ndarray, u: float, distance: str
 ) -> np.ndarray:
-    """Of kernel values k of rows z that may be off by lost, (rows, n)."""
+    """The largest errors of the kernel values k, (rows, n), for rows z with errors up to ``lost``."""
     v, function, gamma = machine.vectors, machine.function, machine.gamma
     if function == "custom":
         return np.full_like(k, 16 * u * (machine.max_value or 1.0))
@@ -151,7 +156,7 @@ def _kernel_error(
         off = lost.sum(axis=1)[:, None] + u * np.abs(v).sum(axis=1)
         far = cdist(z, v, "cityblock")
         return _exponential_error(k, gamma * far, gamma * (off + steps * u * (far + off)), 4 * u)
-    # how far |z - v| may be off, as the vectors are rounded, too
+    # the largest error of |z - v|: the vectors are rounded as well
     length = np.sqrt(np.square(v).sum(axis=1))
     off = np.sqrt(np.square(lost).sum(axis=1))[:, None] + u * length
     far = cdist(z, v, "euclidean")
@@ -162,7 +167,7 @@ def _kernel_error(
             rounded, size = 10 * u, np.square(z).sum(axis=1)[:, None] + 2 * np.abs(z) @ np.abs(v).T + np.square(length)
         return _exponential_error(k, gamma * np.square(far), gamma * (moved + steps * u * size), rounded)
     if function == "rational-quadratic":
-        # of the exponent alpha ln(1 + s), by s = gamma |z - v|^2
+        # error of the exponent alpha ln(1 + s), with s = gamma |z - v|^2
         square, moved = gamma * np.square(far), gamma * ((2 * far + off) * off + (steps + 2) * u * np.square(far + off))
         exponent = machine.alpha * np.log1p(square)
         moved = machine.alpha * moved / (1 + np.maximum(square - moved, 0)) + 8 * u * exponent
@@ -170,20 +175,22 @@ def _kernel_error(
     off = gamma * (off + steps * u * (far + off))
     if function == "matern12":
         return _exponential_error(k, gamma * far, off, 4 * u)
-    # |dk/dr| is no larger between r - off and r + off
+    # an upper bound of |dk/dr| between r - off and r + off
     low, high = np.maximum(gamma * far - off, 0), gamma * far + off
     slope = np.exp(-low) * high * (1 if function == "matern32" else (1 + high) / 3)
     return np.asarray(np.minimum(slope * off, 1) + 8 * u * k + LEAST)
 
 
 def _exponential_error(k: np.ndarray, exponent: np.ndarray, error: np.ndarray, rounded: float) -> np.ndarray:
-    """Of k = e^-exponent, where the exponent may be off by error, and a value is rounded by a part of itself."""
+    """The largest error of k = e^-exponent.  error: of the exponent; rounded: relative rounding error of the value."""
     upwards = np.where(error < 1, k * np.expm1(np.minimum(error, 1)), np.exp(-np.maximum(exponent - error, 0)))
     return np.asarray(np.minimum(upwards, 1) + rounded * k + LEAST)
 
 
 def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off: np.ndarray, u: float) -> np.ndarray:
-    """Of a kernel of z'v; size: |z|'|v|, off: how far z'v may be off as z is."""
+    """The largest error of a kernel that is a function of z'v.  size: |z|'|v|.  off: error of z'v because of errors in
+    z.
+    """
     error = off + (machine.dim + 2) * u * (size + off)  # v rounded, products, sums
     if machine.function == "linear":
         return error
@@ -204,7 +211,7 @@ def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off:
 def _normalised_error(
     machine: Machine, z: np.ndarray, lost: np.ndarray, k: np.ndarray, error: np.ndarray, u: float
 ) -> np.ndarray:
-    """Of k(z, v) / sqrt(k(z, z) k(v, v)), k(z, v) off by error."""
+    """The largest error of k(z, v) / sqrt(k(z, z) k(v, v)).  error: of k(z, v)."""
     plain, norms, parts = replace(machine.kernel, normalise=False), [], []
     for rows, off in ((z, lost), (machine.vectors, np.zeros_like(machine.vectors))):
         square = np.square(rows).sum(axis=1)
@@ -219,10 +226,10 @@ def _normalised_error(
 
 
 def notes(machine: Machine, spec: Spec) -> list[str]:
-    """What of the source is left out of the spec, and whether float32 is too coarse for it.
+    """Sentences about the parts of the source that the spec leaves out, and a warning if float32 is too coarse.
 
-    Where weights are large and cancel out, as a Gaussian process without noise has them, their rounding is not small
-    beside what they add up to.  What is said of it is a bound, for the inputs that the machine's vectors are.
+    Large weights that cancel out, as in a Gaussian process without noise, have rounding errors that are not small in
+    comparison with their sum.  The warning is based on a bound for inputs at the machine's vectors.
     """
     found = list(machine.notes)
     if spec.precision != "float32" or machine.function == "custom" or not len(machine.vectors):
@@ -232,12 +239,13 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     vectors, x = machine.vectors[at], machine.inputs()[at]
     exact = machine.functions(vectors)
     held = x.astype(np.float32).astype(np.float64)
-    # what rounding the inputs does is computed, here and there as badly as it can be; what it does to the rest is bounded
+    # the effect of rounded inputs is computed for worst-case roundings at some points; the effect on the rest is
+    # bounded
     half, rng = np.spacing(np.abs(held).astype(np.float32)).astype(np.float64) / 2, np.random.default_rng(0)
     inputs = [held, *(x + half * rng.choice((-1.0, 1.0), x.shape) for _ in range(8))]
     moved = np.max([np.abs(machine.functions(machine.scaled(rows)) - exact) for rows in inputs], axis=0)
     moved = (moved + device_bound(spec, held)).max(axis=0)
-    # between them, too: those of a support vector machine lie where its value is 1, or 0
+    # points between vectors are needed as well: at the vectors of a support vector machine, its value is 1 or 0
     between = machine.functions((vectors + np.roll(vectors, 1, axis=0)) / 2)
     spread = np.vstack([exact, between]).std(axis=0)
     with np.errstate(all="ignore"):
@@ -253,6 +261,6 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
 
 
 def _above(value: float) -> str:
-    """Two digits of a number that is no smaller."""
+    """The number as text, rounded upwards to two digits."""
     text = f"{value:.2g}"
     return text if float(text) >= value else f"{value * 1.05:.2g}"

@@ -32,12 +32,13 @@ Criterion = Literal["error", "press"]
 CrossValidation = Literal["deleted", "kept"] | int
 
 GROUPS = 10
-"""Into so many parts leave-one-out's errors go for the optimism; also the folds of S-fold, if S is above MOST_FOLDS."""
+"""Number of groups into which the errors of leave-one-out are divided to compute the optimism.  The folds of S-fold
+cross-validation are divided in the same way if S is above MOST_FOLDS."""
 MOST_FOLDS = 20
 PAIRS = 2000
-"""So many pairs of samples tell the typical distance."""
+"""Number of pairs of samples from which the typical distance is estimated."""
 COPIES = 10
-"""Arrays of the Gram matrix's size that a decomposition has at its peak."""
+"""Peak memory of a decomposition, in arrays of the Gram matrix's size."""
 SLACK = 0.01
 """Cells are alike if their errors (rates, or roots of PRESS) are above the best one's by at most this part."""
 
@@ -84,13 +85,14 @@ def default_ridges(
     degree: int = 3,
     total: float | None = None,
 ) -> tuple[float, ...]:
-    """Ridges below a bound on what they are added to, in half decades, with three digits, ascending; of any width.
+    """Ridges in half decades up to a bound of the numbers to which they are added; with three digits, ascending.
 
-    krr, ls-svm: lambda is added to the Gram matrix's eigenvalues, none above its trace t = l mean k(x, x); from 1e-8 t
-    to t (17 values).  kfd: mu is added to squares of singular values, none above t^2; from 1e-12 t^2 to t^2 (25).
-    Gaussian, Laplacian, Matern and normalised kernels have t = l whatever the width; of the others t is that of
-    ``width``.  coef0, degree: of a kernel that is named; a MercerKernel has its own.  total: the sum of the samples'
-    weights, l if it is not given.
+    krr, ls-svm: lambda is added to the eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).
+    The ridges go from 1e-8 t to t (17 values).  kfd: mu is added to squared singular values, which are at most t^2.
+    The ridges go from 1e-12 t^2 to t^2 (25 values).
+    For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width; for other kernels, t is computed with
+    ``width``.  coef0, degree: for a kernel that is given by name; a MercerKernel has its own.  total: the sum of the
+    samples' weights; l if not given.
     """
     named = kernel if isinstance(kernel, MercerKernel) else {"function": kernel, "coef0": coef0, "degree": degree}
     mercer = _with_width(_kernel(named), width)
@@ -178,10 +180,11 @@ class _Shared:
 
 
 def work(task: Mapping[str, Any], shared: _Shared) -> dict[str, Any]:
-    """One width of the grid, for Workers: of each ridge the error rate (classes), PRESS, and both for each group.
+    """The task of one width, for Workers: for each ridge the error rate (classes) and PRESS, in total and for each
+    group.
 
-    A cell that is not possible has infinities, and reason says why, of the last: the kernel overflows, or the ridge does
-    not make an indefinite Gram matrix positive definite.
+    An impossible cell has infinite errors: the kernel overflows, or the ridge does not make an indefinite Gram matrix
+    positive definite.  ``reason`` says why the last such cell is impossible.
     """
     rows, reason = [], None
     with one_thread:
@@ -234,19 +237,21 @@ def scores_of(predictions: np.ndarray, shared: _Shared) -> dict[str, Any]:
 class Selection:
     """A grid of widths (W,) and ridges (R,), both ascending, with what cross-validation says of each cell.
 
-    error: (W, R), the part of samples that are taken for another class, None for regression.  press: (W, R), the mean
-    over samples and outputs of the squared difference to the targets (of classes: as they are coded).
-    best: the cell's row and column.  by: what was least there; of equal error rates the least PRESS, of these the
-    largest ridge, of these the smoothest kernel (the largest sigma, the smallest gamma).
-    taken: the cell that is chosen: of all that are alike the one with the largest ridge, of these the smoothest kernel.
-    Alike are cells whose root of PRESS is at most 1 % above the least; by "error" those whose error rate is at most 1 %
-    above the least, and whose root of PRESS is at most 1 % above the least among these.  Where the error hardly changes,
-    its minimum lies anywhere, often where weights are huge: there a row unlike the others is predicted far off.
-    optimism: how much too small the least ``by`` is expected to be, since it was chosen for being small: Tibshirani and
-    Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2), 2009: the mean
-    over folds k of e_k(best) - min e_k, with e_k the error within the fold.  Of leave-one-out, whose folds of one sample
-    would have minima of zero, the errors are put into groups (10, stratified) that stand for folds.  The taken cell's
-    is taken to be the same.
+    error: (W, R), the fraction of samples that are classified wrongly; None for regression.
+    press: (W, R), the mean over samples and outputs of the squared difference to the targets (for classes: to the coded
+    targets).
+    best: row and column of the cell with the smallest value of ``by``.  Among equal error rates, the cell with the
+    smallest PRESS is taken; then the largest ridge; then the smoothest kernel (the largest sigma, the smallest gamma).
+    taken: the cell that is chosen.  It has the largest ridge, and then the smoothest kernel, of all cells that are as
+    good as the best one.  By "press", a cell is as good if its root of PRESS is at most 1 % above the smallest.  By
+    "error", its error rate must be at most 1 % above the smallest, and its root of PRESS at most 1 % above the smallest
+    of these cells.  Reason: where the error hardly changes, the position of the minimum is random, and often has huge
+    weights; a model with huge weights predicts a row that differs from the others far off.
+    optimism: by how much the smallest ``by`` is expected to be too small, because it is a minimum: Tibshirani and
+    Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2), 2009: the
+    mean over folds k of e_k(best) - min e_k, with e_k the error within the fold.  For leave-one-out, a fold of one
+    sample would have a minimum of zero; so the errors are divided into 10 stratified groups, which take the place of
+    the folds.  The optimism of the taken cell is assumed to be the same.
     """
 
     model: Model
@@ -273,12 +278,12 @@ class Selection:
 
     @property
     def alike(self) -> int:
-        """How many cells are alike, the best among them."""
+        """How many cells are as good as the best one, including the best one."""
         return int(_alike(self.by, self.error, self.press).sum())
 
     @property
     def reason(self) -> str:
-        """Why the taken cell was taken: what it is."""
+        """Words for the reason why the taken cell was chosen."""
         if self.alike == 1:
             return "the best cell; no other one is within 1 % of it"
         name = width_name(self.kernel)
@@ -287,17 +292,17 @@ class Selection:
 
     @property
     def surface(self) -> np.ndarray:
-        """(W, R): what was minimised."""
+        """(W, R): the values that were minimised."""
         return self.press if self.by == "press" else cast(np.ndarray, self.error)
 
     @property
     def value(self) -> float:
-        """The taken cell's, as cross-validated: too small by about the optimism."""
+        """The cross-validated ``by`` of the taken cell.  It is too small by about the optimism."""
         return float(self.surface[self.taken])
 
     @property
     def corrected(self) -> float:
-        """The taken cell's, and the optimism; an error rate is at most 1."""
+        """``value`` plus the optimism; an error rate is limited to 1."""
         value = self.value + self.optimism
         return min(value, 1.0) if self.by == "error" else value
 
@@ -356,7 +361,7 @@ def _ranked(kernel: Function, by: Criterion, error: np.ndarray | None, press: np
 
 
 def _alike(by: Criterion, error: np.ndarray | None, press: np.ndarray) -> np.ndarray:
-    """(W, R): which cells are as good as the best, but for SLACK."""
+    """(W, R): which cells are as good as the best one, within the tolerance SLACK."""
     among = np.isfinite(press)
     if by == "error":
         rates = cast(np.ndarray, error)
@@ -365,7 +370,9 @@ def _alike(by: Criterion, error: np.ndarray | None, press: np.ndarray) -> np.nda
 
 
 def _taken(kernel: Function, by: Criterion, error: np.ndarray | None, press: np.ndarray) -> tuple[int, int]:
-    """Of the cells that are alike that with the largest ridge, of these the smoothest kernel."""
+    """Among the cells that are as good as the best: the one with the largest ridge, and then with the smoothest
+    kernel.
+    """
     smooth = 1 if width_name(kernel) == "sigma" else -1
     i, j = max(np.argwhere(_alike(by, error, press)).tolist(), key=lambda cell: (cell[1], smooth * cell[0]))
     return int(i), int(j)
@@ -391,22 +398,26 @@ def select(
 ) -> Selection:
     """Cross-validate a model at every width and ridge of a grid, and choose.  W (O(l p min(l, p)) + R O(l p)).
 
-    x: (l, d), or with kernel "precomputed" the Gram matrix (l, l).  targets: l of them, classes or values.  kernel: a function's name, or that as "function" with "coef0" (1)
-    and "degree" (3), or a MercerKernel, whose gamma is replaced by each width's.  widths: sigma for "gaussian", gamma for
-    the others, None for ``default_widths``; "linear" has none, and "custom" its own gamma.  ridges: mu of "kfd", lambda of
-    "ls-svm" and "krr", absolute, in the unit of what they are added to (K'K and K); None for ``default_ridges``, which
-    are relative to the kernel's diagonal.
-    basis: of "kfd" alone, the expansion vectors: positions of samples (p,), or vectors (p, d), of which ``columns`` (p,)
-    says which sample each is (-1: none; that is assumed if it is not given); all samples if None.
+    x: (l, d), or with kernel "precomputed" the Gram matrix (l, l).  targets: of the l samples, classes or values.
+    kernel: a function's name; or a mapping with "function", "coef0" (1) and "degree" (3); or a MercerKernel, whose
+    gamma is replaced with each width.
+    widths: sigma for "gaussian", gamma for other kernels; None: ``default_widths``.  "linear" has no width; "custom"
+    has its own gamma.
+    ridges: mu for "kfd", lambda for "ls-svm" and "krr".  They are absolute, in the unit of the matrix to which they are
+    added (K'K and K).  None: ``default_ridges``, which are relative to the kernel's diagonal.
+    basis: for "kfd" only, the expansion vectors: positions of samples (p,), or vectors (p, d); None: all samples.
+    columns: (p,), for vectors, the sample that each vector is; -1: not a sample, which is also the default.
 
-    cv: "deleted", leave-one-out as by training anew, row and column; "kept", paper 004's estimate, which keeps the
-    column (of ls-svm and krr both are equal); or S folds, stratified, dealt by ``seed``.  by: "error" (of classes,
-    their default) or "press".  recode: whether targets coded with counts are coded anew without what is left out.
+    cv: "deleted": leave-one-out with row and column, as in retraining; "kept": paper 004's estimate, which keeps the
+    column (for ls-svm and krr both are equal); or a number S of stratified folds, drawn with ``seed``.
+    by: "error" (for classes; the default for them) or "press".
+    recode: whether targets that are coded with counts are coded again without the samples that are left out.
 
-    jobs: None or 1, this process; N processes; or a Dask scheduler's address.  Each holds one width's Gram matrix
-    at a time, and computes with one thread: on machines of one kind, results are the same to the bit however many
-    there are.  results: a file of finished widths, not computed again (pykernel.parallel.Results).  progress: a bar on
-    standard error, if that is a terminal.
+    jobs: None or 1: this process; N: processes; or the address of a Dask scheduler.  Each worker holds the Gram matrix
+    of one width at a time, and computes with one thread.  So, on machines of the same kind, the bits do not depend on
+    the number of
+    workers.  results: a file of finished widths, which are not computed again (pykernel.parallel.Results).  progress:
+    show a bar on standard error, if that is a terminal.
 
     Raises UserError if an argument makes no sense, or the Gram matrices will not fit this machine's memory.
     """
@@ -457,7 +468,7 @@ def best_cell(
     taken = _taken(shared.kernel, by, error, squared)
     # (W, R, groups)
     parts = np.array([row[f"group_{by}"] for row in rows])
-    cell = best[0] * len(ridges) + best[1]  # the minimum, whose luck this is; the taken cell is near it
+    cell = best[0] * len(ridges) + best[1]  # the optimism of the minimum is computed; the taken cell is near it
     optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), cell, shared.groups, shared.targets.weights)
     every = (np.array(widths), np.array(ridges), error, squared)
     return Selection(
@@ -466,7 +477,7 @@ def best_cell(
 
 
 def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray, each: np.ndarray | None = None) -> float:
-    """How much too small the least of some cross-validated errors is: sum_k n_k/n (e_k(best) - min e_k).
+    """The optimism of a minimum of cross-validated errors: sum_k n_k/n (e_k(best) - min e_k).
 
     errors: (candidates, folds), within each fold.  best: the candidate chosen.  groups: (l,), each sample's fold, whose
     sizes n_k are the weights; each: (l,), how often each sample counts.  Tibshirani and Tibshirani (2009), where folds are equal.
@@ -514,7 +525,7 @@ def grid_of(given: Sequence[float] | None, what: str, default: Any, *arguments: 
 
 
 def _kernel(kernel: str | Mapping[str, Any] | MercerKernel) -> MercerKernel:
-    """The kernel, but for its width."""
+    """The kernel as an object; its width is replaced later."""
     if isinstance(kernel, MercerKernel):
         return kernel
     given = kernel if isinstance(kernel, Mapping) else {"function": kernel}
@@ -525,7 +536,7 @@ def _kernel(kernel: str | Mapping[str, Any] | MercerKernel) -> MercerKernel:
 
 
 def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Expansion vectors and the sample that each is of (-1: none)."""
+    """Expansion vectors, and for each vector the sample that it is (-1: not a sample)."""
     if basis is None:
         return None, None
     given = np.asarray(basis)

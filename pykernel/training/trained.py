@@ -16,17 +16,18 @@ from pykernel.spec import kernel_settings
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, visible_name
 
 MARGIN = 0.5
-"""Part of a range that whole numbers allow beyond it, on either side."""
+"""For models of integers: the range of an input is extended on each side by this fraction of the range."""
 ALIKE = 4
-"""Inputs that are not scaled are of one kind if no range is this many times larger than the middle one."""
+"""Inputs without a scaler count as of one kind if no range is more than this factor larger than the median range."""
 Limits = float | Sequence[float] | None
 """Limits of the inputs: one for all, or for each."""
 Distance = Literal["auto", "differences", "products"]
 
 REACH = 1e6
-"""The derived limit of inputs, in largest magnitudes of the vectors' numbers as they come."""
+"""Default limit of the inputs, as a multiple of the largest magnitude in the vectors, in the inputs' own units."""
 PRODUCTS, PRODUCTS_DIM = 4.0, 128
-"""gamma |v|^2 up to which "auto" takes distances by products, for so many inputs: their rounding error grows with both."""
+""""auto" computes distances by products up to this gamma |v|^2 and this number of inputs: the rounding error grows with
+both."""
 FILE_LIMIT = 256 * 2**20
 """Most bytes of a model's file, unpacked: flash memories are far smaller."""
 NUMBERS_LIMIT = 2**24
@@ -35,12 +36,12 @@ NUMBERS_LIMIT = 2**24
 
 @dataclass(frozen=True)
 class Machine:
-    """f(x) = sum_i weights_i k(vectors_i, (x - center) * scale) + bias, as the source has it, in float64.
+    """A kernel machine in float64: f(x) = sum_i weights_i k(vectors_i, (x - center) * scale) + bias.
 
     vectors: (n, DIM); weights: (n, W); bias: (F,); center, scale: (DIM,) or None; the rest as in [expansion] of a spec.
     """
 
-    source: str  # what it was, for people
+    source: str  # words for the model from which it was made
     function: str
     vectors: np.ndarray
     weights: np.ndarray
@@ -56,26 +57,26 @@ class Machine:
     center: np.ndarray | None = None
     scale: np.ndarray | None = None
     columns: tuple[str, ...] | None = None
-    label: dict[str, Any] | None = None  # what a spec says of the labels, where it is known
-    largest: float | None = None  # of the inputs' magnitudes, where the vectors do not tell
+    label: dict[str, Any] | None = None  # the spec's [label], if it is known
+    largest: float | None = None  # largest magnitude of the inputs, if it does not follow from the vectors
     seen: np.ndarray | None = (
         None  # (rows, DIM) least and largest of each input in training, where the vectors are none of them, and some between
     )
-    notes: tuple[str, ...] = ()  # what of the source is left out
+    notes: tuple[str, ...] = ()  # sentences about parts of the source that are left out
     normalise: bool = False
-    custom: Kernel | None = None  # of function "custom", with max_value, its bound
+    custom: Kernel | None = None  # for function "custom"; max_value is its bound
     max_value: float | None = None
-    alpha: float = 1.0  # of function "rational-quadratic"
-    phases: np.ndarray | None = None  # (n,) of function "fourier": turns that are added to x'v; None: zeros
-    taken: tuple[int, ...] | None = None  # positions of the inputs among the source's, where it leaves some out
-    inputs_of_source: int | None = None  # with taken: how many the source takes
-    gross: np.ndarray | None = None  # sizes of what was added up to the weights (n, F), as the source rounds it
-    mixes: int = 0  # numbers that the source added up, beyond these functions
-    signal: Spec | None = None  # of which x are the features, in its precision; columns are then its channels
+    alpha: float = 1.0  # for function "rational-quadratic"
+    phases: np.ndarray | None = None  # (n,), for function "fourier": turns that are added to x'v; None: zeros
+    taken: tuple[int, ...] | None = None  # the source's inputs that are used, if it does not use all of them
+    inputs_of_source: int | None = None  # with taken: how many inputs the source has
+    gross: np.ndarray | None = None  # (n, F): sums of the magnitudes that the source adds up to get the weights
+    mixes: int = 0  # how many further numbers the source adds up for a function
+    signal: Spec | None = None  # a spec whose signal stage computes the inputs x; columns are then its channels
 
     @property
     def taking(self) -> int:
-        """Inputs of the source."""
+        """How many inputs the source has."""
         return self.dim if self.taken is None or self.inputs_of_source is None else self.inputs_of_source
 
     @property
@@ -90,7 +91,7 @@ class Machine:
 
     @property
     def turns(self) -> np.ndarray:
-        """What is added to x'v of each vector, (n,); of function "fourier"."""
+        """For function "fourier": the turns that are added to x'v for each vector, (n,)."""
         return np.zeros(len(self.vectors)) if self.phases is None else self.phases
 
     @property
@@ -106,7 +107,7 @@ class Machine:
         return v if self.center is None else v + self.center
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
-        """Inputs as the vectors are, (rows, DIM)."""
+        """Inputs in the units of the vectors, (rows, DIM)."""
         x = x if self.center is None else x - self.center
         return x if self.scale is None else x * self.scale
 
@@ -117,11 +118,15 @@ class Machine:
         return self.kernel.gram(z, self.vectors)
 
     def functions(self, z: np.ndarray) -> np.ndarray:
-        """All functions at rows of scaled inputs z, (rows, F); of pairs of classes in the order (0,1), (0,2), ..., (1,2)."""
+        """All functions at rows of scaled inputs z, (rows, F); for pairs of classes in the order (0,1), (0,2), ...,
+        (1,2).
+        """
         return np.asarray(self.values(z) @ self.columns_of_weights() + self.bias)
 
     def columns_of_weights(self) -> np.ndarray:
-        """The weights of each function, (n, F): those of pairs written out, zero where a vector is of neither class."""
+        """The weights of each function, (n, F).  In a function for a pair of classes, vectors of other classes have
+        weight 0.
+        """
         if self.support_class is None:
             return self.weights
         columns = np.zeros((len(self.vectors), len(self.bias)))
@@ -132,9 +137,11 @@ class Machine:
 
 
 def votes(functions: np.ndarray, classes: int) -> np.ndarray:
-    """Of pairs of classes: each class's votes, and less than a half for how clear they were, (rows, classes).
+    """For functions of pairs of classes: the number of votes for each class, (rows, classes).
 
-    scikit-learn's decision_function, but that a value of exactly zero is a vote for the second, as in its predict.
+    A number between -1/2 and 1/2, which says how clear the votes were, is added.  This is scikit-learn's
+    decision_function,
+    with one exception: a value of exactly zero is a vote for the second class, as in scikit-learn's predict.
     """
     counted, clear = np.zeros((2, len(functions), classes))
     for p, (i, j) in enumerate(pairs(classes)):
@@ -152,7 +159,7 @@ def pairs(classes: int) -> list[tuple[int, int]]:
 
 
 def checked(machine: Machine, where: str) -> Machine:
-    """Finite after all that was done to it, and of classes that differ; UserError if not."""
+    """The machine.  Raises UserError unless its numbers are finite and its classes differ."""
     if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
         raise UserError(f"{where}: holds the same class twice; fit it again")
     for name in ("vectors", "weights", "bias", "center", "scale", "calibration", "phases"):
@@ -178,7 +185,7 @@ def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) 
         if np.iscomplexobj(values):
             raise TypeError
         if hasattr(values, "check_format"):
-            values.check_format(full_check=True)  # or its indices point anywhere
+            values.check_format(full_check=True)  # without this check, its indices could point outside
         array = np.array(values.toarray() if hasattr(values, "toarray") else values, np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, UserError):
@@ -279,7 +286,7 @@ def content(
         ranges = {"max_abs": input_max_abs(machine, precision, largest, max_abs)}
     made: dict[str, Any] = {"name": name, "precision": precision}
     if machine.signal is not None:
-        # the rest follows from it; whole numbers scale what nothing else does
+        # the other keys follow from the signal; models of integers scale features that nothing else scales
         made["signal"], section = (
             _named_signal(machine.signal, columns),
             {"scale": [1.0] * machine.dim} if whole else {},
@@ -307,7 +314,7 @@ def content(
         made["label"] = {"outputs": len(machine.bias)}
     made["kernel"] = machine.kernel.section()
     made["learning"] = {"rule": "frozen"}
-    # votes with parts between are no whole numbers; the classes are the same
+    # fractional votes are not integers; whole votes give the same classes
     decision = "ovo" if whole and machine.decision == "ovo_vote" else machine.decision
     expansion: dict[str, Any] = {
         "vectors": machine.vectors.tolist(),
@@ -328,7 +335,9 @@ def content(
 
 
 def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: Limits) -> float:
-    """The largest that a feature can be.  Raises UserError for what the features do not leave open."""
+    """The largest magnitude of a feature.  Raises UserError if ``max_abs`` is given, because the signal determines
+    it.
+    """
     where = machine.source
     if precision != signal.precision:
         raise UserError(
@@ -343,7 +352,10 @@ def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: 
 
 
 def _ranges_of_features(signal: Spec, inputs: Mapping[str, Any], seen: np.ndarray) -> list[float]:
-    """Twice the range of the features that were seen, and no more than a feature can be: beyond, it counts as so large."""
+    """Twice the range of the features that were seen, but at most the largest possible feature.
+
+    The device clips a feature beyond its range.
+    """
     most = np.array(signal.signal_inputs(inputs)["max_abs"])
     farthest = 2 * np.abs(seen - np.array(inputs.get("center", 0.0))).max(axis=0)
     return np.where(farthest > 0, np.minimum(farthest, most), most).tolist()  # type: ignore[no-any-return]
@@ -369,10 +381,11 @@ def _seen(machine: Machine) -> np.ndarray | None:
 
 
 def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) -> tuple[Machine, dict[str, Any]]:
-    """The same functions around the middle of the inputs' ranges, and the keys of [input] that say the ranges.
+    """The same functions for inputs that are centered at the middle of their ranges, and the keys of [input] with the
+    ranges.
 
-    Beyond what was seen, half as much is allowed on either side.  Counts are the inputs themselves where all that was
-    seen are whole numbers, as of an ADC.
+    Each range is extended by half of it on each side.  If all values that were seen are integers, as from an ADC, the
+    counts are the inputs themselves.
     """
     if max_abs is None and (seen is None or not len(seen)):
         raise UserError(
@@ -385,20 +398,20 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
         assert seen is not None
         low, high = seen.min(axis=0), seen.max(axis=0)
         if machine.scale is None and (high - low).max() <= ALIKE * _median((high - low)[high > low]):
-            # of one kind, such as pixels: what one of them was, another one may be
+            # inputs of one kind, such as pixels: each may have any value that another one had
             low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
         center = (low + high) / 2
         margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + MARGIN)
-        # one that hardly changed may change more: at least half as much as the others, where the kernel sees them
+        # an input that hardly changed may change later: its range is at least half of the others', in scaled units
         scale = np.ones(machine.dim) if machine.scale is None else np.abs(machine.scale)
         margin = np.maximum(margin, 0.5 * (margin * scale).max() / scale)
         if (np.abs(seen - np.rint(seen)) < 1e-6).all() and np.abs(seen).max() < 2**15 - 1:
-            # counts of 16 bits: there is nothing beyond
+            # the inputs are counts of 16 bits: no larger value is possible
             center = np.rint(center)
             margin = np.clip(np.ceil(margin), 1.0, 2**15 - 1 - np.abs(center))
             ranges["resolution"] = 1.0
         else:
-            # three digits: a range is no measurement
+            # rounded to three digits: a range needs no more
             step = 10.0 ** (np.floor(np.log10(margin)) - 2)
             center = np.rint(center / step) * step
             margin = (np.ceil(margin / step) + 1) * step
@@ -414,7 +427,7 @@ def _median(values: np.ndarray) -> float:
 
 
 def moved(machine: Machine, center: np.ndarray) -> Machine:
-    """The same functions of an input from which other numbers are subtracted, where the kernel allows that."""
+    """The same functions with another center of the inputs, if the kernel allows this."""
     own = np.zeros(machine.dim) if machine.center is None else machine.center
     scale = np.ones(machine.dim) if machine.scale is None else machine.scale
     if machine.linear:
@@ -427,10 +440,10 @@ def moved(machine: Machine, center: np.ndarray) -> Machine:
 
 
 def compact(machine: Machine) -> Machine:
-    """The same functions by fewer vectors.
+    """The same functions with fewer vectors.
 
-    Linear kernels, and polynomials of degree 1: one vector for each function. Others: no vector of weight zero, and
-    equal vectors (of one class, where they have a support_class) are one.
+    Linear kernels, and polynomials of degree 1, get one vector for each function. For other kernels, vectors of weight
+    zero are removed, and equal vectors (of the same class, if there is a support_class) are merged.
     """
     if machine.linear:
         return collapsed(machine)
@@ -445,7 +458,7 @@ def compact(machine: Machine) -> Machine:
     np.add.at(weights, inverse.ravel(), machine.weights)
     keep = np.flatnonzero(weights.any(axis=1))
     keep = keep[np.argsort(first[keep])]  # in the order that they were in
-    if not len(keep):  # a constant: a table cannot be empty
+    if not len(keep):  # the functions are constant; one vector stays, because a table cannot be empty
         return _constant(machine)
     first = first[keep]
     return replace(
@@ -469,9 +482,9 @@ def _constant(machine: Machine) -> Machine:
 
 
 def collapsed(machine: Machine) -> Machine:
-    """A linear machine whose vectors are its functions' own weights of the inputs.
+    """A linear machine with one vector for each function: the function's weights of the inputs.
 
-    For pairs of classes the vector of pair (i, j) belongs to class i, and counts for nothing but that pair.
+    For pairs of classes, the vector of pair (i, j) belongs to class i, and has weight 0 in all other pairs.
     """
     columns = machine.columns_of_weights()
     slope, offset = (1.0, 0.0) if machine.function == "linear" else (machine.gamma, machine.coef0)
@@ -489,11 +502,12 @@ def collapsed(machine: Machine) -> Machine:
 
 
 def rounded(machine: Machine, precision: str) -> Machine:
-    """The same functions of an input that is scaled by numbers of the precision.
+    """The same functions with a center and a scale that are numbers of the precision.
 
-    What center and scale lose by rounding goes into vectors and bias: where inputs lie far from zero, an error of the
-    center would be one of every distance. Of polynomial and sigmoid kernels only what the scale loses has a place;
-    of normalised and custom ones the vectors are moved as inputs are.
+    The rounding errors of center and scale are compensated in the vectors and the bias. Without this, if inputs lie far
+    from zero, the error of the center would be an error of every distance. For polynomial and sigmoid kernels, only the
+    error of the scale can be compensated. For normalised and custom kernels, the vectors are transformed in the same
+    way as inputs.
     """
     if machine.center is None and machine.scale is None:
         return machine
@@ -526,10 +540,10 @@ def rounded(machine: Machine, precision: str) -> Machine:
 
 
 def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
-    """How distances are computed, and the machine for it: by products where that rounds no more than the rest.
+    """How distances are computed, and the machine for it.  Products are used if their rounding error is small enough.
 
-    |x|^2 + |v|^2 - 2 x'v loses what gamma |v|^2 exceeds 1 by.  Where the vectors lie far from zero but near each other,
-    their middle becomes the center.
+    |x|^2 + |v|^2 - 2 x'v loses digits in proportion to gamma |v|^2.  If the vectors lie far from zero but near each
+    other, their mean becomes the center.
     """
     most = PRODUCTS / max(1.0, math.sqrt(machine.dim / PRODUCTS_DIM))
 
@@ -549,7 +563,7 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
 
 
 def input_max_abs(machine: Machine, precision: str, largest: float, given: float | None) -> float:
-    """The limit of inputs below which nothing overflows: the given one, or one far beyond the vectors' numbers."""
+    """A limit of inputs with which nothing overflows: the given limit, or one far above the vectors' numbers."""
     where, room = machine.source, kernel_settings.largest(precision)
     center = np.zeros(machine.dim) if machine.center is None else np.abs(machine.center)
     scale = np.ones(machine.dim) if machine.scale is None else np.abs(machine.scale)

@@ -2,10 +2,10 @@
 
     f(x) = sum_i a_i exp(-1/2 sum_j (e_j (x_j - v_ij))^2) + b,   a column of a and an element of b for each output
 
-Few trained vectors do what many chosen rows do.  The model is the reduced set of C. J. C. Burges (1996) and the sparse
-kernel machine of M. Wu, B. Schoelkopf & G. Bakir (2006), trained as J. Moody & C. Darken (1989) begin (k-means, then
-least squares) and as E. Snelson & Z. Ghahramani (2006) end: L-BFGS over all numbers.  e_j is the reciprocal width of
-input j, or one number for all inputs.
+A few trained vectors replace many rows of the data.  The model is the reduced set of C. J. C. Burges (1996) and the
+sparse kernel machine of M. Wu, B. Schoelkopf & G. Bakir (2006).  The training begins with k-means and least squares (J.
+Moody & C. Darken, 1989), and continues with L-BFGS over all numbers (E. Snelson & Z. Ghahramani, 2006).  e_j is the
+reciprocal width of input j, or one number for all inputs.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Loss = Literal["squared", "absolute", "classes"]
 Widths = Literal["one", "inputs"]
 
 PULL = 1e-4
-"""How strongly the logarithms of the widths are drawn to where they began."""
+"""Weight of the penalty that draws the logarithms of the widths to their initial values."""
 CORRECTIONS = 20
-"""Of L-BFGS: how many steps it remembers."""
+"""How many steps L-BFGS remembers."""
 CORNER = 0.05
-"""Of the absolute loss sqrt(r^2 + CORNER^2), in standard deviations of the labels: where it is round."""
+"""Width of the smooth part of the absolute loss sqrt(r^2 + CORNER^2), in standard deviations of the labels."""
 ROUNDS = 15
-"""Of k-means."""
+"""Iterations of k-means."""
 LOOKED = 5
-"""After so many steps each the rows that were set aside are looked at."""
+"""The risk on the rows that were set aside is measured every LOOKED steps."""
 PATIENCE = 100
-"""So many steps without a better look, and the search ends."""
+"""The search ends after this many steps without a better risk on the rows that were set aside."""
 MEDIAN_ROWS = 500
-"""Of so many rows the median distance is taken."""
+"""Number of rows from which the median distance is computed."""
 START_RIDGE = 1e-3
-"""Of the weights that the search begins with, in parts of the rows."""
+"""Ridge of the initial weights, as a fraction of the number of rows."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,13 @@ class Vectors:
         return np.maximum(square, 0.0), z, u
 
     def answering(self, middle: np.ndarray | float, deviation: np.ndarray | float) -> Vectors:
-        """The same in the labels' unit, of functions that were trained on (label - middle) / deviation; both (O,)."""
+        """The same model with answers in the labels' unit, if it was trained on (label - middle) / deviation; both
+        (O,).
+        """
         return replace(self, weights=self.weights * deviation, bias=middle + self.bias * deviation)
 
     def machine(self, source: str, **more: Any) -> Machine:
-        """As what makes frozen specs takes them.  One width for all inputs needs no scale."""
+        """The model as a Machine, from which a frozen spec is made.  One width for all inputs needs no scale."""
         e = np.broadcast_to(np.exp(self.log_scale), self.vectors.shape[1])
         one = bool((e == e[0]).all())
         vectors, gamma = (self.vectors, 0.5 * float(e[0]) ** 2) if one else (self.vectors * e, 0.5)
@@ -93,8 +95,12 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs (n, D); targets (n, O): numbers, or of classes 1 for the own and 0 else, of two classes the second alone;
-    counts (n,): how often each row counts, with the mean 1."""
+    """Rows for the training.
+
+    x: inputs (n, D).  targets: (n, O): numbers; or for classes, 1 for the row's class and 0 for others; two classes
+    have only
+    the second column.  counts: (n,), how often each row counts, with a mean of 1.
+    """
 
     x: np.ndarray
     targets: np.ndarray
@@ -155,7 +161,9 @@ def risk(loss: Loss, functions: np.ndarray, rows: Rows) -> tuple[float, np.ndarr
 def objective(
     loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows: Rows, pull: float | None = None
 ) -> tuple[float, np.ndarray]:
-    """The risk with its penalties, and the gradient by all numbers.  start: ln e that widths are drawn to.  O(n m D)."""
+    """The risk with its penalties, and its gradient with respect to all numbers.  start: the initial ln e.  O(n m
+    D).
+    """
     pull = PULL if pull is None else pull
     square, z, u = found.distances(rows.x)
     k = np.exp(-0.5 * square)
@@ -200,7 +208,7 @@ def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.r
     m, outputs = len(vectors), rows.targets.shape[1]
     found = Vectors(vectors, log_scale, np.zeros((m, outputs)), np.zeros(outputs))
     k = np.exp(-0.5 * found.distances(rows.x)[0])
-    # of classes: +1.5 and -1.5, about the logarithm of the odds
+    # targets of classes are +1.5 and -1.5: plausible log odds
     targets = 3.0 * rows.targets - 1.5 if loss == "classes" else rows.targets
     middle, inner = np.average(targets, axis=0, weights=rows.counts), np.average(k, axis=0, weights=rows.counts)
     weighted = (k - inner) * rows.counts[:, None]
@@ -214,8 +222,11 @@ def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.r
 
 @dataclass(frozen=True)
 class Path:
-    """A search.  looks: risk on the rows set aside after each LOOKED steps; best: where that was least; or the last numbers, if
-    no rows were set aside."""
+    """The course of a search.
+
+    looks: the risk on the rows that were set aside, every LOOKED steps.  best: the numbers with the smallest of these
+    risks; the last numbers if no rows were set aside.
+    """
 
     best: Vectors
     looks: tuple[float, ...]
@@ -231,7 +242,9 @@ def search(
     tell: Callable[[int], None] = lambda step: None,
     pull: float | None = None,
 ) -> Path:
-    """L-BFGS from a start, for at most so many steps.  look: the risk on the rows set aside, None if there are none."""
+    """L-BFGS from a start, for at most ``steps`` steps.  look: the risk on rows that were set aside; None without such
+    rows.
+    """
     looks: list[float] = []
     best, best_step, step, last = start, 0, 0, start.packed()
 
@@ -257,41 +270,47 @@ def search(
         callback=after,
         options={"maxiter": steps, "maxcor": CORRECTIONS, "maxfun": 2 * steps},
     )
-    if not looks:  # or it ended before the first
+    if not looks:  # no rows were set aside, or the search ended before the first measurement
         best = start.unpacked(last)
         if look is not None:
             looks.append(look(best))
     return Path(best, tuple(looks))
 
 
-# ---------------------------------------------------------------------------------------------------- what is chosen
+# ------------------------------------------------------------------------------------------- choice of the settings
 
 Units = Literal["standardised", "given"]
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-"""That are compared, of weights in standard deviations of the label."""
+"""Ridges that are compared, for weights in standard deviations of the label."""
 STEPS = 300
 """Most steps of a search."""
 COMPARED = 2000
-"""On so many rows the candidates are compared: beyond them, all rows are for the last search alone."""
+"""Number of rows on which candidates are compared.  Only the last search uses all rows."""
 FOLDS = 5
 GIVEN_UP = 1.5
-"""A candidate whose risk on the folds so far is so many times the best one's is given up."""
+"""A candidate is dropped if its risk on the folds so far is more than this factor above the best candidate's risk."""
 MANY = 50_000
-"""Of more rows so many are drawn for the search."""
+"""Most rows of the last search; of more rows, this many are drawn."""
 LAST_ASIDE = 0.1
-"""The part of many rows that is set aside in the last search, to say when it ends."""
+"""Fraction of the rows that is set aside in the last search to decide when it ends, if there are more than COMPARED
+rows.
+"""
 Start = Callable[[np.ndarray, int, np.random.Generator], np.ndarray] | np.ndarray
-"""Where the vectors begin: chosen of rows (n, D), by how many and a generator to draw from; or these, in the inputs' units."""
+"""The initial vectors: a function (rows (n, D), number of vectors, random generator) -> vectors; or vectors in the
+inputs' units."""
 
 
 Computed = Callable[[Vectors, np.ndarray], np.ndarray]
-"""How the device computes the functions of a model at rows of inputs, both in the inputs' own units, (rows, O).  Raises
-UserError for a model that it cannot hold."""
+"""A function (model, rows of inputs) -> the functions as the device computes them, (rows, O).  Model and inputs are in
+the inputs' own units.  Raises UserError if the device cannot hold the model."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Units of the inputs, widths and a ridge; the step with the least risk on rows left out, and that risk."""
+    """Settings to be compared: units of the inputs, widths, and a ridge.
+
+    step: the step with the smallest risk on the rows that were left out.  risk: this risk.
+    """
 
     units: Units
     widths: Widths
@@ -302,10 +321,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Trained:
-    """found: the model, in the inputs' own units.  taken: the candidate.  candidates: all that were compared to the end, the
-    best first.  optimism: by how much the taken one's risk is too small for having been chosen (R. J. & R. Tibshirani, 2009).
-    places, left_out: rows that were compared, and the functions there, (places, O), of models that did not see them.
-    interrupted: whether the search was ended early."""
+    """The result of ``train``.
+
+    found: the model, in the inputs' own units.  taken: the chosen candidate.  candidates: all candidates that were
+    compared to the end, the best first.
+    optimism: by how much the risk of the chosen candidate is too small, because it was the minimum (R. J. & R.
+    Tibshirani, 2009).
+    places, left_out: the rows of the comparison, and the functions at these rows, (places, O), of models that had not
+    seen them.
+    interrupted: whether the search was ended early.
+    """
 
     found: Vectors
     taken: Candidate
@@ -318,7 +343,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Job:
-    """What is trained, and how: as of ``train``."""
+    """Data and settings of a training; fields as in ``train``."""
 
     rows: Rows
     m: int
@@ -334,7 +359,7 @@ class Job:
         return self.rows.x.mean(axis=0), self.rows.x.std(axis=0)
 
     def units(self, kind: Units) -> tuple[np.ndarray, np.ndarray]:
-        """What is subtracted from inputs, and what they are divided by; both (D,).  A search in other units takes other steps."""
+        """The center and the divisor of the inputs, both (D,).  The steps of a search depend on the inputs' units."""
         mean, deviation = self.spread
         if kind == "standardised":
             return mean, np.where(deviation > 0, deviation, 1.0)
@@ -369,14 +394,20 @@ class Job:
         )
 
     def functions(self, found: Vectors, x: np.ndarray, kind: Units) -> np.ndarray:
-        """Of a model in such units at rows of x in their own, as the device computes them."""
+        """The functions of a model in units ``kind``, as the device computes them, at rows of x in the inputs' own
+        units.
+        """
         if self.computed is not None:
             return self.computed(self.unscaled(found, kind), x)
         middle, unit = self.units(kind)
         return found.functions((x - middle) / unit)
 
     def look(self, rows: Rows, kind: Units) -> Callable[[Vectors], float]:
-        """The risk there of a model in such units, as the device computes it; of one that it cannot hold, infinity."""
+        """A function model -> risk on these rows, as the device computes it; infinite if the device cannot hold the
+        model.
+
+        The model is in units ``kind``.
+        """
         scaled = self.scaled(rows, kind)
 
         def looked(found: Vectors) -> float:
@@ -389,7 +420,7 @@ class Job:
         return looked
 
     def unscaled(self, found: Vectors, kind: Units) -> Vectors:
-        """The same functions of inputs in their own units, with a width for each."""
+        """The same model for inputs in their own units, with one width for each input."""
         middle, unit = self.units(kind)
         return replace(found, vectors=found.vectors * unit + middle, log_scale=found.log_scale - np.log(unit))
 
@@ -412,12 +443,14 @@ def train(
     pull: float | None = None,
     tell: Callable[[float], None] = lambda part: None,
 ) -> Trained:
-    """m vectors for the rows, with the units, widths and ridge that are best where rows are left out in turn.
+    """Train m vectors.  The units, widths and ridge are those that are best in cross-validation.
 
-    folds: which fold each row is in, (n,); None: FOLDS of equal sizes.  starts: of so many last searches, the best is taken.
-    computed: how the device computes functions, by which all of this is judged; None: as they are.  pull: in place of PULL.  tell: how much is done,
-    from 0 to 1.  O((folds candidates + starts) steps n m D).  An interrupt ends it with the best so far; before there is one,
-    it is raised.
+    folds: the fold of each row, (n,); None: FOLDS folds of equal size.
+    starts: the last search is repeated with this many starts, and the best result is taken.
+    computed: computes functions as the device does; all risks are measured with it.  None: exact functions.
+    pull: replaces PULL.  tell: called with the fraction that is done, from 0 to 1.
+    O((folds candidates + starts) steps n m D).  An interrupt ends the training with the best model so far; if there is
+    no model yet, the interrupt is raised.
     """
     job, rng = Job(rows, m, loss, start, seed, computed, pull), np.random.default_rng(seed)
     folds = rng.permutation(len(rows)) % min(FOLDS, len(rows)) if folds is None else folds
@@ -443,7 +476,7 @@ def train(
                 done += 1.0
             left = _worth_it(left, paths)
         taken, candidates, optimism = _compared(left, paths)
-        if not np.isfinite(taken.risk):  # says why no model can be
+        if not np.isfinite(taken.risk):  # raises an error that says why no model is possible
             job.functions(paths[_plain(taken)][0].best, some.x, taken.units)
         first = job.unscaled(paths[_plain(taken)][0].best, taken.units)
         whole = done + len(names) + last_cost
@@ -461,19 +494,19 @@ def train(
         taken, candidates, optimism = _compared(here, {each: paths[each][:fewest] for each in here})
         path = paths[_plain(taken)][0]
         found, interrupted = first or job.unscaled(path.best, taken.units), True
-        at = np.flatnonzero(fold == names[0])  # which that model has not seen
+        at = np.flatnonzero(fold == names[0])  # rows that this model has not seen
         places, left_out = places[at], job.functions(path.best, some.x[at], taken.units)
     tell(1.0)
     return Trained(found, taken, candidates, optimism, places, left_out, interrupted)
 
 
 def _plain(candidate: Candidate) -> Candidate:
-    """As it was before it was compared."""
+    """The candidate's settings without its step and risk."""
     return replace(candidate, step=0, risk=np.inf)
 
 
 def _curves(candidates: Sequence[Candidate], paths: dict[Candidate, list[Path]]) -> dict[Candidate, np.ndarray]:
-    """The looks of each candidate's searches, (folds, looks); of one that ended, the last goes on."""
+    """The risks of each candidate's searches, (folds, looks).  If a search ended earlier, its last risk is repeated."""
     longest = max(len(path.looks) for each in candidates for path in paths[each])
     return {
         each: np.array([path.looks + path.looks[-1:] * (longest - len(path.looks)) for path in paths[each]])
@@ -495,7 +528,7 @@ def _compared(
     for each, looks in curves.items():
         mean = looks.mean(axis=0)
         found.append(replace(each, step=LOOKED * (int(mean.argmin()) + 1), risk=float(mean.min())))
-    # of equal ones the larger ridge
+    # among equal risks, take the larger ridge
     found.sort(key=lambda each: (each.risk, -each.ridge))
     taken = found[0]
     own = np.min([looks.min(axis=1) for looks in curves.values()], axis=0)
@@ -507,7 +540,11 @@ def _compared(
 def _last(
     job: Job, taken: Candidate, steps: int, rng: np.random.Generator, tells: Sequence[Callable[[int], None]]
 ) -> Vectors:
-    """The best of as many starts as are told of.  The model of all rows, or of those that are drawn: as many steps as were best, or where rows are many, as some say."""
+    """The final model: the best of several searches over all rows, or over MANY drawn rows.
+
+    tells: one progress function for each start.  Up to COMPARED rows, a search takes the number of steps that was best
+    in the comparison.  With more rows, some rows are set aside and decide when the search ends.
+    """
     rows = job.rows
     if len(rows) > MANY:
         rows = rows.take(np.sort(rng.permutation(len(rows))[:MANY]))

@@ -1,4 +1,6 @@
-"""Models that are trained at once on the device, in a spec: what goes together, and the parameters of ``batch`` and ``fisher``."""
+"""Models that are trained in one step on the device, in a spec: which keys fit together, and the parameters of
+``batch`` and ``fisher``.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,15 @@ from pykernel.spec.sections import TRIED_RIDGE, KernelSection, Learning, ScaledI
 BASIS_LIMIT = 1024
 
 LEAST = {"float32": 1e-4, "float64": 1e-12}
-"""Smallest ridge, in parts of the Gram matrix's largest row sum: docs/training-on-device.md."""
+"""Smallest ridge, as a fraction of the Gram matrix's largest row sum: docs/training-on-device.md."""
 LEAST_OF_TRACE = {"float32": 1e-6, "float64": 1e-14}
-"""Smallest ridge of a discriminant, in parts of the trace of its scatter matrix: docs/training-on-device.md."""
+"""Smallest ridge of a discriminant, as a fraction of the trace of its scatter matrix: docs/training-on-device.md."""
 FREE = {"float32": 1e-2, "float64": 1e-6}
-"""Least 1 - leverage of a sample whose leave-one-out error is taken: it divides by that."""
+"""Smallest 1 - leverage of a sample with which its leave-one-out error is computed, because the error is divided by
+it.
+"""
 MOST = {"float32": 10_000, "float64": 1_000_000}
-"""Samples that a discriminant takes before a restart: each one's rounding stays in R."""
+"""Most samples of a discriminant before a restart: the rounding errors of all samples accumulate in R."""
 
 
 class BatchLearning(Learning):

@@ -22,9 +22,10 @@ from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import KernelSection, Learning, Numbers, ScaledInput, shown_value
 
 COUNTS = 32767
-"""Largest magnitude of a count; -32768 stands for what is no number."""
+"""Largest magnitude of a count.  -32768 means "not a number"."""
 ROUNDED = 0.5 + 4 * 2.0**-9
-"""By how many counts ``NAME_counts`` rounds: half of one, and what float32 loses of a number of 15 bits in four steps."""
+"""Largest rounding error of ``NAME_counts``, in counts: half a count, and the error of four float32 operations on a
+number of 15 bits."""
 LARGEST = 2**31 - 1
 FUNCTIONS = {
     "gaussian": FixedFunction.GAUSSIAN,
@@ -36,17 +37,17 @@ FUNCTIONS = {
     "linear": FixedFunction.LINEAR,
 }
 MOST_NORMS = 3000
-"""Most vectors of which Gram matrices are made for a bound."""
+"""Most vectors for which the error bound uses a Gram matrix."""
 OCTAVES = range(31, 15, -1)
 """Powers of two by which a squared distance may be divided: the larger, the finer."""
 ABSOLUTE_OCTAVES = range(31, 3, -1)
-"""The same of absolute distances, which are small numbers."""
+"""Powers of two by which an absolute distance may be divided; these distances are small numbers."""
 PRODUCT_OCTAVES = range(40, -30, -1)
 """Powers of two by which a product of inputs may be divided."""
 ROOT_OCTAVES = range(16, 3, -1)
-"""The same of roots, which have 16 bits."""
+"""Powers of two by which the root of a squared distance may be divided; a root has 16 bits."""
 FALL_ROOM = 15
-"""Most places by which a weight's product is shifted, besides its octaves: 16 octaves stay."""
+"""Most bits by which the product of a weight is shifted, in addition to its octaves: 16 octaves remain."""
 
 
 class WholeInput(ScaledInput):
@@ -83,9 +84,9 @@ class Conversion:
     shift: np.ndarray
 
     def error(self, spec: Spec, unit: float, rounded: float | np.ndarray = 0.0) -> np.ndarray:
-        """How far each converted input may be from the real one, in the kernel's unit, (DIM,).
+        """The largest error of each converted input, in the kernel's unit, (DIM,).
 
-        rounded: by how many counts the real input may be beside its count, one number or (DIM,).
+        rounded: the largest rounding error of the count itself, in counts, one number or (DIM,).
         """
         resolution, (_, scale) = resolutions(spec), spec.scaling
         each = unit * resolution * (np.ones(spec.dim) if scale is None else np.array(scale, float))
@@ -128,7 +129,7 @@ def centers(spec: Spec) -> np.ndarray:
 
 
 def resolutions(spec: Spec) -> np.ndarray:
-    """What one count of each input is worth, (DIM,)."""
+    """The value of one count of each input, in the input's unit, (DIM,)."""
     given = getattr(spec.input, "resolution", None)
     if given is not None:
         return np.array(np.broadcast_to(np.array(given, float), spec.dim))
@@ -136,7 +137,7 @@ def resolutions(spec: Spec) -> np.ndarray:
 
 
 def conversion(spec: Spec, unit: float) -> Conversion:
-    """How counts are converted; unit: how many of the kernel's units are 1 in the scaled inputs."""
+    """The conversion of counts to the kernel's unit.  unit: how many of the kernel's units a scaled input of 1 is."""
     resolution, center, most = resolutions(spec), centers(spec), limits(spec)
     _, scale = spec.scaling
     each = unit * resolution * (np.ones(spec.dim) if scale is None else np.array(scale, float))
@@ -145,7 +146,7 @@ def conversion(spec: Spec, unit: float) -> Conversion:
     shift = np.clip(np.floor(np.log2(COUNTS / np.abs(each))), 0, 30)
     lost = (counts - center / resolution) * each
     whole = [counts, reach, np.rint(each * 2**shift), np.rint((0.5 + lost) * 2**shift), shift]
-    # what is beyond 2^40 fits no model: nothing that is asked of it overflows
+    # no model accepts factors beyond 2^40; the clipping keeps the computations here from overflowing
     return Conversion(*(np.clip(values, -(2.0**40), 2.0**40).astype(np.int64) for values in whole))
 
 
@@ -155,13 +156,15 @@ def counted(bound: float | None, one: float, otherwise: int) -> int:
 
 
 def learning_rate(eta: float) -> tuple[int, int]:
-    """A rate in units of 2^-16, times the largest power of two with which it is at most 1; and that power."""
+    """(factor, power): the rate is factor 2^-16 / 2^power, with the largest power for which the factor is at most
+    2^16.
+    """
     doublings = math.floor(math.log2(1 / eta))
     return min(65535, round(eta * 2**doublings * 65536)), doublings
 
 
 def complain_of_rate(where: str, eta: float, refuse: Refuse) -> None:
-    """Refuse learning rates of which nothing is left."""
+    """Refuse learning rates that would be rounded to 0."""
     if eta < 1 / 65536:
         refuse(where, f"is {eta:g}; it must be at least {1 / 65536:.2g}, for int16 has 65536 steps of it")
 
@@ -242,9 +245,10 @@ class WholeSpec(Spec):
         return f"{limits(self)[j]:g} from the center, {centers(self)[j]:g}"
 
     def raw_inputs(self, x: Any) -> np.ndarray:
-        """Counts; what 16 bits do not hold, and NaN, is -32768, which every model refuses.
+        """Inputs as counts.  A number that does not fit into 16 bits, or NaN, becomes -32768, which every model
+        refuses.
 
-        In float32, as ``NAME_counts`` in C.
+        Computed in float32, as in ``NAME_counts`` in C.
         """
         with np.errstate(invalid="ignore", over="ignore"):
             x = np.array(x, np.float32, order="C", ndmin=2)
@@ -252,7 +256,9 @@ class WholeSpec(Spec):
             return np.where(np.abs(counts) <= COUNTS, counts, -32768).astype(np.int16)
 
     def raw_labels(self, y: Any) -> np.ndarray:
-        """Labels in units of 2^-label_shift; what 32 bits do not hold, and NaN, is -2^31, which every model refuses."""
+        """Labels in units of 2^-label_shift.  A label that does not fit into 32 bits, or NaN, becomes -2^31, which
+        every model refuses.
+        """
         with np.errstate(invalid="ignore", over="ignore"):
             counts = np.rint(np.array(y, float, order="C") * 2.0**self.label_shift)
             return np.where(np.abs(counts) <= LARGEST, counts, NOTHING).astype(np.int32)
@@ -270,11 +276,15 @@ class WholeSpec(Spec):
         return np.where(answers == NOTHING, np.nan, answers * self.answer_unit(question))
 
     def answer_unit(self, question: str) -> float:
-        """What 1 is worth in an answer; of a signal stage, in what it says of the newest features."""
+        """The value of 1 in a question's answer, in the label's unit.  With a signal stage: in the answer of its
+        reading.
+        """
         return float(self.family.unit(self, self.program.answering[question]))  # type: ignore[attr-defined]
 
     def counts_told(self) -> list[str]:
-        """What a count of each input is, and which counts are accepted, a line for each; one if all are alike."""
+        """One line for each input: the value of a count, and the accepted counts; a single line if all inputs are
+        alike.
+        """
         if self.signal is not None:
             return signal_whole.raw_counts_told(self.signal, self.signal.channels)
         made = self.conversion
@@ -289,12 +299,12 @@ class WholeSpec(Spec):
 
     @property
     def counts_per_unit(self) -> np.ndarray:
-        """Counts of each number of a sample that are 1 in its unit, (DIM,) or (CHANNELS,)."""
+        """For each number of a sample: how many counts are 1 in its unit, (DIM,) or (CHANNELS,)."""
         return (1 / self.resolutions).astype(np.float32)
 
     @property
     def resolutions(self) -> np.ndarray:
-        """What one count of each number of a sample is worth, (DIM,) or (CHANNELS,)."""
+        """For each number of a sample: the value of one count, (DIM,) or (CHANNELS,)."""
         return resolutions(self) if self.signal is None else signal_whole.channels_of(self.signal).resolution
 
     def signal_values(self, awaits: bool) -> dict[str, Any]:
@@ -340,7 +350,7 @@ class FixedFrozenSpec(WholeSpec):
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """What is chosen for one model."""
+    """The scales that are chosen for one model."""
 
     conversion: Conversion
     octave: int  # linear: a converted input of 1 is this power of 2
@@ -403,7 +413,7 @@ class FixedFrozenModels(FrozenModels):
                 continue
             made = conversion(spec, unit)
             whole, reach = np.rint(unit * vectors).astype(np.int64), made.reach
-            # any input that the memory may hold times any vector
+            # the largest product of an input that the memory can hold and a vector
             product = float(reach.max()) * np.abs(whole).sum(1).max() + abs(kernel_parameters(spec, octave)["coef0"])
             if (
                 reach.max() <= COUNTS
@@ -418,14 +428,14 @@ class FixedFrozenModels(FrozenModels):
         expansion = spec.expansion
         weights, bias = np.array(expansion.weights, float), np.array(expansion.bias, float)
         exponent = math.floor(math.log2(COUNTS / max(np.abs(weights).max() * 2**16 / ONE, 2.0**-100)))
-        # a kernel value is a number of 16 bits, divided by 2 to this power and at least ``least`` more
+        # a kernel value is a 16-bit number, divided by 2^power and by a further power of two, at least 2^least
         largest, power, least = np.ones((len(weights), 1)), 0, 0
         if spec.kernel.function == "polynomial":
             reached = np.abs(vectors) @ made.reach + abs(kernel_parameters(spec, octave)["coef0"])
             largest = (reached[:, None] / 2.0**octave) ** spec.kernel.degree
             power = spec.kernel.degree * (octave - 32)
             least = spec.kernel.degree * (31 - math.floor(math.log2(max(1, reached.max()))))
-        # the most that a function can be, in units of which 2^31 must hold all
+        # the largest value of a function; the answer's unit is chosen so that it stays below 2^31
         most = float((self._sums(spec, np.abs(weights) * largest) + np.abs(bias)).max())
         label_shift = exponent + 16 + power + least
         if most > 0:
@@ -436,7 +446,7 @@ class FixedFrozenModels(FrozenModels):
         if shift + least > FALL_ROOM:
             exponent, shift = exponent - (shift + least - FALL_ROOM), FALL_ROOM - least
         whole = np.rint(weights * 2.0**exponent * (2**16 / ONE if power == 0 else 1)).astype(np.int64)
-        # each term is rounded down: by half a unit in the mean
+        # each term is rounded down, which is half a unit on average
         counted = np.rint(bias * 2.0**label_shift + self._sums(spec, np.ones_like(weights)) / 2)
         return Scales(made, octave, vectors, whole, shift, label_shift, counted.astype(np.int64))
 
@@ -448,7 +458,9 @@ class FixedFrozenModels(FrozenModels):
         return np.asarray(self._spread(spec, weights).sum(0))
 
     def _spread(self, spec: Any, weights: np.ndarray) -> np.ndarray:
-        """The weights of each vector in each function, (N, FUNCTIONS); pairs: in those of its own class."""
+        """The weight of each vector in each function, (N, FUNCTIONS); with pairs of classes, 0 in functions of other
+        classes.
+        """
         expansion = spec.expansion
         if expansion.decision == "functions":
             return weights
@@ -478,16 +490,16 @@ class FixedFrozenModels(FrozenModels):
             largest = made.reach.max() * np.abs(whole).sum(1) + np.abs(counted)
             if largest.max() <= LARGEST and made.reach.max() <= COUNTS:
                 return Scales(made, unit, whole, np.zeros((1, 1), np.int64), 0, label_shift, counted.astype(np.int64))
-            # what is finer gives way
+            # take a coarser unit
             if unit - math.log2(COUNTS / far) > fine - math.log2(COUNTS / max(np.abs(factors).max(), 2.0**-100)):
                 unit -= 1
             else:
                 fine -= 1
 
-    # ---- what is lost
+    # ---- error bounds
 
     def functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
-        """The functions in float64 at rows of x, (samples, FUNCTIONS): what whole numbers come near to."""
+        """The functions in float64 at the rows of x, (samples, FUNCTIONS): the integers approximate these values."""
         expansion, (_, scale) = spec.expansion, spec.scaling
         z = (x - centers(spec)) * (1.0 if scale is None else np.array(scale, float))
         vectors = np.array(expansion.vectors, float)
@@ -497,14 +509,17 @@ class FixedFrozenModels(FrozenModels):
         )
 
     def whole_functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
-        """The functions of a Gaussian expansion in whole numbers at rows of x, (samples, FUNCTIONS): the device's bits, in the
-        answer's unit.  Of inputs beyond their limits, NaN.  O(samples N (DIM + FUNCTIONS)), without compiling anything."""
+        """The functions of a Gaussian expansion, computed in integers at the rows of x, (samples, FUNCTIONS).
+
+        The results are the device's bits in the answer's unit; NaN for inputs beyond their limits.  Nothing is
+        compiled: O(samples N (DIM + FUNCTIONS)).
+        """
         assert spec.kernel.function == "gaussian" and spec.expansion.decision == "functions"
         scales, made = spec.scales, spec.scales.conversion
         counts = spec.raw_inputs(x).astype(np.int64) - made.center
         z = ((counts * made.factor + made.rounding) >> made.shift).astype(np.float64)
         v = scales.vectors.astype(np.float64)
-        # whole numbers below 2^53: exact in float64, in any order
+        # integers below 2^53 are exact in float64, whatever the order of the sum
         square = (z * z).sum(1)[:, None] + (v * v).sum(1) - 2 * z @ v.T
         octaves = square.astype(np.int64) >> max(0, scales.octave - 16)
         values, places = powers(octaves), np.minimum((octaves >> 16) + scales.weight_shift, 32)
@@ -514,17 +529,19 @@ class FixedFrozenModels(FrozenModels):
         return np.where((np.abs(counts) <= made.most).all(1)[:, None], total * 2.0**-scales.label_shift, np.nan)
 
     def answers(self, spec: Any, x: np.ndarray) -> np.ndarray:
-        """What ``predict`` comes near to: the functions, kept between the label's low and high, (samples, FUNCTIONS)."""
+        """The values that ``predict`` approximates, (samples, FUNCTIONS): the functions, clipped to the label's low and
+        high.
+        """
         low, high = spec.label.low, spec.label.high
         return np.asarray(
             np.clip(self.functions(spec, x), -np.inf if low is None else low, np.inf if high is None else high)
         )
 
     def error_bound(self, spec: Any, rounded: float | np.ndarray = 0.0) -> np.ndarray:
-        """How far each function may be from the real one, for every input within its limit, (FUNCTIONS,).
+        """The largest error of each function, for all inputs within their limits, (FUNCTIONS,).
 
-        rounded: by how many counts an input may be beside its count, one number or (DIM,); ``ROUNDED`` where counts are
-        made of floats.
+        rounded: the largest rounding error of an input's count, in counts, one number or (DIM,); ``ROUNDED`` if the
+        counts are made from floats.
         docs/whole-numbers.md derives the bound.
         """
         scales, expansion = spec.scales, spec.expansion
@@ -547,7 +564,7 @@ class FixedFrozenModels(FrozenModels):
         # 1. kernel values, and terms that are rounded to one of the answer's units
         small = value_error(function) + 2.0 ** (scales.weight_shift - 31)
         found = small * np.abs(whole).sum(0) + counted
-        # 2. inputs, vectors and weights: vector by vector, each as wrong as it can be
+        # 2. errors of inputs, vectors and weights: for each vector alone, with its largest errors
         values = _moved_by(function, apart, scales.octave)
         each = values @ np.abs(whole) + np.abs(whole - weights).sum(0)
         if len(vectors) > MOST_NORMS:
@@ -567,11 +584,11 @@ class FixedFrozenModels(FrozenModels):
     def _power_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        """The same of a polynomial kernel, vector by vector, but for terms that are rounded, (FUNCTIONS,)."""
+        """The part of ``error_bound`` for a polynomial kernel, without the rounding of the terms, (FUNCTIONS,)."""
         kernel, scales = spec.kernel, spec.scales
         reach = scales.conversion.reach
         offset = kernel_parameters(spec, scales.octave)["coef0"]
-        # how large a'b + offset is in whole numbers, and how far it may be from the real one
+        # the largest a'b + offset in integers, and its largest error
         most = np.abs(scales.vectors) @ reach + abs(offset)
         wrong = np.abs(scales.vectors) @ near + (apart - near) @ (reach + near)
         wrong += abs(offset - kernel.coef0 * 2.0**scales.octave)
@@ -581,9 +598,9 @@ class FixedFrozenModels(FrozenModels):
         return np.asarray((moved + cut * largest) @ np.abs(whole) + (largest + moved) @ np.abs(whole - weights))
 
     def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
-        """The largest difference between ``found``, answers in whole numbers, and real ones, (FUNCTIONS,).
+        """The largest difference between the answers in integers (``found``) and the real answers, (FUNCTIONS,).
 
-        rows: of made-up inputs, half of them near vectors.
+        rows: number of random inputs; half of them are near vectors.
         """
         rng, made = np.random.default_rng(0), spec.scales.conversion
         vectors = spec.unscaled(np.array(spec.expansion.vectors, float))
@@ -650,9 +667,9 @@ def octaves_of(function: str) -> range:
 
 
 def unit_of(spec: Any, octave: int) -> float:
-    """How many of the kernel's units are 1 in the scaled inputs, where a distance of 2^octave halves kernel values.
+    """How many of the kernel's units a scaled input of 1 is, if a distance of 2^octave halves the kernel's values.
 
-    Polynomial: where a product of 2^octave is 1.
+    For a polynomial kernel: if a product of 2^octave stands for 1.
     """
     if spec.kernel.function == "polynomial":
         return math.sqrt(spec.kernel.gamma * 2.0**octave)
@@ -661,7 +678,7 @@ def unit_of(spec: Any, octave: int) -> float:
 
 
 def farthest(function: str, octave: int, differences: np.ndarray) -> float:
-    """The largest distance that differences of inputs, (..., DIM), make, as ``distance`` computes it."""
+    """The largest distance for differences of inputs, (..., DIM), in the unit of the kernel ``distance``."""
     if function == "laplacian":
         return float(differences.sum(-1).max()) * 2.0 ** max(0, 16 - octave)
     return float((differences**2).sum(-1).max())
@@ -707,16 +724,16 @@ def faded(function: str, r: Any) -> Any:
 
 
 def _moved_by(function: str, apart: np.ndarray, octave: int) -> np.ndarray:
-    """How much kernel values change, whatever the input, for each vector, (N,).
+    """For each vector: the largest error of its kernel values, for any input, (N,).
 
-    apart: by how much the differences of an input and a vector may be wrong, (N, DIM).
+    apart: the largest errors of the differences between an input and a vector, (N, DIM).
     """
     if function == "laplacian":
         return np.asarray(2.0 ** (apart.sum(1) / 2.0**octave) - 1)
     far = np.sqrt((apart**2).sum(1))
     if function != "gaussian":
         return np.asarray(far * (math.log(2) * _slopes(function)[0] / 2.0**octave))
-    # at u octaves, a square that is wrong by 2 apart sqrt(u) + apart^2
+    # at a distance of u octaves, the error of the squared distance is 2 apart sqrt(u) + apart^2
     far = far[:, None] / 2.0 ** (octave / 2)
     octaves = np.linspace(0, 40, 2561)
     wrong = 2 * far * np.sqrt(octaves[1:]) + far**2
@@ -731,15 +748,15 @@ def _slopes(function: str) -> tuple[float, float]:
 
 
 def powers(u: np.ndarray) -> np.ndarray:
-    """``power`` of many numbers."""
+    """The kernel ``power`` for an array of numbers."""
     first = np.array(POWERS.by_precision["int16"])[(u >> 10) & (STEPS - 1)]
     return np.asarray(first - (((first * (u & 1023)) >> 10) * FALL >> 16))
 
 
 def _power_error() -> float:
-    """How far ``power`` may be from the function, for any number."""
+    """The largest error of the kernel ``power``, for any number."""
     u = np.arange(65536)
-    # the bits below the last that counts may be all zeros or all ones
+    # bits of the argument that the kernel ignores may be all zeros or all ones
     return float(max(np.abs(powers(u) / ONE - 2.0 ** -((u + end) / 65536)).max() for end in (0, 1)))
 
 
@@ -748,18 +765,18 @@ POWER_ERROR = _power_error()
 
 @cache
 def root_error() -> float:
-    """By which part of it ``root`` may be wrong, for any number, but for what its shift cuts off."""
+    """The largest relative error of the kernel ``root``, for any number, without the bits that its shift cuts off."""
     table, part = np.array(ROOTS.by_precision["int16"]), np.arange(0, 32769, 64)
     first, last = table[:-1, None], table[1:, None]
     exact = 32768 * np.sqrt(1 + (np.arange(96)[:, None] + part / 32768) / 32)
     line = first + (last - first) * part / 32768
-    # between two of these places the difference bends by less than 1e-9; the bits that do not count are 1 / 32768 of a step
+    # between two of these points the error changes by less than 1e-9; the ignored bits are 1 / 32768 of a step
     return float(max(np.abs((line - cut) / exact - 1).max() for cut in (0, 1))) + 1e-6
 
 
 @cache
 def value_error(function: str) -> float:
-    """How far a kernel value may be from the function of the very distance, for any distance."""
+    """The largest error of a kernel value for an exact distance, over all distances."""
     if function not in kernel_settings.MATERN:
         return POWER_ERROR
     steepest, growth = _slopes(function)
@@ -778,7 +795,9 @@ def value_error(function: str) -> float:
 
 
 def _calibration(given: Any, functions: int, one: float) -> dict[str, Any]:
-    """The numbers of ``calibrate``: functions, in units of 1 / one, to octaves / 2^16."""
+    """Parameters of the kernel ``calibrate``, which converts functions in units of 1 / one to octaves in units of
+    2^-16.
+    """
     pairs = -np.array(given if given is not None else np.zeros((functions, 2)), float)
     slopes, offsets = (pairs * math.log2(math.e) * 2.0**16).T
     slopes, offsets = slopes / one, np.clip(np.rint(offsets), -(2.0**28), 2.0**28)

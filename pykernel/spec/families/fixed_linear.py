@@ -51,7 +51,7 @@ class FixedLinearSpec(WholeSpec):
 
     @property
     def unit(self) -> int:
-        """What 1 is in the converted inputs: a power of two."""
+        """The number that stands for 1 in the converted inputs: a power of two."""
         return self.scale_found[1]
 
     @property
@@ -60,7 +60,7 @@ class FixedLinearSpec(WholeSpec):
 
     @cached_property
     def scale_found(self) -> tuple[Conversion, int]:
-        """How counts are converted, and what 1 is in converted inputs."""
+        """The conversion of counts, and the number that stands for 1 in the converted inputs."""
         # |z|^2 + 1 fits in 32 bits
         most = min(16383.0, 65535 / math.sqrt(self.dim + 1))
         unit = 2 ** math.floor(math.log2(most))

@@ -41,9 +41,9 @@ from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
 
 HEADROOM = 4
-"""log2 of how many times the label's limit a multiplier may be."""
+"""log2 of the largest multiplier, in units of the label's limit."""
 REST = 2
-"""log2 of how many times the label's limit what the stages leave may be."""
+"""log2 of the largest value that the label's stages leave for the rule, in units of the label's limit."""
 
 
 class FixedRule(Learning):
@@ -137,7 +137,9 @@ class FixedOnlineSpec(WholeSpec):
 
     @cached_property
     def scale_found(self) -> tuple[Conversion, int] | None:
-        """How counts are converted, and the octave of squared distances; None if 16 bits do not hold them."""
+        """The conversion of counts, and the octave of squared distances; None if 16 bits cannot hold the converted
+        inputs.
+        """
         return _scaled(self)
 
     @property
@@ -161,7 +163,7 @@ def _scaled(spec: FixedOnlineSpec) -> tuple[Conversion, int] | None:
     for octave in octaves_of(function):
         made = conversion(spec, unit_of(spec, octave))
         reach = int(made.reach.max())
-        # a distance is a number with a sign in the state
+        # the state stores a distance as a signed number
         fits = farthest(function, octave, np.full((1, spec.dim), 2.0 * reach)) <= LARGEST
         if reach <= COUNTS and fits and abs(made.factor).max() <= COUNTS:
             return made, octave
@@ -347,13 +349,13 @@ def _keep(spec: Any) -> int:
 
 
 STAGES = {"center": False, "gain": False, "horizon": 2000}
-"""Keys of [label] that a family need not have."""
+"""Keys of [label] that not every family has."""
 
 
 def frame_parameters(spec: Any, reach: int, squares: float) -> dict[str, Any]:
-    """Values of FixedStageConfig and FixedFrameConfig, but for the number of samples of the self-test.
+    """Values of FixedStageConfig and FixedFrameConfig, except the number of the self-test's samples.
 
-    reach: largest magnitude of a converted input; squares: the square of an input of 1.
+    reach: largest magnitude of a converted input.  squares: the square of the number that stands for an input of 1.
     """
     label, one, linear = spec.label, 2.0**spec.label_shift, getattr(spec, "linear", None)
     center, gain, horizon = (getattr(label, key, default) for key, default in STAGES.items())

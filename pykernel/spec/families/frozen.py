@@ -1,4 +1,4 @@
-"""Frozen models in a spec: what the tables must be, and the parameters of ``frozen``."""
+"""Frozen models in a spec: requirements for the tables, and the parameters of ``frozen``."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ class FrozenModels:
             rate = kernel_settings.rate(spec)
             squares = rate * np.sum(vectors**2, axis=1)
             rows[: len(vectors)] = np.column_stack([-squares, 2 * rate * vectors, weights])
-            # where sqrt(rate) |x - v| is above sqrt(60) for all v; a little more, for rounding
+            # beyond this, sqrt(rate) |x - v| is above sqrt(60) for every v; slightly larger because of rounding
             square_limit = 1.001 * (math.sqrt(squares.max()) + math.sqrt(FLOOR_EXPONENT)) ** 2 + 1
         calibration = np.array(expansion.calibration or np.zeros((functions, 2)), float)
         most = 1e37 if spec.precision == "float32" else 1e305

@@ -37,18 +37,20 @@ RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
 RANDOM = tuple(rule for rule, (_, kind) in RULES.items() if kind is FeatureKind.FOURIER)
 
 WINDUP = 1024.0
-"""How far forgetting may raise the trace of P above its initial value; float32 still holds P's small directions."""
+"""Largest trace of P after forgetting, as a multiple of its initial value.  Up to this factor, float32 still represents
+the small directions of P."""
 
 
 SPECTRA = ("gaussian", "laplacian", "matern12", "matern32", "matern52")
-"""Kernels k(a - b) whose random features are known: those that are the mean of cos(w'(a - b)) over some w."""
+"""Kernels with random features: k(a, b) is the mean of cos(w'(a - b)) over a known distribution of w."""
 DEGREES = {"matern12": 1, "matern32": 3, "matern52": 5}
 """Degrees of freedom of a Matern kernel's Student t distribution, 2 nu."""
 DEFAULT_FEATURES = 64
 REHEARSED = 96
 """Samples of the self-test: twice as many as a standardiser's longest warmup, and as many again to learn."""
 GRAIN = 2.0**-16
-"""What frequencies are rounded to multiples of, so that they do not depend on the last digits of a machine's functions."""
+"""Frequencies are rounded to multiples of this number.  So they do not depend on the last digits of a machine's math
+functions."""
 
 
 class LinearLearning(Learning):
@@ -110,16 +112,16 @@ def random_features(seed: int, count: int, dim: int, function: str = "gaussian")
         sum of 1, 3, 5 squared standard normal numbers, which is Student's t with 1, 3, 5 degrees of freedom, of scale 1,
         1 / sqrt(3), 1 / sqrt(5).
 
-    A seed gives the same numbers for ever, and more features begin with those of fewer.  They come from Python's
-    ``Random(seed).random()``, whose sequence Python promises to keep: for each feature ``dim`` of them become normal (or
-    Cauchy) numbers by the inverse of the distribution, Matern kernels take 1, 3 or 5 more, the next one is its phase.
-    Frequencies are rounded to multiples of 2^-16.
+    A seed always gives the same numbers.  With a larger count, the first features stay the same.  The numbers come from
+    Python's ``Random(seed).random()``, whose sequence Python promises not to change.  For each feature, ``dim`` numbers
+    become normal (or Cauchy) numbers by the inverse of the distribution function; Matern kernels take 1, 3 or 5 more
+    numbers; the next number is the phase.  Frequencies are rounded to multiples of 2^-16.
     """
     draw, normal = random.Random(seed).random, statistics.NormalDist()
     frequencies, phases = np.zeros((count, dim)), np.zeros(count)
 
     def part() -> float:
-        # the middle of one of 2^32 steps: never 0 or 1
+        # the middle of one of 2^32 intervals of [0, 1]: so the number is never 0 or 1
         return (math.floor(draw() * 2.0**32) + 0.5) * 2.0**-32
 
     for row in range(count):
@@ -148,7 +150,7 @@ class LinearModels:
     def why_ignored(self, spec: LinearSpec, section: str, key: str) -> str | None:
         if section == "kernel" and spec.kernel is not None and spec.kernel.function in SPECTRA:
             return kernel_settings.why_ignored(spec, key)
-        return None  # of other functions validate says more
+        return None  # for another kernel, ``validate`` has the better message
 
     def validate(self, spec: LinearSpec, refuse: Refuse) -> None:
         rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
@@ -182,7 +184,8 @@ class LinearModels:
         self._complain_of_size(spec, refuse)
         if kind is FeatureKind.FOURIER:
             assert spec.kernel is not None
-            # no Cauchy number of 2^32 is above 2^32 / pi, and no normal number over another of them above 2^36
+            # from 2^32 intervals, a Cauchy number is at most 2^32 / pi, and a quotient of two normal numbers at most
+            # 2^36
             tail = {"laplacian": 2.0**31, "matern12": 2.0**36}.get(spec.kernel.function, 1.0)
             most = _reach(spec) / spec.length_scale * spec.dim * tail
             if most > (1e36 if narrow else 1e300):
@@ -228,7 +231,7 @@ class LinearModels:
         ]
 
     def _weight_limit(self, spec: LinearSpec) -> float:
-        """No prediction that the weights within it give overflows."""
+        """Limit of the weights: with weights within the limit, no prediction overflows."""
         most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
         return min(2.0**20 * stages.label_unit(spec), 2.0**100, most)
 
@@ -262,7 +265,7 @@ class LinearModels:
             "forgetting": learning.forgetting,
             "start": start,
             "trace_limit": trace_limit,
-            # one more step of forgetting at most doubles the trace; the rest is for rounding
+            # a further step of forgetting at most doubles the trace; the remaining factor is for rounding
             "root_limit": 2 * math.sqrt(trace_limit),
             "amplitude": math.sqrt(2 / (features - 1)),
             "frequencies": frequencies,
@@ -273,7 +276,7 @@ class LinearModels:
 
 
 def _reach(spec: LinearSpec) -> float:
-    """The largest |x| that features are made of, or 1."""
+    """The largest |x| from which features are computed; at least 1."""
     return max(spec.input.clip if spec.input.standardise else spec.input.max_abs, 1.0)
 
 

@@ -1,4 +1,6 @@
-"""Models on a basis of feature vectors, in a spec: what goes together, and the parameters of ``nystrom`` and ``nystrom_rls``."""
+"""Models on a basis of feature vectors, in a spec: which keys fit together, and the parameters of ``nystrom`` and
+``nystrom_rls``.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,15 @@ from pykernel.spec.sections import (
 BASIS_LIMIT = 1024
 METHODS = {"given": Method.GIVEN, "stream": Method.STREAM, "efvs": Method.EFVS, "sgma": Method.SGMA}
 LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
-"""Least part of a basis vector that those before it leave over: L is exact to some digits (docs/bases-on-device.md)."""
+"""Smallest residual of a basis vector against the vectors before it, as a fraction of k(x, x).  A smaller residual
+would be lost in the rounding errors of L (docs/bases-on-device.md)."""
 LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
-"""Smallest ridge, in parts of the largest k(x, x)."""
+"""Smallest ridge, as a fraction of the largest k(x, x)."""
 LEAST_FACTOR = {"float32": 1e-6, "float64": 1e-14}
-"""Least part of a row's squares that the last number of a factor that is given must have: variances keep some four digits."""
+"""For a given factor: the smallest fraction of a row's sum of squares that the row's last number must have.  Variances
+then keep about four digits."""
 FACTOR_LIMIT = 1e9
-"""Largest number of a factor that is given: its diagonal and its diagonal's reciprocals, which float32 holds."""
+"""Largest number on the diagonal of a given factor, and largest reciprocal of such a number: float32 holds them."""
 BASIS_KEYS = {
     "candidates": ("efvs", "sgma"),
     "points": ("efvs",),
@@ -51,7 +55,7 @@ BASIS_KEYS = {
     "horizon": ("stream", "efvs", "sgma"),
     "cache": ("stream",),
 }
-"""Which methods each key of [basis] is for."""
+"""Key of [basis] -> the methods for which it has an effect."""
 
 
 class NystromLearning(Learning):
@@ -253,7 +257,7 @@ class _NystromModels:
         value = math.sqrt(kernel_settings.bound(spec, never, kernel_settings.reach(spec)))
         given = method is Method.GIVEN
         factor_rows, dependent = factor_of(spec) if given else (np.zeros(size * (size + 1) // 2), -1)
-        if dependent >= 0:  # with a custom kernel, which was not there before
+        if dependent >= 0:  # possible with a custom kernel: it was not known when the tables were checked
             raise UserError(f"[expansion] vectors {_dependence(spec, dependent)}")
         weights = tables.weights if tables is not None else None
         bias = tables.bias if tables is not None else None
@@ -305,7 +309,7 @@ class _NystromModels:
         }
 
     def _rehearsed(self, spec: Spec, method: Method, samples: int) -> int:
-        """Samples of the self-test: they fill the reservoir, from which a basis is chosen."""
+        """Number of the self-test's samples: enough to fill the reservoir, from which the basis is chosen."""
         if method is Method.GIVEN:
             return 16
         if method is Method.STREAM:
@@ -313,7 +317,7 @@ class _NystromModels:
         size, basis = spec.capacities["N_MAX"], spec.basis
 
         def touched(m: int) -> float:
-            """By choosing, and by learning the rows before and after."""
+            """Numbers touched by the choice of the basis, and by learning the rows before and after it."""
             vectors, compared = min(size, m), min(basis.candidates, m)
             points = m if method is Method.SGMA else min(basis.points, m)
             return vectors * compared * points * (vectors / 2 + spec.dim) + 2 * m * vectors**2
@@ -321,7 +325,9 @@ class _NystromModels:
         return affordable(samples, touched)
 
     def _coefficient_limit(self, spec: Spec, ridge: float, value: float) -> float:
-        """No least-squares solution is beyond it: |c| <= |y| |z| / ridge, and what a reservoir can add to that."""
+        """A bound of the coefficients: |c| <= |y| |z| / ridge for a least-squares solution, and a margin for the
+        reservoir.
+        """
         return 2.0**10 * stages.label_unit(spec) * max(1.0, value / ridge, 1 / math.sqrt(ridge))
 
 
@@ -339,15 +345,16 @@ def samples_of(spec: Any) -> int:
 
 
 def ald_threshold_of(spec: Spec) -> float:
-    """Samples are no candidates if at most this part of them is left over."""
+    """A sample is a candidate for the basis only if its residual, as a fraction of k(x, x), is above this threshold."""
     given = spec.reduction.ald_threshold if isinstance(spec, NystromRlsSpec) else None
     return given if given is not None else LEAST_ALD_THRESHOLD[spec.precision]
 
 
 def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
-    """L of the expansion vectors as the device has them, packed by rows with the diagonal's reciprocals, in float64.
+    """(L, dependent): the Cholesky factor L of the expansion vectors, as the device has them, in float64.
 
-    And the first vector that depends on those before it, -1 if there is none.
+    L is packed by rows; the reciprocals of its diagonal take the diagonal's places.  dependent: the first vector that
+    depends linearly on the vectors before it; -1 if there is none.
     """
     assert spec.expansion is not None and spec.kernel is not None
     if isinstance(spec.expansion, Tables) and spec.expansion.factor is not None:
@@ -357,7 +364,7 @@ def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
     size = len(vectors)
     noise = spec.expansion.noise if isinstance(spec.expansion, Tables) else 0.0
     if spec.kernel.function == "custom" and spec.custom is None:
-        # it comes when the spec's values are in order
+        # the kernel is checked only after all values of the spec are valid
         return np.zeros(size * (size + 1) // 2), -1
     return _factor(
         vectors.tobytes(), vectors.shape, spec.kernel.model_dump_json(), spec.precision, spec.custom, noise, _View(spec)
@@ -365,7 +372,7 @@ def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
 
 
 class _View:
-    """A kernel's parameters in float64, on the way through a cache that does not look at them."""
+    """A kernel's parameters in float64, wrapped so that a cache does not compare them."""
 
     def __init__(self, spec: Spec) -> None:
         self.q = KernelConfig.of(FLOAT64, kernel_settings.parameters(spec), {"DIM": spec.dim})
@@ -387,7 +394,7 @@ def _factor(
     noise: float,
     view: _View,
 ) -> tuple[np.ndarray, int]:
-    # the other arguments say what the view holds
+    # the other arguments determine the content of the view, so the cache need not compare it
     compute = factorise_vectors if custom is None else substitute(factorise_vectors, {custom_kernel: custom})
     sizes = {"N_MAX": shape[0], "DIM": shape[1], "PACKED": shape[0] * (shape[0] + 1) // 2}
     memory = Memory((Vectors, Factor), FLOAT64, sizes)
@@ -588,7 +595,7 @@ class NystromLearners(_NystromModels):
     def parameters(self, spec: NystromRlsSpec) -> dict[str, Any]:
         made = self._parameters(spec)
         if spec.input.standardise:
-            made["rehearsed"] += spec.input.warmup  # the basis learns nothing of these
+            made["rehearsed"] += spec.input.warmup  # during the warmup, the basis does not learn
         return stages.parameters(spec, made["largest_value"]) | made
 
 

@@ -1,4 +1,4 @@
-"""Kernel models in a spec: rules, techniques, what goes together, and the parameters of the kernels."""
+"""Kernel models in a spec: rules, techniques, which keys fit together, and the parameters of the kernels."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ from pykernel.spec.family import Family, Refuse, affordable, filling
 from pykernel.spec.sections import TRIED_ETA, TRIED_FORGETTING, AnyInput, KernelSection, Learning, Of, Section, Tried
 
 DRIFT_LIMIT = 0.01
-"""Elements of (K + ridge I) P - I above which a refresh is due; predictions do not depend on P, reductions do."""
+"""A refresh is due if an element of (K + ridge I) P - I is above this.  Predictions do not depend on P; reductions
+do.
+"""
 
 NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
-"""Less noise than this part of the function's variance is lost in the rounding of the variance."""
+"""Smallest noise, as a fraction of the function's variance: a smaller one is lost in the variance's rounding errors."""
 
 LEAST_RELABELLED = 1e-3
-"""Least ridge with which labels may be moved: mean squared errors on a sinc are 2e-5 there, and 1e5 at 1e-7."""
+"""Smallest ridge with stages that change the labels.  Mean squared error on a sinc: 2e-5 with this ridge, 1e5 with
+1e-7.
+"""
 
 RULES: dict[str, Mapping[LabelKind, Program]] = {
     "klms": KLMS,
@@ -45,7 +49,7 @@ RECURSIVE = ("krls-t", "fb-krls", "sw-krls", "ald-krls")
 GROWING = ("ald-krls", "knlms")
 """Rules that never remove a vector."""
 SELECTING = (*GRADIENT, "krls-t", "fb-krls")
-"""Rules that choose what goes when the budget is full."""
+"""Rules that choose themselves which vector is removed when the budget is full."""
 
 TECHNIQUES = {
     "nt": (Metric.MAGNITUDE, Projection.NONE),
@@ -61,7 +65,9 @@ TECHNIQUES = {
     "afklms": (Metric.AFKLMS, Projection.BOUNDED),
     "afmklms": (Metric.AFMKLMS, Projection.BOUNDED),
 }
-"""What each technique removes by, and how the others make up for it."""
+"""Technique -> the criterion by which it removes a vector, and the projection with which the remaining vectors
+compensate.
+"""
 
 PROJECTIONS = {
     "none": Projection.NONE,
@@ -425,7 +431,7 @@ class KernelModels:
         reduction, rule, narrow = spec.reduction, spec.learning.rule, spec.precision == "float32"
         choices, ald_threshold = Choices.of(spec), _ald_threshold(spec)
         if choices.stores_all:
-            # nothing protects the condition of a window but its ridge
+            # only the ridge limits the condition number of a window's Gram matrix
             least = 1e-3 if narrow else 1e-7
             if ridge_of(spec) < least:
                 refuse(
@@ -450,7 +456,7 @@ class KernelModels:
                     "[reduction] ald_threshold",
                     f"is {ald_threshold:g}; it must be above the ridge ({ridge_of(spec):g}), 2 ridge or more to absorb repeats",
                 )
-            only_grows = rule == "ald-krls"  # nothing is ever taken out of its inverse
+            only_grows = rule == "ald-krls"  # no vector is ever removed from its inverse matrix
             least = 1e-4 if narrow else 1e-12 if reduction.force or only_grows else 1e-7
             if ald_threshold < least:
                 forced = (
@@ -525,7 +531,7 @@ class KernelModels:
         function = spec.kernel.function
         sigma, limit, alpha_limit = spec.length_scale, stages.label_unit(spec), self._alpha_limit(spec)
         ald_threshold, mu = _ald_threshold(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
-        # the largest that may be estimated
+        # the largest noise that may be estimated
         noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
         forgetting = learning.forgetting if choices.rule == "krls-t" else 1.0
         fills = 2 * reduction.n_max + 32
@@ -613,7 +619,7 @@ class KernelModels:
         )
 
     def _alpha_limit(self, spec: KernelSpec) -> float:
-        """Multipliers are f / sqrt(k(x, x)) in size; no sum of them overflows."""
+        """Limit of the multipliers, whose size is about f / sqrt(k(x, x)): no sum of multipliers overflows."""
         norm = math.sqrt(_most(spec))
         widest = (1e36 if spec.precision == "float32" else 1e300) / spec.reduction.n_max / max(1.0, norm)
         return min(2.0**20 * stages.label_unit(spec) * max(1.0, 1 / norm), 2.0**100, widest)
@@ -631,12 +637,14 @@ def _ald_threshold(spec: KernelSpec) -> float:
 
 
 def _beyond(part: float) -> float:
-    """1 - |k| where 1 - k^2 is this."""
+    """1 - |k| for a given 1 - k^2 = ``part``."""
     return part / (1 + math.sqrt(1 - part))
 
 
 def _quantum(spec: KernelSpec) -> float:
-    """Up to which distance, as the model measures it, a sample goes to the nearest vector."""
+    """The quantisation threshold: up to this distance, as the model measures it, a sample is merged with the nearest
+    vector.
+    """
     assert spec.kernel is not None
     units, function = spec.learning.quantisation, spec.kernel.function
     if function == "gaussian":
@@ -664,7 +672,7 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
         refuse(f"[input] {key}", message)
 
     most = kernel_settings.bound(spec, reworded, kernel_settings.reach(spec))
-    # two vectors' own values are multiplied
+    # the values k(x, x) of two vectors are multiplied
     largest = math.sqrt(kernel_settings.largest(spec.precision))
     if refuse is not None and most > largest:
         reworded(

@@ -1,4 +1,6 @@
-"""Models on the features of a subspace that follows the stream, in a spec: what goes together, and their parameters."""
+"""Models on the features of a subspace that follows the stream, in a spec: which keys fit together, and the
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +48,14 @@ DEFAULT_STEP = {"parametric": "constant", "nonparametric": "normalised", "hybrid
 DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
 DEFAULT_ALD_THRESHOLD = {"float32": 3e-2, "float64": 1e-6}
 LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
-"""Least part of a stored vector that is new: P is exact to some digits (docs/subspaces-on-device.md)."""
+"""Smallest residual of a stored vector against the other vectors.  A smaller residual would be lost in the rounding
+errors of P (docs/subspaces-on-device.md)."""
 DEAD = 2.0**-20
-"""Columns of L of a squared length of at most so many lambda are none."""
+"""A column of L counts as zero if its squared length is at most this number times lambda."""
 GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
-"""tr G is kept below so many lambda: G + lambda I has a factor up to there."""
+"""tr G is kept below this number times lambda.  Up to this trace, G + lambda I has a Cholesky factor."""
 ALARM_STEP, CENSOR_STEP = 0.1, 0.05
-"""How far the odds of thresholds move in one sample, in logarithms."""
+"""Largest change of a threshold's log odds in one sample."""
 
 
 class SubspaceLearning(Learning):
@@ -210,7 +213,7 @@ def rank_of(spec: Any) -> int:
 
 
 def ald_threshold_of(spec: OkfebSpec) -> float:
-    """Samples are not stored if at most this part of them is new."""
+    """A sample is stored only if its residual, as a fraction of k(x, x), is above this threshold."""
     return (
         spec.reduction.ald_threshold
         if spec.reduction.ald_threshold is not None
@@ -377,13 +380,17 @@ class SubspaceModels:
             )
 
     def _moment_limit(self, spec: OkfebSpec, value: float) -> float:
-        """Above sums of q q' and of |q|^2 + rho: beyond so many times the largest term one term changes nothing."""
+        """A limit of the sums of q q' and of |q|^2 + rho.  At this limit, a single further term would be lost in
+        rounding.
+        """
         return (2.0**26 if spec.precision == "float32" else 2.0**60) * (
             value / (4 * spec.subspace.shrinkage) + spec.subspace.shrinkage
         )
 
     def _coefficient_limit(self, spec: OkfebSpec, value: float) -> float:
-        """No least-squares solution is beyond it: |c| <= |y| |z| / ridge; a logistic one is far from it."""
+        """A bound of the coefficients: |c| <= |y| |z| / ridge for least squares.  Logistic solutions stay far below
+        it.
+        """
         ridge = spec.learning.ridge
         return 2.0**10 * stages.label_unit(spec) * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
 
@@ -461,7 +468,8 @@ class SubspaceModels:
                 "more_censoring": growth(CENSOR_STEP * subspace.censoring),
                 "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
                 "square_limit": square_limit,
-                # what one sample adds to a trace within its limit, and what A'KA can be after many
+                # the largest term that one sample adds to a trace within its limit, and the largest A'KA after many
+                # samples
                 "element_limit": 16 * square_limit,
                 "factor_limit": 4.04 * math.sqrt(square_limit + shrinkage),
                 "inner_limit": 4.04 * math.sqrt(square_limit * value),
