@@ -292,8 +292,9 @@ class Reference:
         return [slice(a, b) for a, b in itertools.pairwise(edges) if b > a]
 
     def _advance(self, model: HostModel | Device, part: slice, second: bool) -> dict[str, np.ndarray]:
-        """Run one part of the stream, in the first or the second pass.  Returns what the functions wrote and
-        returned.
+        """Run one part of the stream, in the first or the second pass.
+
+        Returns what the functions wrote and returned.
         """
         answers, statuses = model.prequential(self.x[part], self.y[part])
         found = {self.spec.program.asks: answers, "update": statuses}
@@ -341,8 +342,9 @@ class Reference:
         return row | sizes | self.verdict(device)
 
     def verdict(self, device: Device) -> dict[str, Any]:
-        """Run the stream on a device of any kind.  Returns whether all results equal the host's, and the first
-        difference.
+        """Run the stream on a device of any kind.
+
+        Returns whether all results equal the host's, and the first difference.
         """
         row = {"selftest": "broken build" if device.call("selftest") == BROKEN_BUILD else "passed"}
         results: list[list[dict[str, np.ndarray]]] = []

@@ -74,8 +74,9 @@ def effects(functions: Functions) -> dict[str, Effects]:
 
 
 def _own(function: Function) -> tuple[Effects, tuple[Call, ...]]:
-    """The effects of a function's own statements, and its calls.  The result is kept with the function for later
-    passes.
+    """The effects of a function's own statements, and its calls.
+
+    The result is kept with the function for later passes.
     """
     kept = vars(function).get("_own")
     if kept is None:

@@ -1,5 +1,6 @@
-"""The check's program for a board or an emulated CPU: it runs the jobs that the host sends.  Its C, and the list of
-jobs.
+"""The check's program for a board or an emulated CPU: it runs the jobs that the host sends.
+
+Its C, and the list of jobs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from pykernel.spec.model import Spec
 RUN = 255
 """Number of the job that asks and learns samples, instead of the number of a function."""
 CHUNK = 48
-"""Most bytes of data in a frame.  A frame has 8 further bytes, 56 in all; every buffered UART holds at least 62
-bytes.
+"""Most bytes of data in a frame.
+
+A frame has 8 further bytes, 56 in all; every buffered UART holds at least 62 bytes.
 """
 
 FOLDER = "examples/{name}_check"
@@ -85,8 +87,9 @@ def _buffer(kind: Array) -> Scalar:
 
 
 def check_program(spec: Spec, header: str, timed: bool, render: Render) -> dict[str, str]:
-    """The program's C, file name -> text.  The serial link to the host is left out: an emulator connects in another
-    way.
+    """The program's C, file name -> text.
+
+    The serial link to the host is left out: an emulator connects in another way.
     """
     context = _context(spec, header)
     return {file: render(file, context) for file in ("check.h", "check.c", *(["check_time.c"] if timed else []))}

@@ -1,5 +1,6 @@
-"""How often the marked loops in the C of one model run at most.  The bound of a call's instructions needs these
-numbers.
+"""How often the marked loops in the C of one model run at most.
+
+The bound of a call's instructions needs these numbers.
 """
 
 from __future__ import annotations

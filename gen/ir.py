@@ -124,8 +124,9 @@ class ToReal(Expr):
 
 @dataclass(frozen=True)
 class Call(Expr):
-    """A call, with the arguments that are numbers or arrays.  Structs and configurations are identified by their
-    types.
+    """A call, with the arguments that are numbers or arrays.
+
+    Structs and configurations are identified by their types.
     """
 
     callee: Kernel
@@ -226,8 +227,9 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def _all(node: Any) -> tuple[Any, ...]:
-    """The node and all nodes below it.  The list is kept with the node, because many passes walk through unchanged
-    nodes.
+    """The node and all nodes below it.
+
+    The list is kept with the node, because many passes walk through unchanged nodes.
     """
     kept = vars(node).get("_all")
     if kept is None:

@@ -208,8 +208,9 @@ class Identity:
 
     @property
     def state_kind(self) -> int:
-        """NAME_STATE_KIND.  Two models with the same value accept each other's states, if the states' numbers are
-        valid.
+        """NAME_STATE_KIND.
+
+        Two models with the same value accept each other's states, if the states' numbers are valid.
         """
         return _hash_of(self.meaning)
 

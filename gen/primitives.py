@@ -26,8 +26,9 @@ def runtime_text(name: str) -> str:
 
 
 def primitive(name: str, prefix: str, values: Mapping[str, str] | None = None) -> str:
-    """The text of a file of runtime_c, with the model's prefix in its names.  values: further text -> its
-    replacement.
+    """The text of a file of runtime_c, with the model's prefix in its names.
+
+    values: further text -> its replacement.
     """
     text = runtime_text(name)
     for key, value in (values or {}).items():

@@ -367,8 +367,9 @@ class _Body:
         self.start(after)
 
     def branch(self, condition: Expr, yes: str, no: str) -> None:
-        """Jump to one of two blocks.  The right side of `and` and `or` is computed only if the left side does not
-        decide.
+        """Jump to one of two blocks.
+
+        The right side of `and` and `or` is computed only if the left side does not decide.
         """
         if isinstance(condition, Binary) and condition.op in ("and", "or"):
             right = self.label()

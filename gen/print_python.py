@@ -83,8 +83,9 @@ def print_python(
 
 
 def python_name(kernel: str) -> str:
-    """The Python function's name for a kernel.  It has a prefix, because a local variable may have the kernel's
-    name.
+    """The Python function's name for a kernel.
+
+    It has a prefix, because a local variable may have the kernel's name.
     """
     return f"f_{kernel}"
 

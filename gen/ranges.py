@@ -508,8 +508,9 @@ class _Frame:
         return outer
 
     def explore(self, body: tuple[Statement, ...], inner: State, sums: list[str]) -> State:
-        """The state at the end of a loop's body, without refusing anything.  Each sum's range is what one iteration
-        adds.
+        """The state at the end of a loop's body, without refusing anything.
+
+        Each sum's range is what one iteration adds.
         """
         state = inner.copy()
         state.locals |= {name: interval(np.zeros((1,) * inner.alive.ndim)) for name in sums}

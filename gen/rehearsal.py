@@ -271,8 +271,9 @@ class _Run:
         return self.found
 
     def damage(self) -> None:
-        """Overwrite the model's counts one by one: the functions must refuse.  Then overwrite its numbers: they
-        continue.
+        """Overwrite the model's counts one by one: the functions must refuse.
+
+        Then overwrite its numbers: they continue.
         """
         layout, seed = self.model.memory.layout, self.seed
         for refusing, counts in guards(self.spec, layout):

@@ -149,8 +149,9 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision, fol
 
 
 def _with_body(function: Function, body: Body) -> Function:
-    """The function with this body.  If the body is unchanged, it is the same object: so passes see that nothing
-    changed.
+    """The function with this body.
+
+    If the body is unchanged, it is the same object: so passes see that nothing changed.
     """
     return function if body is function.body else replace(function, body=body)
 

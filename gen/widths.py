@@ -18,8 +18,9 @@ COMPUTING = ("+", "-", "*", "//", "%", "<<", ">>", "&")
 
 
 class Widths:
-    """The widths of one model's expressions.  A capacity or a parameter that is not given may have any ``int``
-    value.
+    """The widths of one model's expressions.
+
+    A capacity or a parameter that is not given may have any ``int`` value.
     """
 
     def __init__(self, capacities: Mapping[str, int], config: Any) -> None:

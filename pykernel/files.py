@@ -525,8 +525,9 @@ def _unwritten(path: Path, error: OSError) -> UserError:
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[None]:
-    """Make the folder and its parents if they are missing.  If the block raises, new folders that are empty are
-    removed.
+    """Make the folder and its parents if they are missing.
+
+    If the block raises, new folders that are empty are removed.
     """
     staging = _Staging()
     try:

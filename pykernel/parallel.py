@@ -234,8 +234,9 @@ class Workers:
         self.results.close()
 
     def run(self, tasks: Sequence[Task]) -> list[Any]:
-        """The tasks' results, in the order of the tasks.  Each result is kept as soon as it is there.  Equal tasks run
-        once.
+        """The tasks' results, in the order of the tasks.
+
+        Each result is kept as soon as it is there.  Equal tasks run once.
         """
         keys = [task_key(self.function, task, self.context) for task in tasks]
         wanted = dict(zip(keys, tasks, strict=True))
@@ -453,8 +454,9 @@ one_thread = _OneThread()
 
 
 def _handlers() -> dict[int, Any]:
-    """The Python functions that handle SIGINT and SIGTERM.  Empty outside of the main thread, which alone handles
-    signals.
+    """The Python functions that handle SIGINT and SIGTERM.
+
+    Empty outside of the main thread, which alone handles signals.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}
@@ -490,8 +492,9 @@ def working(title: str | None) -> Iterator[None]:
 
 
 class _Bar:
-    """A progress bar: how many tasks are done, and how long the rest may take.  Shown if standard error is a
-    terminal.
+    """A progress bar: how many tasks are done, and how long the rest may take.
+
+    Shown if standard error is a terminal.
     """
 
     def __init__(self, title: str | None, expect: int | None) -> None:

@@ -151,8 +151,9 @@ SIMPLE = "simple predictor"
 
 @dataclass(frozen=True)
 class Panel:
-    """Error against one kind of cost.  points: (cost, error, group, label, whether the point is on the Pareto
-    front).
+    """Error against one kind of cost.
+
+    points: (cost, error, group, label, whether the point is on the Pareto front).
     """
 
     xlabel: str
@@ -199,8 +200,9 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
 
 
 def _label_front(axes: Any, front: Sequence[tuple[float, float, str]]) -> None:
-    """Write slanted names above the points of the front.  The ends get their names first; a name without room is left
-    out.
+    """Write slanted names above the points of the front.
+
+    The ends get their names first; a name without room is left out.
     """
     span = math.log(front[-1][0] / front[0][0]) or 1.0
     taken: list[float] = []

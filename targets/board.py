@@ -85,8 +85,9 @@ def coded(data: bytes) -> bytes:
 
 
 def decoded(frame: bytes) -> bytes | None:
-    """The data of an encoded frame, the inverse of ``coded``; None for an invalid frame.  frame: without the zero at
-    its end.
+    """The data of an encoded frame, the inverse of ``coded``; None for an invalid frame.
+
+    frame: without the zero at its end.
     """
     runs, at = [], 0
     while at < len(frame):
@@ -111,8 +112,9 @@ def opened(frame: bytes) -> tuple[bytes, int, bytes] | None:
 
 @dataclass(frozen=True)
 class Board:
-    """What a board reports about itself.  hertz: ticks of its counter in a second; 0: not known, then ticks are CPU
-    cycles.
+    """What a board reports about itself.
+
+    hertz: ticks of its counter in a second; 0: not known, then ticks are CPU cycles.
     """
 
     name: str

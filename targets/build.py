@@ -329,8 +329,9 @@ def functions_of(image: Image) -> dict[str, Function]:
 
 
 def _hard_float(elf: ELFFile) -> bool:
-    """Whether floats are passed in the FPU's registers.  The ELF file is asked, because a compiler may ignore its
-    flags.
+    """Whether floats are passed in the FPU's registers.
+
+    The ELF file is asked, because a compiler may ignore its flags.
     """
     flags = elf["e_flags"]
     return bool(flags & 0x400) if elf["e_machine"] == "EM_ARM" else flags & 6 != 0

@@ -294,8 +294,9 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
 
 
 def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[str, float | None]:
-    """Instructions per call over a stream, and the largest number that the search found.  bound, ratio: see
-    ``_row``.
+    """Instructions per call over a stream, and the largest number that the search found.
+
+    bound, ratio: see ``_row``.
     """
     return {
         "min": min(costs),

@@ -82,8 +82,9 @@ def _record(text: str, number: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Records:
-    """places: address -> the labels and marks at this address, in order.  branches: address of a branch -> its
-    label.
+    """places: address -> the labels and marks at this address, in order.
+
+    branches: address of a branch -> its label.
     """
 
     places: dict[int, list[str]] = field(default_factory=dict)

@@ -30,8 +30,9 @@ class Load:
 
     @property
     def share(self) -> float:
-        """The largest fraction of the processor's time.  Above 1, samples arrive faster than the processor can learn
-        them.
+        """The largest fraction of the processor's time.
+
+        Above 1, samples arrive faster than the processor can learn them.
         """
         return self.seconds * self.rate
 

@@ -214,8 +214,9 @@ def project(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
-    """(n + 1,): the sum of k(x, x) over the rows, and the sums of the residuals after 1, ..., n vectors.  O(l n (D +
-    n)).
+    """(n + 1,): the sum of k(x, x) over the rows, and the sums of the residuals after 1, ..., n vectors.
+
+    O(l n (D + n)).
     """
     n = len(basis)
     sums = np.zeros(n + 1)

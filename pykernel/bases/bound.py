@@ -145,8 +145,9 @@ class Watch:
         return len(self.trace) > 1 and self.bound <= self.tau
 
     def told(self, basis: Basis) -> Basis:
-        """The basis with its measured trace and bound.  The bound holds with the confidence, wherever the selection
-        stopped.
+        """The basis with its measured trace and bound.
+
+        The bound holds with the confidence, wherever the selection stopped.
         """
         return replace(
             basis,

@@ -37,8 +37,9 @@ def drawn(generator: np.random.Generator, rows: np.ndarray, size: int | None) ->
 
 
 class Live:
-    """The rows that may still be chosen (live rows).  The other rows are dead.  Memory: O(dead rows), at most l
-    bytes.
+    """The rows that may still be chosen (live rows).
+
+    The other rows are dead.  Memory: O(dead rows), at most l bytes.
     """
 
     def __init__(self, count: int) -> None:

@@ -254,8 +254,9 @@ class MercerKernel:
 
 
 SKEW = 1e-9
-"""Largest difference between a Gram matrix and its transpose, as a fraction of its largest value.  Rounding causes
-less.
+"""Largest difference between a Gram matrix and its transpose, as a fraction of its largest value.
+
+Rounding causes less.
 """
 
 

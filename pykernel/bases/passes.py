@@ -77,8 +77,9 @@ class SgmaInPasses(Greedy):
         return True
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """New candidates that are not spanned: their rows, x, z and R_rr.  Fewer than wanted if there are no more
-        rows.
+        """New candidates that are not spanned: their rows, x, z and R_rr.
+
+        Fewer than wanted if there are no more rows.
         """
         parts: list[tuple[np.ndarray, ...]] = []
         found: set[int] = set()

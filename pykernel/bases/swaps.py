@@ -24,8 +24,9 @@ from pykernel.rows import Rows, SomeRows
 GAIN = 1e-9
 """An exchange must lower tr R by more than this fraction of the removed vector's own contribution."""
 JUDGES = 4096
-"""If ``memory`` has no room for all rows, this many rows are drawn.  They judge the exchanges, and are the
-candidates.
+"""If ``memory`` has no room for all rows, this many rows are drawn.
+
+They judge the exchanges, and are the candidates.
 """
 
 
@@ -106,8 +107,9 @@ class _Swaps:
             self.squares[some] = np.einsum("ij,ij->i", residual, residual)
 
     def _try(self, s: int) -> bool:
-        """Replace vector s with the best row if this lowers tr R.  The new vector becomes the last.  O(l (l + n) +
-        n^3).
+        """Replace vector s with the best row if this lowers tr R.
+
+        The new vector becomes the last.  O(l (l + n) + n^3).
         """
         y = np.linalg.solve(self.g, np.eye(len(self.g))[s])
         y /= np.linalg.norm(y)
@@ -147,8 +149,9 @@ class _Swaps:
         return np.asarray(self.gram @ u - c @ (u @ c))
 
     def arranged(self) -> Basis:
-        """The basis in greedy order; in the present order if a vector's residual would be only rounding errors.  O(l
-        n^2).
+        """The basis in greedy order; in the present order if a vector's residual would be only rounding errors.
+
+        O(l n^2).
         """
         x_s = self.vectors
         inner = self.kernel.gram(x_s, x_s)

@@ -132,8 +132,9 @@ class _Code:
         return self.found[tuple(steps)]
 
     def _outer(self, name: str, text: str, kernels: Sequence[Kernel]) -> Any:
-        """A function that is called from Python.  Its callees are compiled only if this function is not in the
-        cache.
+        """A function that is called from Python.
+
+        Its callees are compiled only if this function is not in the cache.
         """
         import numba
 
@@ -149,8 +150,9 @@ class _Code:
         return dispatcher
 
     def _python(self, name: str, text: str) -> types.FunctionType:
-        """The function.  Its text is registered in ``linecache``, because Numba asks for the function's source
-        lines.
+        """The function.
+
+        Its text is registered in ``linecache``, because Numba asks for the function's source lines.
         """
         file = f"<pykernel {name} {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)

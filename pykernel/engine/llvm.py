@@ -43,8 +43,9 @@ to optimise the IR.
 QUICK code is ten times slower than OPTIMISED code.  With this rule a short run never pays for the optimisation, and a
 long run loses little more time than the optimisation takes."""
 CHUNK = 256
-"""Rows of the first chunk.  After each chunk the run time is compared with the patience; each chunk is twice as
-long.
+"""Rows of the first chunk.
+
+After each chunk the run time is compared with the patience; each chunk is twice as long.
 """
 
 

@@ -17,12 +17,14 @@ from pykernel.spec.defaults import width
 from pykernel.spec.model import Spec, make_spec
 
 LEAST_SLOPE = 0.8
-"""Smallest slope of the regression of labels on answers, both without the label's mean.  Below it, answers are too
-large.
+"""Smallest slope of the regression of labels on answers, both without the label's mean.
+
+Below it, answers are too large.
 """
 MOST_CORRELATION = 0.3
-"""Largest correlation between an error and the latest known error.  Above it, the known error could improve the
-answer.
+"""Largest correlation between an error and the latest known error.
+
+Above it, the known error could improve the answer.
 """
 FAR_LABELS = 1.0
 """Largest distance between the labels' mean and 0, in standard deviations."""
@@ -385,8 +387,9 @@ def _rows(count: int) -> str:
 
 
 def _largest(mean: np.ndarray, deviation: np.ndarray) -> float:
-    """The largest distance of a mean from 0, in standard deviations, over the columns.  Constant columns are left
-    out.
+    """The largest distance of a mean from 0, in standard deviations, over the columns.
+
+    Constant columns are left out.
     """
     moving = deviation > 1e-9 * np.abs(mean)
     return float((np.abs(mean[moving]) / deviation[moving]).max()) if moving.any() else 0.0

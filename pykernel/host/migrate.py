@@ -93,8 +93,9 @@ def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
 
 
 def _require_meaning(old: Spec, new: Spec, where: str, capacity: str) -> None:
-    """Refuse a spec in which the state's numbers would have another meaning.  The message names the responsible
-    keys.
+    """Refuse a spec in which the state's numbers would have another meaning.
+
+    The message names the responsible keys.
     """
     mine, its = _meaning(old, capacity), _meaning(new, capacity)
     if mine == its:

@@ -257,8 +257,9 @@ class HostModel:
         return self._given(reading, answers), statuses
 
     def call(self, name: str, *args: Any) -> Any:
-        """Call an entry of the program, as the firmware calls NAME_<name>.  Does nothing if the model lacks the
-        entry.
+        """Call an entry of the program, as the firmware calls NAME_<name>.
+
+        Does nothing if the model lacks the entry.
         """
         for entry in self.spec.program.entries_for(self.config):
             if entry.name == name:

@@ -47,8 +47,9 @@ class SignalStage:
         self.executor = program_executor(self.program, self.memory, self.config, engine)
 
     def push(self, raw: np.ndarray, reading: str = "signal") -> tuple[np.ndarray, np.ndarray]:
-        """Take raw rows, (rows, CHANNELS).  Returns the statuses and the reading's values after each row; NaN before
-        the first.
+        """Take raw rows, (rows, CHANNELS).
+
+        Returns the statuses and the reading's values after each row; NaN before the first.
         """
         raw = self.spec.raw_inputs(raw)
         if raw.shape[1:] != (self.spec.width,):
@@ -64,8 +65,9 @@ class SignalStage:
         return statuses, values
 
     def truths(self, measured: np.ndarray) -> np.ndarray:
-        """The true values of the forecasts, as the device learns them.  measured: the measures of the steps, (steps,
-        MEASURES).
+        """The true values of the forecasts, as the device learns them.
+
+        measured: the measures of the steps, (steps, MEASURES).
         """
         at = self.config.label_measure
         if not self.program.whole:
@@ -85,8 +87,9 @@ class SignalStage:
         return Steps(rows, values[rows])
 
     def recorded(self, raw: np.ndarray, reading: str = "signal") -> list[Steps]:
-        """The steps within recorded rows, in pieces.  A piece ends at a row that is refused: there the stage gets a
-        gap.
+        """The steps within recorded rows, in pieces.
+
+        A piece ends at a row that is refused: there the stage gets a gap.
         """
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
             raw = np.array(raw, self.spec.number, order="C", ndmin=2)
@@ -123,8 +126,9 @@ class RawRows:
             yield batch
 
     def take(self, x: np.ndarray, empty: int) -> None:
-        """Count the next rows, (rows, CHANNELS), NaN where a cell is empty.  empty: how many rows have an empty
-        cell.
+        """Count the next rows, (rows, CHANNELS), NaN where a cell is empty.
+
+        empty: how many rows have an empty cell.
         """
         finite, channels = np.isfinite(x), self.signal.channels
         numbers = finite.all(axis=1)

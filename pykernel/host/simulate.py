@@ -173,8 +173,9 @@ def read_cells(
 
 
 def _separator(header: str) -> str:
-    """The separator that the header line has most often outside of quotes.  A comma can also be part of a name or
-    number.
+    """The separator that the header line has most often outside of quotes.
+
+    A comma can also be part of a name or number.
     """
     plain = re.sub(r'"[^"]*"', "", header)
     return max((each for each in SEPARATORS if each in plain), key=plain.count, default=",")

@@ -43,7 +43,8 @@ class Single:
 
 
 def _packer(array: Any) -> Callable[..., Any]:
-    """A function that writes numbers into the array.  A number that is too large for the type becomes infinite, as in
-    NumPy.
+    """A function that writes numbers into the array.
+
+    A number that is too large for the type becomes infinite, as in NumPy.
     """
     return functools.partial(struct.Struct(f"@{array.size}{array.dtype.char}").pack_into, array, 0)

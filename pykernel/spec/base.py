@@ -267,8 +267,9 @@ class Spec(Section):
             refuse("[label] classes", "is for labels that are no numbers, and a channel is one; leave it out")
 
     def __getattr__(self, name: str) -> Any:
-        """A section that other families have.  It is None if several families share the section; else
-        AttributeError.
+        """A section that other families have.
+
+        It is None if several families share the section; else AttributeError.
         """
         if name in ("kernel", "expansion", "linear"):
             return None

@@ -107,8 +107,9 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _whole(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Defaults for models of integers: a rule without a matrix.  A fixed part of an input's range takes the place of
-    the standard deviation.
+    """Defaults for models of integers: a rule without a matrix.
+
+    A fixed part of an input's range takes the place of the standard deviation.
     """
     classes = _section(content, "label").get("classes") is not None
     made: dict[str, Any] = dict(WHOLE_CLASSES if classes else WHOLE_NUMBERS)
@@ -172,8 +173,9 @@ def _section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _over(default: Mapping[str, Any], given: Any) -> Any:
-    """The given section, with defaults for the keys that it lacks.  A value that is not a section stays, and is refused
-    later.
+    """The given section, with defaults for the keys that it lacks.
+
+    A value that is not a section stays, and is refused later.
     """
     if given is None:
         return dict(default)

@@ -245,8 +245,9 @@ def _of_family(spec: type[Spec], names: tuple[str, ...]) -> Iterator[Row]:
 
 
 def _table(rows: Iterator[Row], headed: bool = False) -> str:
-    """A Markdown table: rows grouped by section, each with the rules that have the key.  headed: the heading has the
-    rules.
+    """A Markdown table: rows grouped by section, each with the rules that have the key.
+
+    headed: the heading has the rules.
     """
     lines, last = ["| key | rules | default | range | meaning |", "|---|---|---|---|---|"], None
     for section, key, field, having in rows:

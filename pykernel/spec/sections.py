@@ -387,8 +387,9 @@ def different_names(names: tuple[str, ...] | None, least: int, most: int, must: 
 
 
 def visible_name(text: str) -> str:
-    """A column's name.  Names are printed into comments and manifests, so invisible characters and long names are
-    refused.
+    """A column's name.
+
+    Names are printed into comments and manifests, so invisible characters and long names are refused.
     """
     if (
         not 1 <= len(text) <= NAME_LIMIT

@@ -231,8 +231,9 @@ class SignalSection(Section):
                 )
 
     def bins(self, low: float, high: float) -> tuple[int, int]:
-        """The first frequency index of the band low <= f < high, and the index after its last one.  Index 0 never
-        belongs.
+        """The first frequency index of the band low <= f < high, and the index after its last one.
+
+        Index 0 never belongs.
         """
         assert self.rate is not None and self.window is not None
         width = self.rate / self.window

@@ -91,8 +91,9 @@ def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
 
 
 def parameters(spec: Any, most: float) -> dict[str, Any]:
-    """Values of StageConfig and InputConfig, and of FrameConfig except the self-test's.  most: the rule's largest
-    answer.
+    """Values of StageConfig and InputConfig, and of FrameConfig except the self-test's.
+
+    most: the rule's largest answer.
     """
     limit, label, moves = spec.label_max_abs, spec.label, _moves(spec)
     linear = getattr(spec, "linear", None)

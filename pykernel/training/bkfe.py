@@ -59,8 +59,9 @@ Method = Literal["closed", "alternating"]
 WHOLE = 4096
 """Most rows for which a Gram matrix is kept (128 MB); with more rows, it is computed in blocks for each product."""
 DENSE = 1024
-"""Most rows for which all eigenvalues are computed.  With more rows, and r <= N / 10, Lanczos finds the r largest
-ones.
+"""Most rows for which all eigenvalues are computed.
+
+With more rows, and r <= N / 10, Lanczos finds the r largest ones.
 """
 BLOCK = 2048
 """Rows and columns of a block of the Gram matrix, 32 MB, for the Frobenius norm."""
@@ -103,8 +104,9 @@ class Factors:
 
     @property
     def kept(self) -> int:
-        """Number of directions that do not vanish.  At the optimum: the eigenvalues of K above lambda^2, but at most
-        r.
+        """Number of directions that do not vanish.
+
+        At the optimum: the eigenvalues of K above lambda^2, but at most r.
         """
         return int(above_rounding(self.eigenvalues).sum())
 
@@ -205,8 +207,9 @@ def _closed(gram: Any, rank: int, shrinkage: float, total: float, seed: int) -> 
 
 
 def _leading(gram: Any, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest eigenvalues, descending, and their vectors (N, count).  Eigenvalues below the rounding error become
-    0.
+    """The largest eigenvalues, descending, and their vectors (N, count).
+
+    Eigenvalues below the rounding error become 0.
     """
     n = gram.shape[0]
     dense = isinstance(gram, np.ndarray)
@@ -480,8 +483,9 @@ class HostSubspace:
 
     @property
     def kept(self) -> int:
-        """Number of directions that do not vanish, at most r.  Other features are zero for every x, or can be made
-        zero.
+        """Number of directions that do not vanish, at most r.
+
+        Other features are zero for every x, or can be made zero.
         """
         return int(above_rounding(self._spectrum[0]).sum())
 

@@ -226,8 +226,9 @@ class Solution:
 
 @dataclass(frozen=True)
 class _Weights:
-    """The effect of a ridge on each direction.  kept: the fraction that stays in the residuals.  cos, sin: of the
-    direction's angle (KFD).
+    """The effect of a ridge on each direction.
+
+    kept: the fraction that stays in the residuals.  cos, sin: of the direction's angle (KFD).
     """
 
     kept: np.ndarray
@@ -318,8 +319,9 @@ class _Problem(ABC):
 
     @cached_property
     def _taught(self) -> _Taught:
-        """Indicators of the classes as targets.  Without a bias, the target 1 for all samples is needed as well,
-        because its prediction is not 1.
+        """Indicators of the classes as targets.
+
+        Without a bias, the target 1 for all samples is needed as well, because its prediction is not 1.
         """
         member = self.targets._member
         return self._in_directions(member if self.bias else np.hstack([member, np.ones((self.samples, 1))]))
@@ -387,8 +389,9 @@ class _Problem(ABC):
         return self._residuals(weights, taught) / self._kept_share(weights)[:, None]
 
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
-        """(n, f, o) residuals of the models without folds (n, f): A_FF^-1 r_F.  bases: (n, b), columns that are removed
-        too.
+        """(n, f, o) residuals of the models without folds (n, f): A_FF^-1 r_F.
+
+        bases: (n, b), columns that are removed too.
         """
         return solve_each(self._kept_blocks(weights, folds), self._residuals(weights, taught, folds))
 

@@ -207,8 +207,9 @@ class ReducedProblem:
         return ReducedModel(self.model, self.basis, w, bias)
 
     def coefficients(self, ridge: float) -> Solution:
-        """The model as weights of kernel values, alpha (n, o), and bias.  For kfd these are computed directly, without
-        L.
+        """The model as weights of kernel values, alpha (n, o), and bias.
+
+        For kfd these are computed directly, without L.
         """
         if self.model == "kfd":
             w, bias = self.all.weights(self._checked([ridge])[0])
@@ -329,8 +330,9 @@ class ReducedProblem:
     def _leave_large_folds_out(
         self, ridges: np.ndarray, parts: np.ndarray, large: np.ndarray, recode: bool, predictions: np.ndarray
     ) -> None:
-        """Merge the factors of all other folds.  Prefix and suffix merges are used, so that no factor must be
-        subtracted.
+        """Merge the factors of all other folds.
+
+        Prefix and suffix merges are used, so that no factor must be subtracted.
         """
         # all small folds together are one more part
         place = np.where(large, np.cumsum(large) - 1, large.sum())
@@ -732,8 +734,9 @@ def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Grid:
-    """Data that all widths share.  basis: vectors, or the number of vectors to choose with ``options`` of
-    select_basis.
+    """Data that all widths share.
+
+    basis: vectors, or the number of vectors to choose with ``options`` of select_basis.
     """
 
     model: Model

@@ -188,8 +188,9 @@ def _exponential_error(k: np.ndarray, exponent: np.ndarray, error: np.ndarray, r
 
 
 def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off: np.ndarray, u: float) -> np.ndarray:
-    """The largest error of a kernel that is a function of z'v.  size: |z|'|v|.  off: error of z'v because of errors in
-    z.
+    """The largest error of a kernel that is a function of z'v.
+
+    size: |z|'|v|.  off: error of z'v because of errors in z.
     """
     error = off + (machine.dim + 2) * u * (size + off)  # v rounded, products, sums
     if machine.function == "linear":

@@ -124,8 +124,9 @@ class Machine:
         return np.asarray(self.values(z) @ self.columns_of_weights() + self.bias)
 
     def columns_of_weights(self) -> np.ndarray:
-        """The weights of each function, (n, F).  In a function for a pair of classes, vectors of other classes have
-        weight 0.
+        """The weights of each function, (n, F).
+
+        In a function for a pair of classes, vectors of other classes have weight 0.
         """
         if self.support_class is None:
             return self.weights
@@ -335,8 +336,9 @@ def content(
 
 
 def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: Limits) -> float:
-    """The largest magnitude of a feature.  Raises UserError if ``max_abs`` is given, because the signal determines
-    it.
+    """The largest magnitude of a feature.
+
+    Raises UserError if ``max_abs`` is given, because the signal determines it.
     """
     where = machine.source
     if precision != signal.precision:

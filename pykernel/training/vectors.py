@@ -161,8 +161,9 @@ def risk(loss: Loss, functions: np.ndarray, rows: Rows) -> tuple[float, np.ndarr
 def objective(
     loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows: Rows, pull: float | None = None
 ) -> tuple[float, np.ndarray]:
-    """The risk with its penalties, and its gradient with respect to all numbers.  start: the initial ln e.  O(n m
-    D).
+    """The risk with its penalties, and its gradient with respect to all numbers.
+
+    start: the initial ln e.  O(n m D).
     """
     pull = PULL if pull is None else pull
     square, z, u = found.distances(rows.x)
@@ -242,8 +243,9 @@ def search(
     tell: Callable[[int], None] = lambda step: None,
     pull: float | None = None,
 ) -> Path:
-    """L-BFGS from a start, for at most ``steps`` steps.  look: the risk on rows that were set aside; None without such
-    rows.
+    """L-BFGS from a start, for at most ``steps`` steps.
+
+    look: the risk on rows that were set aside; None without such rows.
     """
     looks: list[float] = []
     best, best_step, step, last = start, 0, 0, start.packed()

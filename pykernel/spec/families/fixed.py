@@ -256,8 +256,9 @@ class WholeSpec(Spec):
             return np.where(np.abs(counts) <= COUNTS, counts, -32768).astype(np.int16)
 
     def raw_labels(self, y: Any) -> np.ndarray:
-        """Labels in units of 2^-label_shift.  A label that does not fit into 32 bits, or NaN, becomes -2^31, which
-        every model refuses.
+        """Labels in units of 2^-label_shift.
+
+        A label that does not fit into 32 bits, or NaN, becomes -2^31, which every model refuses.
         """
         with np.errstate(invalid="ignore", over="ignore"):
             counts = np.rint(np.array(y, float, order="C") * 2.0**self.label_shift)
@@ -276,8 +277,9 @@ class WholeSpec(Spec):
         return np.where(answers == NOTHING, np.nan, answers * self.answer_unit(question))
 
     def answer_unit(self, question: str) -> float:
-        """The value of 1 in a question's answer, in the label's unit.  With a signal stage: in the answer of its
-        reading.
+        """The value of 1 in a question's answer, in the label's unit.
+
+        With a signal stage: in the answer of its reading.
         """
         return float(self.family.unit(self, self.program.answering[question]))  # type: ignore[attr-defined]
 

@@ -22,16 +22,18 @@ from pykernel.spec.family import Family, Refuse, affordable, filling
 from pykernel.spec.sections import TRIED_ETA, TRIED_FORGETTING, AnyInput, KernelSection, Learning, Of, Section, Tried
 
 DRIFT_LIMIT = 0.01
-"""A refresh is due if an element of (K + ridge I) P - I is above this.  Predictions do not depend on P; reductions
-do.
+"""A refresh is due if an element of (K + ridge I) P - I is above this.
+
+Predictions do not depend on P; reductions do.
 """
 
 NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
 """Smallest noise, as a fraction of the function's variance: a smaller one is lost in the variance's rounding errors."""
 
 LEAST_RELABELLED = 1e-3
-"""Smallest ridge with stages that change the labels.  Mean squared error on a sinc: 2e-5 with this ridge, 1e5 with
-1e-7.
+"""Smallest ridge with stages that change the labels.
+
+Mean squared error on a sinc: 2e-5 with this ridge, 1e5 with 1e-7.
 """
 
 RULES: dict[str, Mapping[LabelKind, Program]] = {

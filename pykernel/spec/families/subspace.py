@@ -380,16 +380,18 @@ class SubspaceModels:
             )
 
     def _moment_limit(self, spec: OkfebSpec, value: float) -> float:
-        """A limit of the sums of q q' and of |q|^2 + rho.  At this limit, a single further term would be lost in
-        rounding.
+        """A limit of the sums of q q' and of |q|^2 + rho.
+
+        At this limit, a single further term would be lost in rounding.
         """
         return (2.0**26 if spec.precision == "float32" else 2.0**60) * (
             value / (4 * spec.subspace.shrinkage) + spec.subspace.shrinkage
         )
 
     def _coefficient_limit(self, spec: OkfebSpec, value: float) -> float:
-        """A bound of the coefficients: |c| <= |y| |z| / ridge for least squares.  Logistic solutions stay far below
-        it.
+        """A bound of the coefficients: |c| <= |y| |z| / ridge for least squares.
+
+        Logistic solutions stay far below it.
         """
         ridge = spec.learning.ridge
         return 2.0**10 * stages.label_unit(spec) * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
