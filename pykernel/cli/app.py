@@ -1,6 +1,6 @@
-"""The command ``pykernel``: its commands put together, and what becomes of their errors.
+"""The command ``pykernel``: it assembles the commands and handles their errors.
 
-Whatever takes long to import is imported by the command that needs it.
+Modules that take long to import are imported by the command that needs them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ RENAMED = {
     "--scheduler": "--jobs",
     "--workers": "--jobs",
 }
-"""Options of before -> what they are called now."""
+"""Former name of an option -> its present name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -131,12 +131,12 @@ def run(command: Callable[[], Any]) -> int:
         say("error", f"{message}{' See' if message.endswith('?') else '; see'} {where} --help")
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort) as error:
-        if isinstance(error.__cause__, EOFError):  # which typer takes for the end of what someone types
+        if isinstance(error.__cause__, EOFError):  # typer treats EOFError as the end of typed input
             say("error", f"a file ends too early: {error.__cause__ or 'there is less in it than it says'}")
             return BAD_INPUT
         say("error", f"interrupted{UNWRITTEN}")
         return INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # the reader of our output has gone; rich then exits
+    except (BrokenPipeError, SystemExit):  # the program that reads our output has ended; rich then exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
     except OSError as error:

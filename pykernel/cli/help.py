@@ -17,11 +17,11 @@ PAGE = "docs/commands.md"
 RARE = "rare"
 """The panel of options that ``--help`` only names."""
 NAMES_WIDTH = 24
-"""Of an option's names and value; longer ones have a line of their own."""
+"""Width of the column with an option's names and value; longer ones get a line of their own."""
 
 
 def paragraphs(text: str, width: int) -> Iterator[str]:
-    """Text as lines: what is indented stays as it is, all else is wrapped."""
+    """Text as lines: indented lines stay unchanged, other text is wrapped."""
     for block in inspect.cleandoc(text).split("\n\n"):
         if block.startswith("    "):
             yield block
@@ -30,7 +30,7 @@ def paragraphs(text: str, width: int) -> Iterator[str]:
 
 
 def first_sentence(text: str | None) -> str:
-    """What a list of commands says of one."""
+    """The first sentence of a help text, which describes a command in the list of commands."""
     return " ".join((text or "").split("\n\n")[0].split()).split(". ")[0].rstrip(".") + "."
 
 
@@ -38,13 +38,13 @@ def names_of(parameter: Any) -> str:
     """--name, -n VALUE"""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar)
-    # long ones first; of the names of --help the library keeps no order
+    # long names first; the library does not keep the order of the names of --help
     names = ", ".join(sorted((*parameter.opts, *parameter.secondary_opts), key=lambda name: not name.startswith("--")))
     return names if parameter.is_flag or not parameter.metavar else f"{names} {parameter.metavar}"
 
 
 def sentence_of(parameter: Any) -> str:
-    """What it means, and what holds without it."""
+    """A sentence about a parameter: its meaning, and its default."""
     text, default = parameter.help or "", parameter.default
     if isinstance(parameter.show_default, str):
         return f"{text} [{parameter.show_default}]"
@@ -55,7 +55,7 @@ def sentence_of(parameter: Any) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Lines; what stands in brackets at the end, a default, is not torn apart."""
+    """Text as lines.  A default in brackets at the end is not broken into two lines."""
     start = text.rfind(" [") if text.endswith("]") else len(text)
     whole = text[: start + 1] + text[start + 1 :].replace(" ", "\0")
     return [line.replace("\0", " ") for line in textwrap.wrap(whole, width, break_on_hyphens=False)] or [""]

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def read_spec(spec_file: Path, trust: bool) -> Spec:
-    """The spec; whose code, if it has any and is trusted, is executed, and that is said."""
+    """Read a spec.  If it names a file with code and ``trust`` is true, the file is executed, and a message says so."""
     from pykernel.spec.model import load_spec
 
     return load_spec(spec_file, trust, lambda path: output.tell(f"executing {path}"))
 
 
 def plain_spec(spec_file: Path) -> Spec:
-    """The spec, which must be data: searches execute no code."""
+    """Read a spec without code: searches execute no code."""
     from pykernel.spec.model import load_spec
 
     try:
@@ -32,6 +32,6 @@ def plain_spec(spec_file: Path) -> Spec:
 
 
 def need_no_signal(spec: Spec, command: str) -> None:
-    """Refuses a spec whose raw samples a command does not take."""
+    """Raises UserError for a spec with a [signal], if a command cannot take raw samples."""
     if spec.signal is not None:
         raise UserError(f"{spec.name} has a [signal], which {command} does not take yet; pykernel simulate does")

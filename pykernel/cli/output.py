@@ -1,7 +1,8 @@
-"""What commands print: tables, sizes and numbers, progress, JSON, sentences on standard error; and their exit codes.
+"""Output of commands: tables, sizes and numbers, progress, JSON, sentences on standard error; and exit codes.
 
-All text is taken as foreign: names of columns, files, specs and boards can hold markup and control characters.  So every
-function here takes plain text and makes it visible; only Styled has a style, and nothing else in this room prints.
+All text is treated as untrusted: names of columns, files, specs and boards can contain markup and control characters.
+So every function here takes plain text, and replaces invisible characters.  Only ``Styled`` text has a style.  No other
+module of ``cli`` prints.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two as shells have them
+OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two are the codes that shells use
 
 
 # ------------------------------------------------------------------------------------------------------------ sentences
@@ -56,7 +57,7 @@ class Styled(str):
 
 
 def show(*lines: object) -> None:
-    """Prints each of these on a line of its own, whatever is in them; no argument: an empty line."""
+    """Print each argument on a line of its own; without arguments, an empty line."""
     print("\n".join(map(visible, lines)), flush=True)
 
 
@@ -69,12 +70,15 @@ def warn(text: str) -> None:
 
 
 def tell(text: str) -> None:
-    """What is about to be done, for whoever waits for it."""
+    """Print on standard error which step starts."""
     print(visible(text), file=sys.stderr)
 
 
 def interrupted(kept: str = UNWRITTEN) -> typer.Exit:
-    """Says so, and what was kept; to be raised in place of KeyboardInterrupt, which typer turns into a bare exit."""
+    """Print that the command was interrupted, and what was kept.  Returns the exception to raise.
+
+    It replaces KeyboardInterrupt, for which typer would exit without a message.
+    """
     say("error", f"interrupted{kept}")
     return typer.Exit(INTERRUPTED)
 
@@ -104,7 +108,7 @@ class TextTable:
         self.rows.append((cells, style))
 
     def rich(self) -> Table:
-        """Every text becomes rich's Text, which has no markup."""
+        """The table for rich.  Every cell becomes rich's Text, in which markup has no effect."""
         from rich import box
         from rich.table import Table
 
@@ -127,15 +131,15 @@ def new_table(*columns: str, words: Iterable[int] = (0,)) -> TextTable:
 
 
 def show_table(title: str, shown: TextTable, spare: Sequence[str] = ()) -> None:
-    """Prints a table in which no word and no number is broken, for a reader may have to type it.
+    """Print a table without breaking words or numbers, because a reader may have to type them.
 
-    Where the window is too narrow, cells are wrapped between words; then columns are left out, those of ``spare`` in their
-    order; then each row becomes a list.
+    If the window is too narrow, cells are wrapped between words.  If this is not enough, the columns in ``spare`` are
+    left out in their order.  If this is not enough, each row is printed as a list.
     """
     from rich.console import Console
 
     console, table = Console(), shown.rich()
-    # not as the table's own title, which would be broken to the table's width
+    # printed separately: rich would wrap the table's own title to the table's width
     console.print(_text(title), style="bold", highlight=False)
     gone: list[str] = []
     while not (fits := _fit(table, console)) and len(gone) < len(spare):
@@ -155,7 +159,7 @@ def show_table(title: str, shown: TextTable, spare: Sequence[str] = ()) -> None:
 
 
 def _fit(table: Table, console: Console) -> bool:
-    """Sets the widths of columns so that the table fits without a broken word; whether that is possible."""
+    """Set the widths of columns so that the table fits without broken words; returns whether this is possible."""
     from rich.measure import Measurement
 
     wide = console.options.update(width=10_000)
@@ -167,7 +171,7 @@ def _fit(table: Table, console: Console) -> bool:
     left = console.width - 3 * len(measured) - 1 - sum(least for least, _ in measured)
     each = list(zip(table.columns, measured, strict=True))
     texts = sum(column.justify != "right" for column in table.columns)
-    # a number stays beside its unit if there is room; texts share what is left, and the short ones need less
+    # a number stays on the line of its unit if there is room; text columns share the rest, and short ones need less
     for column, (least, most) in sorted(each, key=lambda one: (one[0].justify != "right", one[1][1] - one[1][0])):
         share = left
         if column.justify != "right":
@@ -178,7 +182,7 @@ def _fit(table: Table, console: Console) -> bool:
 
 
 def print_next(spec: str) -> None:
-    """What to do with a spec that was written."""
+    """Print the next commands for a spec that was written."""
     show("", "next:", f"  pykernel generate {quoted(spec)} -o out/")
 
 
@@ -236,7 +240,7 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_times(rows: Sequence[Mapping[str, Any]]) -> None:
-    """The cycles that a target's own timer counted, beside the most that is proved."""
+    """Print the cycles that a target's own timer has counted, and the proved bound."""
     table = new_table("target", "call", "min", "median", "max", "bound")
     for row in rows:
         for call, figures in row.get("times", {}).items():
@@ -248,7 +252,7 @@ def print_times(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
-    """What a sample takes, with all that a firmware calls for it."""
+    """Print the load of a sample, including all functions that a firmware calls for it."""
     charged = any("mah_a_day" in load for load in loads)
     table = new_table(
         "target", "cycles", "are", "time", "of the processor", *(["a day, in the mean"] if charged else [])
@@ -272,13 +276,13 @@ def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
 
 
 def duration_of(load: Mapping[str, Any]) -> str:
-    """With four digits: it is no estimate."""
+    """A duration with four digits, because it is not an estimate."""
     value = load["microseconds"]
     return f"{value / 1000:,.4g} ms" if value >= 1000 else f"{value:,.4g} µs"
 
 
 def bounds_told(row: Mapping[str, Any]) -> list[str]:
-    """The bounds that the table of calls does not have, and why others are missing."""
+    """Sentences: bounds that are not in the table of calls, and the reasons for missing bounds."""
     bounds = row.get("bounds", {})
     proved = {name: bound for name, bound in bounds.items() if bound["instructions"] is not None}
     lines, timed = [], row.get("times", {})
@@ -332,7 +336,7 @@ def print_json(value: Any) -> None:
 
 @contextlib.contextmanager
 def progress(as_json: bool, total: float | None = 1) -> Iterator[Callable[[float, str], None]]:
-    """A progress bar on standard error, if someone is watching: a function to tell how much is done, and what is next.
+    """A progress bar on standard error, if it is a terminal: a function (amount done, name of the next step).
 
     total: 1, or a number of bytes, or None if it is not known.
     """
@@ -349,7 +353,7 @@ def progress(as_json: bool, total: float | None = 1) -> Iterator[Callable[[float
 
 
 class Printing(Watch):
-    """Prints what a workflow tells; with --json, only what is for standard error."""
+    """Prints the messages of a workflow; with --json, only those for standard error."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json, self.bars = as_json, not as_json

@@ -1,7 +1,7 @@
-"""What all estimators share: parameters and their checks, inputs, labels, kernels, and learning sample by sample.
+"""The base of all estimators: parameters and their checks, inputs, labels, kernels, and learning sample by sample.
 
-A family declares its parameters once, as a list of `Parameter`: where each goes in a spec, and what it must be where no
-spec judges it.  A class of the family has those of them that its ``__init__`` names.
+A family declares its parameters once, as a list of `Parameter`: the place of each parameter in a spec, and, for
+parameters that no spec checks, what it must be.  A class of the family has the parameters that its ``__init__`` names.
 """
 
 from __future__ import annotations
@@ -38,18 +38,20 @@ from pykernel.spec.schema import key_told
 from pykernel.training.trained import class_names
 
 LIMIT = 1e6
-"""Derived limits: in sigmas for inputs (float32 hardly resolves the kernel there), in largest |y| for labels."""
+"""Default limits: of inputs as a multiple of sigma (beyond, float32 hardly resolves the kernel); of labels as a
+multiple of the largest |y|."""
 LINEAR_LIMIT = 1e3
-"""The derived limit of inputs that no sigma measures, in largest |x|: what linear rules square must not overflow."""
+"""Default limit of inputs without a sigma, as a multiple of the largest |x|.  Linear rules square inputs, which must
+not overflow."""
 WARN_AFTER = 32
-"""So many refusals in a row are worth a warning."""
+"""Number of consecutive refusals after which a warning is given."""
 
 # ---------------------------------------------------------------------------------------------------------- parameters
 
 
 @dataclass(frozen=True)
 class Must:
-    """What a parameter must be: in words, and whether a value is that."""
+    """A requirement for a parameter: in words, and as a function that checks a value."""
 
     be: str
     holds: Callable[[Any], bool]
@@ -75,7 +77,7 @@ POSITIVE = number("number above 0", lambda v: 0 < v < math.inf)
 NOT_NEGATIVE = number("number from 0", lambda v: 0 <= v < math.inf)
 FINITE = number("finite number", math.isfinite)
 LEFT_OUT = Must("", lambda v: v is None)
-"""In words nothing: who leaves a parameter out is told nothing of it."""
+"""Accepts only None; without words, because a missing parameter needs no message."""
 SCALED = POSITIVE | one_of("scale") | LEFT_OUT
 
 
@@ -83,15 +85,15 @@ SCALED = POSITIVE | one_of("scale") | LEFT_OUT
 class Parameter:
     """A parameter of a family of estimators."""
 
-    section: str | None = None  # of the spec, where it goes ("": its top); None: the spec does not have it
-    key: str = ""  # what the section calls it, if not as the estimator does
-    must: Must | None = None  # for what no spec judges, or judges in other words
-    absent: Any = None  # a value, besides None, that says nothing to the spec
-    text: str = ""  # for docstrings that are made of the list; empty: what the spec's declaration says
+    section: str | None = None  # the spec's section of this parameter ("": top level); None: not in the spec
+    key: str = ""  # the key in the section, if its name is not the parameter's
+    must: Must | None = None  # requirement that no spec checks, or for which the spec has other words
+    absent: Any = None  # a value, besides None, with which the key is left out of the spec
+    text: str = ""  # description for generated docstrings; empty: the description in the spec's declaration
 
 
 def plain(value: Any) -> Any:
-    """NumPy's scalars, as parameter grids hold them, as Python's."""
+    """A value as a Python type: parameter grids may hold NumPy's scalars."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -101,7 +103,9 @@ def short(value: Any) -> str:
 
 
 def document(kind: type[KernelEstimator], attributes: Mapping[str, str], words: Mapping[str, str]) -> None:
-    """Put the parameters of ``__init__``, in its order, and the attributes into a class's docstring, and words for {words}."""
+    """Fill a class's docstring: the parameters of ``__init__`` in their order, the attributes, and ``words`` for
+    {words}.
+    """
     parameters = []
     for name, parameter in inspect.signature(kind).parameters.items():
         of, default = kind._family[name], parameter.default
@@ -115,7 +119,7 @@ def document(kind: type[KernelEstimator], attributes: Mapping[str, str], words: 
         first += "" if "default=" in told else f", default={shown}"
         parameters.append(f"    {name} : {first}\n{rest}")
     kept = [f"    {name} : {text}" for name, text in attributes.items()]
-    # Python 3.13 takes the indentation off a docstring, earlier ones leave it
+    # Python 3.13 removes the indentation of docstrings; earlier versions keep it
     text = textwrap.indent(inspect.cleandoc(kind.__doc__ or ""), "    ")
     text = text.replace("    {parameters}", "\n".join(parameters))
     text = text.replace("    {attributes}", "\n".join(kept))
@@ -125,12 +129,15 @@ def document(kind: type[KernelEstimator], attributes: Mapping[str, str], words: 
 
 
 FEW = 4096
-"""Numbers in inputs that are looked at here; where there are more, scikit-learn's checks take no time beside learning."""
+"""Up to this many numbers, inputs are checked here, which is faster.  With more numbers, scikit-learn's checks take
+little time compared with learning."""
 INSIDE = ("pykernel.estimators.", "pykernel.river.", "river.", "sklearn.")
 
 
 def warn(sentence: str) -> None:
-    """Warn at the line that called the estimator, however deep in here, or in scikit-learn's wrappers, this is."""
+    """Give a warning for the line that called the estimator, not for a line of this package or of scikit-learn's
+    wrappers.
+    """
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(INSIDE):
         level, frame = level + 1, frame.f_back
@@ -138,22 +145,24 @@ def warn(sentence: str) -> None:
 
 
 class KernelEstimator(BaseEstimator):
-    """The base of all: parameters, inputs, errors, and the parts of a spec."""
+    """The base of all estimators: parameters, inputs, errors, and the parts of a spec."""
 
     _family: ClassVar[Mapping[str, Parameter]]
-    """The list of the family: a class has those that its ``__init__`` names."""
+    """The parameters of the family; a class has the parameters that its ``__init__`` names."""
 
     _rules: ClassVar[tuple[str, ...]] = ()
-    """Those that a spec of the family may have, for its docstring."""
+    """The rules that a spec of the family may have; used in docstrings."""
 
     def _keep(self, given: Mapping[str, Any]) -> None:
-        """What ``__init__`` was called with, its ``locals()``: unchanged under its names, as scikit-learn asks for."""
+        """Keep the arguments of ``__init__`` (its ``locals()``) unchanged under their names, as scikit-learn
+        requires.
+        """
         for name, value in given.items():
             if name != "self":
                 setattr(self, name, value)
 
     def _given(self) -> dict[str, Any]:
-        """All parameters, in the order of the list.  UserError for the first that cannot be."""
+        """All parameters, in the order of the list.  Raises UserError for the first one with an invalid value."""
         mine = self.get_params(deep=False)
         values = {name: plain(mine[name]) for name in self._family if name in mine}
         for name, value in values.items():
@@ -166,7 +175,7 @@ class KernelEstimator(BaseEstimator):
             raise self._error(f"{name} is {short(value)}; it must be {must.be}")
 
     def _stated(self, *names: str) -> list[str]:
-        """Those of some parameters that are not left as they are by default."""
+        """The names among ``names`` whose parameters do not have their default values."""
         defaults = inspect.signature(type(self)).parameters
 
         def stated(name: str) -> bool:
@@ -176,7 +185,7 @@ class KernelEstimator(BaseEstimator):
         return [name for name in names if stated(name)]
 
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The parts of a spec that parameters say as they are; the kernel's are not among them."""
+        """The sections of a spec whose keys are parameters with unchanged values; without [kernel]."""
         content: dict[str, Any] = {}
         for name, value in values.items():
             p = self._family[name]
@@ -194,19 +203,19 @@ class KernelEstimator(BaseEstimator):
 
     @property
     def _where(self) -> str:
-        """What an error's sentence begins with."""
+        """The beginning of an error's sentence: the name of the estimator."""
         return type(self).__name__
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """What is refused within is refused in this estimator's name."""
+        """Errors that are raised in the block begin with this estimator's name."""
         try:
             yield
         except UserError as error:
             raise self._error(str(error)) from None
 
     def _as_is(self, X: Any) -> bool:
-        """Whether scikit-learn's checks of later inputs would change nothing, which takes them 50 µs to find out."""
+        """Whether scikit-learn's checks would leave these later inputs unchanged; the checks themselves take 50 µs."""
         mine = vars(self)
         return (
             type(X) is np.ndarray
@@ -231,7 +240,7 @@ class KernelEstimator(BaseEstimator):
 
     @property
     def _columns(self) -> tuple[str, ...] | None:
-        """The inputs' names, if they have any that a spec can write."""
+        """The inputs' names, if they have names that a spec can contain."""
         return spec_columns(getattr(self, "feature_names_in_", None))
 
     def _input_section(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
@@ -260,14 +269,16 @@ class KernelEstimator(BaseEstimator):
     # ---- the kernel
 
     def _alone(self, *names: str) -> None:
-        """Beside a MercerKernel nothing else says what the kernel is."""
+        """Raises UserError if a MercerKernel is given together with other parameters of the kernel."""
         for name in self._stated(*names):
             raise self._error(
                 f"{name} is {short(getattr(self, name))}, and kernel, a MercerKernel, has its own; leave {name} out"
             )
 
     def _mercer(self, section: Mapping[str, Any]) -> MercerKernel:
-        """The kernel of a spec's section on the host: a positive definite one, with just the parameters that it has."""
+        """The host's kernel for a spec's [kernel]: only positive definite kernels, and only with parameters that they
+        have.
+        """
         found = {"function": "gaussian", **section}
         function, sigma = found["function"], found.pop("sigma", None)
         if sigma is not None:
@@ -291,18 +302,19 @@ class KernelEstimator(BaseEstimator):
 
 
 class Absent(UserError, AttributeError):
-    """An attribute that a fitted estimator turns out not to have.
+    """A fitted estimator does not have this attribute.
 
-    scikit-learn's ``dir`` and its representation in notebooks ask for every attribute, and take AttributeError for a no.
+    ``dir`` and scikit-learn's representation in notebooks read every attribute; AttributeError means that there is
+    none.
     """
 
 
 class ToFrozen:
-    """Of estimators that are trained at once: their spec is made when it is asked for."""
+    """Mixin for estimators that are trained in one step: their spec is made when it is needed."""
 
     @property
     def spec_(self) -> Spec:
-        """``to_spec("model")``: what ``pykernel.generate`` and ``pykernel.check`` take of an estimator."""
+        """``to_spec("model")``; ``pykernel.generate`` and ``pykernel.check`` use it for an estimator."""
         try:
             return self.to_spec("model")  # type: ignore[attr-defined, no-any-return]
         except UserError as error:
@@ -313,18 +325,21 @@ class ToFrozen:
 
 
 def column_names(y: Any) -> list[str]:
-    """What a data frame or series calls the labels; nothing where a spec could not."""
+    """The labels' names in a data frame or series; empty if a spec cannot contain these names."""
     names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
     try:
         return [visible_name(name) for name in names] if len(set(names)) == len(names) else []
-    except (TypeError, ValueError, AttributeError):  # not text, or not visible
+    except (TypeError, ValueError, AttributeError):  # the names are not text, or have invisible characters
         return []
 
 
 def label_section(
     columns: Sequence[str] | None, names: list[str], outputs: int = 1, classes: Sequence[Any] | None = None
 ) -> dict[str, Any]:
-    """The spec's [label]: classes or outputs; names only beside inputs that have others."""
+    """The spec's [label]: classes or outputs.
+
+    Names of labels are included only if inputs have names, and other ones.
+    """
     label: dict[str, Any] = {} if classes is None else {"classes": class_names(classes)}
     if columns and names and not set(names) & set(columns):
         return label | ({"columns": names} if outputs > 1 else {"column": names[0]})
@@ -332,7 +347,7 @@ def label_section(
 
 
 def _is_row(y: Any, kinds: str, X: np.ndarray) -> bool:
-    """Whether labels are plain numbers of eight bytes, one for each sample."""
+    """Whether labels are an array of 8-byte numbers, one for each sample."""
     return (
         type(y) is np.ndarray
         and y.shape == (len(X),)
@@ -343,7 +358,7 @@ def _is_row(y: Any, kinds: str, X: np.ndarray) -> bool:
 
 
 class Regresses:
-    """What learns numbers, one or several for a sample."""
+    """Mixin for estimators whose labels are numbers, one or several for each sample."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -361,7 +376,7 @@ class Regresses:
 
 
 class Classifies:
-    """What learns classes."""
+    """Mixin for estimators whose labels are classes."""
 
     classes_: np.ndarray
 
@@ -374,7 +389,7 @@ class Classifies:
         return X, y
 
     def _classes_of(self, y: np.ndarray) -> np.ndarray:
-        """The different ones, sorted: two or more."""
+        """The different classes, sorted.  Raises an error if there are fewer than two."""
         classes = np.unique(y)
         if len(classes) < 2:
             raise UserError(
@@ -388,7 +403,7 @@ class Classifies:
 
 
 class Streaming(KernelEstimator):
-    """What learns in the order of samples, through the host model: one source with the device."""
+    """Base of estimators that learn sample by sample, with the host model: the same source code as the device."""
 
     spec_: Spec
     model_: HostModel
@@ -397,9 +412,9 @@ class Streaming(KernelEstimator):
     def refresh(self) -> Self:
         """Remove the rounding errors that the factor of the Gram matrix has gathered.  O(n_max^3 + n_max^2 n_features).
 
-        Due about every 1000 updates that stored a vector, for techniques and rules that keep such a factor; nothing is
-        done for others. Never done unasked: it changes the state, and the device must do it at the same sample to keep
-        the same bytes.
+        Call this about every 1000 updates that stored a vector, if the technique or rule keeps such a factor. For other
+        models it does nothing. It is never called automatically, because it changes the state: to keep the same bytes,
+        the device must do it at the same sample.
         """
         check_is_fitted(self)
         self.model_.refresh()
@@ -435,9 +450,9 @@ class Streaming(KernelEstimator):
         if scaler is None:
             return self._made(content, spec.custom)
         center, scale, names = self._scaling(scaler)
-        # what the model takes, in the units that come before the scaler
+        # the model's limit, in the units before the scaler
         max_abs = float((spec.input.max_abs / np.abs(scale) - np.abs(center)).min())
-        if spec.standardises:  # of which no number overflows
+        if spec.standardises:  # with standardised inputs, no number overflows
             max_abs = float((spec.input.max_abs / np.abs(scale) + np.abs(center)).max())
         if not max_abs > 0:
             raise self._error(
@@ -454,11 +469,11 @@ class Streaming(KernelEstimator):
         return self._made({**content, "input": self._input_section(names) | inputs}, spec.custom)
 
     def __pykernel_learned__(self, name: str, scaler: Any) -> tuple[Spec, Memory]:
-        """The spec and the state behind a scaler: what ``pykernel.generate`` takes of a pipeline."""
+        """The spec and the state for inputs before a scaler; ``pykernel.generate`` uses this for a pipeline."""
         spec, memory = self.to_spec(name, scaler), copy.deepcopy(self.model_.memory)
         if not self.spec_.standardises:
             return spec, memory
-        # running means and variances, in the units that come before the scaler
+        # convert running means and variances to the units before the scaler
         center, scale, _ = self._scaling(scaler)
         mean, variance, factor = (memory.field(key) for key in ("mean", "variance", "scale"))
         if memory.field("observed")[0] > 0:
@@ -467,7 +482,7 @@ class Streaming(KernelEstimator):
             factor[:] = 1 / np.sqrt(variance + VARIANCE_FLOOR.value(spec.real))
         return spec, memory
 
-    # ---- learning; what a family, or a kind of labels, does otherwise
+    # ---- learning: methods that a family, or a kind of labels, overrides
 
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, Any]:
         if options == {"reset": False} and self._as_is(X):
@@ -475,8 +490,9 @@ class Streaming(KernelEstimator):
         return validate_data(self, X, dtype=np.float64, **options), None
 
     def _label(self, y: Any, names: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """The spec's [label], as far as samples say it (None: there is none), and attributes that hold what they
-        say."""
+        """The spec's [label], as far as it follows from the samples (None: without labels), and the attributes to be
+        set.
+        """
         return None, {}
 
     def _encoded(self, y: Any) -> Any:
@@ -484,18 +500,18 @@ class Streaming(KernelEstimator):
         return None
 
     def _passes(self, values: Mapping[str, Any]) -> int:
-        """Those over the data, where ``n_epochs`` is None."""
+        """The number of passes over the data if ``n_epochs`` is None."""
         return 1
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         return True
 
     def _limit(self, X: np.ndarray) -> float:
-        """The derived limit of inputs that no sigma measures; infinite: the spec's own."""
+        """The default limit of inputs without a sigma; infinite: the spec's default is used."""
         return LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
 
     def _reach(self, max_abs: float, content: Mapping[str, Any], dim: int) -> float:
-        """The derived limit of inputs, where more than the kernel's width bounds it."""
+        """The default limit of inputs, for families in which it does not depend on the kernel's width alone."""
         return max_abs
 
     def _remedy(self) -> str:
@@ -503,17 +519,17 @@ class Streaming(KernelEstimator):
         return "lower eta"
 
     def _met(self, X: np.ndarray, y: Any) -> np.ndarray:
-        """Learn samples that the model has not seen yet; the statuses."""
+        """Learn samples that the model has not seen yet; returns the statuses."""
         return self.model_.update(X, y)
 
-    # ---- the same for all
+    # ---- learning: shared by all families
 
     def _epochs(self) -> int:
         values = self._given()
         return values["n_epochs"] or self._passes(values)
 
     def _stream(self, X: Any, y: Any, *, epochs: int = 1, afresh: bool, known: Any = None) -> Self:
-        """Learn samples in their order, from the start or from where the model is; known: labels that there will be."""
+        """Learn samples in their order.  afresh: begin with a new model.  known: all labels that may occur."""
         names = column_names(y)
         X, y = self._validated(X, y, reset=afresh)
         if afresh:
@@ -522,7 +538,10 @@ class Streaming(KernelEstimator):
         return self
 
     def _start(self, X: np.ndarray, label: dict[str, Any] | None, about: dict[str, Any]) -> None:
-        """A new model, with what is derived from the data; parameters that were not given are left to the spec."""
+        """Make a new model.
+
+        Some parameters are derived from the data; other missing parameters get the spec's defaults.
+        """
         values = self._given()
         content, max_abs = self._sections(values), self._limit(X)
         if self._has_kernel(values):
@@ -549,7 +568,7 @@ class Streaming(KernelEstimator):
         self._told("learning diverges: " + self._remedy() if diverges else self._refusal())
 
     def _counted(self, statuses: np.ndarray) -> set[str]:
-        """The names of what became of updates, which are counted."""
+        """Count the statuses of updates; returns the names of the statuses that occurred."""
         status, met = self.spec_.program.status, set()
         for code, count in Counter(statuses.tolist()).items():
             met.add(name := status(code).name)
@@ -564,7 +583,7 @@ class Streaming(KernelEstimator):
             warn(f"{trouble}; to start afresh {self._afresh}")
 
     def _refusal(self) -> str | None:
-        """What to do about it, if nothing is learned any more."""
+        """A sentence with a remedy if the model refuses all samples; None if it does not."""
         if self._last_statuses.max() >= 0:
             return None
         status, limits = self.spec_.program.status, []
@@ -575,14 +594,14 @@ class Streaming(KernelEstimator):
         return f"the last {len(self._last_statuses)} updates were all refused: raise {' and '.join(limits)}"
 
     def _finite(self, values: np.ndarray) -> np.ndarray:
-        """What the device computes, in float64; a warning for the samples that it would refuse."""
+        """The device's answers as float64; gives a warning for samples that the device would refuse."""
         refused = np.count_nonzero(np.isnan(values.reshape(len(values), -1)[:, 0]))
         if refused:
             max_abs = self.spec_.input.max_abs
             warn(f"{refused} of {len(values)} samples have an input beyond the limit of {max_abs:g}: they give NaN")
         return values.astype(np.float64)
 
-    # ---- the kernel, with what is derived from the inputs
+    # ---- the kernel; some of its parameters are derived from the inputs
 
     def _kernel_section(self, values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
         """The spec's [kernel], and the limit of inputs that goes with it."""
@@ -634,7 +653,7 @@ default="gaussian"
 
 
 def width(sigma: Any, X: np.ndarray) -> float:
-    """The kernel's width, derived from the inputs if need be."""
+    """The kernel's width; if it is not given as a number, it is derived from the inputs."""
     if sigma not in (None, "scale"):
         return cast(float, sigma)
     with np.errstate(over="ignore"):
@@ -649,13 +668,15 @@ def width(sigma: Any, X: np.ndarray) -> float:
 
 
 def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
-    """The spec's section of a kernel by name, and the limit of inputs that goes with it (``max_abs``, where none
-    does)."""
+    """The spec's [kernel] for a kernel that is given by name, and the limit of inputs for it.
+
+    The limit is ``max_abs`` if the kernel needs no other one.
+    """
     dim, function = X.shape[1], values["kernel"] or "gaussian"
     section = {
         key: values[key] for key in KERNEL if key != "kernel" and values[key] is not None and values[key] is not False
     }
-    if "alpha" in values:  # of a MercerKernel
+    if "alpha" in values:  # the kernel is a MercerKernel
         section["alpha"] = values["alpha"]
     scaled = values["gamma"] in (None, "scale")
     if scaled:
@@ -682,7 +703,7 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> 
         return section, LIMIT / gamma
     if function not in ("polynomial", "linear"):
         return section, max_abs
-    # (gamma dim limit^2 + coef0)^degree, of which two are multiplied
+    # two values (gamma dim limit^2 + coef0)^degree are multiplied
     degree = section.get("degree", 3) if function == "polynomial" else 1
     coef0 = section.get("coef0", 0.0) if function == "polynomial" else 0.0
     if type(degree) is not int or degree < 1 or type(coef0) not in (int, float):

@@ -1,8 +1,7 @@
 """Kernel features by a chosen basis, as a scikit-learn transformer.
 
-Models on them: any linear model behind it in a pipeline; or ``basis=`` of the estimators in
-``pykernel.estimators.batch``,
-which know their leave-one-out error.
+For a model on these features, put any linear model after the transformer in a pipeline; or use ``basis=`` of the
+estimators in ``pykernel.estimators.batch``, which compute their leave-one-out error.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ MERCER = Must(
     lambda v: isinstance(v, MercerKernel) or one_of(*KERNELS).holds(v),
 )
 CHOSEN = Parameter()
-"""What ``select_basis`` takes, and judges."""
+"""Parameters that are passed to ``select_basis``, which checks them."""
 PARAMETERS = {
     "kernel": Parameter(must=MERCER),
     "gamma": Parameter(must=POSITIVE | LEFT_OUT),
@@ -269,8 +268,8 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         Raises
         ------
         UserError
-            If a name or number cannot be; if a component is so much like the others that the precision does not tell
-            them apart; if the model is not linear, or learned something else than these features.
+            If a name or number is not valid; if a component is so similar to the others that the precision cannot
+            distinguish it; if the model is not linear, or was trained on something else than these features.
         """
         check_is_fitted(self)
         center, scale, columns = (None, None, self._columns) if scaler is None else self._scaling(scaler)

@@ -1,7 +1,7 @@
 """Kernel machines with a closed form as scikit-learn estimators: Fisher discriminant, LS-SVM, kernel ridge regression.
 
-They train on the host in float64 and leave each sample out in turn at hardly more cost.  ``to_spec`` freezes them for
-the device; ``device_spec`` is the model that trains there.
+They train on the host in float64.  Leave-one-out cross-validation costs little in addition.  ``to_spec`` gives a frozen
+model for the device; ``device_spec`` gives a model that trains on the device.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
     "sigmoid": ("gamma", "coef0"),
     "precomputed": (),
 }
-"""Kernels, and which parameters each has."""
+"""Kernel -> the parameters that it has."""
 SHAPE = ("sigma", "gamma", "coef0", "degree")
 BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
@@ -60,9 +60,10 @@ REACH = 1e3
 REACH_POLYNOMIAL = 10.0
 """The same for inputs of the polynomial kernel, which grows."""
 RESOLUTION = 1e-12
-"""Values that were left out are equal if they differ by less, in parts of the targets: what knows nothing is all 0."""
+"""Leave-one-out predictions count as equal if they differ by less than this fraction of the targets.  A model that has
+learned nothing predicts only 0."""
 RESOLVED = 0.01
-"""The part of the functions' spread that may be lost in float32 without a word."""
+"""Largest rounding error in float32 without a warning, as a fraction of the functions' spread."""
 
 OPEN = Must(
     "a number above 0, several to choose from, or None to derive them",
@@ -167,7 +168,7 @@ PARAMETERS = {
         Seed of the random choice of folds."""
     ),
 }
-"""Of the family, with what docstrings say of each."""
+"""The parameters of the family, with their descriptions for docstrings."""
 
 
 ATTRIBUTES = {
@@ -221,7 +222,7 @@ def _documented(kind: Kind) -> Kind:
 
 
 class _KernelMachine(Expansion):
-    """What all share: training, leaving out, and the way to a spec."""
+    """Base of these kernel machines: training, leave-one-out, and conversion to a spec."""
 
     _family = PARAMETERS
 
@@ -261,7 +262,7 @@ class _KernelMachine(Expansion):
     # ---- training
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """The same, for kernel values that are given, too."""
+        """As in the base class, but X may also be a Gram matrix."""
         weights, counts = super()._weights(sample_weight, X)
         if self._precomputed and not counts.all():
             raise self._error(
@@ -270,9 +271,9 @@ class _KernelMachine(Expansion):
         return weights, counts
 
     def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
-        """Choose, solve, and leave each sample out in turn; what is then predicted of it, (n, o).
+        """Choose width and ridge, solve, and return the leave-one-out predictions, (n, o).
 
-        counts: which samples have targets; the others have no weight, and are predicted by the model.
+        counts: which samples count.  The others have weight 0; their predictions are those of the model.
         """
         left_out = self._trained(X, targets, counts)
         if counts.all():
@@ -282,7 +283,7 @@ class _KernelMachine(Expansion):
         return values
 
     def _trained(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
-        """(n of those that count, o)."""
+        """Train on the samples that count; returns their leave-one-out predictions, (samples that count, o)."""
         kernel, widths, ridges = self._choices(self._given(), X)
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)
@@ -298,7 +299,7 @@ class _KernelMachine(Expansion):
             with self._named(), one_thread:
                 return self._train_reduced(X, targets, given, kernel, widths, ridges)
         vectors, columns = (None, None) if given is None else self._expansion(X, given)
-        # one thread: else the last bits depend on how many there are
+        # one thread, so that the last bits do not depend on the number of threads
         with self._named(), one_thread:
             if not self._settled(kernel, widths, ridges):
                 self._choose(kernel, selection.select, X, targets, widths, ridges, basis=vectors, columns=columns)
@@ -312,7 +313,7 @@ class _KernelMachine(Expansion):
                 machine = problem(self._model, gram, targets, columns)
                 solution = machine.solve(self.ridge_)
                 self.alpha_, self.bias_ = solution.alpha, solution.bias
-                # linear functions are frozen as weights of the inputs
+                # a linear model is frozen as weights of the inputs
                 terms = (X, self.basis_.T @ self.alpha_) if self._linear else (gram, self.alpha_)
                 self._cancellation = _cancellation(*terms)
                 fisher = self._model == "kfd"
@@ -330,7 +331,7 @@ class _KernelMachine(Expansion):
         widths: list[float] | None,
         ridges: list[float] | None,
     ) -> np.ndarray:
-        """The same on a basis, by ``pykernel.training.reduced``."""
+        """As ``_trained``, on a basis, with ``pykernel.training.reduced``."""
         options = dict(self.basis_params or {}) if isinstance(given, int) else {}
         seed = self._seed()
         if not self._settled(kernel, widths, ridges):
@@ -346,12 +347,12 @@ class _KernelMachine(Expansion):
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
             terms = (some, self.basis_.T @ self.alpha_) if self._linear else (self._gram(some), self.alpha_)
             self._cancellation = _cancellation(*terms)
-            # the device's recursive least squares has a bound of its own
+            # the device's recursive least squares has another bound
             self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
             return machine.leave_one_out(self.ridge_)
 
     def _settled(self, kernel: MercerKernel, widths: list[float] | None, ridges: list[float] | None) -> bool:
-        """Whether there is nothing to choose; then it is taken."""
+        """If there is only one width and one ridge, take them; returns whether this is so."""
         if widths is None or ridges is None or len(widths) * len(ridges) > 1:
             return False
         self._take(kernel, widths[0], ridges[0], None)
@@ -417,7 +418,7 @@ class _KernelMachine(Expansion):
         )
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """Whether the model is in the span of a basis that stays when samples are left out."""
+        """Whether the model lies in the span of a basis that does not change when samples are left out."""
         if given is None:
             return False
         if function in INDEFINITE:
@@ -433,9 +434,9 @@ class _KernelMachine(Expansion):
     def _choices(
         self, values: dict[str, Any], X: np.ndarray
     ) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
-        """The kernel, and widths for it and ridges to choose from (None: to be derived).
+        """The kernel, its widths, and the ridges to choose from (None: derived from the data).
 
-        Refuses parameters that mean nothing.
+        Raises UserError for parameters without an effect.
         """
         if isinstance(self.kernel, MercerKernel):
             kernel, name = self._kernel_as_it_is(self.kernel), None
@@ -453,7 +454,7 @@ class _KernelMachine(Expansion):
         return kernel, widths, _candidates(values["ridge"])
 
     def _kernel_by_name(self, values: dict[str, Any], X: np.ndarray) -> tuple[MercerKernel, str | None]:
-        """The kernel, and what its width is called (None: it has one)."""
+        """The kernel, and the name of its width (None: the width is fixed)."""
         function = values["kernel"]
         if not isinstance(function, str) or function not in SHAPED_BY:
             raise self._error(f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel")
@@ -477,7 +478,10 @@ class _KernelMachine(Expansion):
         return kernel
 
     def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
-        """That which a Basis brings: parameters say the same, or nothing; but its vectors may be given other widths."""
+        """The kernel of a given Basis.
+
+        Other parameters of the kernel must agree with it or be missing; only the width may differ.
+        """
         of_basis = {"kernel": kernel.function, "coef0": kernel.coef0, "degree": kernel.degree}
         for key in self._stated(*of_basis):
             given, theirs = plain(getattr(self, key)), of_basis[key]
@@ -527,11 +531,11 @@ class _KernelMachine(Expansion):
         return self._mercer_kernel.gram(X, self.basis_)
 
     def _values(self, X: Any) -> np.ndarray:
-        """What the functions are at each sample, (n, o)."""
+        """Values of the functions at each sample, (n, o)."""
         return self._functions(self._inputs(X))
 
     def _functions(self, X: np.ndarray) -> np.ndarray:
-        """The same of checked inputs."""
+        """As ``_values``, for inputs that are already checked."""
         if self._linear:
             return X @ (self.basis_.T @ self.alpha_) + self.bias_
         rows = max(1, BLOCK // len(self.basis_))
@@ -542,7 +546,7 @@ class _KernelMachine(Expansion):
     # ---- to the device
 
     def _exported(self) -> None:
-        """Refuse what no device can compute."""
+        """Raises UserError if no device can compute the model."""
         with self._named():
             self._mercer_kernel.section()
 
@@ -571,12 +575,12 @@ class _KernelMachine(Expansion):
             less where that could overflow. A custom kernel, whose ``max_value`` is for such inputs, must have it.
         distance : {"auto", "differences", "products"}, default="auto"
             Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
-            takes it where that does not count.
+            uses "products" if its rounding error is small enough.
         rule : {"frozen", "nystrom"}, default="frozen"
-            What the spec's ``[learning] rule`` is. "nystrom", of models with ``reduced_``: weights of projection
-            features. The device then also tells these, and how much of a sample the basis leaves over
-            (``NAME_features``, ``NAME_residual``). It takes p^2 / 2 numbers of flash more, as many multiplications, has
-            no probabilities, and loses as many digits as "frozen".
+            The spec's ``[learning] rule``. "nystrom", for models with ``reduced_``, has weights of projection features.
+            The device then also computes these features, and the part of a sample that the basis leaves out
+            (``NAME_features``, ``NAME_residual``). It needs p^2 / 2 more numbers of flash and as many more
+            multiplications, has no probabilities, and loses as many digits as "frozen".
 
         Returns
         -------
@@ -643,7 +647,10 @@ class _KernelMachine(Expansion):
     def _learning_content(
         self, name: str, precision: str | None, max_abs: float | None, scaler: Any, part: float = 1.0
     ) -> dict[str, Any]:
-        """The spec of a model that trains on the device, but for [learning], on so large a part of the samples here."""
+        """The content of a spec of a model that trains on the device, without [learning].
+
+        part: the number of samples on the device, as a fraction of the samples here.
+        """
         self._exported()
         centre, scale, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
         if scaler is not None:
@@ -682,7 +689,7 @@ class _KernelMachine(Expansion):
 
 
 class _Classifier(ClassifiesByFunctions, _KernelMachine):
-    """What classifiers share."""
+    """Base of the classifiers."""
 
     calibration_: np.ndarray
     loo_press_: float
@@ -750,7 +757,7 @@ class _Classifier(ClassifiesByFunctions, _KernelMachine):
 
 
 class _Regressor(RegressesByFunctions, _KernelMachine):
-    """What regressors share."""
+    """Base of the regressors."""
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         self._given()
@@ -766,7 +773,7 @@ class _Regressor(RegressesByFunctions, _KernelMachine):
 
 
 class _TrainsOnSamples(_KernelMachine):
-    """The device keeps samples, and trains on them; here they may have weights."""
+    """Base of models that, on the device, collect samples and train on them.  Here, samples may have weights."""
 
     _fit: Callable[..., Self]
 
@@ -781,10 +788,10 @@ class _TrainsOnSamples(_KernelMachine):
             Labels: numbers, which share the kernel and the ridge; of classifiers numbers, strings or whatever else can be
             sorted, two or more different ones.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each sample counts, from 0: in the squared error that is minimised, in leave-one-out's errors and
-            in the calibration. Each sample is left out with all of its weight. A weight of 2 is the same model as the
-            row twice, for the same width and ridge; leave-one-out is not, as it leaves out one of two equal rows. What
-            counts is the weights' size, not only their ratio: twice the weights are half the ridge.
+            How often each sample counts, from 0: in the minimised squared error, in the leave-one-out errors and in the
+            calibration. A sample is left out with all of its weight. For the same width and ridge, a weight of 2 gives
+            the same model as two equal rows; leave-one-out differs, because it leaves out only one of two equal rows.
+            The absolute size of the weights counts: doubling all weights is the same as halving the ridge.
 
         Returns
         -------
@@ -818,8 +825,9 @@ class _TrainsOnSamples(_KernelMachine):
         name : str
             Prefix of every symbol and file in C.
         samples : int, default=None
-            How many samples it keeps: memory is O(samples^2), training O(samples^3). None: as many as ``fit`` had. On a
-            basis none: each sample is learned when it comes, in O(p^2), by recursive least squares (``nystrom-rls``).
+            How many samples the device keeps: memory is O(samples^2), training O(samples^3). None: as many as ``fit``
+            had. With a basis, no samples are kept: each sample is learned when it arrives, in O(p^2), by recursive
+            least squares (``nystrom-rls``).
         precision, max_abs, scaler
             As in ``to_spec``.
 
@@ -830,8 +838,8 @@ class _TrainsOnSamples(_KernelMachine):
         Raises
         ------
         UserError
-            If a name or number cannot be, or ``coding`` is not that of the device, "signs"; if there is a basis and a
-            bias, which it has not.
+            If a name or number is not valid; if ``coding`` is not "signs", the device's coding; if there is a basis and
+            a bias, because the device's model on a basis has no bias.
 
         Warns
         -----
@@ -940,7 +948,10 @@ class KernelFisherClassifier(_Classifier):
         self._keep(locals())
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """Vectors that are given one by one go with their samples when these are left out, and take any kernel."""
+        """As in the base class.
+
+        Given vectors that are samples are removed when these samples are left out, and work with any kernel.
+        """
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
 
     def device_spec(
@@ -948,8 +959,8 @@ class KernelFisherClassifier(_Classifier):
     ) -> Spec:
         """The model that learns on the device: ``basis_`` in flash, with the kernel and the ridge found here.
 
-        It takes samples one by one, in memory that does not grow with them, trains when told to, and tells its
-        leave-one-out error over a second pass.
+        The device takes samples one by one; its memory does not grow with their number. It trains when it is told to,
+        and computes its leave-one-out error in a second pass over the samples.
 
         Parameters
         ----------
@@ -1166,14 +1177,19 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
 
 
 def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
-    """What sizes of an expansion's terms add up to, in standard deviations of their sum over samples.  O(n p o)."""
+    """The sum of the magnitudes of an expansion's terms, in standard deviations of the terms' sum over samples.
+
+    O(n p o).
+    """
     spread = (gram @ alpha).std(axis=0)
     sizes = (np.abs(gram) @ np.abs(alpha)).mean(axis=0)
     return float((sizes[spread > 0] / spread[spread > 0]).max(initial=0.0))
 
 
 def _candidates(given: Any) -> list[float] | None:
-    """The values of a parameter that is a number above 0, or several to choose from; None if it is neither."""
+    """The candidates of a parameter: one number above 0, or several numbers to choose from; None if the value is
+    invalid.
+    """
     try:
         values = np.asarray(given)
         fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())

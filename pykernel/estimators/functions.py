@@ -1,4 +1,4 @@
-"""What follows from the values of a model's functions: classes, probabilities, numbers."""
+"""Predictions from the values of a model's functions: classes, probabilities, numbers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pykernel.training.calibration import log_probabilities, probabilities
 from pykernel.training.trained import Machine
 
 LARGEST_WEIGHT = 1e300
-"""Of a sample; sums of larger ones overflow."""
+"""Largest weight of a sample; sums of larger weights could overflow."""
 EXTREME = 1e75
-"""Largest |x| and |y|, and one over the smallest: fourth powers of them must not overflow."""
+"""Largest |x| and |y|, and the reciprocal of the smallest: their fourth powers must not overflow."""
 
 
 class Expansion(ToFrozen, KernelEstimator):
-    """Functions of kernel values with vectors: what is asked of the samples, and the way to a frozen spec."""
+    """Base of models that are functions of kernel values: checks of the samples, and conversion to a frozen spec."""
 
     alpha_: np.ndarray
     _label_names: list[str]
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """How often each sample counts, of those that count; and which these are."""
+        """The weights of the samples that count (None without weights), and which samples count."""
         if sample_weight is None:
             return None, np.ones(len(X), bool)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -41,13 +41,13 @@ class Expansion(ToFrozen, KernelEstimator):
         return weights[counts], counts
 
     def _near_one(self, what: str, values: np.ndarray) -> None:
-        """Refuses values whose powers overflow, or underflow."""
+        """Raises UserError for values whose powers overflow or underflow."""
         largest = np.abs(values).max()
         if largest > EXTREME or 0 < largest < 1 / EXTREME:
             raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
 
     def __pykernel_machine__(self) -> Machine:
-        """What ``from_sklearn`` makes a spec of: a class that has this can be imported."""
+        """The machine from which ``from_sklearn`` makes a spec.  A class with this method can be imported."""
         classes = getattr(self, "classes_", None)
         machine = self._machine()
         return machine if classes is None else replace(machine, classes=tuple(classes.tolist()))
@@ -57,7 +57,7 @@ class Expansion(ToFrozen, KernelEstimator):
         raise NotImplementedError
 
     def _label(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
-        """The spec's [label], beside inputs of such names."""
+        """The spec's [label].  columns: the inputs' names, from which the labels' names must differ."""
         classes = getattr(self, "classes_", None)
         if classes is not None:
             return label_section(columns, self._label_names, classes=classes.tolist())
@@ -65,7 +65,9 @@ class Expansion(ToFrozen, KernelEstimator):
 
 
 class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
-    """A function for each class, of two classes one; ``_values`` gives them, (n_samples, n_functions)."""
+    """Mixin: one function for each class (two classes share one); ``_values`` computes them, (n_samples,
+    n_functions).
+    """
 
     calibration_: np.ndarray
     _values: Callable[[Any], np.ndarray]
@@ -138,7 +140,7 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
 
 
 class RegressesByFunctions(RegressorMixin, Regresses):  # type: ignore[misc]
-    """A function for each label; ``_values`` gives them, (n_samples, n_outputs)."""
+    """Mixin: one function for each label; ``_values`` computes them, (n_samples, n_outputs)."""
 
     _shape: tuple[int, ...]
     _values: Callable[[Any], np.ndarray]

@@ -1,4 +1,4 @@
-"""The models as scikit-learn estimators."""
+"""Models that learn sample by sample, as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ from pykernel.training.calibration import fit_calibration, log_probabilities, pr
 
 RULES = tuple(rule for family in (*KERNEL_MODELS, LINEAR_MODELS) for rule in family.rules)
 GRADIENT = ("klms", "qklms", "knlms", "nlms")
-"""Rules that correct part of an error; the others are least squares, where a second pass counts every sample twice."""
+"""Rules that correct a part of each error.  The other rules are least squares, for which a second pass would count
+every sample twice."""
 GRADIENT_EPOCHS = 5
 CALIBRATED_ON = 1000
-"""Probabilities are fitted to so many of the last samples, at most."""
+"""Most samples to which probabilities are fitted; the last samples are used."""
 
 LEARNING, REDUCTION = Parameter("learning"), Parameter("reduction")
 PARAMETERS = {
@@ -110,7 +111,7 @@ PARAMETERS = {
 
 
 class _BudgetedKernelModel(Streaming):
-    """What regressor and classifier share."""
+    """Base of the regressor and the classifier."""
 
     _family, _rules = PARAMETERS, RULES
 
@@ -160,10 +161,10 @@ class _BudgetedKernelModel(Streaming):
     def novelty(self, X: Any) -> np.ndarray:
         """How much of each sample is new to the model: its residual power.  O(n_max (n_max + n_features)) each.
 
-        The squared distance of ``k(x, .)`` from what the expansion vectors span: near 0 beside them, 1 (and up to
-        ``ridge`` more) far from all of them. Techniques that keep no matrix measure to the nearest vector alone,
-        ``1 - k^2``. It asks nothing of labels, so it tells a drifting sensor from a new operating point before either
-        has been learned.
+        Novelty is the squared distance of ``k(x, .)`` from the span of the expansion vectors: near 0 close to them, 1
+        (and up to ``ridge`` more) far from all of them. Techniques without a matrix use only the nearest vector,
+        ``1 - k^2``. Labels are not needed, so a drifting sensor or a new operating point is noticed before it is
+        learned.
 
         Parameters
         ----------
@@ -193,7 +194,10 @@ class _BudgetedKernelModel(Streaming):
         return GRADIENT_EPOCHS if values["rule"] in GRADIENT else 1
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
-        """Of a linear rule it is refused: by the spec, in its words.  Without a rule the spec has one of its own."""
+        """Whether the model has [kernel].  A linear rule with a kernel is refused by the spec.
+
+        Without a rule, the spec's default rule has a kernel.
+        """
         return values["rule"] in declared("kernel") or bool(self._stated(*KERNEL))
 
     def _remedy(self) -> str:
@@ -203,7 +207,7 @@ class _BudgetedKernelModel(Streaming):
             return f"scale the inputs to magnitudes near 1, or lower {'eta' if rule in GRADIENT else 'prior_variance'}"
         if rule not in GRADIENT:
             return "raise ridge"
-        # which takes kernel functions as orthogonal
+        # the rule assumes that kernel functions are orthogonal
         spec = self.spec_
         return "lower sigma or eta" if isinstance(spec, KernelSpec) and projection_of(spec) == "fklms" else "lower eta"
 
@@ -439,14 +443,14 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return max_abs | label_section(self._columns, names, outputs or 1), {"_outputs": outputs}
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
-        """In the shape that the model takes: (n,) for one output, a column too."""
+        """Labels in the model's shape: (n,) for one output, also if y is a column."""
         outputs = 1 if y.ndim == 1 else y.shape[1]
         if outputs != self.spec_.outputs:
             raise ValueError(f"y has {outputs} outputs, but the {self._where} learns {self.spec_.outputs}")
         return y.reshape(-1) if outputs == 1 else y
 
     def _shape(self, samples: int) -> tuple[int, ...]:
-        """That of predictions: as the first labels were."""
+        """The shape of predictions, as that of the first labels."""
         return (samples,) if self._outputs is None else (samples, self._outputs)
 
 
@@ -667,7 +671,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         return values.reshape(len(values), -1)
 
     def _met(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Learn, and keep what was forecast of the last samples: the model did not know them then."""
+        """Learn, and keep the predictions for the last samples that were made before the samples were learned."""
         found, statuses = self.model_.prequential(X, y)
         values, positions, count = self._forecasts
         found = found.astype(np.float64).reshape(len(found), -1)
@@ -683,7 +687,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         return label_section(self._columns, names, classes=classes.tolist()), about
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
-        """Where each sample's class is in ``classes_``."""
+        """The index of each sample's class in ``classes_``."""
         known = {value: position for position, value in enumerate(self.classes_.tolist())}
         values, inverse = np.unique(y, return_inverse=True)
         strange = [value for value in values.tolist() if value not in known]

@@ -225,11 +225,11 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return np.array(self._spec().input.columns, object)
 
     def __pykernel_signal__(self) -> Spec:
-        """What ``from_sklearn`` takes of a first step."""
+        """The spec that ``from_sklearn`` uses if this is the first step of a pipeline."""
         return self._spec()
 
     def _spec(self) -> Spec:
-        """A spec with this signal; of a model that takes any inputs, for a signal alone is none."""
+        """A spec with this signal, and with a model that takes any inputs: a spec cannot have a signal alone."""
         content = self._sections(self._given())
         channels = list(self._columns or [f"x0..x{self.n_features_in_ - 1}"])
         given = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in content.pop("signal", {}).items()}
@@ -238,7 +238,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return self._made({"name": "features", **model, "signal": signal, **content}, None)
 
     def _pushed(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The status of each raw sample, and the newest features after it, NaN where there are none."""
+        """The status of each raw sample, and the newest features after it; NaN before the first features."""
         X, spec = self._inputs(X), self._spec()
         assert spec.signal is not None
         least = raw_samples_needed(spec.signal)

@@ -1,9 +1,9 @@
 """Kernel features from a tracked subspace, as scikit-learn estimators: batch, online, and with a head that learns
 labels.
 
-``KernelSubspace`` solves the whole problem at once, in float64.  The others learn sample by sample through the host
-model
-of rule "okfeb", bit for bit as on the device.  All of them export their features, and linear models of these, to C.
+``KernelSubspace`` solves the whole problem in one step, in float64.  The other estimators learn sample by sample with
+the host model of rule "okfeb", bit for bit as on the device.  All of them export their features, and linear models of
+the features, to C.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ BATCH = {
     "tol": Parameter(must=number("number from 0 to less than 1", lambda v: 0 <= v < 1)),
     "random_state": Parameter(),
 }
-"""Parameters of what is solved at once."""
+"""Parameters of the batch estimator."""
 LEARNING, REDUCTION, SUBSPACE, NOVELTY = (Parameter(name) for name in ("learning", "reduction", "subspace", "novelty"))
 PARAMETERS = {
     "n_components": Parameter("learning", "features"),
@@ -113,9 +113,9 @@ PARAMETERS = {
     "input_max_abs": MODEL["input_max_abs"],
     "label_max_abs": MODEL["label_max_abs"],
 }
-"""Of what learns sample by sample."""
+"""Parameters of the estimators that learn sample by sample."""
 PIVOT = {"float32": 2.0**-16, "float64": 2.0**-40}
-"""Pivots of G below this part of its diagonal make a feature zero, as on the device."""
+"""A pivot of G below this fraction of its diagonal element makes a feature zero, as on the device."""
 
 
 class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -273,7 +273,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 self.objective_ = factors.objective
             else:
                 found = HostSubspace.fit(X, kernel, rank, shrinkage, method=given["method"], basis=n_max, seed=seed)
-                # 1/2 tr K - 1/2 |G|^2, of the best L in this span
+                # the objective of the best L in this span: 1/2 tr K - 1/2 |G|^2
                 self.objective_ = np.array([0.5 * (kernel.diagonal(X).sum() - np.square(found.eigenvalues).sum())])
         values, turn = np.linalg.eigh(found.gram)
         kept = np.flatnonzero(above_rounding(values))[::-1]
@@ -282,7 +282,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 f"shrinkage is {shrinkage:g}, and no singular value of the {len(X)} samples in feature space exceeds it; it "
                 "must be lower"
             )
-        # coordinates in which G is diagonal: features fall in size, whatever the method
+        # coordinates in which G is diagonal: so features are sorted by size, for each method
         a = found.a @ turn[:, kept]
         heaviest = a[np.abs(a).argmax(axis=0), np.arange(len(kept))]
         self.subspace_ = HostSubspace(kernel, found.vectors, a * np.where(heaviest < 0, -1.0, 1.0), shrinkage)
@@ -307,7 +307,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self.subspace_.features(X)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """How usual each sample is: the part of its squared length that features leave over, with its sign turned.
+        """How usual each sample is: minus the part of its squared length that the features leave out.
 
         Parameters
         ----------
@@ -406,7 +406,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if isinstance(given["kernel"], MercerKernel):
             self._alone(*(name for name in KERNEL if name != "kernel"))
             return self._definite(given["kernel"])
-        # no input is refused here: the limit that goes with the section is not asked for
+        # the limit that belongs to the section is ignored: no input is refused here
         return self._mercer(kernel_section({**given, "precision": "float64"}, X, LIMIT)[0])
 
     @property
@@ -415,7 +415,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
 class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming):
-    """What the online estimators share: features, novelty and exports."""
+    """Base of the online estimators: features, novelty and exports."""
 
     _family, _rules = PARAMETERS, SUBSPACE_MODELS.rules
 
@@ -472,7 +472,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         return self._finite(self.model_.ask("features", X)[0])
 
     def novelty(self, X: Any) -> np.ndarray:
-        """How much of each sample is new to the model: the part of it that features leave over.
+        """How much of each sample is new to the model: the part of its squared length that the features leave out.
 
         Parameters
         ----------
@@ -522,12 +522,11 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         return self.subspace_.approximation(X)
 
     def refresh(self) -> Self:
-        """Make G, and with ``budget="exact"`` the inverse Gram matrix, anew from the vectors.  O(n_max^3 + n_max^2
+        """Compute G, and with ``budget="exact"`` the inverse Gram matrix, again from the vectors.  O(n_max^3 + n_max^2
         n_features).
 
-        Rounding errors go. Never done unasked: it changes the state, and the device must do it at the same sample to
-        keep
-        the same bytes.
+        This removes accumulated rounding errors. It is never called automatically, because it changes the state: to
+        keep the same bytes, the device must do it at the same sample.
         """
         return super().refresh()
 
@@ -639,20 +638,22 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 
     def _label(self, y: Any, names: list[str]) -> tuple[Any, dict[str, Any]]:
         label, about = super()._label(y, names)
-        # without a name or a number of them there would be none
+        # without names or a number of labels, the spec would have no labels
         return label and (label if label.keys() & {"classes", "column", "columns"} else {"outputs": 1} | label), about
 
     def _reach(self, max_abs: float, content: Mapping[str, Any], dim: int) -> float:
-        """With which k(x, x) of a dot product, and |q|^2 with it, stays far from overflow."""
+        """The default limit of inputs: with it, k(x, x) of a kernel of dot products, and |q|^2, stay far from
+        overflow.
+        """
         section, shrinkage = content.get("kernel", {}), content.get("subspace", {}).get("shrinkage", 0.1)
         if section.get("function") not in ("polynomial", "linear") or section.get("normalise"):
             return max_abs
         gamma, coef0 = section.get("gamma", 1.0), section.get("coef0", 0.0)
         degree = section.get("degree", 3 if section["function"] == "polynomial" else 1)
         numbers = all(type(value) in (int, float) for value in (coef0, degree, shrinkage))
-        if not numbers or min(shrinkage, degree) <= 0:  # which the spec refuses
+        if not numbers or min(shrinkage, degree) <= 0:  # the spec refuses such values later
             return max_abs
-        # sums of |q|^2 <= k / (4 lambda), up to where rounding stops them, times k
+        # the product of k and a sum of |q|^2 <= k / (4 lambda); rounding limits the sum
         precision = content["precision"]
         most = math.sqrt(largest(precision) * shrinkage * (2.0**-26 if precision == "float32" else 2.0**-60))
         product = most ** (1 / degree) - coef0
@@ -924,9 +925,8 @@ relearn_after, precision, n_epochs, input_max_abs
 
     Notes
     -----
-    What labels need, but inputs hardly vary in, is in none of few features; a `BudgetedKernelRegressor`, which is
-    taught by
-    its errors, finds it.
+    The features follow the directions in which inputs vary most. A direction that matters for the label, but in which
+    inputs hardly vary, is in none of a few features. A `BudgetedKernelRegressor` learns from its errors, and finds it.
 
     Examples
     --------
@@ -1144,7 +1144,7 @@ relearn_after, precision, n_epochs, input_max_abs
 
     @property
     def calibration_(self) -> np.ndarray:
-        """As of `BudgetedKernelClassifier`; with ``head="logistic"`` there is none."""
+        """As in `BudgetedKernelClassifier`.  With ``head="logistic"`` there is no such attribute."""
         if self.head == "logistic":
             raise AttributeError("head='logistic' gives probabilities without a calibration")
         return super().calibration_
@@ -1191,7 +1191,7 @@ def _coefficients(gram: np.ndarray, shrinkage: float, least: float) -> np.ndarra
 
 
 def _exported(machine: Machine, name: str, precision: str, max_abs: float | None) -> Spec:
-    """The frozen spec of what it computes; a warning where the precision is too coarse for its weights."""
+    """The frozen spec of a machine.  Gives a warning if the precision is too coarse for the machine's weights."""
     spec = spec_of(machine, name, precision, max_abs)
     for note in notes(machine, spec):
         warn(note)

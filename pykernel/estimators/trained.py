@@ -1,6 +1,6 @@
 """Kernel machines whose vectors are trained, as scikit-learn estimators.
 
-They train on the host in float64, and choose widths and ridge on rows left out in turn.  ``to_spec`` freezes them.
+They train on the host in float64, and choose widths and ridge by cross-validation.  ``to_spec`` gives a frozen model.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from pykernel.training.trained import Machine
 from pykernel.training.trained import to_spec as frozen
 
 LINEAR_RIDGE = 1e-3
-"""Of the linear model beside which the machine is judged, in squares of the inputs' unit."""
+"""Ridge of the linear model with which the machine is compared, in squares of the inputs' unit."""
 USUAL = 16
-"""Vectors, unless told otherwise."""
+"""Default number of vectors."""
 STARTS = ("k-means", "rows")
-"""Names of ways to begin."""
+"""Names of the ways to choose the initial vectors."""
 
 
 def _is_table(value: Any) -> bool:
@@ -47,7 +47,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _ridges(value: Any) -> list[float] | None:
-    """Ridges as a list; None if they cannot be."""
+    """Ridges as a list; None if the value is not valid."""
     values: Any = [value] if np.isscalar(value) else value
     try:
         found = [float(each) for each in values]
@@ -162,7 +162,7 @@ ATTRIBUTES = {
 
 
 class _TrainedVectors(Expansion):
-    """What both share: training, and the way to a spec."""
+    """Base of the regressor and the classifier: training, and conversion to a spec."""
 
     _family = PARAMETERS
 
@@ -180,15 +180,18 @@ class _TrainedVectors(Expansion):
         middle: np.ndarray | float = 0.0,
         deviation: np.ndarray | float = 1.0,
     ) -> tuple[vectors.Trained, np.ndarray]:
-        """Of targets in standard deviations around their middle, or of classes; folds: how the samples are left out.  The
-        second: what a linear model says of the samples that were compared, in the same folds, (places, O)."""
+        """Train on numbers in standard deviations around their middle, or on classes.
+
+        folds: targets by which the folds of the cross-validation are stratified.  The second result: cross-validated
+        predictions of a linear model for the compared samples, in the same folds, (places, O).
+        """
         self._near_one("inputs", X)
         if len(X) > 1 and not np.ptp(X, axis=0).any():
             raise self._error("every input is constant; a model needs inputs that change")
         m = self._count(len(X))
         if m > len(X):
             raise self._error(f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        # the ranges, and of each input what is farthest from a whole number: counts of one unit must not hide it
+        # the ranges, and for each input the value farthest from an integer: else it could look like counts
         broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
         start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
 
@@ -236,7 +239,7 @@ class _TrainedVectors(Expansion):
         compared[found.places] = True
         said = np.zeros_like(found.left_out)
         for name in np.unique(fold[found.places]):
-            # of an interrupted search one fold is known
+            # after an interrupted search, only one fold is known
             mine = (fold != name) & (compared | found.interrupted)
             model, asked = Ridge(LINEAR_RIDGE), fold[found.places] == name
             model.fit(X[mine], targets[mine], sample_weight=counts[mine])

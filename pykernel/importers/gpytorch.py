@@ -1,10 +1,11 @@
-"""GPyTorch's sparse Gaussian processes, of their state dictionaries: inducing points and what is known of their values.
+"""GPyTorch's sparse Gaussian processes, read from their state dictionaries.
 
-GPyTorch and torch are not needed: a state dictionary is names and arrays.  A model with variational parameters (J. Hensman,
-A. Matthews, Z. Ghahramani, Scalable variational Gaussian process classification, 2015) and one with an
-InducingPointKernel, which needs its training data (E. Snelson, Z. Ghahramani, Sparse Gaussian processes using
-pseudo-inputs, 2006), become the same: with K + jitter = L L' of the inducing points and z(x) = L^-1 k(x), the mean of f
-is c + m'z, and its variance k(x, x) - z'(I - S) z.
+GPyTorch and torch are not needed, because a state dictionary has only names and arrays.  Two kinds of models are read:
+models with variational parameters (J. Hensman, A. Matthews, Z. Ghahramani, Scalable variational Gaussian process
+classification, 2015), and models with an InducingPointKernel, which need their training data (E. Snelson, Z.
+Ghahramani, Sparse Gaussian processes using pseudo-inputs, 2006).  Both are converted to the same form: with K + jitter
+= L L' for the inducing points and z(x) = L^-1 k(x), the mean of f is c + m'z, and its variance is k(x, x) - z'(I - S)
+z.
 """
 
 from __future__ import annotations
@@ -29,15 +30,16 @@ KERNELS = {
     "matern32": "of nu 1.5",
     "matern52": "of nu 2.5",
 }
-"""Kernels by their names here: a state dictionary does not tell one from the other."""
+"""Our name of a kernel -> GPyTorch's name.  The user must name the kernel: a state dictionary does not contain it."""
 POINTS_LIMIT = 1024
-"""Most inducing points: K of more takes longer to factorise than a device's model is worth."""
+"""Most inducing points.  With more points, K takes too long to factorise."""
 VARIATIONAL_JITTER = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-6}
 """What GPyTorch adds to K's diagonal: its settings.variational_cholesky_jitter."""
 CHOLESKY_JITTER = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-8}
-"""What GPyTorch adds where K has no factor, and ten and a hundred times that: its settings.cholesky_jitter."""
+"""If K has no Cholesky factor, GPyTorch adds this number to its diagonal, then 10 and 100 times the number: its
+settings.cholesky_jitter."""
 DATA = ("train_inputs", "train_targets")
-"""What a model with an InducingPointKernel needs beside its state."""
+"""Arrays that a model with an InducingPointKernel needs in addition to its state."""
 KNOWN = (
     "inducing_points",
     "updated_strategy",
@@ -57,18 +59,22 @@ KNOWN = (
 )
 """The last parts of names that are known."""
 IGNORED = ("_prior", "_constraint")
-"""Ends of modules that hold no part of the model, or what is read beside a parameter."""
+"""Ends of the names of modules that are skipped: they hold no part of the model, or are read together with a
+parameter.
+"""
 LEAST_TOLD = 1e-6
-"""The smallest eigenvalue of I - S: what is less known than that, in parts of the prior variance, counts as so much."""
+"""Smallest eigenvalue of I - S that is used; smaller eigenvalues are replaced with it."""
 TOLD, EXCEEDS = 1e-3, 0.05
-"""Parts of the prior variance by which S may exceed the prior's without a warning, and at most."""
+"""How far S may exceed the prior's covariance, as fractions of the prior variance: TOLD without a warning, EXCEEDS at
+most.
+"""
 
 
 @dataclass(frozen=True)
 class SparseGaussianProcess:
     """f of inducing points (n, D): mean c + m'z(x), variance k(x, x) - z'(I - S) z + jitter, z(x) = L^-1 k(x)."""
 
-    source: str  # what it was, for people
+    source: str  # words for the original model
     function: str
     points: np.ndarray  # (n, D)
     lengths: np.ndarray  # length scales, (1,) or (D,)
@@ -77,8 +83,8 @@ class SparseGaussianProcess:
     factor: np.ndarray  # L, (n, n)
     whitened_mean: np.ndarray  # m, (n,)
     whitened_covariance: np.ndarray  # S, (n, n)
-    added: float  # what GPyTorch adds to the variance of f, for numerical reasons
-    noise: float  # variance of a label around f; 0 where the state has no likelihood
+    added: float  # the number that GPyTorch adds to the variance of f, for numerical reasons
+    noise: float  # variance of a label around f; 0 if the state has no likelihood
     notes: tuple[str, ...] = field(default=())
 
     def machine(self) -> Machine:
@@ -87,7 +93,7 @@ class SparseGaussianProcess:
 
         back = solve_triangular(self.factor, self.whitened_mean, trans=1, lower=True)
         weights = (self.size * back)[:, None]
-        # how far the triangular solve may be off, by n roundings of each number
+        # a bound of the rounding error of the triangular solve: each number is rounded n times
         lost = solve_triangular(np.abs(self.factor), np.abs(self.factor).T @ np.abs(back), trans=1, lower=True)
         made = Machine(
             self.source,
@@ -121,7 +127,10 @@ class SparseGaussianProcess:
         return self.size * _kernel(self.function).gram(self.points / self.lengths, x / self.lengths)
 
     def excess(self) -> float:
-        """The part of the prior variance by which S exceeds the prior's: what the variance of ``posterior`` lacks at most."""
+        """How far S exceeds the prior's covariance, as a fraction of the prior variance.
+
+        The variance of ``posterior`` is too small by at most this fraction.
+        """
         return max(0.0, float(np.linalg.eigvalsh(self.whitened_covariance)[-1]) - 1)
 
     def notes_of_variance(self) -> list[str]:
@@ -133,10 +142,11 @@ class SparseGaussianProcess:
         ]
 
     def posterior(self, machine: Machine, precision: str) -> dict[str, Any]:
-        """What a spec of rule "nystrom" has for the mean and the variance: sections kernel to expansion.
+        """The sections [kernel] to [expansion] of a spec of rule "nystrom" that computes the mean and the variance.
 
-        machine: this one's, with the center and scale of what stands before it.  The variance of a Gaussian process whose
-        n values are known as m and S is k(x, x) - |F^-1 k(x)|^2 with F F' = L (I - S)^-1 L'.  O(n^3).
+        machine: the machine of this process, with the center and scale of the steps before it.  With the distribution
+        (m, S) of its n values, the process has the variance k(x, x) - |F^-1 k(x)|^2, where F F' = L (I - S)^-1 L'.
+        O(n^3).
         """
         told, directions = np.linalg.eigh(np.eye(len(self.points)) - self.whitened_covariance)
         if self.excess() > EXCEEDS:
@@ -168,7 +178,7 @@ class SparseGaussianProcess:
 
 
 def read_state(state: Any, kernel: str | None, jitter: float | None = None) -> SparseGaussianProcess:
-    """What a state dictionary computes.  Raises UserError, one sentence.
+    """The sparse Gaussian process of a state dictionary.  Raises UserError, one sentence.
 
     O(n^3 + N n^2) for n inducing points and N rows of training data.
     """
@@ -206,7 +216,7 @@ class _Entry:
 
 
 def _sorted(state: Mapping[Any, Any], where: str) -> dict[str, _Entry]:
-    """The parameters by the last part of their names.  What is not known is refused: it may change the values."""
+    """The parameters by the last part of their names.  An unknown name is refused, because it may change the values."""
     names = [str(name) for name in state]
     arrays = dict(zip(names, state.values(), strict=True))
     found: dict[str, _Entry] = {}
@@ -224,7 +234,7 @@ def _sorted(state: Mapping[Any, Any], where: str) -> dict[str, _Entry]:
         bounds = _bounds(arrays, f"{name}_constraint", where)
         if last in found:
             other = found[last]
-            # a likelihood is part of the model and of its InducingPointKernel
+            # the same likelihood occurs twice: in the model and in its InducingPointKernel
             if not (np.array_equal(other.array, array) and last == "raw_noise"):
                 raise UserError(
                     f"{where}: holds {last} in {shown_value(other.path)} and in {shown_value(path)}; a model with one can be imported"
@@ -264,9 +274,9 @@ def _numbers(value: Any, where: str, name: str) -> tuple[np.ndarray, np.dtype[An
 
 
 def _constrained(entry: _Entry, where: str, name: str, least: float | None = 0.0) -> np.ndarray:
-    """A parameter of its raw value: GPyTorch's softplus above a bound or below one, or its sigmoid between two.
+    """A parameter from its raw value: GPyTorch's softplus for one bound, or its sigmoid for two bounds.
 
-    least: the lower bound where the state tells none; None: such a value is not transformed.
+    least: the lower bound if the state has no bounds; None: without bounds, the value is not transformed.
     """
     raw = entry.array
     if entry.bounds is None and least is None:
@@ -298,7 +308,10 @@ def _one(values: np.ndarray, where: str, name: str) -> float:
 
 
 def _whitened(found: Mapping[str, _Entry]) -> bool:
-    """Whether the variational parameters are those of L^-1 (f - c): files of before that have a flag that is not set."""
+    """Whether the variational parameters describe L^-1 (f - c).
+
+    In files of older versions of GPyTorch a flag is not set.
+    """
     return "updated_strategy" in found and bool(found["updated_strategy"].array.all())
 
 
@@ -350,13 +363,13 @@ def _read(found: Mapping[str, _Entry], kernel: str, jitter: float | None, where:
 
 
 def _kernel(function: str) -> MercerKernel:
-    """Of inputs over their length scales."""
+    """The kernel for inputs that are divided by their length scales."""
     made = Machine("", function, np.zeros((1, 2)), np.zeros((1, 1)), np.zeros(1))
     return with_lengths(made, np.ones(1)).kernel
 
 
 def _kernel_parameters(found: Mapping[str, _Entry], dim: int, where: str) -> tuple[np.ndarray, float]:
-    """Length scales and k(x, x).  Where the parameters lie tells whether another kernel is around theirs."""
+    """Length scales and k(x, x).  The paths of the parameters show whether a kernel is within another kernel."""
     if "raw_lengthscale" not in found:
         raise UserError(f"{where}: has no raw_lengthscale; its kernel must be an RBFKernel or a MaternKernel")
     entry = found["raw_lengthscale"]
@@ -392,7 +405,10 @@ def _around(where: str) -> UserError:
 
 
 def _factorised(gram: np.ndarray, dtype: np.dtype[Any], where: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """L of K, and a note: where the precision cannot factorise K, GPyTorch adds to its diagonal, and so it is here."""
+    """The factor L of K, and notes.
+
+    If K has no factor in its precision, a number is added to its diagonal, as in GPyTorch.
+    """
     for added in (0.0, *(CHOLESKY_JITTER[dtype] * 10**i for i in range(3))):
         more = gram + added * np.eye(len(gram))
         try:
@@ -425,7 +441,7 @@ def _variational(found: Mapping[str, _Entry], n: int, where: str) -> tuple[np.nd
             return mean, np.diag(get("_variational_stddev", n) ** 2)
         return mean, np.zeros((n, n))  # a DeltaVariationalDistribution
     if not _whitened(found):
-        # a CiqVariationalStrategy has such parameters too, of another root of K
+        # a CiqVariationalStrategy has the same names, but its parameters belong to another root of K
         raise UserError(f"{where}: has natural parameters; with a VariationalStrategy they can be imported")
     vector = get("natural_vec", n)
     if "natural_tril_mat" in found:
@@ -457,7 +473,9 @@ def _of_data(
     dim: int,
     where: str,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """m and S of training data: those of a model whose K of the data is K_XZ K^-1 K_ZX, exact on the diagonal."""
+    """m and S from training data, for a model that approximates the data's K by K_XZ K^-1 K_ZX with an exact
+    diagonal.
+    """
     from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
 
     missing = [name for name in (*DATA, "raw_noise") if name not in found]

@@ -77,12 +77,13 @@ def from_sklearn(
         How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions and rounds more. "auto" uses
         "products" if its error is at most that of the other operations.
     variance : bool
-        Of a Gaussian process, ``NAME_variance`` writes the square of the deviation that ``predict(x, return_std=True)``
-        returns. The spec then has rule "nystrom": n²/2 more numbers in flash, and O(n² / 2 + n D) a call.
+        For a Gaussian process: ``NAME_variance`` writes the square of the deviation that ``predict(x,
+        return_std=True)`` returns. The spec then has rule "nystrom": n²/2 more numbers in flash, and O(n² / 2 + n D)
+        for each call.
     vectors : int, optional
-        So many vectors in place of the estimator's: a smaller machine with a Gaussian kernel is trained to give its
-        answers (``pykernel.training.distilled``). A warning says what is lost, with an interval of 95 %. The estimator
-        may then also be one that learns sample by sample, such as ``BudgetedKernelRegressor``: the spec no longer does.
+        Number of vectors of a smaller machine: a machine with a Gaussian kernel is trained to give the estimator's
+        answers (``pykernel.training.distilled``). A warning reports the loss, with a 95 % interval. The estimator may
+        then also be one that learns sample by sample, such as ``BudgetedKernelRegressor``; the spec does not learn.
     data : array of shape (n_samples, n_features), optional
         With ``vectors``: inputs as the device will meet them, without labels. By default they are made up of the
         estimator's vectors. int16: they tell the range of each input.
@@ -156,7 +157,7 @@ def _spec_of(
     distance: Distance,
     seen: np.ndarray | None = None,
 ) -> tuple[Spec, Sequence[str]]:
-    """The spec of a machine, and its notes.  variance: what is stored of a Gaussian process that has one."""
+    """The spec of a machine, and its notes.  variance: returns the sections for the variance of a Gaussian process."""
     if variance is None:
         spec = to_spec(machine, name, precision, max_abs, inputs, classes, distance, seen)
         return spec, notes(machine, spec)
@@ -166,7 +167,7 @@ def _spec_of(
         raise UserError(f"{machine.source}: distance='products' does not go with variance, which takes differences")
     made = content(machine, name, precision, max_abs, inputs, classes, "differences")
     spec = make_spec({**made, **variance()}, machine.source)
-    # rounding moves the mean as it does without a variance
+    # the rounding error of the mean is the same as without a variance
     return spec, notes(machine, make_spec(made, machine.source))
 
 
@@ -330,7 +331,10 @@ def load_model(
 def read_file(
     path: str | Path, trusted: Sequence[str] = (), kernel: str | None = None, jitter: float | None = None
 ) -> tuple[Machine, Any]:
-    """What a model's file computes, and the estimator, the ONNX model or the process.  Raises UserError, one sentence."""
+    """The machine of a model's file, and its source: the estimator, the ONNX model or the Gaussian process.
+
+    Raises UserError, one sentence.
+    """
     where, suffix, data = _path(path), Path(path).suffix.lower(), _bytes(path)
     if suffix in TORCH:
         raise UserError(
@@ -372,7 +376,7 @@ def read_device(
     trust_code: bool = False,
     announce: Callable[[str], None] | None = None,
 ) -> tuple[Machine, Answers]:
-    """What a device with this spec has learned, as ``machine_of`` says.  Raises UserError, one sentence."""
+    """The machine that a device with this spec has learned, as in ``machine_of``.  Raises UserError, one sentence."""
     where = _path(path)
     if Path(path).suffix.lower() != ".toml":
         raise UserError(f"{where}: is no spec, and a state is of one; give the .toml file that the firmware came from")
@@ -392,7 +396,7 @@ def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spe
 
 @contextlib.contextmanager
 def told_of_file(path: str | Path) -> Iterator[None]:
-    """Whatever is raised of a file, as one sentence with its name."""
+    """Convert any error that a file causes into a UserError: one sentence with the file's name."""
     where = _path(path)
     try:
         yield
@@ -404,7 +408,7 @@ def told_of_file(path: str | Path) -> Iterator[None]:
         raise UserError(f"{where}: has parts that are nested too deeply; it is damaged") from None
     except MemoryError:
         raise UserError(f"{where}: needs more memory than this machine has; it is damaged") from None
-    except Exception as error:  # whatever a library says of a file that is not as it writes them
+    except Exception as error:  # a library may raise any error for a damaged file
         raise UserError(
             f"{where}: is damaged: {shown_value(str(error) or type(error).__name__)}; save it again"
         ) from None
@@ -417,7 +421,7 @@ def _path(path: str | Path) -> str:
 def _bytes(path: str | Path) -> bytes:
     try:
         with open_plain(path) as file:
-            # one read would take memory for the largest file at once
+            # read in parts: a single read would allocate memory for the largest allowed file
             parts, size = [], 0
             while size <= FILE_LIMIT and (part := file.read(2**20)):
                 parts.append(part)
@@ -436,7 +440,10 @@ def _bytes(path: str | Path) -> bytes:
 
 
 def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
-    """Rows of a machine's inputs, (rows, DIM), of rows of these, of all that its source takes, or of raw samples."""
+    """Rows of a machine's inputs, (rows, DIM).
+
+    data: rows of these inputs, rows of all inputs of the machine's source, or raw samples.
+    """
     try:
         if np.iscomplexobj(data):
             raise TypeError
@@ -455,22 +462,27 @@ def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
 def smaller(
     machine: Machine, vectors: int, seen: np.ndarray | None, answers: Answers | None = None
 ) -> tuple[Machine, np.ndarray | None]:
-    """A machine with so many vectors, and inputs that tell the ranges of whole numbers.  Raises UserError."""
+    """A machine with this number of vectors, and inputs from which the ranges for int16 are taken.
+
+    Raises UserError.
+    """
     found = distil(machine, vectors, seen, answers=answers)
     told = replace(found.machine, notes=(found.sentence, *found.machine.notes))
     return told, ranging(machine, seen)
 
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
-    """Inputs that tell the ranges of whole numbers: those that were seen, or the vectors.  Features have ranges without."""
+    """Inputs from which the ranges for int16 are taken: the inputs that were seen, or the vectors; None for features of
+    a signal, which have ranges of their own.
+    """
     if seen is not None:
-        return seen[np.isfinite(seen).all(axis=1)]  # the device refuses others
+        return seen[np.isfinite(seen).all(axis=1)]  # the device refuses rows with NaN or infinity
     return None if machine.linear or machine.signal is not None else machine.inputs()
 
 
 @dataclass(frozen=True)
 class Itself:
-    """A machine as the source that a spec of it is compared with."""
+    """A machine that takes the place of its source in a comparison with its own spec."""
 
     machine: Machine
 
@@ -479,7 +491,10 @@ class Itself:
 
 
 def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, Any]:
-    """As ``compare``, of the spec of a smaller machine and what this one computes in float64; x: rows of its inputs."""
+    """As ``compare``, for the spec of a smaller machine and the machine's own values in float64.
+
+    x: rows of its inputs.
+    """
     alone = replace(machine, taken=None, inputs_of_source=None, signal=None)
     return compare(spec.inner, alone, Itself(alone), x)
 
@@ -488,17 +503,20 @@ def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, An
 
 
 def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str, Any]:
-    """A spec's model on the host beside what the source itself computes, over rows of x.
+    """Compare a spec's model on the host with the source's own values, over rows of x.
 
-    x: rows of the spec's inputs, or of all that the source takes; where features come first, raw samples in the order of
-    time, (raw samples, channels).
-    source: the estimator, or the ONNX model, of which ONNX's reference implementation computes float32, or the process.
+    x: rows of the spec's inputs, or of all inputs of the source; with a signal stage, raw samples in the order of time,
+    (raw samples, channels).
+    source: the estimator; or the ONNX model, which ONNX's reference implementation computes in float32; or the process.
 
-    Returns ``rows``, of raw samples the steps; ``refused``, rows or raw samples beyond the input limit, and steps with a
-    feature beyond its range, which counts as the end of the range and is not compared; ``undecided``,
-    rows whose class hangs on a function that is zero but for rounding, which are not compared by class, nor by votes;
-    ``difference``, the largest of a decision value; ``allowed``, the largest that rounding explains; ``classes_differ``,
-    rows; ``ok``.
+    Returns:
+    rows: number of compared rows, or of steps for raw samples.
+    refused: rows or raw samples beyond the input limit, and steps with a feature beyond its range.  The device clips
+    such a feature, so the step is not compared.
+    undecided: rows whose class depends on the sign of a function that is zero except for rounding; their classes and
+    votes are not compared.
+    difference: the largest difference of a decision value.  allowed: the largest difference that rounding can cause.
+    classes_differ: number of rows.  ok: whether the spec agrees with the source.
     """
     from pykernel.host.model import HostModel
 
@@ -509,7 +527,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     else:
         taken, asked, refused = _steps_of(spec, x, machine.signal)
         if spec.real.is_integer and machine.signal is not None:
-            # a feature whose center is taken off may need a coarser unit than the source's
+            # a feature with a subtracted center may need a coarser unit than the source's feature
             rounded = 0.5 * (spec.feature_units[1] > machine.signal.feature_units[1])
     exact, model = taken.astype(np.float64), HostModel(spec.inner)
 
@@ -527,7 +545,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     votes_told = machine.decision == "ovo_vote" and not spec.real.is_integer
     differences, differ = np.abs(found - functions) if not votes_told else None, 0
     if differences is None:
-        # confidences are less than a third of what their sums differ by
+        # the confidence part of a vote changes by less than a third of the change of its sum
         differences = np.abs(found - votes(functions, len(machine.classes or ())))[sure]
         allowed = np.repeat(allowed.sum(axis=1, keepdims=True), differences.shape[1], axis=1)[sure]
     if machine.classes is not None:
@@ -545,26 +563,27 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
 
 Asked = list[tuple[np.ndarray, Any]]
-"""What a source is asked, one array after the other, and which rows of its answers count."""
+"""The arrays that are given to a source, one after the other, and which rows of its answers are compared."""
 
 
 def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, Asked, int]:
-    """The rows that the model takes, as it sees them; what its source is asked; how many rows are refused."""
+    """The rows that the model accepts, as it sees them; the arrays for its source; how many rows are refused."""
     if machine.taken is not None and x.shape[1] == machine.taking:
         x = x[:, list(machine.taken)]
     x = spec.as_seen(x)
     taken = x[spec.accepts(x)]
     given = taken.astype(np.float64)
-    if machine.taken is not None:  # what the source does not use may be anything
+    if machine.taken is not None:  # inputs that the source does not use may have any value
         given = np.zeros((len(taken), machine.taking))
         given[:, list(machine.taken)] = taken
     return taken, [(given, slice(None))], len(x) - len(taken)
 
 
 def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np.ndarray, Asked, int]:
-    """The same of raw samples: the features of each step.  What lies between refused rows is a recording of its own.
+    """As ``_rows_of``, for raw samples: the features of each step.  A refused row ends a recording and begins a new
+    one.
 
-    source: whose features the spec's are, but for a coarser unit, or a narrower range in whole numbers.
+    source: a spec with the same features, except for a coarser unit, or a narrower range in int16.
     """
     assert spec.signal is not None
     if x.shape[1] != spec.width:
@@ -587,14 +606,14 @@ def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np
 
 
 def _within(spec: Spec, source: Spec, raw: np.ndarray, steps: Steps) -> Steps:
-    """The steps whose features are the source's but for half a unit: others are beyond the range."""
+    """The steps whose features equal the source's features up to half a unit; other steps are beyond the range."""
     apart = np.abs(steps.features - SignalStage(source).steps(raw).features)
     inside = (apart <= 0.5 * spec.feature_units[1]).all(axis=1)
     return Steps(steps.rows[inside], steps.features[inside])
 
 
 def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
-    """What the source answers; UserError if it fails, as one from a file may that is not as it was saved."""
+    """The source's answers.  Raises UserError if the source fails, which may happen with a changed file."""
     try:
         return question()
     except UserError:
@@ -605,7 +624,9 @@ def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
-    """What an estimator, an ONNX model or a process computes at rows of x, (rows, F): of pairs of classes each one's value."""
+    """The functions of an estimator, an ONNX model or a process at rows of x, (rows, F); with pairs of classes, one for
+    each pair.
+    """
     if not hasattr(source, "get_params"):
         return np.asarray(source.functions(x))
     x, model = _scaled(source, x)
@@ -620,7 +641,7 @@ def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
 
 
 def _scaled(estimator: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
-    """What the steps of a pipeline make of x, and the model behind them."""
+    """x after the steps of a pipeline, and the model at the pipeline's end."""
     *steps, (_, model) = steps_of(estimator)
     x = x.copy()  # a scaler may write on it
     for _, step in steps:
@@ -630,7 +651,7 @@ def _scaled(estimator: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def _alone(step: Any) -> Any:
-    """It, in one process: a file may ask for any number."""
+    """A step that runs in one process: a file may ask for any number of processes."""
     if getattr(step, "n_jobs", None) is None:
         return step
     step = copy.copy(step)
@@ -639,7 +660,7 @@ def _alone(step: Any) -> Any:
 
 
 def _framed(step: Any, x: np.ndarray) -> Any:
-    """With the names of its columns, where a step selects by them."""
+    """x as a data frame with column names, if the step selects columns by name."""
     names = getattr(step, "feature_names_in_", None)
     if type(step).__name__ != "ColumnTransformer" or names is None:
         return x
@@ -649,7 +670,7 @@ def _framed(step: Any, x: np.ndarray) -> Any:
 
 
 def source_classes(machine: Machine, source: Any, x: np.ndarray, functions: np.ndarray) -> np.ndarray:
-    """The position of the class that the source takes each row of x for, (rows,)."""
+    """The class index that the source predicts for each row of x, (rows,)."""
     if hasattr(source, "get_params"):
         x, model = _scaled(source, x)
         named = {value: position for position, value in enumerate(machine.classes or ())}

@@ -1,6 +1,7 @@
-"""What was learned sample by sample, as kernel machines that learn no more: what a smaller one is trained to answer.
+"""Models that have learned sample by sample, as fixed kernel machines: smaller machines are trained to give their
+answers.
 
-The state is an estimator's, or one that a device has saved.
+The learned state comes from an estimator, or from a device that has saved it.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from pykernel.training.trained import Machine
 
 Answers = Callable[[np.ndarray], np.ndarray]
 RIDGE = 1e-6
-"""Of the functions by the stored vectors, beside the mean of k(v, v)."""
+"""Ridge of the regression on the stored vectors, relative to the mean of k(v, v)."""
 
 
 LEFT_OUT = ("variance", "probability", "novelty")
-"""What a model may tell beside its prediction."""
+"""Answers that are lost: the smaller machine gives only the prediction."""
 
 
 def learns(estimator: Any) -> bool:
-    """Whether it goes on learning, with a state of its own."""
+    """Whether an estimator learns sample by sample, and has a learned state."""
     return hasattr(type(steps_of(estimator)[-1][1]), LEARNS)
 
 
 def read_learned(estimator: Any) -> tuple[Machine, Answers]:
-    """What an estimator has learned, as ``machine_of``.  Raises UserError."""
+    """The machine that an estimator has learned, as in ``machine_of``.  Raises UserError."""
     from sklearn.pipeline import Pipeline
 
     *before, (_, model) = steps_of(estimator)
@@ -61,8 +62,10 @@ def read_learned(estimator: Any) -> tuple[Machine, Answers]:
 
 
 def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
-    """What a device has learned, as ``machine_of``, from a file that it saved: a snapshot, or the NAME_STATE_BYTES bytes
-    of its state.  Nothing of the file is trusted.  Raises UserError."""
+    """The machine that a device has learned, as in ``machine_of``, from a file that the device has saved.
+
+    state: a snapshot, or the NAME_STATE_BYTES bytes of the state.  The file is untrusted.  Raises UserError.
+    """
     where = str(state) if str(state).isprintable() else shown_value(str(state))
     if not spec.program.persistent:
         raise UserError(f"{spec.name} learns nothing on the device, so there is no state of it; leave {where} out")
@@ -72,7 +75,7 @@ def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
     except (OSError, ValueError) as error:
         raise UserError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     memory = device_memory(spec, data, where)
-    if not is_valid(spec, memory):  # of a state without header and CRC nothing was checked yet
+    if not is_valid(spec, memory):  # a state without header and CRC was not checked before
         raise UserError(f"{where}: holds a number that learning cannot give; do not use it")
     machine, answers = machine_of(spec, memory, spec.name)
     others = [f"{spec.name}: its {name} is left out" for name in LEFT_OUT if HostModel(spec.inner).has(name)]
@@ -80,11 +83,14 @@ def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
 
 
 def machine_of(spec: Spec, memory: Memory, where: str) -> tuple[Machine, Answers]:
-    """The stored vectors as a machine, and what the whole model answers at rows of scaled inputs, (rows, F).
+    """The stored vectors as a machine, and a function for the whole model's answers at rows of scaled inputs, (rows,
+    F).
 
-    The machine lacks what no kernel computes: the running mean and gain of the labels, the linear part, limits.  Where the
-    state has weights of other coordinates, or in whole numbers, the machine's are those of ridge regression to the answers
-    at the vectors.  ``where`` begins a refusal.  O(n^2 (n + D)).  Raises UserError.
+    The machine does not contain the parts that are not kernel values: the labels' running mean and gain, the linear
+    part, and limits.  If the state's weights are for other coordinates or are integers, the machine's weights come from
+    a ridge
+    regression to the answers at the vectors.  where: the beginning of an error's sentence.  O(n^2 (n + D)).  Raises
+    UserError.
     """
     host = HostModel(spec.inner)
     for struct in host.memory.structs:
@@ -143,7 +149,7 @@ def machine_of(spec: Spec, memory: Memory, where: str) -> tuple[Machine, Answers
 
 
 def _vectors(spec: Spec, memory: Memory) -> np.ndarray:
-    """The stored vectors, in scaled inputs, (n, DIM): those of the state, or those in flash where a state has none."""
+    """The stored vectors as scaled inputs, (n, DIM), from the state; from flash if the state has no vectors."""
     if spec.expansion is not None:
         return np.array(spec.expansion.vectors, np.float64)
     found = np.array(memory.field("v")[: int(memory.field("n")[0])], np.float64)

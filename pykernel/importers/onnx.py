@@ -1,8 +1,8 @@
 """Support vector machines and linear models in ONNX files (ai.onnx.ml), as skl2onnx and others write them.
 
-Files are untrusted.  What is known of a graph is read into plain arrays: one chain of operations that scale the input,
-the machine, and what is made of its values.  A file that holds anything else is refused, and what was read is computed
-here, in NumPy: no other code ever sees the graph.
+Files are untrusted.  Three known parts of a graph are read into plain arrays: a chain of operations that scale the
+input, the machine, and the operations on the machine's values.  A file with anything else is refused.  The parts are
+then computed here in NumPy; no other code sees the graph.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ except ImportError as error:
     raise MissingExtra("reading .onnx files", "import") from error
 
 ONNX_LIMIT, NODES = 4 * 2**20, 2**14
-"""Most bytes and nodes of a file: a parsed one takes up to 100 times its bytes; 64 classes' votes take 9,500 nodes."""
+"""Most bytes and nodes of a file.
+
+A parsed file takes up to 100 times its bytes; the votes of 64 classes take 9,500 nodes.
+"""
 JOINED = OUTPUTS_LIMIT
 """Most inputs of a node: a class's votes."""
 ML, FLOATS, FLOAT_LISTS = "ai.onnx.ml", (TensorProto.FLOAT, TensorProto.DOUBLE), AttributeProto.FLOATS
@@ -82,7 +85,8 @@ OPERATIONS: dict[str, tuple[str, int, int, dict[str, int]]] = {
 AFFINE = ("Scaler", "Add", "Sub", "Mul", "Div", "Cast", "Identity")
 """What may stand before the machine."""
 AFTER = tuple("Abs Add ArrayFeatureExtractor Cast Concat Div Identity Less Mul Neg Normalizer Sign Sum ZipMap".split())
-"""What skl2onnx makes of a machine's values: scikit-learn's votes, the sign of a OneClassSVM, probabilities that add up to 1."""
+"""The operations that skl2onnx writes after a machine: scikit-learn's votes, the sign of a OneClassSVM, and
+probabilities that sum to 1."""
 KERNELS = {"LINEAR": "linear", "POLY": "polynomial", "RBF": "gaussian", "SIGMOID": "sigmoid"}
 CLASSIFIERS = ("LinearClassifier", "SVMClassifier")
 MACHINES = (*CLASSIFIERS, "LinearRegressor", "SVMRegressor")
@@ -93,7 +97,9 @@ NUMBERS = {
     TensorProto.INT64: np.int64,
 }
 PROBED, PROBED_VALUES = 64, 2**24
-"""Rows that are made up to see what becomes of the machine's values, and most numbers that are computed for it."""
+"""Number of test rows with which the operations after the machine are identified, and most numbers computed for
+this.
+"""
 STRANGE = (
     "makes something of its decision values that is neither these nor scikit-learn's votes; save the model without"
 )
@@ -111,25 +117,27 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph whose nodes come after what they take, and whose names mean one thing each."""
+    """A graph.  Each node comes after the nodes whose results it takes, and each name has one meaning."""
 
     nodes: list[Node]
     tables: dict[str, np.ndarray]
     input: str
-    type: int  # of the input's numbers
-    width: int | None  # inputs, if told
+    type: int  # type of the input's numbers
+    width: int | None  # number of inputs, if the file gives it
     outputs: list[str]
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a file computes of an input x: steps that scale it, then the machine in node."""
+    """The computation in a file: steps that scale the input x, then the machine in ``node``."""
 
     steps: list[tuple[Node, np.ndarray | None, bool]]  # an operation, its constant, and whether the variable is first
     node: Node
 
     def functions(self, x: np.ndarray) -> np.ndarray:
-        """The machine's values at rows of x, (rows, F), in float64, operation by operation; signs as Machine has them."""
+        """The machine's values at rows of x, (rows, F), in float64, computed with the file's operations; signs as in
+        Machine.
+        """
         z = np.asarray(x, np.float64)
         for node, constant, first in self.steps:
             if node.kind == "Scaler":
@@ -170,7 +178,10 @@ class Source:
 
 
 def read_onnx(data: bytes) -> tuple[Machine, Source]:
-    """The machine in an ONNX file, and what computes the same as the file.  Raises UserError, one sentence."""
+    """The machine in an ONNX file, and a Source that computes the same values as the file.
+
+    Raises UserError, one sentence.
+    """
     if len(data) > ONNX_LIMIT:
         raise UserError(f"has more than {ONNX_LIMIT:,} bytes; give the estimator itself, or a .skops file of it")
     try:
@@ -208,7 +219,7 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
 
 
 def _graph(model: Any) -> Graph:
-    """What is read of a file.  Nothing else of it is looked at again."""
+    """The graph of a file.  Only this object is used later, not the file."""
     graph = model.graph
     for what, there in (
         ("functions of its own", model.functions),
@@ -236,7 +247,8 @@ def _graph(model: Any) -> Graph:
     for tensor in graph.initializer:
         define(tensor.name)
         _read_table(tables, tensor.name, tensor)
-    inputs = [value for value in graph.input if value.name not in known]  # old files list their tables there, too
+    # old files list their tables as inputs as well
+    inputs = [value for value in graph.input if value.name not in known]
     if len(inputs) != 1:
         raise UserError(f"has {len(inputs)} inputs; it must have one, a row of numbers for each sample")
     define(inputs[0].name)
@@ -307,7 +319,7 @@ def _value(attribute: Any) -> Any:
 
 
 def _read_table(tables: dict[str, np.ndarray], name: str, tensor: Any) -> None:
-    """A table of numbers; others are left out."""
+    """Read a table of numbers; tables of other types are skipped."""
     if tensor is None or tensor.data_type not in NUMBERS:
         return
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
@@ -354,7 +366,7 @@ def _kernel(node: Node) -> dict[str, Any]:
 
 
 def _transform(node: Node) -> str:
-    """What a machine makes of its own values."""
+    """The name of the operation that a machine applies to its own values (post_transform)."""
     transform = _text(node.has.get("post_transform"), "NONE")
     known = ("NONE", "LOGISTIC", "SOFTMAX") if node.kind == "LinearClassifier" else ("NONE",)
     if transform not in known:
@@ -377,7 +389,9 @@ def _vectors(has: dict[str, Any], count: int, where: str) -> np.ndarray:
 
 
 def _classifier(node: Node) -> Machine:
-    """As libsvm has it: of two classes, the function is above 0 for the first."""
+    """A support vector classifier, with libsvm's signs: for two classes, the function is above 0 for the first
+    class.
+    """
     has, where = node.has, node.kind
     sizes = list(has.get("vectors_per_class", ()))
     if not sizes:
@@ -420,7 +434,9 @@ def _regressor(node: Node) -> Machine:
 
 
 def _linear(node: Node) -> Machine:
-    """coefficients x + intercepts; of two classes one function, which is above 0 for the second."""
+    """A linear model, coefficients x + intercepts; two classes have one function, which is above 0 for the second
+    class.
+    """
     has, where, transform = node.has, node.kind, _transform(node)
     labels = _labels(has, "classlabels_ints") if node.kind == "LinearClassifier" else None
     rows = int(has.get("targets", 1)) if labels is None else len(labels)
@@ -454,7 +470,7 @@ def _linear(node: Node) -> Machine:
 
 
 def _before(graph: Graph, node: Node) -> list[Node]:
-    """What stands between the input and the machine, in order."""
+    """The nodes between the input and the machine, in order."""
     makers = {name: other for other in graph.nodes for name in other.outputs}
     chain: list[Node] = []
     (wanted,) = node.inputs
@@ -477,7 +493,9 @@ def _before(graph: Graph, node: Node) -> list[Node]:
 def _scaling(
     graph: Graph, chain: Sequence[Node], dim: int
 ) -> tuple[list[tuple[Node, np.ndarray | None, bool]], np.ndarray, np.ndarray]:
-    """The operations with their constants; and center and scale of x -> (x - center) * scale, which they come to."""
+    """The operations with their constants; and the center and scale of the map x -> (x - center) * scale that they
+    compute.
+    """
     if graph.width not in (None, dim):
         raise UserError(f"takes {graph.width} inputs, but its vectors have {dim} numbers")
     center, scale, steps, kind = np.zeros(dim), np.ones(dim), [], graph.type
@@ -513,7 +531,7 @@ def _scaling(
 
 
 def _slope_and_offset(node: Node, constant: np.ndarray | None, first: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Of x -> slope x + offset."""
+    """Slope and offset of an operation x -> slope x + offset."""
     one, zero = np.ones(1), np.zeros(1)
     if node.kind == "Scaler":
         scale, offset = (node.has.get(name, np.zeros(0)) for name in ("scale", "offset"))
@@ -535,11 +553,13 @@ def _slope_and_offset(node: Node, constant: np.ndarray | None, first: bool) -> t
 
 
 def _after(graph: Graph, node: Node) -> tuple[list[Node], set[str], set[str]]:
-    """What is made of the machine's results; and the names of what is the class, and of what comes of the values."""
+    """The nodes after the machine; the names of results that are the class; and the names of results computed from
+    values.
+    """
     classifier, after = node.kind in CLASSIFIERS, []
     labels, values = ({node.outputs[0]}, set(node.outputs[1:])) if classifier else (set(), set(node.outputs))
     maps: set[str] = set()
-    for other in graph.nodes:  # each after what it takes
+    for other in graph.nodes:  # each node comes after the nodes whose results it takes
         if labels.intersection(other.inputs):
             if other.kind != "Identity" and other.has.get("to") not in (*NUMBERS, TensorProto.STRING):
                 raise UserError(f"changes the class by a {shown_value(other.kind)}, which has no C")
@@ -563,12 +583,12 @@ def _after(graph: Graph, node: Node) -> tuple[list[Node], set[str], set[str]]:
 def _decided(
     graph: Graph, node: Node, after: Sequence[Node], labels: set[str], values: set[str], machine: Machine
 ) -> Machine:
-    """With what the graph makes of the machine's values: votes, or the sign of a OneClassSVM."""
+    """The machine with the decision that the graph computes from its values: votes, or the sign of a OneClassSVM."""
     _require_named(after, machine)
     ends = [name for name in graph.outputs if name in values]
     classifier, probable = node.kind == "SVMClassifier", len(node.has.get("prob_a", ())) > 0
     width = len(machine.classes or ()) if probable else len(machine.bias)
-    # small ones and large ones
+    # test with small values and with large values
     rng = np.random.default_rng(0)
     rows = (rng.normal(size=(PROBED, width)) * np.geomspace(0.01, 1e4, PROBED)[:, None]).astype(np.float32)
     made = _computed([n for n in after if not labels.intersection(n.outputs)], node.outputs[-1], rows, graph.tables)
@@ -596,7 +616,7 @@ def _require_named(after: Sequence[Node], machine: Machine) -> None:
 def _linear_decided(
     graph: Graph, node: Node, after: Sequence[Node], labels: set[str], values: set[str], machine: Machine
 ) -> Machine:
-    """With probabilities, where the graph makes those that have C."""
+    """The linear machine, with probabilities if the graph computes a kind of probabilities that our C has."""
     _require_named(after, machine)
     transform, functions = _transform(node), len(machine.bias)
     rng = np.random.default_rng(0)
@@ -613,7 +633,7 @@ def _linear_decided(
     for name in (name for name in graph.outputs if name in values):
         found = made[name]
         if _same(found, rows) or (functions == 1 and _same(found, rows[:, 1:])):
-            continue  # of two classes, both signs or the second's
+            continue  # for two classes, the result is both signs, or the second one
         if transform != "LOGISTIC" or not _same(found, rows / rows.sum(axis=1, keepdims=True)):
             raise UserError(STRANGE)
         sure = True
@@ -630,7 +650,10 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 def _computed(
     nodes: Iterable[Node], scores: str, rows: np.ndarray, tables: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """What nodes make of rows, the machine's values.  Constants are single numbers, and all that is made is bounded."""
+    """The results of nodes for rows of the machine's values.
+
+    Constants are single numbers; the total size is limited.
+    """
     made, left = {scores: rows}, PROBED_VALUES
     for node in nodes:
         taken = [made[name] if name in made else tables.get(name) for name in node.inputs]
@@ -649,14 +672,17 @@ def _computed(
 
 
 def _numbers_of(node: Node, taken: Sequence[Any]) -> int:
-    """How many numbers a node makes."""
+    """How many numbers a node computes."""
     if node.kind == "Concat":
         return sum(array.size for array in taken)
     return math.prod(np.broadcast_shapes(*(array.shape for array in taken)))
 
 
 def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
-    """What a node makes of arrays, as ONNX defines it; LookupError, TypeError or ValueError where it does not."""
+    """The result of a node for arrays, as ONNX defines it.
+
+    Raises LookupError, TypeError or ValueError if it is not defined.
+    """
     first, kind = taken[0], node.kind
     if kind in ("Identity", "ZipMap"):
         return np.asarray(first)

@@ -1,7 +1,7 @@
 """Files of named arrays as safetensors writes them: eight bytes of length, a JSON header, and the numbers.
 
-Files are untrusted.  Nothing is executed: a header says of each array its type, shape and bytes, and what does not add up
-is refused.
+Files are untrusted.  Nothing in them is executed.  The header gives the type, shape and bytes of each array; a file
+whose numbers do not agree is refused.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_safetensors(data: bytes) -> dict[str, np.ndarray]:
 
 
 def _entry(name: str, about: Any, size: int) -> tuple[np.dtype[Any], list[int], list[int]]:
-    """Type, shape and bytes of an array, which agree."""
+    """Type, shape and byte range of an array.  Raises an error if they do not agree."""
     if not isinstance(about, dict) or not isinstance(about.get("dtype"), str):
         raise UserError(f"does not say of what type {shown_value(name)} is; {DAMAGED}")
     if about["dtype"] not in TYPES:

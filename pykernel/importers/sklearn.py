@@ -1,4 +1,4 @@
-"""Fitted scikit-learn estimators as kernel machines: what they compute, or which part of them has no C."""
+"""Fitted scikit-learn estimators as kernel machines; or an error that names the part for which there is no C."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ from pykernel.training.trained import Machine, array_of, checked, collapsed, num
 MATERN_NU = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "gaussian"}
 """Matern kernels by their nu."""
 MACHINE = "__pykernel_machine__"
-"""The method of an estimator that says itself what it computes, as a Machine: how pykernel's own are known from here."""
+"""Name of the method by which an estimator gives its own Machine.
+
+pykernel's estimators are recognised by this method.
+"""
 LEARNS = "__pykernel_learned__"
-"""The method of an estimator that goes on learning on the device."""
+"""Name of a method that only estimators have which continue to learn on the device."""
 OWN = (
     "batch.KernelFisherClassifier",
     "batch.KernelRidgeClassifier",
@@ -49,7 +52,7 @@ OWN = (
 
 
 def read_estimator(estimator: Any) -> Machine:
-    """What a fitted estimator computes.  Raises UserError, one sentence."""
+    """The machine of a fitted estimator.  Raises UserError, one sentence."""
     try:
         import sklearn  # noqa: F401
     except ImportError as error:
@@ -70,7 +73,7 @@ def read_estimator(estimator: Any) -> Machine:
 
 
 def _read(estimator: Any, where: str) -> Machine:
-    """What an estimator computes, with what stands before it."""
+    """The machine of an estimator, with the steps of its pipeline folded in."""
     *before, (_, model) = steps_of(estimator)
     signal, before = _signal(before, where)
     kind, readers = type(model), _readers()
@@ -109,7 +112,7 @@ def _read(estimator: Any, where: str) -> Machine:
 
 
 def _signal(steps: list[tuple[str, Any]], where: str) -> tuple[Spec | None, list[tuple[str, Any]]]:
-    """What the first step makes of raw samples, if it does, and the other steps."""
+    """The signal spec of the first step, if this step computes features of raw samples; and the other steps."""
     if not steps or not hasattr(type(steps[0][1]), SIGNAL):
         return None, steps
     (name, step), *others = steps
@@ -176,7 +179,7 @@ def _kernels() -> tuple[type, ...]:
 
 
 def types() -> set[str]:
-    """Names of all types that estimators which can be imported are made of: what a file of one may ask for."""
+    """Names of all types that occur in estimators which can be imported.  A file may ask for these types."""
     from sklearn.pipeline import Pipeline
 
     from pykernel.bases.basis import Basis
@@ -184,7 +187,7 @@ def types() -> set[str]:
     from pykernel.training.reduced import ReducedModel
     from pykernel.training.selection import Selection
 
-    # of pykernel's own machines, which lie above, the names alone: a file's type is imported once it is found here
+    # pykernel's estimators are in a higher room, so only their names are listed: a file's type is imported later
     own = {f"pykernel.estimators.{name}" for name in (*OWN, "signal.SignalFeatures")}
     found = {
         *_readers(),
@@ -202,7 +205,7 @@ def types() -> set[str]:
 
 
 def _helpers() -> tuple[Any, ...]:
-    """What the types above hold."""
+    """Types of the attributes of the types above."""
     from sklearn._loss.link import IdentityLink, Interval
     from sklearn._loss.loss import HalfTweedieLossIdentity
     from sklearn.calibration import _CalibratedClassifier, _SigmoidCalibration
@@ -235,7 +238,7 @@ def _inside(where: str, part: Any) -> str:
 
 
 def _svc(model: Any, where: str) -> Machine:
-    """SVC and NuSVC: one function for each pair of classes, of which two classes have one, the other way round."""
+    """SVC and NuSVC: one function for each pair of classes.  Two classes have one function, with the opposite sign."""
     count = len(model.classes_)
     kernel = kernel_keys(where, model, model._gamma)
     vectors = table(model.support_vectors_, where)
@@ -252,7 +255,7 @@ def _svc(model: Any, where: str) -> Machine:
     found = Machine(where, vectors=vectors, weights=weights, bias=bias, classes=classes, **kernel)
     if count == 2:
         if prob_a.size:
-            # libsvm's function is ours with the other sign: P(second) = 1 - 1 / (1 + exp(-A f + B))
+            # libsvm's function has the opposite sign of ours: P(second) = 1 - 1 / (1 + exp(-A f + B))
             a, b = array_of(prob_a, (1,), where, "probA_"), array_of(prob_b, (1,), where, "probB_")
             found = replace(found, calibration=np.column_stack([a, -b]))
         return found
@@ -286,7 +289,10 @@ def _svr(model: Any, where: str) -> Machine:
 
 
 def _require_intact(model: Any, where: str, weights: np.ndarray, bias: np.ndarray, sizes: np.ndarray) -> None:
-    """What libsvm reads by the model's own counts, unchecked, when --data asks the estimator; files are untrusted."""
+    """Raises UserError unless the arrays of a support vector machine have consistent sizes.
+
+    With --data the estimator is called.  libsvm then reads these arrays without a check, and files are untrusted.
+    """
     dual, vectors = model._dual_coef_, model.support_vectors_
     sparse = hasattr(vectors, "toarray")
     whole = [
@@ -312,7 +318,7 @@ def _kernel_ridge(model: Any, where: str) -> Machine:
 
 def _gaussian_process(model: Any, where: str) -> Machine:
     """The mean: std * (K alpha) + mean, K = c + s k(x, v), k one of ``_terms``."""
-    terms = _terms(model.kernel_, where, [])  # refused before anything is made of the vectors
+    terms = _terms(model.kernel_, where, [])  # refuse a wrong kernel before the vectors are converted
     vectors = table(model.X_train_, where)
     dim = vectors.shape[1]
     alpha = _several(model.alpha_, len(vectors), where, "alpha_")
@@ -347,9 +353,12 @@ def _gaussian_process(model: Any, where: str) -> Machine:
 
 
 def with_lengths(machine: Machine, inverse_squares: np.ndarray) -> Machine:
-    """The machine whose Gaussian or Matern kernel has length scales: one over the squares of one, or of each input's."""
+    """The machine with length scales in its Gaussian or Matern kernel.
+
+    inverse_squares: 1 / length^2, one number for all inputs or one for each input.
+    """
     function, vectors = machine.function, machine.vectors
-    if function == "matern12" and machine.dim == 1:  # the same, without a root
+    if function == "matern12" and machine.dim == 1:  # equal to the Laplacian kernel, which needs no square root
         function = "laplacian"
     # gamma of inputs over their length scales
     unit = {"gaussian": 0.5, "laplacian": 1.0, "matern12": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}[
@@ -364,7 +373,8 @@ def with_lengths(machine: Machine, inverse_squares: np.ndarray) -> Machine:
 
 
 def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any]:
-    """What a spec of rule "nystrom" has for the mean and the variance of a Gaussian process: sections kernel to expansion.
+    """The sections [kernel] to [expansion] of a spec of rule "nystrom" that computes the mean and variance of a
+    process.
 
     With K = A (K1 + noise I) = A L L' of the samples, z(x) = L^-1 k1(x): the mean is w'z, w = L' A alpha, and the variance
     is A (k1(x, x) - |z|^2) and the white noise's.  Raises UserError, one sentence.
@@ -387,7 +397,7 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     gram = kernel.gram(vectors, vectors)
     white = model.kernel_.diag(model.X_train_) - size * kernel.diagonal(machine.vectors)
     extra = np.broadcast_to(np.asarray(model.alpha, float), white.shape) + white
-    # white is a difference of numbers of the diagonal's size
+    # white is a difference of two numbers as large as the diagonal, so it has their rounding error
     rounding = 1e-13 * float(np.abs(model.kernel_.diag(model.X_train_)).max())
     if np.ptp(extra) > 1e-9 * np.abs(extra).max() + rounding:
         raise UserError(f"{where}: alpha differs from sample to sample; variance has C for one alpha of all")
@@ -417,7 +427,7 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
 
 
 def _power(terms: Sequence[Any], exponent: float, where: str) -> tuple[float, Any]:
-    """A power of a kernel: that of a sum has no C."""
+    """A power of a kernel.  A power of a sum is refused: there is no C for it."""
     if len(terms) != 1 or not exponent > 0:
         raise UserError(f"{where}: kernel_ holds a power of a sum, which has no C; one of RBF or DotProduct has")
     ((size, shape),) = terms
@@ -439,16 +449,18 @@ def _power(terms: Sequence[Any], exponent: float, where: str) -> tuple[float, An
 
 
 def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[str, np.ndarray] | None]]:
-    """A kernel as a sum of size * k(x, v), k given by its name and one over the squares of its length scales (DotProduct:
-    coef0 and degree; RationalQuadratic: gamma and alpha); no k where the kernel is constant.  seen: its parts up to here.
+    """A kernel as a sum of terms size * k(x, v): a list of (size, k).
 
-    Between different samples WhiteKernel is zero.
+    k: the name, and 1 / length^2 for each length scale (DotProduct: coef0 and degree; RationalQuadratic: gamma and
+    alpha);
+    None for a constant term.  seen: the parts that were visited so far.  A WhiteKernel is zero between different
+    samples.
     """
     from sklearn.gaussian_process import kernels
 
     kind = type(kernel)
     seen.append(kernel)
-    if len(seen) > PARTS:  # a file may hold the same one many times
+    if len(seen) > PARTS:  # in a file, a kernel may contain the same part many times
         raise UserError(f"{where}: kernel_ has more than {PARTS} parts; fit it with fewer")
     if kind not in _kernels():
         raise UserError(
@@ -535,7 +547,7 @@ def _linear(model: Any, where: str) -> Machine:
 
 
 def _calibrated(model: Any, where: str) -> Machine:
-    """Functions -(a f + b), of which Platt's probabilities are 1 / (1 + exp(-value))."""
+    """A calibrated classifier: its functions are -(a f + b), and its probabilities 1 / (1 + exp(-value))."""
     from sklearn.calibration import _SigmoidCalibration
 
     found = model.calibrated_classifiers_
@@ -655,7 +667,7 @@ def joined(machines: Sequence[Machine], where: str) -> Machine:
 
 
 def _in_units_of(machine: Machine, other: Machine) -> Machine:
-    """A linear machine, of inputs that are scaled as the other's are."""
+    """A linear machine, converted to the scaled inputs of the other machine."""
     if machine.dim != other.dim:
         return machine
     own, wanted = ((np.zeros(m.dim) if m.center is None else m.center) for m in (machine, other))

@@ -1,4 +1,7 @@
-"""Estimators in .skops files, loaded only if all types that a file asks for are those of models."""
+"""Estimators in .skops files.
+
+A file is loaded only if all types that it asks for belong to models that can be imported.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ except ImportError as error:
     raise MissingExtra("reading .skops files", "import") from error
 
 SCHEMA_LIMIT, OBJECTS = 8 * 2**20, 20_000
-"""Most bytes of what describes a file's objects, and most objects: a large pipeline has some hundred."""
+"""Most bytes of the description of a file's objects, and most objects; a large pipeline has a few hundred objects."""
 PLAIN = frozenset(
     """builtins.dict builtins.float builtins.int builtins.list builtins.slice builtins.str builtins.tuple builtins.bool
     numpy.dtype numpy.ndarray numpy.float64 numpy.float32 numpy.int64 numpy.int32 numpy.bool numpy.bool_ numpy.str_
@@ -30,7 +33,7 @@ PLAIN = frozenset(
     scipy.sparse._csr.csr_matrix scipy.sparse._csr.csr_array scipy.sparse._csc.csc_matrix scipy.sparse._csc.csc_array
     """.split()
 )
-"""What the attributes of models are; the models themselves are ``import_sklearn.types``."""
+"""Types of the attributes of models.  The types of the models themselves are in ``importers.sklearn.types``."""
 UNUSED = ("_loss_function_", "closs", "score_func")
 """Attributes of scikit-learn's models that only training uses: functions, and losses in C. They are not loaded."""
 NOTHING = {
@@ -50,7 +53,8 @@ SKOPS_NODES = {
     "TupleNode": ("builtins.tuple", "sklearn.gaussian_process.kernels.Hyperparameter"),
     "TypeNode": ("builtins.", "numpy."),
 }
-"""How skops may make objects, and of which types: none of these calls what the file names, but a type's __setstate__."""
+"""The ways in which skops may create objects, and the types for each.  None of them calls a function that the file
+names; only a type's __setstate__ is called."""
 
 
 def load_skops(data: bytes, trusted: Sequence[str]) -> Any:
@@ -81,8 +85,8 @@ def load_skops(data: bytes, trusted: Sequence[str]) -> Any:
             attributes = content.get("content") if isinstance(content, dict) else None
             if loader == "ObjectNode" and kind.startswith("sklearn.") and isinstance(attributes, dict):
                 attributes.update((name, NOTHING.copy()) for name in UNUSED if name in attributes)
-            # skops writes an object wherever it is, but would read it where only its number is: as often as a few objects
-            # can be within each other
+            # refuse references to objects by number: with a few objects that contain each other, skops would read an
+            # object a huge number of times.  skops itself writes each object in full
             node.pop("__id__", None)
             if isinstance(node.get("file"), str):
                 files.append((node["file"], loader))
@@ -104,13 +108,13 @@ def _objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def _copy(archive: zipfile.ZipFile, about: bytes, files: Sequence[tuple[str, str]]) -> bytes:
-    """An archive of what objects ask for and no more, so that sizes are what they say, and arrays are whole."""
+    """A copy of the archive with only the files that objects ask for, after a check of their sizes and arrays."""
     out, left, done = io.BytesIO(), FILE_LIMIT - len(about), set()
     with zipfile.ZipFile(out, "w") as copy:
         copy.writestr("schema.json", about)
         for name, loader in files:
             content = _unpacked(archive, name, left)
-            left -= len(content)  # once more for each object that reads it
+            left -= len(content)  # counted again for each object that reads the file
             if loader == "SparseMatrixNode":
                 with zipfile.ZipFile(io.BytesIO(content)) as parts:
                     for part in parts.namelist():
@@ -126,19 +130,21 @@ def _copy(archive: zipfile.ZipFile, about: bytes, files: Sequence[tuple[str, str
 
 
 def _unpacked(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
-    """A file in an archive, which says how large it is; no more is unpacked than that."""
+    """The content of a file in an archive.  No more bytes are unpacked than the archive declares."""
     info = archive.getinfo(name)
     if info.file_size > limit:
         raise UserError(f"unpacks to more than {FILE_LIMIT:,} bytes; no device holds such a model")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        # of these Python unpacks as much as there is, at once
+        # with other compression methods, Python unpacks everything at once
         raise UserError("is packed by another method than zip's usual one; save it with skops.io.dump")
     with archive.open(info) as file:
         return file.read(info.file_size)
 
 
 def _require_array(content: bytes) -> None:
-    """An .npy file of numbers or text, of as many bytes as it says."""
+    """Raises an error unless the content is an .npy file of numbers or text with the number of bytes that its header
+    gives.
+    """
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):

@@ -1,7 +1,7 @@
-"""What stands before a model in a pipeline, folded into the model: affine maps, selections of inputs, kernel features.
+"""Steps before a model in a pipeline, folded into the model: affine maps, selections of inputs, kernel features.
 
-A chain of scalers, selections and projections is one affine map.  Of a linear model the map goes into the weights; of a
-kernel of distances, or of products, as far as there is a center and a factor for each input that mean the same.
+A chain of scalers, selections and projections is one affine map.  For a linear model, the map is multiplied into the
+weights. For a kernel of distances or products, the map must be expressible by a center and a factor for each input.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ KERNELS = {
 }
 """What scikit-learn calls our kernel functions."""
 EXACT = 1e-10
-"""Parts of a map that are rounding: what is left of directions that should be orthogonal."""
+"""Relative size below which a number in a map counts as a rounding error, such as in products of orthogonal
+directions.
+"""
 SIGNAL = "__pykernel_signal__"
 """The method of a first step that makes features of raw samples: a spec with the same [signal]."""
 QUADRATIC_DIM = 128
-"""Most inputs of PolynomialFeatures: it makes 8,385 of them."""
+"""Most inputs of PolynomialFeatures; they give 8,385 features."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Affine:
     scale: np.ndarray
     matrix: np.ndarray | None = None
     offset: np.ndarray | float = 0.0
-    mixed_by: str = ""  # the step with a matrix, for people
+    mixed_by: str = ""  # name of the step with a matrix, for messages
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -63,13 +65,13 @@ class Affine:
         return len(self.taken) if self.matrix is None else len(self.matrix)
 
     def scaled(self, center: np.ndarray, scale: np.ndarray) -> Affine:
-        """With z -> (z - center) * scale behind it."""
+        """The map followed by z -> (z - center) * scale."""
         if self.matrix is None:
             return replace(self, center=self.center + center / self.scale, scale=self.scale * scale)
         return replace(self, matrix=self.matrix * scale[:, None], offset=(self.offset - center) * scale)
 
     def selected(self, kept: np.ndarray, where: str) -> Affine:
-        """With z -> z[kept] behind it."""
+        """The map followed by z -> z[kept]."""
         if not len(kept):
             raise UserError(f"{where}: keeps no input; fit it so that it keeps one")
         if self.matrix is None:
@@ -78,14 +80,14 @@ class Affine:
         return replace(self, matrix=self.matrix[kept], offset=offset[kept])
 
     def mixed(self, matrix: np.ndarray, where: str) -> Affine:
-        """With z -> matrix z behind it."""
+        """The map followed by z -> matrix z."""
         offset = matrix @ np.broadcast_to(self.offset, (self.width,))
         whole = matrix if self.matrix is None else matrix @ self.matrix
         return replace(self, matrix=whole, offset=offset, mixed_by=where)
 
 
 def stacked(parts: Sequence[Affine], where: str) -> Affine:
-    """All their numbers one after the other; each is of the same inputs."""
+    """One map whose result is the results of all parts one after the other; all parts have the same inputs."""
     taken = np.concatenate([part.taken for part in parts])
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     own, first = np.unique(taken, return_index=True)
@@ -116,7 +118,7 @@ def scaler_types() -> tuple[type, ...]:
 
 
 def affine_types() -> dict[type, Callable[[Affine, Any, str], Affine]]:
-    """Steps that are affine maps, and what each makes of one that comes before."""
+    """Type of an affine step -> function that appends the step to a map."""
     from sklearn.compose import ColumnTransformer
     from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
     from sklearn.feature_selection import SelectKBest, SelectPercentile, VarianceThreshold
@@ -137,7 +139,7 @@ def affine_types() -> dict[type, Callable[[Affine, Any, str], Affine]]:
 
 
 def kernel_types() -> tuple[type, ...]:
-    """Steps that a linear model may follow, with which it is a kernel machine."""
+    """Types of steps with kernel features: a linear model after such a step is a kernel machine."""
     from sklearn.decomposition import KernelPCA
     from sklearn.kernel_approximation import Nystroem, RBFSampler
     from sklearn.preprocessing import PolynomialFeatures
@@ -146,7 +148,7 @@ def kernel_types() -> tuple[type, ...]:
 
 
 def after(affine: Affine | None, step: Any, where: str) -> Affine:
-    """The map with a step behind it.  Raises UserError, one sentence."""
+    """The map followed by a step.  Raises UserError, one sentence."""
     from sklearn.feature_selection import SelectorMixin
 
     kind = type(step)
@@ -191,12 +193,12 @@ def after(affine: Affine | None, step: Any, where: str) -> Affine:
 
 
 def require_plain(part: Any, where: str) -> None:
-    """Fitted, and without what would hide its class's own."""
+    """Raises UserError unless a part is fitted, and has no attributes that hide methods of its class."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
     inside = where if where == type(part).__name__ or ", step " in where else f"{where}: its {type(part).__name__}"
-    # LassoLars and its like have positive in the class, too; only fit reads it
+    # LassoLars and similar classes have the attribute positive in the class as well; only fit reads it
     if hidden := (vars(part).keys() & set(dir(type(part)))) - {"positive"}:
         raise UserError(f"{inside} has a {shown_value(min(hidden))} of its own; it is not as scikit-learn fits it")
     try:
@@ -222,7 +224,7 @@ def affine_of_scaler(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
     if kind is MinMaxScaler:
         scale = array_of(scaler.scale_, (dim,), where, "scale_")
         return -array_of(scaler.min_, (dim,), where, "min_") / scale, scale
-    # a scaler keeps what it does not use
+    # a scaler also has attributes that it does not use
     center = (scaler.mean_ if scaler.with_mean else None) if kind is StandardScaler else None
     spread = scaler.scale_ if getattr(scaler, "with_std", getattr(scaler, "with_scaling", True)) else None
     if kind is RobustScaler and scaler.with_centering:
@@ -240,7 +242,7 @@ def _scaler(affine: Affine, step: Any, where: str) -> Affine:
 def _projection(affine: Affine, step: Any, where: str) -> Affine:
     """z -> components (z - mean), whitened or not."""
     components = step.components_
-    # in one order, by which sums are rounded
+    # one memory order, because the rounding of sums depends on the order
     matrix = np.ascontiguousarray(array_of(components, (np.shape(components)[0], affine.width), where, "components_"))
     mean = (
         getattr(step, "mean_", None) if getattr(step, "whiten", False) or hasattr(step, "explained_variance_") else None
@@ -261,7 +263,7 @@ def _selector(affine: Affine, step: Any, where: str) -> Affine:
 
 
 def _imputer(affine: Affine, step: Any, where: str) -> Affine:
-    """The identity: a number that is missing is NaN, which the device refuses."""
+    """An imputer becomes the identity: a missing number is NaN, which the device refuses."""
     missing = step.missing_values
     if not isinstance(missing, float) or not math.isnan(missing):
         raise UserError(f"{where}: missing_values is {shown_value(missing)}; where it is NaN, the step can be left out")
@@ -287,7 +289,7 @@ def _function(affine: Affine, step: Any, where: str) -> Affine:
 
 
 def _branches(affine: Affine, parts: Sequence[tuple[str, Any, Affine]], weights: Any, where: str) -> Affine:
-    """Of several steps side by side, each with the map before it."""
+    """The map of several parallel steps; each part is (name, step, map before the step)."""
     found = []
     for name, step, part in parts:
         inside = f"{where}, step {shown_value(name)}"
@@ -319,11 +321,14 @@ def _union(affine: Affine, step: Any, where: str) -> Affine:
 
 
 PARTS = 64
-"""Most steps of a pipeline, parts of a Gaussian process's kernel, and terms of the sum that it is."""
+"""Most steps of a pipeline; also most parts of a Gaussian process's kernel, and most terms of the kernel as a sum."""
 
 
 def steps_of(estimator: Any) -> list[tuple[str, Any]]:
-    """The steps of nested pipelines, one after the other; the model is the last.  Of a search, those of its best."""
+    """The steps of nested pipelines, one after the other; the model is the last.
+
+    A search is replaced with its best estimator.
+    """
     from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
 
@@ -331,7 +336,7 @@ def steps_of(estimator: Any) -> list[tuple[str, Any]]:
     while left:
         name, step = left.pop()
         parts += 1
-        if parts > PARTS:  # a file may hold one in itself, or the same one many times
+        if parts > PARTS:  # in a file, a pipeline may contain itself, or the same pipeline many times
             raise UserError(f"Pipeline: has more than {PARTS} steps; leave some out")
         if type(step) is FrozenEstimator:
             left.append((name, step.estimator))
@@ -364,7 +369,10 @@ def affine_of(estimator: Any, where: str) -> Affine:
 
 
 def behind(machine: Machine, affine: Affine, where: str) -> Machine:
-    """The machine of inputs x that takes affine(x).  O(n D^2) with a matrix.  Raises UserError where it has no C."""
+    """The machine composed with a map before it: a machine of x for machine(affine(x)).
+
+    O(n D^2) with a matrix.  Raises UserError if there is no C for the result.
+    """
     if affine.width != machine.taking:
         raise UserError(f"{where}: takes {machine.taking} inputs, but the step before it gives {affine.width}")
     if machine.taken is not None:
@@ -379,7 +387,7 @@ def behind(machine: Machine, affine: Affine, where: str) -> Machine:
         )
     if affine.matrix is not None:
         machine, affine = _without_matrix(machine, affine, where)
-    elif machine.largest is not None:  # nominal, for there are no vectors that tell
+    elif machine.largest is not None:  # a nominal value, because the vectors do not give the inputs' size
         machine = replace(
             machine, largest=float((machine.largest / np.abs(affine.scale) + np.abs(affine.center)).max())
         )
@@ -396,7 +404,10 @@ def behind(machine: Machine, affine: Affine, where: str) -> Machine:
 
 
 def taking_all(machine: Machine, where: str) -> Machine:
-    """The machine of all inputs of its source, in their order.  Raises UserError where one left out must count."""
+    """The machine for all inputs of its source, in their order.
+
+    Raises UserError if an unused input cannot be added without changing the values.
+    """
     if machine.taken is None:
         return machine
     taken = list(machine.taken)
@@ -414,7 +425,7 @@ def taking_all(machine: Machine, where: str) -> Machine:
 
 
 def _without_matrix(machine: Machine, affine: Affine, where: str) -> tuple[Machine, Affine]:
-    """The machine of (x - center) * scale, and that map."""
+    """The machine for inputs (x - center) * scale, and the map without its matrix."""
     m, t = affine.matrix, np.broadcast_to(affine.offset, (affine.width,))
     assert m is not None
     machine = replace(machine, mixes=machine.mixes + affine.width + m.shape[1])
@@ -460,7 +471,7 @@ def _without_matrix(machine: Machine, affine: Affine, where: str) -> tuple[Machi
         raise UserError(
             f"{by}: mixes inputs before a kernel that is custom or normalised; put a linear model behind it"
         )
-    # products: what is added must come of the inputs, too
+    # kernels of products: an added offset must be expressible by the inputs' center
     moved = np.linalg.lstsq(m, t, rcond=None)[0]
     if (np.abs(m @ moved - t) > EXACT * (1 + np.abs(t))).any():
         raise UserError(
@@ -471,7 +482,7 @@ def _without_matrix(machine: Machine, affine: Affine, where: str) -> tuple[Machi
 
 
 def _nominal(affine: Affine, largest: float | None) -> float | None:
-    """Of inputs' magnitudes, where z's are known."""
+    """The inputs' largest magnitude, if the largest magnitude of z is known."""
     if largest is None:
         return None
     return float((largest / np.abs(affine.scale) + np.abs(affine.center)).max())
@@ -511,7 +522,10 @@ def composed(machine: Machine, features: Machine, where: str) -> Machine:
 
 
 def features_of(step: Any, width: int | None, where: str) -> tuple[int, Callable[[Machine], Machine]] | None:
-    """How many features a step of kernel features makes, and what of a linear machine behind it; None for other steps."""
+    """The number of features of a step with kernel features, and a function that folds the step into a linear machine.
+
+    None for other steps.
+    """
     kind = type(step)
     if kind not in kernel_types():
         return None
@@ -525,7 +539,7 @@ def features_of(step: Any, width: int | None, where: str) -> tuple[int, Callable
 
 
 def kernel_keys(where: str, model: Any, gamma: Any) -> dict[str, Any]:
-    """Keys of a Machine for a kernel that scikit-learn has under a name."""
+    """Arguments of Machine for a kernel that scikit-learn knows by its name."""
     kernel = model.kernel
     if callable(kernel):
         raise UserError(
@@ -552,7 +566,7 @@ def kernel_keys(where: str, model: Any, gamma: Any) -> dict[str, Any]:
 
 
 def table(values: Any, where: str) -> np.ndarray:
-    """(n, DIM) in float64; sparse ones are written out, once it is known that they are not too large."""
+    """A table (n, DIM) in float64.  A sparse table is converted to a dense one after a check of its size."""
     shape: tuple[int, ...] = getattr(values, "shape", ())
     if len(shape) != 2:
         raise UserError(f"{where}: its vectors are not a table of numbers")
@@ -605,10 +619,11 @@ def _kernel_pca(step: Any, where: str) -> Machine:
 
 
 def _quadratic(machine: Machine, step: Any, where: str) -> Machine:
-    """A linear model of products of two inputs, by (x'v + 1)^2.
+    """A linear model of products of two inputs as a machine with the kernel (x'v + 1)^2.
 
-    By eigenvectors q of each function's matrix, (x'q)^2 = ((x'q + 1)^2 + (1 - x'q)^2) / 2 - 1, and x'q by their difference;
-    or by v = e_i, -e_i and e_i + e_j of all functions, where these are fewer.
+    Vectors are the eigenvectors q of each function's matrix: (x'q)^2 = ((x'q + 1)^2 + (1 - x'q)^2) / 2 - 1, and x'q is
+    the difference of the two squares divided by 4.  If it needs fewer vectors, v = e_i, -e_i and e_i + e_j are used for
+    all functions.
     """
     least, most = step.degree if isinstance(step.degree, (tuple, list)) else (0, step.degree)
     dim = int(step.n_features_in_)

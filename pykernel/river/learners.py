@@ -1,7 +1,7 @@
-"""The estimators behind River's models: their parameters and what these mean, but nothing is derived from data.
+"""The estimators behind River's models: the same parameters with the same meaning, but nothing is derived from data.
 
-River's models start at the first sample, of which nothing can be derived that holds for a stream.  So limits are those
-of the spec, and widths are the spec's or the user's.
+A model of River starts with the first sample, and a single sample does not show the scale of a stream.  So limits are
+the spec's defaults, and widths are the spec's or the user's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from pykernel.estimators.subspace import PARAMETERS, OnlineKernelSubspace
 from pykernel.spec.defaults import completed
 
 FITTING = ("n_epochs", "seed")
-"""Parameters that River's models do not have: no second pass, and River gives a ``seed`` to every model that has one."""
+"""Parameters that River's models do not have: there is no second pass, and River sets ``seed`` in every model that has
+it.
+"""
 ALARMS = tuple(name for name, parameter in PARAMETERS.items() if parameter.section == "novelty")
 
 
@@ -37,7 +39,7 @@ class FromFirst:
         return math.inf
 
     def begin(self, columns: Sequence[Any], rows: np.ndarray, classes: Sequence[Any]) -> None:
-        """The model before its first sample.  rows: what there is, (n, inputs), where a parameter asks for a scale."""
+        """Make the model before its first sample.  rows: samples (n, inputs) for parameters that need a scale."""
         self.n_features_in_ = len(columns)
         if all(isinstance(name, str) for name in columns):
             self.feature_names_in_ = np.array(columns, object)
@@ -62,14 +64,14 @@ class Classification(FromFirst, BudgetedKernelClassifier):
         return label_section(self._columns, [], classes=classes), about
 
     def name(self, classes: Sequence[Any]) -> None:
-        """Give the classes names: they are the spec's, and no kernel knows them."""
+        """Give names to the classes.  Names are only in the spec; kernels do not use them."""
         content = self.spec_.model_dump(exclude_unset=True)
         label = content["label"] | label_section(None, [], classes=classes)
         self.spec_ = self._made({**content, "label": label}, self.spec_.custom)
 
 
 class Subspace(FromFirst, OnlineKernelSubspace):
-    """What [novelty] alone gives; inputs in running standard deviations, unless a width is given."""
+    """The model of a spec with only [novelty]; inputs are in running standard deviations, unless a width is given."""
 
     _name = "Transformer"
 
@@ -88,7 +90,10 @@ class Monitoring(Subspace):
 
 class Features(Subspace):
     def _made(self, content: dict[str, Any], custom: Any) -> Any:
-        """Without the alarms, for which a spec without a rule is a subspace."""
+        """Make the model without alarms.
+
+        The alarms were needed only so that a spec without a rule gives a subspace.
+        """
         made = dict(completed(content))
         made.pop("novelty", None)
         return super()._made(made, custom)
@@ -97,9 +102,11 @@ class Features(Subspace):
 def initialiser(
     learner: type, first: Iterable[inspect.Parameter] = (), without: Iterable[str] = (), unset: Iterable[str] = ()
 ) -> Callable[..., None]:
-    """An ``__init__`` with the parameters of an estimator, which it keeps under their names, as River asks for.
+    """An ``__init__`` with the parameters of an estimator.  It keeps the arguments under their names, as River
+    requires.
 
-    first: parameters before those; without: names that are left out; unset: names that are None by default.
+    first: parameters before those of the estimator.  without: names that are left out.  unset: names whose default is
+    None.
     """
     none, left_out = set(unset), {*FITTING, *without}
     given = [

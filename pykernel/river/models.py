@@ -26,13 +26,14 @@ from pykernel.training.calibration import probabilities
 
 Sample = Mapping[Hashable, Any]
 EVERY = 64
-"""Sigmoids are fitted anew after so many samples, at most."""
+"""Sigmoids are fitted again after at most this many samples."""
 
 
 class _Model(base.Estimator):  # type: ignore[misc]
-    """What all four share: the inputs' names, the model behind them, and its bound calls.
+    """Base of all four models: the inputs' names, the estimator's model, and calls that are bound to its memory.
 
-    A sample costs one look at its length, one fetch of its values by name and one copy of them into the model's row.
+    For each sample, its length is checked, its values are fetched by name, and the values are copied into the model's
+    row.
     """
 
     _learner: ClassVar[Callable[..., Any]]
@@ -48,7 +49,7 @@ class _Model(base.Estimator):  # type: ignore[misc]
         self._release()
 
     def _release(self) -> None:
-        """Drop what is bound to memory: it is made again at the next sample."""
+        """Drop the calls that are bound to memory; they are made again at the next sample."""
         self._single: Single | None = None
         self._take: Any = None
         self._ask: Any = None
@@ -58,11 +59,11 @@ class _Model(base.Estimator):  # type: ignore[misc]
         return self.__dict__ | dict.fromkeys(("_single", "_take", "_ask", "_answer"))
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Any:
-        """A fresh model with the same parameters, as River has it; with ``include_attributes`` with what was learned, too."""
+        """A new model with the same parameters, as in River.  include_attributes: also copy the learned state."""
         self._release()  # bound calls stay with their memory
         return super().clone(new_params, include_attributes)
 
-    # ---- what it is, for pykernel.generate and pykernel.check
+    # ---- attributes for pykernel.generate and pykernel.check
 
     @property
     def features_(self) -> tuple[Any, ...]:
@@ -77,7 +78,7 @@ class _Model(base.Estimator):  # type: ignore[misc]
     @property
     def model_(self) -> HostModel:
         """The learned state, ``model_.memory``, and the functions that work on it."""
-        self._release()  # whoever asks may give it other memory
+        self._release()  # the caller may replace the model's memory
         return self._started.model_  # type: ignore[no-any-return]
 
     @property
@@ -92,9 +93,9 @@ class _Model(base.Estimator):  # type: ignore[misc]
         return self._inner
 
     def to_spec(self, name: str) -> Spec:
-        """The model under a name for its C symbols.  ``pykernel.generate(model, out, name=…)`` takes the state along.
+        """The spec with a name for its C symbols.  ``pykernel.generate(model, out, name=…)`` also exports the state.
 
-        Raises UserError if the name cannot be, or no sample was seen.
+        Raises UserError if the name is not valid, or if no sample was seen.
         """
         if self._inner is None:
             raise UserError(f"the {type(self).__name__} has learned nothing yet; call its learn_one first")
@@ -105,7 +106,7 @@ class _Model(base.Estimator):  # type: ignore[misc]
         return False
 
     def _unit_test_skips(self) -> set[str]:
-        """Of River's checks those in which inputs come and go: the device's inputs are fixed."""
+        """Checks of River that are skipped: in them inputs appear and disappear, but the device's inputs are fixed."""
         return {
             "check_emerging_features",
             "check_disappearing_features",
@@ -116,7 +117,10 @@ class _Model(base.Estimator):  # type: ignore[misc]
     # ---- one sample
 
     def _fill(self, x: Sample) -> Single:
-        """The sample in the model's row.  UserError if its names are not those of the first, or a value is no number."""
+        """Copy the sample into the model's row.
+
+        Raises UserError if its names are not those of the first sample, or if a value is not a number.
+        """
         single = self._single
         if single is None:
             single = self._bind(x)
@@ -141,7 +145,7 @@ class _Model(base.Estimator):  # type: ignore[misc]
         return single
 
     def _begin(self, names: tuple[Any, ...], rows: np.ndarray) -> None:
-        """A new model for these inputs; rows: samples in their order, of which only a scale is taken, if one is asked for."""
+        """Make a new model for these inputs.  rows: samples, which are used only if a parameter needs their scale."""
         given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters if name != "classes"}
         inner: FromFirst = self._learner(**given)
         inner.begin(names, rows, self._class_names())
@@ -151,7 +155,10 @@ class _Model(base.Estimator):  # type: ignore[misc]
         return ()
 
     def _misfit(self, x: Sample, names: tuple[Any, ...] | None = None) -> UserError | None:
-        """What is wrong with a sample, in one sentence; None if it can be taken.  names: of the inputs, if not those taken."""
+        """An error that says what is wrong with a sample; None if the sample is correct.
+
+        names: other names of the inputs.
+        """
         names, where = self._inputs if names is None else names, type(self).__name__
         if not names:
             return UserError(f"{where}: the first sample has no features; it must have all that there will be")
@@ -180,7 +187,7 @@ class _Model(base.Estimator):  # type: ignore[misc]
         return self._inner._finite(np.full((1, len(self._answer)), np.nan))[0]  # type: ignore[no-any-return]
 
     def _note(self, status: int) -> None:
-        """Count what became of a sample, and warn where nothing is learned any more."""
+        """Count the status of a sample, and warn if the model keeps refusing samples."""
         self._status = status
         self._counts[status] = self._counts.get(status, 0) + 1
         if status >= 0:
@@ -197,7 +204,7 @@ class _Model(base.Estimator):  # type: ignore[misc]
     # ---- many samples
 
     def _rows(self, X: Any) -> tuple[Any, np.ndarray]:
-        """The frame as River's helpers take it, and its values in the order of the inputs, (n, inputs)."""
+        """The frame in the form that River's helpers take, and its values in the order of the inputs, (n, inputs)."""
         frame, where = dataframe.into_frame(X), type(self).__name__
         columns = list(frame.columns)
         try:
@@ -221,7 +228,7 @@ class _Model(base.Estimator):  # type: ignore[misc]
 
 
 def _ordered(names: Any) -> tuple[Any, ...]:
-    """The order of the inputs: sorted, so that dictionaries of any order make one model."""
+    """The inputs' names, sorted, so that the order of a dictionary does not matter."""
     try:
         return tuple(sorted(names))
     except TypeError:  # of several kinds
@@ -229,7 +236,7 @@ def _ordered(names: Any) -> tuple[Any, ...]:
 
 
 class _Unsupervised(_Model):
-    """What learns from inputs alone."""
+    """Base of models that learn without labels."""
 
     def learn_one(self, x: Sample) -> None:
         """Learn a sample.  O(n_max^2 + n_max (inputs + n_components) + n_components^3).
@@ -451,7 +458,7 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         super()._release()
         self._classify: Any = None
         self._position: Any = None
-        self._fitted: tuple[int, Any] = (0, None)  # sigmoids, and of how many samples they are
+        self._fitted: tuple[int, Any] = (0, None)  # number of samples to which the sigmoids were fitted; the sigmoids
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_classify": None, "_position": None, "_fitted": (0, None)}
@@ -603,7 +610,7 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         return isinstance(self.classes, int) and not isinstance(self.classes, bool)
 
     def _class_names(self) -> list[Any]:
-        """All classes, in the order of their positions; those to come by their numbers."""
+        """All classes, in the order of their indices; a class that has not occurred yet is named by its index."""
         if not self._open:
             return [plain(name) for name in self.classes]
         return [*self._names, *(f"class {i}" for i in range(len(self._names), self.classes))]
@@ -623,7 +630,7 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         super()._begin(names, rows)
         if not self._open:
             self._names = {name: position for position, name in enumerate(self._class_names())}
-        # what was said of the last samples before they were learned, and their classes
+        # predictions for the last samples before they were learned, and the samples' classes
         self._values = np.zeros((CALIBRATED_ON + EVERY, self._inner.spec_.outputs))
         self._owners = np.zeros(len(self._values), np.int32)
 
@@ -672,7 +679,7 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         self._met += 1
 
     def _probable(self, values: np.ndarray) -> np.ndarray:
-        """Of the classes that have a name, (n, names)."""
+        """Probabilities of the classes that have a name, (n, names)."""
         count = len(self._names)
         if count < 2 or not self._met:
             return np.full((len(values), count), 1 / max(count, 1))
@@ -682,7 +689,10 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         return probabilities(values, calibration)
 
     def _calibration(self) -> np.ndarray:
-        """The sigmoids, (functions, 2): whenever they are asked for, those of the same samples."""
+        """The sigmoids, (functions, 2).
+
+        The time of a question does not matter: they depend only on the learned samples.
+        """
         every = min(EVERY, 1 << max(0, self._met.bit_length() - 5))
         count = self._met - self._met % every
         if self._fitted[0] != count:

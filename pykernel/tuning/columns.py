@@ -53,7 +53,7 @@ def read_columns(
 
 
 def numeric_columns(columns: dict[str, list[str]]) -> dict[str, np.ndarray]:
-    """Those columns whose cells are numbers; NaN where they are empty."""
+    """The columns whose cells are numbers, as arrays; NaN where a cell is empty."""
     return {name: values for name, cells in columns.items() if (values := cell_numbers(cells)) is not None}
 
 
@@ -67,13 +67,13 @@ def cell_numbers(cells: Sequence[str]) -> np.ndarray | None:
 
 
 def likely_inputs(numeric: Mapping[str, np.ndarray], label: str | None) -> list[str]:
-    """Columns of different numbers beside the label, but for times."""
+    """Columns that are likely inputs: columns of different numbers, except the label and times."""
     different = [name for name, values in numeric.items() if name != label and np.ptp(finite_values(values)) > 0]
     return without_times(numeric, different)
 
 
 def without_times(numeric: Mapping[str, np.ndarray], names: Sequence[str]) -> list[str]:
-    """Those that do not count time or rows; all, if each of them does."""
+    """The columns that do not count time or rows; all columns, if each of them does."""
     return [name for name in names if not _counts_time(name, numeric[name])] or list(names)
 
 
@@ -103,7 +103,7 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 
 
 FEW_VALUES = 10
-"""A label of at most so many different whole numbers may be meant as classes."""
+"""A label with at most this many different integers may be meant as classes."""
 
 
 def few_values(values: np.ndarray) -> list[str]:

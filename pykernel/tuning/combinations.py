@@ -1,4 +1,4 @@
-"""What is tried on a table of data: rules with techniques, within the stages that they take, and parameters to search."""
+"""Models that are tried on a table of data: rules with techniques and stages, and the parameters to search."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from pykernel.spec.sections import FOREVER, Tried, fields_of
 Content = dict[str, Any]
 """A spec as nested dictionaries."""
 TRAINED = "trained"
-"""The technique whose vectors are moved, where others choose rows."""
+"""The technique that trains its vectors; other techniques choose rows as vectors."""
 BASES: dict[str, tuple[str, ...]] = {"frozen": (TRAINED, "sgma", "efvs"), "kfd": ("sgma", "efvs")}
-"""Of rules that cannot begin without vectors: how these come from the data, the technique of such a combination."""
+"""Rule that needs vectors from the beginning -> ways to get them from the data; these are the combination's
+techniques.
+"""
 NUMBERS_INPUT: Content = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
 NUMBERS_LABEL: Content = dict(NUMBERS["label"])
 """The stages around a rule on raw numbers."""
@@ -37,10 +39,10 @@ _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 
 @dataclass(frozen=True)
 class Knob:
-    """A parameter that is searched: where it is in a spec, and on which scale.
+    """A parameter that is searched: its place in a spec, and its scale.
 
-    grid: positions of the coarse grid; without, only the spec's own value is in the coarse grid.  step: between the
-    grid's positions; each round of refinement halves it.  least, most: values.
+    grid: positions of the coarse grid; if empty, the coarse grid has only the spec's own value.  step: distance between
+    the positions of the grid; each round of refinement halves it.  least, most: the smallest and the largest value.
     """
 
     section: str
@@ -58,7 +60,7 @@ class Knob:
         return math.log(value)
 
     def value(self, position: float) -> float:
-        """Rounded to three digits: what a human would write down."""
+        """The value at a position, rounded to three digits, as a person would write it."""
         return float(f"{min(max(math.exp(position), self.least), self.most):.3g}")
 
 
@@ -70,7 +72,7 @@ class Whole(Knob):
 
 
 class Drawn(Knob):
-    """A knob whose values are whole numbers, none of which is nearer to one than to another."""
+    """A knob whose values are integers without an order, such as a seed: no value is near another one."""
 
     def position(self, value: float) -> float:
         return 0.0
@@ -81,7 +83,9 @@ class Drawn(Knob):
 
 @dataclass(frozen=True)
 class Memory(Knob):
-    """A forgetting factor, by the samples that it remembers, 1 / (1 - factor); beyond FOREVER it is 1."""
+    """A forgetting factor, measured by the number of samples that it remembers, 1 / (1 - factor); beyond FOREVER it is
+    1.
+    """
 
     def position(self, value: float) -> float:
         return math.log(min(1 / (1 - value), FOREVER)) if value < 1 else math.log(FOREVER)
@@ -99,7 +103,7 @@ def _logs(*values: float) -> tuple[float, ...]:
 def knobs(distance: float) -> tuple[Knob, ...]:
     """All parameters that a search may vary, those of the coarse grid first.
 
-    distance: a typical one between two inputs, as the kernel sees them.
+    distance: the typical distance between two inputs, as the kernel sees them.
     """
     found: dict[tuple[str, str], Knob] = {}
     for rule, family in every_rule().items():
@@ -121,7 +125,10 @@ TRAINING = (
     Whole("training", "steps", (), math.log(2), 10, 1000),
     Drawn("training", "start", (), 1.0, 0, 999),
 )
-"""Of trained vectors: a first training chooses ridge and steps by rows left out, and later ones begin there."""
+"""Settings of trained vectors.
+
+The first training chooses them by cross-validation; later trainings begin with them.
+"""
 
 
 def held(spec: Spec, knob: Knob) -> float:
@@ -135,7 +142,7 @@ def held(spec: Spec, knob: Knob) -> float:
 
 
 def means(spec: Spec, section: str, key: str) -> bool:
-    """Whether a key means something for this model."""
+    """Whether a key has an effect for this model."""
     if section == "kernel":
         return spec.kernel is not None
     return spec.has(section, key)
@@ -147,7 +154,7 @@ def trained_at_once(spec: Spec) -> bool:
 
 
 def budget_of(spec: Spec) -> tuple[str, str] | None:
-    """Where the model's size is set, as (section, key); None where it is the inputs' alone."""
+    """The (section, key) that sets the model's size; None if the size depends only on the inputs."""
     keys = [("reduction", "n_max"), ("learning", "features")]
     if trained_at_once(spec):
         keys.append(("learning", "samples"))
@@ -172,7 +179,7 @@ def techniques() -> tuple[str, ...]:
 
 
 def rules() -> tuple[str, ...]:
-    """Those that predict labels."""
+    """The rules that predict labels."""
     return tuple(rule for rule in every_rule() if rule != "nystrom")
 
 
@@ -183,11 +190,12 @@ def chosen_here(rule: str) -> bool:
 
 @dataclass(frozen=True)
 class Combination:
-    """A rule with a technique (None where it has none), with what of a spec means something for them.
+    """A rule with a technique (None if it has none), and the keys of a spec that have an effect for them.
 
-    budget: where the model's size is set, as (section, key); None where it is the inputs' alone.  spec: the plainest model;
-    None for a rule whose vectors are chosen from the data: its technique is how, and its content what stands around.
-    training: of trained vectors units, widths, ridge, steps and start, once a first training has chosen them.
+    budget: the (section, key) that sets the model's size; None if the size depends only on the inputs.
+    spec: the simplest model.  None for a rule whose vectors come from the data: the technique is then the way to get
+    them, and ``content`` has the other sections.
+    training: for trained vectors: units, widths, ridge, steps and start, after a first training has chosen them.
     """
 
     rule: str
@@ -208,7 +216,7 @@ class Combination:
         return (section, key) != self.budget and means(self.spec, section, key)
 
     def task(self, size: int | None, values: Mapping[str, float]) -> Content:
-        """What ``trials.content_of`` makes a spec of: of this size, with these values by "section.key"."""
+        """The task from which ``trials.content_of`` makes a spec of this size, with these values by "section.key"."""
         if self.spec is None:
             how: Content = {
                 "rule": self.rule,
@@ -220,11 +228,11 @@ class Combination:
                 moved = {knob.key: values[knob.name] for knob in TRAINING if knob.name in values}
                 how["training"] = self.training | moved
             return {"base": self.content, **how}
-        # whatever the model is called
+        # the model's name must not change the task
         return {"spec": self.with_values(size, values) | {"name": "model"}}
 
     def with_values(self, size: int | None, values: Mapping[str, float]) -> Content:
-        """The content of a spec; not of one whose vectors are chosen from the data."""
+        """The content of a spec.  Not for a rule whose vectors come from the data."""
         assert self.spec is not None
         content = {key: dict(part) if isinstance(part, Mapping) else part for key, part in self.content.items()}
         if self.budget is not None and size is not None:
@@ -235,7 +243,7 @@ class Combination:
         return content
 
     def check(self, size: int | None, values: Mapping[str, float]) -> None:
-        """Raises UserError for a spec that cannot be."""
+        """Raises UserError if the spec is not valid."""
         if self.spec is not None:
             make_spec(self.with_values(size, values))
         elif size is None or not 1 <= size <= N_MAX_LIMIT:
@@ -244,7 +252,7 @@ class Combination:
 
 @dataclass(frozen=True)
 class Known:
-    """What of the data a model may know beforehand: inputs (rows, D), and the largest label, None for classes."""
+    """Data that may be used to set up a model: inputs (rows, D), and the largest label; None for classes."""
 
     x: np.ndarray
     largest: float | None = None
@@ -260,9 +268,9 @@ class Known:
 def combine(
     content: Content, known: Known, chosen_rules: Sequence[str], chosen: Sequence[str] | None
 ) -> tuple[list[Combination], list[Content]]:
-    """Each rule with each technique, as far as they go together; and those that do not, with the reason.
+    """All valid combinations of a rule and a technique; and the invalid ones, with the reason.
 
-    chosen: techniques; None: for each rule the one that the content names, or its own.
+    chosen: techniques; None: for each rule the technique that the content names, or the rule's default.
     """
     found: list[Combination] = []
     refused: list[Content] = []
@@ -287,9 +295,10 @@ def combine(
 
 
 def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
-    """Models that learn in whole numbers: each rule with each of its techniques, with the stages and without.
+    """Models that learn in integers: each rule with each of its techniques, with stages; without, if these are not
+    possible.
 
-    Ranges of inputs and labels are those of the rows that are known, and half as much on either side.
+    The ranges of inputs and labels come from the known rows, extended by half of the range on each side.
     """
     given = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
     finite = np.where(np.isfinite(known.x), known.x, np.nan)
@@ -330,7 +339,7 @@ def reason_of(error: UserError) -> str:
 
 
 def _surroundings(content: Content, known: Known) -> Iterator[Content]:
-    """What may stand around a rule: as given, then with fewer and fewer stages."""
+    """Contents without the rule: first as given, then with fewer and fewer stages."""
     given, label = content.get("input", {}), content.get("label", {})
     bare = {key: value for key, value in given.items() if key not in _SCALING}
     inputs = [given]
@@ -349,7 +358,7 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
 
 
 def scaled_input(known: Known) -> Content:
-    """[input] that scales by numbers of the rows that are known."""
+    """[input] with a center and a scale that are computed from the known rows."""
     finite = np.where(np.isfinite(known.x), known.x, np.nan)
     deviation = np.nanstd(finite, axis=0)
     return {
@@ -360,7 +369,7 @@ def scaled_input(known: Known) -> Content:
 
 
 def _probe(around: Content, content: Content, rule: str, technique: str | None) -> Spec:
-    """The plainest spec of a rule and a technique.  Raises UserError if there is none."""
+    """The simplest spec of a rule and a technique.  Raises UserError if there is none."""
     plain: Content = {**around, "learning": {"rule": rule}}
     if technique is not None:
         force = content.get("reduction", {}).get("force")
@@ -374,7 +383,7 @@ def _probe(around: Content, content: Content, rule: str, technique: str | None) 
 
 
 def _chooses(around: Sequence[Content], content: Content, rule: str, chosen: Sequence[str]) -> bool:
-    """Whether the rule goes with any of the techniques, or would with another."""
+    """Whether the rule can be combined with a technique: one of ``chosen``, or another one."""
     for technique in (None, *chosen):
         for each in around:
             with contextlib.suppress(UserError):

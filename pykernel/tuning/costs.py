@@ -23,19 +23,19 @@ INSTRUCTIONS = 40_000_000
 """Emulation of a stream ends after that many instructions: with soft floating point, before its last sample."""
 
 _unread: dict[Any, tuple[str, ...]] = {}
-"""By choices, from the results of earlier searches too: else a search that only reads them would specialise every kind of
-model anew, which takes longer than all the rest of it."""
+"""Choices -> unread fields.  Results of earlier searches are used as well; without them, a search that only reads
+results would specialise every kind of model again, which takes longer than everything else."""
 
 
 def choices(spec: Spec) -> tuple[Any, ...]:
-    """What decides which fields the generated C has: the sizes do not."""
+    """The values that decide which fields the generated C has.  Sizes are not among them."""
     config, fields = spec.config, spec.program.parameters
     values = tuple((name, int(getattr(config, name))) for name, kind in fields.items() if is_choice(kind))
     return (spec.learning.rule, spec.label_kind, spec.precision, values)
 
 
 def unread_fields(spec: Spec) -> tuple[str, ...]:
-    """Fields that the generated C does without."""
+    """Fields that the generated C does not have."""
     from pykernel.gen.model import specialised
 
     key = choices(spec)
@@ -45,7 +45,10 @@ def unread_fields(spec: Spec) -> tuple[str, ...]:
 
 
 def know_fields(specs: Iterable[Spec], find: Callable[[list[Spec]], list[list[str]]]) -> None:
-    """Let ``find`` tell the unread fields of each kind among the specs that is not known yet: it takes a while."""
+    """Call ``find`` for the unread fields of each kind of model among the specs that is not known yet.
+
+    This takes a while.
+    """
     missing = {key: spec for spec in specs if (key := choices(spec)) not in _unread}
     if missing:
         found = find(list(missing.values()))
@@ -64,15 +67,18 @@ def target_costs(
 ) -> dict[str, Any]:
     """Instructions, stack and flash of a model on an emulated target, from the middle of a stream on.
 
-    The host learns the first half; the device goes on from that state, for ``samples`` samples or INSTRUCTIONS, and is
-    compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.update ((rows, 0) or None where there are no
-    labels), neither with gaps.  tries: of a search for the most expensive update (main question, if nothing is learned),
-    see ``worst_call``.  Of a model with a signal stage, samples are raw ones, as many as whole steps have, two at least.
+    The host learns the first half.  The device continues from this state for ``samples`` samples or INSTRUCTIONS, and
+    is
+    compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.update ((rows, 0) or None without
+    labels);
+    both without gaps.  tries: number of tries in the search for the most expensive update (for a model that does not
+    learn, the main question); see ``worst_call``.  With a signal stage, samples are raw samples; their number is that
+    of whole steps, at least two.
 
-    Returns update (not if nothing is learned) and the main question, mostly predict (mean, max and worst instructions;
-    with a signal stage update is what NAME_push takes, and the question what NAME_forecast does),
-    flash_bytes (all that is linked), ram_bytes (the struct), stack_bytes, samples, updates_refused, equal; or refused: why
-    the target cannot have the model.  Raises UserError if a tool is missing.
+    Returns mean, max and worst instructions of the update (if the model learns) and of the main question, usually
+    predict; with a signal stage, these are NAME_push and NAME_forecast.  Also flash_bytes (everything that is linked),
+    ram_bytes (the struct), stack_bytes, samples, updates_refused and equal.  Or only ``refused``: the reason why the
+    model does not fit the target.  Raises UserError if a tool is missing.
     """
     from pykernel.gen.check import as_taken
     from pykernel.gen.project import build
@@ -94,7 +100,7 @@ def target_costs(
     learns, samples = program.learns, spec.stride * -(-max(samples, 2 * spec.stride) // spec.stride)
     if learns:
         host.update(x[:half], y[:half])
-        host.call("train")  # where there is that
+        host.call("train")  # does nothing for a model without a training
     device = UnicornModel(project, image)
     device.memory.bytes[:] = host.memory.bytes
     device.paint_stack()
@@ -138,7 +144,9 @@ def target_costs(
 
 @functools.cache
 def generator_digest() -> str:
-    """Of what turns a spec into instructions: our generator and targets, the compiler and the emulator."""
+    """Digest of the tools that turn a spec into instructions: our generator and targets, the compiler and the
+    emulator.
+    """
     digest = hashlib.sha256()
     for package in ("pykernel.gen", "pykernel.runtime_c", "pykernel.targets"):
         for file in sorted(_files(importlib.resources.files(package)), key=lambda f: f.name):

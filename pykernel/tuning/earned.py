@@ -1,7 +1,8 @@
-"""What the parts of a signal earn: a planned model without each kind of feature, with each other kind, and with other windows.
+"""The benefit of each part of a signal stage: trials of the planned model without each kind of feature, with each
+further kind, and with other windows.
 
-Each trial is the planned model, of the same size and with the same values; only its width changes with the number of
-features, as the width by default does.
+Each trial is the planned model with the same size and the same values.  Only the kernel's width changes with the number
+of features, as the default width does.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from pykernel.tuning.sweep import cost_task
 from pykernel.tuning.trials import Table, simple
 
 TARGET = "cortex-m4f"
-"""Where instructions are counted, if the plan has no target."""
+"""Target on which instructions are counted if the plan has no target."""
 LISTS = {"lags": "lag", "differences": "difference", "averages": "average", "periods": "period"}
 FIRST = {"differences": 1, "averages": 4}
-"""Steps of a difference and of an average, where the spec has none."""
+"""Steps of a difference and of an average, if the spec has none."""
 OCTAVES = 4
 """Bands below half the rate, each half as wide as the next, where the spec has none."""
 
@@ -42,7 +43,7 @@ class Variant:
 
 
 def groups_of(signal: Content) -> list[tuple[str, str, Any]]:
-    """Kinds of features that may be dropped: (name, key of [signal], what is taken out of it)."""
+    """Kinds of features that may be dropped: (name, key of [signal], value to remove from the key)."""
     given = signal.get("features") or []
     lists = given.values() if isinstance(given, dict) else [given]
     found = [(name, "features", name) for name in dict.fromkeys(name for names in lists for name in names)]
@@ -53,7 +54,7 @@ def groups_of(signal: Content) -> list[tuple[str, str, Any]]:
 
 
 def without(signal: Content, key: str, what: Any) -> Content:
-    """The signal without one kind of feature, and without what only that kind needs."""
+    """The signal without one kind of feature, and without keys that only this kind needs."""
 
     def rest(values: Sequence[Any]) -> list[Any]:
         return [value for value in values if (list(value) if isinstance(value, (list, tuple)) else value) != what]
@@ -73,15 +74,19 @@ def without(signal: Content, key: str, what: Any) -> Content:
 
 
 def fewer_lags(signal: Content) -> list[tuple[str, Content]]:
-    """The signal with the nearer half of its lags, and the name of the others; nothing if that is one lag alone."""
+    """The signal with only the shorter half of its lags, and the name of the removed lags; empty if there is only one
+    lag.
+    """
     lags = sorted(set(signal.get("lags") or []))
     far = lags[max(1, len(lags) // 2) :]
     return [(_lags(far), signal | {"lags": lags[: -len(far)]})] if len(far) > 1 else []
 
 
 def more_of(signal: Content) -> list[tuple[str, Content]]:
-    """The signal with each kind of feature that it does not have, of all channels, and with twice as many lags; and the name of
-    what is new."""
+    """Variants of the signal with one more kind of feature for all channels, or with twice as many lags.
+
+    (name of the new features, signal) for each.
+    """
     found: list[tuple[str, Content]] = []
     if signal.get("window") is not None:
         given, rate = signal.get("features") or [], signal.get("rate")
@@ -122,8 +127,9 @@ def rich_variants(table: Table) -> list[Variant]:
 
 
 def window_variants(table: Table) -> list[Variant]:
-    """The window with half and double the hop; windows of half and of double the length, each with hops of all, half and a
-    quarter of it.  What is forecast stays as many raw samples ahead."""
+    """The same window with half and double the hop; windows of half and double the length, each with a hop of the
+    whole, half and a quarter of the window.  The forecast stays the same number of raw samples ahead.
+    """
     stage = _stage(table)
     spec = stage.plain
     if spec.signal is None or spec.signal.window is None:
@@ -148,7 +154,7 @@ def _stage(table: Table) -> Stage:
 
 
 def _possible(stage: Stage, variants: Sequence[Variant]) -> list[Variant]:
-    """Those that a spec can have."""
+    """The variants that give a valid spec."""
     found = []
     for variant in variants:
         try:
@@ -161,7 +167,10 @@ def _possible(stage: Stage, variants: Sequence[Variant]) -> list[Variant]:
 
 @dataclass
 class Earned:
-    """The trials of a planned model with other signals.  target: where instructions are counted; None: nowhere, for ``note``."""
+    """The trials of a planned model with other signals.
+
+    target: the target on which instructions are counted; None: they are not counted, and ``note`` says why.
+    """
 
     search: Search
     winner: Trial
@@ -180,9 +189,10 @@ class Earned:
     # ---- one trial
 
     def rows(self, variants: Sequence[Variant]) -> list[Content]:
-        """Of each variant its error, steps that were judged, bytes and instructions; or the reason why there is none.
+        """For each variant: its error, the number of scored steps, bytes and instructions; or the reason why there are
+        none.
 
-        instructions: of the most expensive call; per_sample: of a raw sample, the mean.
+        instructions: of the most expensive call.  per_sample: mean instructions for a raw sample.
         """
         tasks = [self._moved(variant) for variant in variants]
         found = self.search.workers.run(tasks)
@@ -202,7 +212,7 @@ class Earned:
             values["kernel.sigma"] = float(f"{sigma * wider:.4g}") if wider != 1 else sigma
         before = arm.made.content["input"]
         given = before | Stage.seen(after)
-        if after.real.is_integer:  # scaled by numbers of its own features
+        if after.real.is_integer:  # the scale is computed from the variant's own features
             given |= {
                 key: value for key, value in dump(after)["input"].items() if key in ("center", "scale", "max_abs")
             }
@@ -239,9 +249,13 @@ class Earned:
     # ---- all of them
 
     def all(self, lean: Sequence[Variant], rich: Sequence[Variant], windows: Sequence[Variant]) -> Content:
-        """Everything that there is to tell; the ``leaner`` model: without all kinds that do not earn theirs, as far as it is as
-        good without them together; and the ``better`` one: of the variants that are better by more than both errors'
-        deviations, the one of least error that keeps the limits."""
+        """The results of all trials, and two further models.
+
+        leaner: the model without all kinds of features that have no benefit, as far as it stays as good without all of
+        them.
+        better: among the variants whose error is lower by more than the deviations of both errors, the one with the
+        lowest error that keeps the limits.
+        """
         table = self.search.table
         stage = _stage(table)
         given, forecasts = stage.base["signal"], stage.plain.forecasts
@@ -265,7 +279,7 @@ class Earned:
             row["earns"] = row["error"] is not None and planned["error"] > self.search.as_good_as(row["error"])
             row["costs"] = _less(row, planned, "instructions")
         leaner = self._leaner(features, limit)
-        # errors of a forecast of other windows are of other truths: these are means of such windows
+        # with other windows, a forecast has other true values (means of these windows), so errors are not comparable
         comparable = [row for row in other if not forecasts or row["window"] == planned["window"]]
         named = [row | {"name": f"without {row['name']}"} for row in features]
         named += [row | {"name": f"with {row['name']}"} for row in added]
@@ -285,7 +299,7 @@ class Earned:
         return next((dict(row) for row in ranked if self._fits(row)), None)
 
     def _fits(self, row: Content) -> bool:
-        """Whether a model keeps the limits on the target; without one, a trial has seen to that."""
+        """Whether a model keeps the limits on the target.  Without a target, the trial has checked the limits."""
         limits = self.search.limits
         if limits.target is None:
             return True

@@ -1,8 +1,8 @@
-"""Choosing a model for a device: any program that there is, within limits of RAM, flash and instructions, in the time given.
+"""Choosing a model for a device: all kinds of models, within limits of RAM, flash and instructions, in a given time.
 
-A plan is a series of trials (``trials.py``): first each program with what works on raw data, then changes of the best ones.
-It has an answer from the first trial on.  What is chosen depends on the trials that were made, their seed and the data, not
-on the number of processes or on how fast they are.
+A plan is a series of trials (``trials.py``): first each kind of model with settings that work on raw data, then changes
+of the best ones.  It has a result from the first trial on.  The chosen model depends only on the trials that were made,
+their seed and the data; not on the number of processes or their speed.
 """
 
 from __future__ import annotations
@@ -54,38 +54,44 @@ from pykernel.tuning.trials import Table, stand_in
 LEAST, START, MOST = 4, 32, 128
 """Sizes: the least, the first and the largest that a plan tries."""
 BATCH, FEW_AT_ONCE, MANY_ROWS = 8, 4, 10_000
-"""Trials between two looks at the clock; fewer for more rows."""
+"""Trials between two checks of the clock: BATCH, or FEW_AT_ONCE with more than MANY_ROWS rows."""
 FEW_ROWS = 100
-"""Of fewer rows a plan warns."""
+"""With fewer rows, a plan warns."""
 NEAR = 1.01
-"""Of models whose error is within this factor of the least, or of classes one row more, the one with the fewest bytes is chosen."""
+"""Models with an error up to this factor above the smallest one (for classes: up to one more wrong row) count as
+equally good; the one with the fewest bytes is chosen."""
 SMALLER = 1.05
-"""A model within this factor of the planned one's error is told, too, if it takes at most half the bytes."""
+"""A model with an error up to this factor above the planned model's error is reported as well, if it needs at most half
+of the bytes."""
 MOST_TRAINED = 64
-"""More trained vectors take long, and are seldom better."""
+"""Most trained vectors.  More vectors take long to train, and are seldom better."""
 SHARES = (1.0, 1 / 2, 1 / 4)
-"""So many times the most trained vectors that the limits hold are tried, up to START."""
+"""Numbers of trained vectors that are tried, as fractions of the largest number within the limits, up to START."""
 STOOD_IN = (4, 16)
-"""Numbers of made-up vectors whose costs tell how many trained ones keep the limits."""
+"""Numbers of random vectors whose costs are measured.
+
+From them, the largest number of vectors within the limits follows.
+"""
 LEADERS = 6
-"""So many of the best arms are changed."""
+"""How many of the best arms are changed."""
 WIDTHS = (1 / 4, 1 / 2, 2.0)
-"""Each kernel is also tried so many times as wide as at first."""
+"""Factors of the initial width with which each kernel is tried as well."""
 RULES_WITH_TECHNIQUES = 3
-"""So many of the best rules are tried with every technique."""
+"""How many of the best rules are tried with every technique."""
 RETRIES = 4
-"""How often what is too large is tried smaller before anything else is."""
+"""How often a model that is too large is tried with a smaller size before other trials."""
 HEADROOM = 0.96
-"""Part of the instructions that a model without a bound may use: the longer search for the worst case finds a little more."""
+"""Fraction of the limit of instructions that a model without a proved bound may use, because the longer search for the
+worst case at the end finds slightly more instructions."""
 ASKED = ("predict", "classify", "novelty")
 CALLS = ("update", "push", "push_labelled", *ASKED, "forecast", *(f"forecast_{question}" for question in ASKED))
-"""What the limit of instructions is for."""
+"""The functions for which the limit of instructions holds."""
 TRIES = 200
-"""Of the search for the most expensive update, for each model that is measured; the winner gets more."""
+"""Tries in the search for the most expensive update, for each model that is measured; the winner gets more."""
 VERIFIED = 12
-"""Most models that are verified, from the best on, before the plan is given up."""
+"""Most models that are verified, beginning with the best, before the plan gives up."""
 EMULATED = 600_000_000
-"""About so many instructions of the stream are emulated to verify a model."""
+"""Approximate number of instructions that are emulated to verify a model."""
 
 
 class NothingFits(CheckFailed):
@@ -96,9 +102,10 @@ class NothingFits(CheckFailed):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model may take of a target: bytes of RAM (struct and stack) and of flash (all that is linked), and
-    instructions and cycles of a single call: what is proved, else the worst case that is found.  Without a target, bytes
-    of the struct alone."""
+    """Limits for a model on a target: bytes of RAM (struct and stack) and of flash (everything that is linked), and
+    instructions and cycles of a single call (the proved bound, else the worst case that was found).  Without a target,
+    only the bytes of the struct are limited.
+    """
 
     target: str | None = None
     ram: int | None = None
@@ -107,7 +114,7 @@ class Limits:
     cycles: int | None = None
 
     def uses(self, **taken: int | None) -> dict[str, float]:
-        """The part of each limit that is used."""
+        """For each limit: the fraction that is used."""
         limits = {"ram": self.ram, "flash": self.flash, "instructions": self.instructions, "cycles": self.cycles}
         return {
             name: used / limit
@@ -117,7 +124,7 @@ class Limits:
 
 
 def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
-    """A number, or text such as 4k, 4kB, 4KiB, 0.5M or 4096; ``name``: the argument's, ``thousand``: what k stands for."""
+    """A number from text such as 4k, 4kB, 4KiB, 0.5M or 4096.  name: the argument's name; thousand: the value of k."""
     text = str(given)
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKmM]?)(?:i?[bB])?\s*", text, re.ASCII)
     if found is None or len(text) > 30:
@@ -133,7 +140,10 @@ def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
 def make_limits(
     target: str | None, ram: int | None, flash: int | None, instructions: int | None, cycles: int | None = None
 ) -> Limits:
-    """Limits, with the target's part for what is not given.  Raises UserError if the part has less, or cycles are not known."""
+    """The limits; a limit that is not given is that of the target's part.
+
+    Raises UserError if the part has less than a given limit, or if the target's cycles are not known.
+    """
     from pykernel.targets.build import toolchain
     from pykernel.targets.decode import EXACT
     from pykernel.targets.target import find_target
@@ -152,7 +162,7 @@ def make_limits(
             f"{option('cycles')}: those of {target} do not follow from its instructions; give {option('instructions')}, or {option('target')} {' or '.join(exact)}"
         )
     if cycles is not None:
-        toolchain(find_target(target), "gcc")  # without it there are no bounds
+        toolchain(find_target(target), "gcc")  # raises if gcc is missing: there are bounds only for its code
     return Limits(target, ram or part.ram.bytes, flash or part.flash.bytes, instructions, cycles)
 
 
@@ -161,7 +171,7 @@ def make_limits(
 
 @dataclass(frozen=True)
 class Inferred:
-    """What a table alone says: a spec's content without a rule, the data, and what was assumed, in sentences."""
+    """The results from a table alone: a spec's content without a rule, the data, and sentences about assumptions."""
 
     content: Content
     x: np.ndarray
@@ -170,10 +180,11 @@ class Inferred:
 
 
 def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None) -> Inferred:
-    """Of a table of text with a header line: names, and which are inputs.
+    """A spec's content and the data, from a text table with a header line.
 
-    inputs: names of columns; all with different numbers but the label and times, if empty.  label: a column's name; without
-    one there is no label, and a monitor is planned.  A label that is not numbers, or is one of two whole numbers, is a class.
+    inputs: names of columns; if empty, all columns of different numbers, except the label and times.  label: a column's
+    name; without a label, a monitor is planned.  A label is a class if it is not a number, or if it has only two
+    values, both integers.
     """
     _, columns = read_columns(file, name, show, inputs, label)
     numeric = numeric_columns(columns)
@@ -240,7 +251,7 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
 
 @dataclass
 class Trial:
-    """A model that was tried, or is to be: of this size, with these values by "section.key"."""
+    """A model that was tried, or will be tried: an arm, a size, and values by "section.key"."""
 
     arm: Arm
     size: int | None
@@ -255,7 +266,9 @@ class Trial:
 
     @property
     def told(self) -> dict[str, Any] | None:
-        """Error and deviation that count: of what goes on learning if it does."""
+        """The error and deviation by which the trial is ranked: those of the learning model if it learns, else
+        frozen.
+        """
         return self.found.get("learning") or self.found.get("frozen")
 
     @property
@@ -293,7 +306,7 @@ class Arm:
         return cls(made, known, own)
 
     def began_with(self, training: Content) -> None:
-        """What a first training chose: later ones begin there, and leave no rows out."""
+        """Keep the settings that the first training has chosen; later trainings use them, without cross-validation."""
         self.made = replace(self.made, training=training)
         self.own = {knob.name: training[knob.key] for knob in TRAINING}
 
@@ -311,7 +324,7 @@ class Arm:
 
     @property
     def kind(self) -> str:
-        """In words, for pictures."""
+        """The kind of model in words, for figures."""
         if self.rule == "frozen":
             return "trained here, frozen"
         spec = self.made.spec
@@ -335,10 +348,10 @@ def arms(
     techniques: Sequence[str] | None,
     target: str | None = None,
 ) -> list[Arm]:
-    """Every program for this data that the chosen rules have, what works best on most data first.
+    """The arms of all chosen rules for this data; the rules that work best on most data come first.
 
-    Each with its default technique, or with each of ``techniques``.  For a target without an FPU, the same in whole
-    numbers, too, where they can be.
+    Each rule has its default technique, or each of ``techniques``.  For a target without an FPU, there are also arms in
+    integers, where possible.
     """
     if "label" not in base:
         return _monitors(base)
@@ -349,17 +362,17 @@ def arms(
         if recipe["learning"]["rule"] in every:
             found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
     found += combine(_staged(base), known, every, techniques)[0]
-    if target is not None and fpu_of(target) == "none" and table.stage is None:  # [signal] has no whole numbers
+    if target is not None and fpu_of(target) == "none" and table.stage is None:  # no integer arms with [signal]
         found = whole_combinations(base, known, every) + found
     first: dict[str, Combination] = {}
-    # trained vectors take longest: they begin while others use the other cores
+    # trained vectors take longest, so they begin first: other trials use the other cores meanwhile
     for made in sorted(found, key=lambda made: made.technique != TRAINED):
         first.setdefault(made.name, made)
     return [Arm.of(made) for made in first.values()]
 
 
 def _staged(base: Content) -> Content:
-    """The content with what makes raw numbers learnable around a rule, where the content does not say otherwise."""
+    """The content with stages that let a rule learn from raw numbers.  Keys of the content are not changed."""
     made = {**base, "kernel": {"sigma": width(_dim(base))} | base.get("kernel", {})}
     if not {"standardise", "center", "scale"} & set(base["input"]):
         made["input"] = NUMBERS_INPUT | base["input"]
@@ -417,9 +430,10 @@ class Search:
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def run(self, left: Callable[[Search], int]) -> None:
-        """Try, batch by batch, as many as are ``left`` before each, or until nothing new is known.
+        """Run batches of trials until there are no new trials, or until ``left`` returns 0.
 
-        An interrupt keeps what was finished of a batch.
+        left: called before each batch; returns how many trials may still be run.  After an interrupt, finished trials
+        of the batch are kept.
         """
         size = FEW_AT_ONCE if len(self.table.x) > MANY_ROWS else BATCH
         self._bound_trained()
@@ -460,20 +474,25 @@ class Search:
             trial.fits = False
 
     def ranking(self) -> list[Trial]:
-        """All that may be chosen, the least error first."""
+        """All trials that may be chosen, the smallest error first."""
         fine = [trial for trial in self.trials if math.isfinite(trial.score)]
         return sorted(fine, key=lambda trial: (trial.score, trial.bytes))
 
     def winner(self, learning: bool = False) -> Trial | None:
-        """Of those that are as good as the best, the one with the fewest bytes; learning: of those that go on learning."""
+        """Among the trials that are as good as the best one, the one with the fewest bytes.
+
+        learning: only trials whose model learns on the device.
+        """
         ranking = [trial for trial in self.ranking() if not learning or trial.found["learning"] is not None]
         near = [trial for trial in ranking if trial.score <= self.as_good_as(ranking[0].score)]
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
     def smaller(self, winner: Trial) -> Trial | None:
-        """The one of the fewest bytes within SMALLER of the winner's error, learning if that does; at most half its bytes.
+        """The trial with the fewest bytes whose error is within SMALLER of the winner's, with at most half of its
+        bytes.
 
-        None on a target, where it was not measured.
+        If the winner learns, this one learns as well.  None if there is no such trial; on a target, it must be
+        measured.
         """
         if self.limits.target is not None:
             return None
@@ -488,12 +507,12 @@ class Search:
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
     def as_good_as(self, error: float) -> float:
-        """The largest error that counts as this one: 1 % more, and of classes one row more."""
+        """The largest error that counts as equal to this error: 1 % more; for classes, at least one more wrong row."""
         one_row = 1 / len(self.table.x[self.table.split :]) if self.table.of_classes else 0.0
         return max(NEAR * error, error + one_row)
 
     def _measure(self) -> None:
-        """Costs of the winner on the target, until one is known to fit; at most a few for each batch."""
+        """Measure the winner on the target, until a winner fits; at most a few measurements for each batch."""
         if self.limits.target is None:
             return
         for _ in range(FEW_AT_ONCE):
@@ -510,14 +529,18 @@ class Search:
                 trial.arm.most = min(trial.arm.most, max(_smaller(trial.size, worst), LEAST), trial.size - 1)
 
     def _bound_trained(self) -> None:
-        """How many trained vectors keep all limits: what they take grows by so much with each, and made-up ones take as much."""
+        """Estimate how many trained vectors keep all limits.
+
+        Costs grow linearly with the number of vectors.  Models with random vectors have the same costs and need no
+        training.
+        """
         target = self.limits.target
         for arm in self.arms if target is not None else ():
             if arm.made.technique != TRAINED:
                 continue
             try:
                 specs = [self.table.whole(stand_in(arm.made.content, size, self.table)) for size in STOOD_IN]
-            except UserError:  # its first trial says why
+            except UserError:  # the arm's first trial reports the reason
                 continue
             costs = self.workers.run([cost_task(dump(spec), str(target), TRIES) for spec in specs])
             few, many = (taken(each, self.limits, HEADROOM)[1] for each in costs)
@@ -530,8 +553,8 @@ class Search:
     # ------------------------------------------------------------------------------------------------ what comes next
 
     def _proposals(self, rng: np.random.Generator) -> Iterator[Trial | None]:
-        """What is tried next; None where what follows depends on what was found."""
-        # of trained vectors in other precisions the same training is known after the first
+        """The next trials, in order; None where the following trials depend on results that are not known yet."""
+        # arms with trained vectors in other precisions use the settings of the first training
         moved = [arm for arm in self.arms if arm.made.technique == TRAINED]
         for arm in [*moved[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]:
             yield from self._new(arm, self._size(arm, START), {})
@@ -567,7 +590,8 @@ class Search:
             before = len(self._seen)
             yield from self._smaller_ones()
             ranked = [arm for arm, _ in self._best_arms()]
-            # the best of each rule is changed as often as the best of all: one rule's techniques are much alike
+            # each rule's best arm is changed as often as the best of all arms, because techniques of one rule are
+            # similar
             of_rules: dict[str, Arm] = {}
             for arm in ranked:
                 of_rules.setdefault(arm.rule, arm)
@@ -580,18 +604,21 @@ class Search:
             yield None
 
     def _best_arms(self) -> list[tuple[Arm, Trial]]:
-        """Those that have an answer, with their best trials, the best first."""
+        """The arms that have a successful trial, with their best trials, the best first."""
         found = [(arm, best) for arm in self.arms if (best := arm.best) is not None]
         return sorted(found, key=lambda each: each[1].score)
 
     def _smaller_ones(self) -> Iterator[Trial]:
-        """Of arms that were too large."""
+        """Smaller trials for arms whose trials were too large."""
         for arm in self.arms:
             if arm.best is None and arm.trials and arm.trials[-1].fits is False and arm.most >= LEAST:
                 yield from self._new(arm, self._size(arm, START), arm.trials[-1].values)
 
     def _changed(self, arm: Arm, rng: np.random.Generator) -> Iterator[Trial]:
-        """The arm's best with one or two other values; the more was tried, the nearer."""
+        """The arm's best trial with one or two changed values.
+
+        The changes become smaller with the number of trials.
+        """
         best = arm.best
         if best is None:
             return
@@ -612,7 +639,7 @@ class Search:
         return min(max(wanted, LEAST), arm.most) if arm.made.budget is not None else None
 
     def _new(self, arm: Arm, size: int | None, values: Mapping[str, float]) -> Iterator[Trial]:
-        """The trial, unless it was made before or its spec is refused."""
+        """The trial, unless it was run before or its spec is refused."""
         trial = Trial(arm, size, dict(values))
         if trial.key() in self._seen:
             return
@@ -625,14 +652,14 @@ class Search:
 
 
 def _smaller(size: int, used: float) -> int:
-    """A size that may fit, if what is used grows with the power 1.5 of the size."""
+    """A smaller size that may fit, under the assumption that costs grow with the power 1.5 of the size."""
     return math.floor(size * (0.99 * HEADROOM / max(used, 1.0)) ** (1 / 1.5))
 
 
 def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tuple[dict[str, int], dict[str, float]]:
-    """What a measured model takes, and the part of each limit; nothing if it was not measured.
+    """The costs of a measured model, and the used fraction of each limit; empty if it was not measured.
 
-    headroom: the part of the instructions that it may use if they have no bound.
+    headroom: fraction of the limit of instructions that a model without a proved bound may use.
     """
     names = [name for name in CALLS if costs.get(name)]
     if costs.get("refused") or not names:
@@ -659,9 +686,10 @@ def fits(uses: Mapping[str, float]) -> bool:
 
 
 def verified(search: Search, say: Callable[[str], None]) -> tuple[Trial, dict[str, Any] | None, dict[str, float]]:
-    """The winner; on a target also what it takes there, compared byte for byte, and the part of each limit.
+    """The winner; on a target also the row of its check, which compares byte for byte, and the used fraction of each
+    limit.
 
-    Raises NothingFits, with the nearest miss, if there is none.
+    Raises NothingFits, which names the closest model, if no model fits.
     """
     for _ in range(VERIFIED):
         trial = search.winner()
@@ -726,14 +754,14 @@ def nearest_miss(search: Search) -> str:
     amounts = trial.found.get("amounts") or {"ram": trial.found["ram_bytes"]}
     units = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions", "cycles": "cycles"}
     takes = ", ".join(f"{amounts[key]:,} {units[key]}" for key in units if key in amounts)
-    # what a plan with that limit would find to fit
+    # the limit with which a plan would accept this model
     enough = {key: _round_up(uses[key] * getattr(limits, key)) for key in ("instructions", "cycles") if key in uses}
     over = [f"--{key} {({**amounts, **enough})[key]}" for key, part in uses.items() if part > 1]
     return f"{head}; the nearest is {model_name(trial)}, which takes {takes}: give {' and '.join(over)} or more"
 
 
 def _round_up(value: float) -> int:
-    """To two digits."""
+    """Round up to two significant digits."""
     step = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
     return math.ceil(value / step) * step
 

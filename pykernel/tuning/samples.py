@@ -1,4 +1,4 @@
-"""Rows that a basis is chosen from: a file that is read in parts, or a small table; and one pass over them."""
+"""Rows from which a basis is chosen: a file that is read in parts, or a small table; and one pass over the rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ BLOCK = 2**16
 
 @dataclass
 class Samples:
-    """Rows of inputs, (l, D); the label's values or positions of classes, (l,), if there is one; what was assumed."""
+    """Rows of inputs, (l, D); values or class indices of the label, (l,), if there is one; sentences about
+    assumptions.
+    """
 
     name: str
     rows: Rows
@@ -35,7 +37,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Seen:
-    """Of each input, (D,): mean, deviation, least and largest."""
+    """Statistics of each input, (D,): mean, deviation, smallest and largest value."""
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -46,7 +48,10 @@ class Seen:
 def read(
     data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Any = None
 ) -> Samples:
-    """A CSV file, in memory; or a file that is read in parts, of which only the label is in memory.  Raises UserError."""
+    """Read a CSV file into memory; or open a file that is read in parts, with only the label in memory.
+
+    Raises UserError.
+    """
     if data == "-" or Path(data).suffix.lower() in TEXTS:
         return _read_csv(data, inputs, label, classes, kfd, show)
 
@@ -172,7 +177,9 @@ def _labels(
 
 
 def look(rows: Rows, show: Any = None) -> Seen:
-    """One pass over all rows, in blocks: refuses what is no number before the work, and tells the inputs' scales."""
+    """One pass over all rows in blocks: refuse NaN and infinities before the work begins, and find the inputs'
+    scales.
+    """
     count, low, high = 0, np.full(rows.dim, np.inf), np.full(rows.dim, -np.inf)
     mean, squares = np.zeros(rows.dim), np.zeros(rows.dim)
     for start, block in rows.blocks(BLOCK):
@@ -190,7 +197,10 @@ def look(rows: Rows, show: Any = None) -> Seen:
 
 @dataclass(frozen=True)
 class Scaled:
-    """Rows as the kernel sees them; center and scale are None where inputs are as they come; largest: (D,) magnitudes."""
+    """Rows as the kernel sees them.
+
+    center, scale: None if inputs are not scaled.  largest: (D,), largest magnitudes.
+    """
 
     rows: Rows
     center: np.ndarray | None

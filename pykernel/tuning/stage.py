@@ -1,6 +1,7 @@
 """The signal stage in a search: raw rows become steps on the way in, and each model gets its [signal] on the way out.
 
-What is searched is the model inside, on steps.  What is written, and measured on a device, is the whole.
+The search works with the inner model, on steps.  The spec that is written, and measured on a device, is the whole
+model.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from pykernel.tuning.combinations import Content
 DERIVED = ("columns", "dim", "max_abs", "resolution")
 """Keys of [input] that follow from the signal."""
 NAMES = ("column", "columns", "outputs")
-"""Keys of [label] that say which labels there are: a model inside a stage only knows how many."""
+"""Keys of [label] that name the labels; the inner model knows only their number."""
 MEASURED_ROWS, MEASURED_WINDOWS = 20_000, 8
-"""A device is measured on the last so many raw rows, or on those of so many windows, if they are more."""
+"""A device is measured on the last MEASURED_ROWS raw rows, or on the rows of MEASURED_WINDOWS windows, if these are
+more.
+"""
 
 
 HELD = 0.3
-"""The last part of the rows, on which models are judged."""
+"""Fraction of the rows, at the end, on which models are judged."""
 
 
 def first_judged(rows: int) -> int:
@@ -39,8 +42,9 @@ def first_judged(rows: int) -> int:
 class Stage:
     """A signal stage, and the recorded rows that it makes steps of.
 
-    base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS); y: their labels, (rows, 0) where
-    there are none, or where they are measures of the signal.  raw_rows: how many there are, and how many are gaps.
+    base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS).  y: their labels; (rows, 0)
+    if
+    there are none, or if the labels are measures of the signal.  raw_rows: number of raw rows, and of gaps.
     """
 
     base: Content
@@ -53,21 +57,27 @@ class Stage:
         content = dump(spec)
         label = {key: value for key, value in content.get("label", {}).items() if key in (*NAMES, "classes")}
         base: Content = {key: content[key] for key in ("name", "precision", "signal") if key in content}
-        if spec.real.is_integer:  # ranges and centers count for the features
+        if spec.real.is_integer:  # the features depend on ranges and centers
             base["input"] = {
                 key: value for key, value in content["input"].items() if key in ("center", "scale", "max_abs")
             }
         return cls(base | ({"novelty": {}} if spec.label_kind == "none" else {"label": label}), x, y, raw_rows)
 
     def with_signal(self, signal: Content) -> Stage:
-        """The same raw rows through another signal; where its features are scaled by numbers, by numbers of theirs."""
+        """A stage with another signal for the same raw rows.
+
+        A fixed scaling is computed again from the new features.
+        """
         own = {key: value for key, value in self.base.items() if key != "input"} | {"signal": signal}
         other = replace(self, base=own)
         return other.scaled(other.steps()[0]) if "center" in self.base.get("input", {}) else other
 
     def scaled(self, x: np.ndarray) -> Stage:
-        """The stage with center, scale and ranges of its steps before those that are judged, where whole numbers have only the
-        largest magnitudes to go by.  A feature beyond twice the range that was seen counts as so large."""
+        """The stage with center, scale and ranges from the steps before the judged ones.
+
+        Without this, a model of integers would know only the largest possible magnitudes.  A feature beyond twice the
+        range that was seen is clipped.
+        """
         spec, given = self.plain, {"center": None, "scale": None}
         default = spec.signal_inputs(given).get("scale")
         before, scale = spec.scaling
@@ -86,7 +96,7 @@ class Stage:
 
     @property
     def plain(self) -> Spec:
-        """Some model with this stage around it.  Raises UserError if the signal cannot be."""
+        """Any model with this stage.  Raises UserError if the signal is not valid."""
         return make_spec(self.base)
 
     @property
@@ -103,7 +113,7 @@ class Stage:
         return ["steps share raw samples, so that estimates by rows left out are too small"]
 
     def steps(self) -> tuple[np.ndarray, np.ndarray]:
-        """What the model inside learns: features (steps, DIM) and labels."""
+        """The samples of the inner model: features (steps, DIM) and labels."""
         rows = range(0, len(self.x), BATCH)
         raw = (Batch(self.x[i : i + BATCH], self.y[i : i + BATCH], 0) for i in rows)
         made = list(steps_of(self.plain, raw))
@@ -121,17 +131,17 @@ class Stage:
 
     @staticmethod
     def seen(spec: Spec) -> Content:
-        """What follows from the signal for [input] of the model inside, but for names."""
+        """Keys of [input] of the inner model that follow from the signal, without names."""
         own = dump(spec).get("input", {})
         return {"dim": spec.dim} | {key: own[key] for key in ("max_abs", "resolution") if key in own}
 
     def around(self, content: Mapping[str, Any]) -> Spec:
-        """The whole of a model: its content with this stage.  Raises UserError for what cannot be."""
+        """The whole model: the inner model's content with this stage.  Raises UserError if it is not valid."""
         inner = make_spec(content)
         given = {key: value for key, value in content.get("input", {}).items() if key not in DERIVED}
-        if inner.real.is_integer:  # which may be less than the signal says
+        if inner.real.is_integer:  # its ranges may be narrower than those from the signal
             given["max_abs"] = content["input"]["max_abs"]
-        if isinstance(inner.input, StandardisedInput):  # which [signal] switches on, unless it is said
+        if isinstance(inner.input, StandardisedInput):  # [signal] switches standardise on if the key is missing
             given["standardise"] = inner.standardises
         label = {key: value for key, value in content.get("label", {}).items() if key not in NAMES}
         label |= {key: value for key, value in self.base.get("label", {}).items() if key in NAMES}
@@ -139,7 +149,9 @@ class Stage:
         return make_spec(whole | ({"label": label} if label else {}))
 
     def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-        """Raw rows for a device with the whole model: those that it takes, each with a label, where it takes labels."""
+        """Raw rows for a device with the whole model: the rows that it accepts; with labels, if the model takes
+        labels.
+        """
         assert spec.signal is not None
         plan = plan_of(spec.signal)
         longest = (spec.signal.window or 1) + (plan.oldest + spec.signal.ahead) * spec.stride

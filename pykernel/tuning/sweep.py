@@ -1,7 +1,7 @@
-"""Choosing a model by trying: rules, techniques, budgets and, from coarse to fine, their parameters, on recorded data.
+"""Choosing a model by trials on recorded data: rules, techniques, budgets, and parameters from coarse to fine.
 
-Each try is a whole prequential run, as the device would learn: row t is predicted, then row t - delay is learned, and
-the error is that over the stream's second half.
+Each trial is a complete prequential run, as on the device: row t is predicted, then row t - delay is learned.  The
+error is that of the second half of the stream.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ from pykernel.tuning.trials import Table, content_of
 
 SIZES = (8, 16, 32, 64)
 ROUNDS = 3
-"""Times that the grid is refined around the best."""
+"""How often the grid is refined around the best values."""
 NEAR = 1.05
-"""A model is good enough to be the cheapest if its error is at most this times the best."""
+"""The "cheapest" model is the smallest one whose error is at most this factor times the smallest error."""
 WORTH_REFINING = 1.25
-"""A model's parameters are refined if its error on the coarse grid is at most this times the best in no more memory."""
+"""A model's parameters are refined if its error on the coarse grid is at most this factor times the smallest error of
+models that need no more memory."""
 WORTH_MEASURING = 1.25
-"""A model's instructions are measured if its error is at most this times the best, or nothing smaller is as good."""
+"""A model's instructions are measured if its error is at most this factor times the smallest error, or if no smaller
+model is as good."""
 PAIRS = 2000
-"""Pairs of inputs whose distance sets the range of sigma."""
+"""Number of pairs of inputs whose distances determine the range of sigma."""
 
 TRAININGS = 10
-"""How often, over the whole stream, a model is trained that the device trains from all of its samples at once."""
+"""For models that the device trains on collected samples: how often they are trained over the whole stream."""
 
 Score = Literal["mae", "rmse", "error_rate"]
 MEASURES: tuple[Score, ...] = get_args(Score)
@@ -79,10 +81,12 @@ class Data(Table):
 def prequential(spec: Spec, data: Data) -> dict[str, Any]:
     """Errors of a model over the data's second half, each row predicted before its label is known: as of Simulation.
 
-    mae and rmse, in the label's unit (of several labels: means over them), or error_rate for classes; None where no row
-    could be predicted.  scored: rows that count.  diverged: updates refused because the model would leave its range.
-    inputs_refused, labels_refused: rows beyond the spec's limits; an input that is missing is not.  train_every: labels from one training to the next, of a
-    model that the device trains.
+    mae and rmse, in the label's unit (for several labels, their means), or error_rate for classes; None if no row could
+    be
+    predicted.  scored: number of scored rows.  diverged: updates that were refused because the model would leave its
+    range.
+    inputs_refused, labels_refused: rows beyond the spec's limits; rows with a missing input are not counted.
+    train_every: number of labels between two trainings, for a model that the device trains.
     """
     simulation = _simulated(spec, data)
     found = simulation.summary(simulation.errors, simulation.rows // 2)
@@ -98,7 +102,7 @@ def prequential(spec: Spec, data: Data) -> dict[str, Any]:
 
 
 def trivial(spec: Spec, data: Data) -> dict[str, dict[str, float | None]]:
-    """Errors of what every model has to beat, by the same measures."""
+    """Errors of the simple predictors, which every model should beat, by the same measures."""
     simulation = _simulated(spec, data)
     found = simulation.summary(simulation.errors, simulation.rows // 2)
     measures = [key for key in MEASURES if key in found]
@@ -114,9 +118,9 @@ def _simulated(spec: Spec, data: Data) -> Simulation:
 
 
 def typical_distance(spec: Spec | None, x: np.ndarray) -> float:
-    """The median distance of two inputs, as the model sees them; of PAIRS pairs, always the same.
+    """The median distance of two inputs, as the model sees them, over PAIRS pairs that are always the same.
 
-    spec: None for one whose vectors are chosen from standardised inputs.
+    spec: None for a model whose vectors are chosen from standardised inputs.
     """
     x = x[np.isfinite(x).all(axis=1)]
     if spec is not None:
@@ -151,11 +155,11 @@ class Group:
         self.knobs = [knob for knob in all_knobs if combination.means(knob.section, knob.key)]
         self.own: dict[str, float] = {}
         if combination.spec is not None:
-            # what a spec with nothing but the given keys has
+            # the values of a spec with only the given keys
             own = make_spec(combination.with_values(size, {}))
             self.own = {knob.name: held(own, knob) for knob in self.knobs}
         if self.knobs and (combination.spec is None or (base.kernel is None and "kernel.sigma" in self.own)):
-            sigma = self.knobs[0]  # there is no own width: the grid's middle
+            sigma = self.knobs[0]  # the spec has no width of its own: take the middle of the grid
             self.own["kernel.sigma"] = sigma.value(sigma.grid[len(sigma.grid) // 2])
         self.scores: dict[tuple[float, ...], dict[str, Any] | None] = {}
         self.reason = ""  # of the last refusal
@@ -170,7 +174,10 @@ class Group:
         return self._new(self._grid())
 
     def finer(self, number: int, by: Score) -> list[dict[str, float]]:
-        """The best's neighbours, a step up or down; the step halves from round to round (number: 0, 1, ...)."""
+        """The neighbours of the best values, one step up or down.
+
+        number: the round, from 0; each round halves the step.
+        """
         best = self.best(by)
         if best is None:
             return []
@@ -186,7 +193,9 @@ class Group:
         return self._new(around)
 
     def _steps(self) -> list[tuple[int, ...]]:
-        """Directions around a point: all of the first two parameters', which depend on each other, and each other's."""
+        """Directions around a point: all combinations of the first two parameters, which depend on each other; and each
+        of the other parameters alone.
+        """
         both = list(itertools.product((0, -1, 1), repeat=min(2, len(self.knobs))))
         rest = [0] * (len(self.knobs) - len(both[0]))
         found = [(*step, *rest) for step in both]
@@ -206,7 +215,7 @@ class Group:
         return self.combination.with_values(self.size, dict(zip(self.own, values, strict=True)))
 
     def bound(self, rounds: int) -> int:
-        """Most tries."""
+        """The largest possible number of trials."""
         return len(self._grid()) + rounds * len(self._steps())
 
     def best(self, by: Score) -> tuple[float, ...] | None:
@@ -230,8 +239,9 @@ def search(
     data: Data,
     rounds: int = ROUNDS,
 ) -> None:
-    """Fill the groups' scores: the coarse grids of all, then ``rounds`` refinements around the best of those that are
-    worth it."""
+    """Fill the groups' scores: first the coarse grids of all groups, then ``rounds`` refinements for the promising
+    groups.
+    """
     for number in range(-1, rounds):
         batch: list[tuple[Group, dict[str, float]]] = []
         for group in groups if number < 0 else worth_refining(groups, workers, by, data):
@@ -252,7 +262,7 @@ def search(
 
 
 def _in_turn(batch: Sequence[tuple[Group, dict[str, float]]]) -> list[tuple[Group, dict[str, float]]]:
-    """One run of each combination, then another of each: workers compile different combinations, and none does it twice."""
+    """Order the runs so that combinations alternate: workers then compile different combinations, and none twice."""
     seen: Counter[int] = Counter()
     turns = []
     for i, (group, _) in enumerate(batch):
@@ -295,9 +305,9 @@ def cost_task(content: Content, target: str, tries: int = 0) -> dict[str, Any]:
 def known_wholes(
     groups: Sequence[Group], workers: Workers, by: Score, data: Data
 ) -> list[tuple[Group, tuple[float, ...] | None, Spec | None]]:
-    """Each group with the values of its best and the spec that is written of it; ``memory_bytes`` of these is known then.
+    """Each group with its best values and the spec for them; None and None for a group without a successful run.
 
-    None for a group of which nothing worked.
+    Afterwards ``memory_bytes`` of these specs is fast.
     """
     from pykernel.tuning.costs import generator_digest, know_fields
 
@@ -331,7 +341,7 @@ def work(task: Mapping[str, Any], data: Data) -> dict[str, Any]:
 
 
 def context(base: Spec, data: Data) -> dict[str, str]:
-    """What results depend on beside a task: the data, and the algorithms' sources."""
+    """Everything on which results depend in addition to the task: the data, and the algorithms' sources."""
     kernels = [
         entry.kernel
         for family in FAMILIES
@@ -346,18 +356,22 @@ def context(base: Spec, data: Data) -> dict[str, str]:
 
 
 def front(costs: Sequence[Sequence[float]]) -> list[int]:
-    """Positions of those that no other is at least as good as in everything and better in something (Pareto)."""
+    """Positions of the Pareto front: points for which no other point is at least as good in all costs and better in
+    one.
+    """
     points = np.asarray(costs, float).reshape(len(costs), -1) if len(costs) else np.zeros((0, 1))
     return [i for i, p in enumerate(points) if not ((points <= p).all(axis=1) & (points < p).any(axis=1)).any()]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep found.
+    """The result of a sweep.
 
-    rows: each combination and size at its best, best first: see ``_row``; refused: what could not be tried, or did
-    nothing but diverge, with the reason.  best, cheapest, fastest: positions in rows; fastest is None if instructions
-    were not measured.  trivial: errors of what a model has to beat.
+    rows: the best result of each combination and size, the best first; see ``_row``.  refused: combinations that could
+    not be
+    tried, or always diverged, with the reason.  best, cheapest, fastest: positions in rows; fastest is None if
+    instructions
+    were not measured.  trivial: errors of the simple predictors.
     """
 
     by: Score
@@ -434,7 +448,7 @@ def sweep(
 def results(
     groups: Sequence[Group], workers: Workers, by: Score, data: Data
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Each group at its best, best first, and the groups of which nothing worked."""
+    """The best result of each group, the best first; and the groups without a successful run."""
     rows, hopeless = [], []
     for group, best, whole in known_wholes(groups, workers, by, data):
         if best is None or whole is None:
@@ -489,7 +503,7 @@ def _hopeless(group: Group) -> dict[str, Any]:
 
 
 def _measure(rows: list[dict[str, Any]], workers: Workers, by: Score, target: str) -> str:
-    """Fill in what the worthwhile rows cost on the target; what there is to say about it."""
+    """Measure the promising rows on the target, and add their costs.  Returns a sentence about the measurement."""
     from pykernel.targets.check import choose
 
     try:
@@ -513,10 +527,11 @@ SAMPLES_TEXT = "samples from the middle of the stream on"
 
 
 def worth_measuring(rows: Sequence[Mapping[str, Any]], by: Score) -> list[int]:
-    """Rows that may be on the front of error against instructions, as far as that can be told without measuring.
+    """Rows that may be on the front of error against instructions, chosen without a measurement.
 
-    Those on the front of error against bytes; the best of each rule; and of each rule and technique, where instructions
-    grow with the size, those that are better than all smaller ones and within WORTH_MEASURING of the best.
+    These are the rows on the front of error against bytes, and the best row of each rule.  Within a rule and technique,
+    instructions grow with the size; so each row that is better than all smaller ones and within WORTH_MEASURING of the
+    best is included as well.
     """
     chosen = {i for i, row in enumerate(rows) if row["front"]}
     seen = set()
@@ -533,7 +548,7 @@ def worth_measuring(rows: Sequence[Mapping[str, Any]], by: Score) -> list[int]:
 
 
 def instructions(row: Mapping[str, Any]) -> float | None:
-    """Mean instructions of an update, where they were measured; not of a model whose work is in its training."""
+    """Mean instructions of an update; None if not measured, and for a model whose work is done in its training."""
     costs = row["costs"]
     return costs["update"]["mean"] if costs and costs.get("update") and "train_every" not in row else None
 

@@ -17,14 +17,15 @@ from pykernel.tuning.columns import Show, few_values, left_out, likely_inputs, l
 from pykernel.tuning.stage import Stage
 
 MODELS = ("kfd", "ls-svm", "krr", "trained")
-"""What can be trained on such a table."""
+"""Models that can be trained on such a table."""
 
 
 @dataclass
 class LabelledTable:
-    """Rows of a file: inputs x (l, d); y (l,), numbers, or positions of classes; what was assumed, and warnings, in sentences.
+    """Rows of a file: inputs x (l, d); labels y (l,), numbers or class indices; sentences about assumptions, and
+    warnings.
 
-    stage: what made these rows of raw ones, if anything did.
+    stage: the signal stage that computed these rows from raw rows, if there is one.
     """
 
     name: str
@@ -55,10 +56,13 @@ def read_table(
 ) -> LabelledTable:
     """A table of text with a header line, as the samples of a model.
 
-    inputs: columns; if there are none, all others with numbers that are not always the same, and no times.  label: a column; the last
-    if None.  classes: of the label, in their order; if there are none, they are found, where the label is words or
-    ``model`` is kfd.  model: kfd of classes and ls-svm of numbers, if None.  signal: precision and [signal] of a spec, which
-    makes the samples of the rows of its channels, given as inputs; the label may be one of them, to be forecast.
+    inputs: columns; if empty, all other columns of numbers, except constant columns and times.
+    label: a column; None: the last one.
+    classes: the label's classes, in their order; if empty, they are found in the data, if the label is text or
+    ``model`` is kfd.
+    model: None: kfd for classes, ls-svm for numbers.
+    signal: precision and [signal] of a spec.  The signal stage computes the samples from its channels, which are given
+    as inputs.  The label may be one of the channels; it is then forecast.
     Raises UserError, one sentence.
     """
     if model is not None and model not in MODELS:
@@ -117,14 +121,16 @@ def _need_channels(
 
 
 def _stage(signal: Mapping[str, Any], column: str, classes: Sequence[str], x: np.ndarray, y: np.ndarray) -> Stage:
-    """What makes steps of the rows.  Raises UserError for a label that cannot be."""
+    """The signal stage for the rows.  Raises UserError if the label is not possible with it."""
     label: dict[str, Any] = {"column": column} | ({"classes": list(classes)} if classes else {})
     return Stage({"name": "fit", **signal, "label": label}, x, y)
 
 
 def _steps(name: str, stage: Stage, gaps: int) -> tuple[Stage, np.ndarray, np.ndarray, list[str]]:
-    """The stage, which knows what became of its raw rows, its steps with their labels, and warnings; gaps: rows with an empty
-    cell.  Raises UserError, with the cause, if there are no steps."""
+    """The stage with the counts of its raw rows, its steps, their labels, and warnings.
+
+    gaps: number of rows with an empty cell.  Raises UserError, which names the cause, if there are no steps.
+    """
     raw = RawRows(stage.plain)
     raw.take(stage.x, gaps)
     x, y = stage.steps()
@@ -181,7 +187,7 @@ def _classes_of(
 
 
 def _positions(cells: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-    """Of each cell the position of its class; -1 where there is none."""
+    """The class index of each cell; -1 where there is none."""
     places = {kind: i for i, kind in enumerate(classes)}
     return np.array([places.get(cell, -1) for cell in cells], np.int64)
 
@@ -189,7 +195,10 @@ def _positions(cells: Sequence[str], classes: Sequence[str]) -> np.ndarray:
 def _need_rows(
     name: str, column: str, y: np.ndarray, classes: Sequence[str] | None, stage: Stage | None, warnings: Sequence[str]
 ) -> None:
-    """stage: what made the rows; warnings: why some of its steps are missing."""
+    """Raises UserError if there are too few labelled rows.
+
+    stage: the signal stage of the rows; warnings: why some of its steps are missing.
+    """
     why = [*warnings, "a step has the label of its last raw row: label more rows, or take a shorter hop"][0]
     if classes is None:
         if len(y) < 2 and stage is not None:

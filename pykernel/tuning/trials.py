@@ -27,29 +27,30 @@ if TYPE_CHECKING:
     from pykernel.training.vectors import Loss, Vectors
 
 MOST_ROWS = 50_000
-"""Of a longer table the last so many rows are taken."""
+"""Most rows: of a longer table, only the last MOST_ROWS rows are used."""
 FEWEST = 20
-"""Fewer rows are refused."""
+"""Fewest rows; a shorter table is refused."""
 BLOCKS = 20
 """Blocks of rows whose spread tells how uncertain an error is."""
 ANSWERED = 0.95
-"""A model that answers a smaller part of the rows is not compared."""
+"""A model that answers a smaller fraction of the rows is not compared."""
 TRAINED_ROWS = 4000
-"""At most so many rows, evenly spread, train a model on the host."""
+"""Most rows with which a model is trained on the host; they are evenly spaced."""
 MOVED_ROWS = 10_000
-"""The same for trained vectors, whose time grows with the rows only."""
+"""Most rows for trained vectors.  Their training time grows only linearly with the rows."""
 RETRAINED = 5
-"""How often a model that is trained on the device is trained anew over the last rows."""
+"""How often a model that is trained on the device is trained again over the last rows."""
 NEAR_BEST = 1.01
-"""Of ridges whose leave-one-out error is within this factor of the least, the largest is taken."""
+"""The largest ridge is taken whose leave-one-out error is within this factor of the smallest error."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What all trials share.
+    """The data that all trials share.
 
-    x (rows, D); y (rows,), (rows, OUTPUTS), NaN where there is no label, or (rows,) positions of classes, -1 where there is
-    none; None for monitors.  delay: labels arrive so many rows late.  stage: what made these rows of raw ones, if anything did.
+    x: (rows, D).  y: (rows,) or (rows, OUTPUTS), NaN where there is no label; or class indices (rows,), -1 where there
+    is none; None for monitors.  delay: number of rows after which a label arrives.  stage: the signal stage that
+    computed these rows from raw rows, if there is one.
     """
 
     x: np.ndarray
@@ -64,7 +65,7 @@ class Table:
 
     @property
     def raw_rows(self) -> dict[str, Any]:
-        """Of a table of steps, for reports: of how many raw rows they were made, and how many of those are gaps."""
+        """For reports on a table of steps: the number of raw rows, and how many of these are gaps."""
         return {} if self.stage is None else {"raw_rows": dict(self.stage.raw_rows)}
 
     @property
@@ -97,11 +98,14 @@ class Table:
         return content.hexdigest()
 
     def whole(self, content: Content) -> Spec:
-        """The spec that is written, and measured on a device: within the stage, if there is one.  Raises UserError."""
+        """The spec that is written, and measured on a device; with the signal stage, if there is one.
+
+        Raises UserError.
+        """
         return make_spec(content) if self.stage is None else self.stage.around(content)
 
     def with_signal(self, signal: Content, delay: int) -> Table:
-        """The same raw rows through another signal.  Raises UserError if it cannot be."""
+        """A table with another signal for the same raw rows.  Raises UserError if the signal is not valid."""
         assert self.stage is not None
         stage = self.stage.with_signal(signal)
         x, y = (part[-MOST_ROWS:] for part in stage.steps())
@@ -123,7 +127,7 @@ class Table:
 
 
 def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    """A trial, on whatever process; what JSON can hold."""
+    """Run a trial, in any process.  The result can be written as JSON."""
     if task["do"] == "cost":
         return _cost(task, table)
     try:
@@ -137,7 +141,7 @@ def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
             reason = f"takes {sizes['ram_bytes']:,} bytes of RAM"
             return {"ram_bytes": sizes["ram_bytes"], "reason": reason, "training": training}
         found = watch(spec, table) if table.y is None else judge(spec, table)
-        if "signal" in task and whole.forecasts:  # of another window, another truth
+        if "signal" in task and whole.forecasts:  # with another window, a forecast has other true values
             found["last_label"] = simple(spec, table)["last label"]["error"]
     except UserError as error:
         return {"reason": str(error).removeprefix("spec: ")}
@@ -150,7 +154,7 @@ def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
 
 
 def _table_bytes(spec: Spec) -> int:
-    """Bytes of flash that numbers take which were computed on the host, nearly."""
+    """Approximate bytes of flash for tables of numbers that were computed on the host."""
     if spec.program.learns or getattr(spec, "expansion", None) is None:
         return 0
     vectors, weights = (np.size(getattr(spec.expansion, name)) for name in ("vectors", "weights"))
@@ -166,9 +170,10 @@ def _cost(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
 
 
 def judge(spec: Spec, table: Table) -> dict[str, Any]:
-    """Errors of a model on the last rows: root mean square, or for classes the part that is wrong.
+    """Errors of a model on the last rows: root mean square, or for classes the fraction of wrong ones.
 
-    frozen, learning: each None, or error and deviation (its standard deviation, from blocks of rows) and scored (rows).
+    frozen, learning: None; or the error, its deviation (standard deviation, from blocks of rows) and the number of
+    scored rows.
     diverged: updates that were refused because the model would leave its range.
     """
     split, y = table.split, table.labels
@@ -198,7 +203,7 @@ def judge(spec: Spec, table: Table) -> dict[str, Any]:
 
 
 def _retrained(model: HostModel, table: Table, question: str) -> np.ndarray:
-    """Answers to the last rows, by a model that is trained anew every so many rows."""
+    """Answers to the last rows by a model that is trained again at regular intervals."""
     split, late, answers = table.split, table.delay, []
     for rows in np.array_split(np.arange(split, len(table.x)), RETRAINED):
         if len(rows):
@@ -209,7 +214,7 @@ def _retrained(model: HostModel, table: Table, question: str) -> np.ndarray:
 
 
 def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | None:
-    """None where too few rows got an answer."""
+    """Error, deviation and scored rows; None if too few rows got an answer."""
     rows = slice(table.split, None)
     known, y = table.known(rows), table.labels[rows]
     answers = np.asarray(answers, np.float64).reshape(y.shape)
@@ -221,7 +226,8 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | 
     if spec.label.classes:
         wrong = (answers != y)[known].astype(float)
         told = _told(wrong, lambda mean: mean, lambda mean: 1.0)
-        # blocks without an error say nothing: at least what chance makes of one more right and one more wrong row
+        # blocks without any error show no spread: the deviation is at least that for one more right and one more wrong
+        # row
         count = len(wrong) + 2
         part = (wrong.sum() + 1) / count
         return told | {"deviation": max(told["deviation"], math.sqrt(part * (1 - part) / count))}
@@ -238,7 +244,7 @@ def _told(losses: np.ndarray, shown: Any, slope: Any) -> dict[str, float]:
 
 
 def simple(spec: Spec, table: Table) -> dict[str, dict[str, float]]:
-    """Of each simple predictor error, deviation and bytes, on the same rows."""
+    """Error, deviation and bytes of each simple predictor, on the same rows."""
     if table.y is None:
         return {}
     late, y = table.delay, table.labels
@@ -263,18 +269,20 @@ def simple(spec: Spec, table: Table) -> dict[str, dict[str, float]]:
 
 
 def content_of(task: Mapping[str, Any], table: Table, training: Content | None = None) -> Content:
-    """What a task's spec is made of: as ``Combination.task`` has it, with vectors chosen from the first rows if need be.
+    """The content of a task's spec: as ``Combination.task`` gives it; for some rules, vectors are chosen from the first
+    rows.
 
-    Then the task has base (name, input, label), rule, size (n), method (of the basis) and width (sigma in standardised
-    inputs).  The ridge is the largest that leave-one-out likes.  A "frozen" model is an LS-SVM on the basis; "kfd" takes
-    only the vectors and the ridge, and learns the rest on the device.  O(l n^2) for l rows.  Raises UserError.
+    A task for such a rule has base (name, input, label), rule, size (n), method (of the basis) and width (sigma for
+    standardised inputs).  The ridge is the largest one with a good leave-one-out error.  A "frozen" model is an LS-SVM
+    on the basis; "kfd" takes only the vectors and the ridge, and is trained on the device.  O(l n^2) for l rows.
+    Raises UserError.
 
-    Of trained vectors the task may have training, as ``Combination`` has it; else rows left out choose, and ``training`` is
-    filled with what they chose.
+    For trained vectors, the task may have ``training``, as in ``Combination``.  Otherwise cross-validation chooses the
+    settings, and they are written to ``training``.
     """
     if "spec" in task:
         given = dict(task["spec"])
-        if "signal" in task and "center" in given["input"]:  # numbers for each input of another signal
+        if "signal" in task and "center" in given["input"]:  # the given numbers are for the inputs of another signal
             own = None if table.stage is None else table.stage.base.get("input")
             given["input"] = given["input"] | (own or scaled_input(Known(table.x[: table.split])))
         return given
@@ -324,7 +332,7 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
 
 
 def _first_rows(table: Table, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and labels to train on: of the rows before the judged ones at most so many, evenly spread."""
+    """Inputs and labels to train on: at most ``most`` evenly spaced rows before the judged ones."""
     rows = np.flatnonzero(table.known(slice(0, table.split - table.delay)))
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.int64))]
     if len(rows) < 2:
@@ -335,7 +343,7 @@ def _first_rows(table: Table, most: int) -> tuple[np.ndarray, np.ndarray]:
 def _trained(
     base: Content, size: int, x: np.ndarray, y: np.ndarray, training: Content | None, chosen: Content
 ) -> Content:
-    """A frozen model with so many trained vectors."""
+    """The content of a frozen model with ``size`` trained vectors."""
     from pykernel.training.vectors import Candidate, Job, Rows, class_targets, k_means, train, value_targets
 
     classes, counts, m = base["label"].get("classes"), np.ones(len(x)), min(size, len(x))
@@ -367,7 +375,10 @@ def _loss(base: Content) -> Loss:
 
 
 def stand_in(base: Content, size: int, table: Table) -> Content:
-    """A frozen model as ``content_of`` trains, with so many vectors that are made up: it takes the same bytes and time."""
+    """A frozen model with ``size`` random vectors.
+
+    It needs the same bytes and time as a model that ``content_of`` trains.
+    """
     from pykernel.training.vectors import Vectors
 
     x, y = _first_rows(table, MOVED_ROWS)
@@ -393,9 +404,10 @@ def _frozen(base: Content, found: Vectors, x: np.ndarray) -> Content:
 
 FAULTS = ("spike", "offset", "drift", "stuck", "noise")
 LONG, EVERY, GUARD = 40, 120, 20
-"""Rows that a fault lasts; from one beginning to the next; and after one that do not count as normal: levels are smoothed."""
+"""Rows of a fault; rows between the beginnings of two faults; rows after a fault that do not count as normal, because
+levels are smoothed."""
 FALSE_ALARMS = 0.005
-"""All monitors get the threshold that this part of the rows without a fault exceeds."""
+"""Every monitor gets the threshold that is exceeded in this fraction of the rows without a fault."""
 
 
 def faulty(
@@ -408,8 +420,9 @@ def faulty(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The rows with faults, one input at a time, and the number of each row's fault, 0 for none.
 
-    deviation: of each input.  A spike: 2 rows, 4 deviations.  An offset of 2.  A drift to 4.  Stuck.  Noise of 2.  size: a
-    factor of all these.  first, every: the row where the first fault begins, and rows from one beginning to the next.
+    deviation: standard deviation of each input.  The kinds of faults: a spike of 4 deviations for 2 rows; an offset of
+    2 deviations; a drift to 4 deviations; a stuck value; noise of 2 deviations.  size: a factor of all these.
+    first, every: the row in which the first fault begins, and the rows between the beginnings of two faults.
     """
     rng = np.random.default_rng(FAULTS.index(kind))
     x, which = x.copy(), np.zeros(len(x), int)
@@ -430,7 +443,7 @@ def faulty(
 
 
 def detected(level: np.ndarray, which: np.ndarray) -> tuple[float, float]:
-    """The part of the faults that is detected, and the mean delay in rows, at the rate FALSE_ALARMS."""
+    """The fraction of the faults that is detected, and the mean delay in rows, at the false alarm rate FALSE_ALARMS."""
     normal = np.convolve(which > 0, np.ones(GUARD + 1))[: len(which)] == 0
     if not which.any() or not normal.any():
         return math.nan, math.nan
@@ -443,7 +456,9 @@ def detected(level: np.ndarray, which: np.ndarray) -> tuple[float, float]:
 
 
 def watch(spec: Spec, table: Table) -> dict[str, Any]:
-    """The part of the faults that a monitor does not detect, as ``learning``; detected, delay: of each kind of fault."""
+    """``learning``: the fraction of the faults that a monitor does not detect; detected, delay: for each kind of
+    fault.
+    """
     split = table.split
     deviation = np.nanstd(np.where(np.isfinite(table.x[:split]), table.x[:split], np.nan), axis=0)
     model = HostModel(spec)
@@ -459,7 +474,7 @@ def watch(spec: Spec, table: Table) -> dict[str, Any]:
 
 
 def watched_simply(table: Table) -> dict[str, dict[str, Any]]:
-    """What simple distances detect."""
+    """The faults that simple distances detect, as in ``watch``."""
     split = table.split
     deviation = np.nanstd(np.where(np.isfinite(table.x[:split]), table.x[:split], np.nan), axis=0)
     each: dict[str, dict[str, tuple[float, float]]] = {}

@@ -1,4 +1,4 @@
-"""What ``fit`` and ``basis`` are asked for."""
+"""The arguments of ``fit`` and ``basis`` as objects."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from pykernel.telling import QUIET, Watch
 from pykernel.workflows.given import Numbers
 
 MANY_ROWS = 1000
-"""So many rows that are all vectors, or as much work with fewer vectors, and all cores are worth starting."""
+"""Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with
+fewer vectors."""
 BASIS_MODELS = ("krr", "ls-svm")
 DEFAULT_RIDGE = 0.1
 TRAINED = "trained"
-"""The method that moves vectors, where others choose rows."""
+"""The method that trains its vectors; other methods choose rows as vectors."""
 
 Words = str | Sequence[str] | None
-"""Names, or text with commas between."""
+"""Names as a sequence, or as text with commas."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +113,7 @@ class BasisAsked:
 
     @property
     def makes_spec(self) -> bool:
-        """Whether a spec is wanted: it is, unless the basis alone is saved."""
+        """Whether a spec is made: yes, unless only the basis is saved."""
         return self.output is not None or self.save is None
 
 
@@ -120,7 +121,7 @@ Asked = TypeVar("Asked", FitAsked, BasisAsked)
 
 
 def asked(kind: type[Asked], given: Mapping[str, Any]) -> Asked:
-    """The arguments of a function, by name, with texts of paths as paths."""
+    """The arguments of a function as an object; paths that are given as text become Path objects."""
     paths = {"output", "save", "plot", "checkpoint"}
     taken: dict[str, Any] = {
         name: Path(value) if name in paths and value is not None else value for name, value in given.items()
@@ -129,7 +130,7 @@ def asked(kind: type[Asked], given: Mapping[str, Any]) -> Asked:
 
 
 def prefix(out: Path) -> str:
-    """Of the names in C: as the spec's file is called."""
+    """The prefix of the names in C, from the name of the spec's file."""
     from pykernel.spec.base import is_prefix
 
     if not is_prefix(out.stem):

@@ -33,7 +33,7 @@ class BasisFound:
 
     @property
     def left_out(self) -> list[float]:
-        """The part of tr K that 0, 1, ... vectors leave out."""
+        """The fraction of tr K that 0, 1, ... vectors leave out."""
         return self.report["left_out"]
 
     @property
@@ -95,7 +95,7 @@ def basis(
 ) -> BasisFound:
     """Choose a basis from up to millions of rows, with a spec: what ``pykernel basis`` does.
 
-    Of arrays, ``select_basis`` and ``KernelBasis`` choose one.  Cost: docs/bases.md says that of each method.
+    For arrays, use ``select_basis`` or ``KernelBasis``.  docs/bases.md gives the cost of each method.
 
     Parameters
     ----------
@@ -116,13 +116,14 @@ def basis(
     learn, kfd : bool
         Whether the device learns the weights, or trains a kernel Fisher discriminant.
     features, shrinkage : int, float
-        So many features of a subspace in place of the coordinates; what is taken from each singular value.
+        Number of features of a subspace that replace the coordinates; the number that is subtracted from each singular
+        value.
     kernel, sigma, gamma, coef0, degree, normalise : str, numbers, bool
         The kernel, and widths to try.
     candidates, points : int
         Rows tried for a vector, rows that judge it; 0 for all.
     tau, confidence : float
-        Stop when at most this part is left out, and how sure that must be.
+        Stop when at most this fraction is left out; the confidence with which this must hold.
     standardise : bool, optional
         Whether inputs are scaled; by default, if their scales differ.
     shards, jobs, checkpoint : int, int, path
@@ -159,7 +160,9 @@ def basis(
 
 
 def _need_possible(given: BasisAsked) -> None:
-    """Refuses arguments that do not go together, and files that cannot be written: before the work, not after it."""
+    """Raises UserError for arguments that do not fit together, and for files that cannot be written, before the work
+    starts.
+    """
     _need_outputs(given)
     if given.method == TRAINED:
         _need_trained(given)
@@ -193,7 +196,7 @@ def _need_possible(given: BasisAsked) -> None:
 
 
 def _need_trained(given: BasisAsked) -> None:
-    """Vectors and widths are trained on the label, at once."""
+    """Raises UserError for arguments that do not fit to trained vectors, which need a label and a single process."""
     trained = f"{option('method')} {TRAINED}"
     if not given.learn or given.label is None:
         raise UserError(
@@ -222,7 +225,7 @@ def _need_features(given: BasisAsked, count: int) -> None:
 
 
 def _need_outputs(given: BasisAsked) -> None:
-    """Files that are free, each its own; a checkpoint may be there."""
+    """Raises UserError unless the output files are different and do not exist yet; a checkpoint may exist."""
     for path in (given.output, given.save, given.plot):
         need_free(path, given.data, given.force)
     need_free(given.checkpoint, given.data, True)
@@ -230,7 +233,7 @@ def _need_outputs(given: BasisAsked) -> None:
 
 
 def _kept_in(given: BasisAsked) -> list[str]:
-    """What an interrupt left, if it left something."""
+    """Sentences about files that an interrupted run has left; empty if there are none."""
     path = given.checkpoint
     there = path is not None and path.exists()
     return [f"; {path} contains the finished part: run the same command to continue"] if there else []

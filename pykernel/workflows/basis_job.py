@@ -1,4 +1,6 @@
-"""A basis chosen: width and ridge, the vectors, the weights, the spec, and what is left out."""
+"""The work of ``basis``: choose width and ridge, choose the vectors, compute weights, spec and the part that is left
+out.
+"""
 
 from __future__ import annotations
 
@@ -34,26 +36,33 @@ from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE, TRAINED, Basis
 from pykernel.workflows.given import Numbers, method_options, positive_numbers, words
 
 TUNED_ROWS = 5000
-"""With more rows than these, width and ridge are chosen on so many of them, which are drawn."""
+"""Most rows on which width and ridge are chosen; of more rows, this many are drawn."""
 LIMIT_ROWS = 3000
-"""Up to so many rows the eigenvalues of their Gram matrix tell what no basis can do better."""
+"""Most rows for which the eigenvalues of the Gram matrix, and so the best possible basis, are computed."""
 COMPARED_ROWS = 1000
 """On at most so many rows the written spec is compared with what was computed here."""
 COARSE = 0.05
 """Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
 PULL = 1e-2
-"""Of trained vectors whose weights a device learns anew: wider kernels than these are nearly functions of each other."""
+"""Largest width of trained vectors whose weights the device learns.  With wider kernels, the kernel functions are
+nearly linearly dependent."""
 MARGIN = 1.01
-"""A vector must leave over so many times what the precision resolves, as rounding its numbers changes that."""
+"""Smallest residual of a vector, as a multiple of the precision's resolution: rounding of its numbers changes the
+residual.
+"""
 
 
-# ------------------------------------------------------------------------------------------------- what is asked for
+# ------------------------------------------------------------------------------------------------- arguments
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Options as numbers.  model: what is fitted to the label; epsilon: less than this of a vector is nothing new;
-    widths and ridges: those to try, None if the data tell; of_method: options that only some methods have."""
+    """Options as numbers.
+
+    model: the model that is fitted to the label.  epsilon: smallest residual of a vector.  widths, ridges: values to
+    try;
+    None: derived from the data.  of_method: options that only some methods have.
+    """
 
     options: BasisAsked
     model: Any
@@ -64,7 +73,7 @@ class Asked:
 
 
 def asked(options: BasisAsked) -> Asked:
-    """Refuses, before the work, what is no model, kernel or number."""
+    """The options as numbers.  Raises UserError, before the work, for an invalid model, kernel or number."""
     if options.seed < 0:
         raise UserError(f"{option('seed')} is {options.seed}; it must be 0 or more")
     model = _model(options)
@@ -96,7 +105,7 @@ def _model(options: BasisAsked) -> str:
 
 
 def _epsilon(options: BasisAsked) -> float:
-    """For a spec, what the device's numbers resolve."""
+    """The smallest residual of a vector; for a spec, the resolution of the device's numbers."""
     if options.precision not in LEAST_ALD_THRESHOLD:
         raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
     return 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
@@ -130,9 +139,12 @@ def _numbers(given: Numbers, name: str) -> list[float] | None:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The basis, and the seconds that it took; its shards, if there are any; with a label, how width and ridge were
-    chosen, and the weights where they go to the device.  With --features machine computes these, and sigma are their
-    singular values."""
+    """The chosen basis.
+
+    Also: the seconds that it took; its shards, if any; with a label, the selection of width and ridge, and the weights
+    if they go to the device.  With --features, ``machine`` computes the features, and ``sigma`` are their singular
+    values.
+    """
 
     basis: Basis
     seconds: float
@@ -143,7 +155,7 @@ class Chosen:
 
 
 def begin(request: Asked, show: Any) -> Job:
-    """The rows, looked at once."""
+    """Read the rows, and check them in one pass."""
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
     samples = read(options.data, names, options.label, classes, options.kfd, show)
@@ -154,7 +166,10 @@ def begin(request: Asked, show: Any) -> Job:
 
 
 def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Any) -> tuple[Scaled, np.ndarray]:
-    """Rows scaled by the trained widths, and the trained vectors among them, (n, D): the kernel's own width is 1."""
+    """Rows scaled by the trained widths, and the trained vectors in the same scale, (n, D).
+
+    The kernel's width is then 1.
+    """
     assert samples.y is not None
     rng, count = np.random.default_rng(options.seed), len(samples.rows)
     at = np.sort(rng.choice(count, MANY, replace=False, shuffle=False)) if count > MANY else np.arange(count)
@@ -182,7 +197,7 @@ def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Any) -> tupl
 
 @dataclass(frozen=True)
 class Job:
-    """What was asked for, and the rows; moved: trained vectors, (n, D), scaled as the rows are."""
+    """The arguments and the rows.  moved: trained vectors, (n, D), in the rows' scale."""
 
     asked: Asked
     samples: Samples
@@ -227,7 +242,7 @@ class Job:
         return MercerKernel(options.kernel, gamma, coef0, degree, options.normalise)
 
     def _width(self) -> float:
-        """The one that was given, or the best of several on some rows."""
+        """The given width, or the best of several widths on a sample of the rows."""
         options, rows = self.options, self.scaled.rows
         at, x = self._sample()
         widths = self.asked.widths
@@ -255,7 +270,7 @@ class Job:
         return tuned.width
 
     def _select(self, basis: Basis, kernel: MercerKernel) -> Selection:
-        """The ridge, on all rows."""
+        """Choose the ridge by cross-validation on all rows."""
         options = self.options
         return select_reduced(
             self.asked.model,
@@ -294,7 +309,10 @@ class Job:
         )
 
     def _of_moved(self, kernel: MercerKernel, vectors: np.ndarray) -> Basis:
-        """Trained vectors without those that others span as far as the device can tell; some rows say what they leave out."""
+        """The basis of the trained vectors, without vectors that the others span within the device's precision.
+
+        The part that is left out is measured on a sample of the rows.
+        """
         basis = select_basis(vectors, kernel, len(vectors), "pivoted-cholesky", epsilon=self.asked.epsilon)
         z = basis.features(self._sample()[1])
         trace = 1 - np.concatenate([[0.0], np.cumsum(np.square(z).mean(axis=0))])
@@ -328,12 +346,12 @@ class Job:
         return at, self.scaled.rows.take(at)
 
     def _targets(self, at: np.ndarray | None = None) -> Targets:
-        """Of some rows, or of all."""
+        """Targets of some rows, or of all rows."""
         samples = self.samples
         assert samples.y is not None
         y = samples.y if at is None else samples.y[at]
         if samples.classes is None:
-            # as [label] center does on the device
+            # subtract the mean, as [label] center does on the device
             return Targets.of_values(y if self.moved is None else y - samples.y.mean())
         return Targets.of_classes(y, len(samples.classes), "counts" if self.asked.model == "kfd" else "signs")
 
@@ -360,7 +378,7 @@ class Job:
 
 
 def spec_of(job: Job, chosen: Chosen) -> Spec:
-    """What the device predicts, learns or trains on the basis."""
+    """The spec of the model on the basis: it predicts, learns or is trained on the device."""
     options, samples, machine = job.options, job.samples, chosen.machine
     label: dict[str, Any] | None = None
     if samples.column is not None:
@@ -383,7 +401,7 @@ def spec_of(job: Job, chosen: Chosen) -> Spec:
         content |= _learning(job, chosen.selection)
     if options.learn and samples.y is not None and not samples.classes:
         content["label"]["max_abs"] = round_limit(samples.y)
-        if job.moved is not None:  # they were trained beside a bias
+        if job.moved is not None:  # the vectors were trained together with a bias
             content["label"]["center"] = True
     return make_spec(content, samples.name)
 
@@ -446,7 +464,7 @@ def _taken(kernel: MercerKernel, selection: Selection | None) -> dict[str, float
 
 
 def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
-    """Leave-one-out, and what is had without a model."""
+    """The leave-one-out error, and the error without a model."""
     if selection is None or samples.y is None:
         return {}
     if samples.classes:
@@ -497,7 +515,11 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
 
 
 def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
-    """What no basis of 0, ..., n vectors can be below: the sum of the other eigenvalues of K / tr K.  O(l^3)."""
+    """The smallest fraction that any basis of 0, ..., n vectors leaves out: the sum of the other eigenvalues of K / tr
+    K.
+
+    O(l^3).
+    """
     rows = job.scaled.rows
     if len(rows) > LIMIT_ROWS:
         return None
@@ -508,7 +530,7 @@ def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
 
 
 def _compare(job: Job, chosen: Chosen, spec: Spec) -> dict[str, Any]:
-    """How far the device's numbers are from those of float64, on some rows."""
+    """The differences between the device's numbers and float64, on some rows."""
     count = len(job.samples.rows)
     at = np.unique(np.linspace(0, count - 1, COMPARED_ROWS).astype(np.int64))
     predicted = np.asarray(HostModel(spec).predict(job.samples.rows.take(at)), np.float64).reshape(len(at), -1)

@@ -1,4 +1,6 @@
-"""What a fit does without a named model: vectors are chosen among rows, and beside them as few are trained."""
+"""``fit`` without a named model: a machine with vectors chosen among the rows is compared with one of as many trained
+vectors.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,13 @@ from pykernel.workflows.trained import NOT_HERE, TrainedJob
 SURELY = 2.0
 """Trained vectors are taken if their losses are smaller by so many standard errors of the difference."""
 CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
-"""Who gives one of these asks for vectors that are chosen."""
+"""Options that are only for vectors chosen among rows: with one of them, no vectors are trained."""
 
 
 def fit(options: FitAsked, table: LabelledTable) -> Found:
-    """The better of both where vectors are limited; else every row, and of a large model what few trained vectors do."""
+    """With a limit of the vectors: the better one of both machines.  Without a limit: all rows are vectors; for a large
+    model, the result of a few trained vectors is reported as well.
+    """
     assumed, warnings = list(table.assumed), list(table.warnings)
     found = chosen.fit(options, table)
     found.report["instead"] = None
@@ -33,7 +37,7 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
     if not limited and (options.flash is not None or found.report["flash_bytes"] <= LARGE):
         return found
     train, test = held_out(table, options.hold_out, options.seed)
-    # what the choice assumed of its own is not of these
+    # assumptions of the other machine do not apply here
     other = replace(table, model="trained", assumed=assumed, warnings=warnings)
     job = TrainedJob(options, other, train, options.standardise is not False)
     limit = None if options.flash is None else parse_amount(options.flash, "flash")
@@ -80,7 +84,7 @@ def _told(report: dict[str, Any], better: float) -> dict[str, Any]:
 
 
 def _wrong(table: LabelledTable, machine: Any, y: np.ndarray) -> np.ndarray:
-    """As ``losses``, of trained vectors: of rows left out."""
+    """As ``losses``, for trained vectors, from the cross-validated predictions."""
     predictions = machine.cv_predictions_
     if table.classes is None:
         return np.asarray(np.square(predictions.ravel() - y))
@@ -89,7 +93,10 @@ def _wrong(table: LabelledTable, machine: Any, y: np.ndarray) -> np.ndarray:
 
 
 def surely(first: np.ndarray, second: np.ndarray) -> float:
-    """By how many standard errors of the difference the second's losses are smaller; both (rows,)."""
+    """The mean by which the second losses are smaller, in standard errors of the difference.
+
+    first, second: (rows,).
+    """
     difference = first - second
     deviation = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0
     return float(difference.mean()) / (deviation / len(difference) ** 0.5) if deviation else 0.0

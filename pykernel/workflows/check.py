@@ -31,11 +31,13 @@ HERE = 100_000
 
 @dataclass(frozen=True, repr=False)
 class Checked:
-    """Whether the C computes what the host computes, and what it costs.
+    """The result of a check: whether the C computes the same as the host, and the costs.
 
-    rows: of each build, target or board: ``equal``, bytes, instructions of calls.  on_target: the same of the spec's [target], where its
-    limits need it.  figures: bytes of the model, and more.  simple_bytes: what simple predictors would keep.  exceeded: a sentence for
-    each limit of the [target] that is not kept.  loads: shares of the processor, where a rate was given.
+    rows: one for each build, target or board: ``equal``, bytes, instructions of calls.  on_target: rows for the spec's
+    [target], if its limits need them.  figures: bytes of the model, and more.  simple_bytes: memory of simple
+    predictors.
+    exceeded: one sentence for each limit of the [target] that is exceeded.  loads: shares of the processor, if a rate
+    was given.
     """
 
     name: str
@@ -80,7 +82,7 @@ class Checked:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The arguments of ``check``, but for the model."""
+    """The arguments of ``check``, without the model."""
 
     memory: Memory | None = None
     samples: int | None = None
@@ -218,7 +220,7 @@ def check(
 
 
 def _need_possible(asked: Asked) -> None:
-    """Refuses numbers that mean nothing, and arguments of targets without a target."""
+    """Raises UserError for invalid numbers, and for arguments that need a target if there is none."""
     if asked.count < 1:
         raise UserError(f"samples is {asked.samples}; it must be 1 or more")
     if asked.seed < 0:
@@ -260,7 +262,7 @@ def _need_possible(asked: Asked) -> None:
 
 
 def _loads_of(spec: Spec, asked: Asked, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The share of the processor, and the charge, of each row; nothing if they were not asked for."""
+    """The share of the processor, and the charge, for each row; empty if no rate was given."""
     from pykernel.targets.load import load_of
 
     if asked.rate is None:
@@ -302,7 +304,7 @@ def amount(given: float | str, name: str) -> float:
 
 
 def check_own_target(spec: Spec, asked: Asked, watch: Watch = QUIET) -> list[dict[str, Any]]:
-    """What the CPU of the spec's [target] says, where limits need it and nobody names it."""
+    """Rows of a check on the CPU of the spec's [target], if its limits need it and no target was given."""
     limits = spec.target
     if limits is None or limits.name is None or not (limits.flash or limits.instructions or limits.cycles):
         return []

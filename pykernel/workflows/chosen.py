@@ -1,4 +1,6 @@
-"""Vectors chosen among rows: rows held out, an estimator trained, frozen as a spec, and what to expect of it."""
+"""``fit`` with vectors chosen among rows: hold out rows, train an estimator, freeze it as a spec, and estimate its
+error.
+"""
 
 from __future__ import annotations
 
@@ -45,33 +47,35 @@ from pykernel.workflows.asked import MANY_ROWS, FitAsked
 from pykernel.workflows.given import method_options, positive_numbers
 
 COMPARED_ROWS = 1000
-"""On at most so many rows the written spec is compared with what was trained."""
+"""Most rows on which the written spec is compared with the trained estimator."""
 COARSE = 0.05
 """Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
 LEAST_RIDGE = 1e-6
-"""Of ls-svm and krr in float32, in parts of the Gram matrix's trace: the least that is tried unasked."""
+"""Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""
 TELL_SECONDS = 2.0
 """If the work is expected to take longer, the command says so before."""
 MEASURED_ROWS = 400
-"""One width of at most so many rows is timed, and tells how long all widths of all rows will take."""
+"""Number of rows on which one width is timed, to estimate the time for all widths and all rows."""
 SPAWNED = 2.0
-"""Seconds until other processes are at work."""
+"""Seconds that other processes need to start."""
 LARGE = 16 * 1024
-"""With more bytes of vectors and weights than these, fewer vectors are tried, unless the size was asked for."""
+"""If vectors and weights need more bytes, fewer vectors are tried as well, unless the user gave the size."""
 NEARLY = 1.02
-"""A smaller model is nearly as good if its error is at most so many times the large one's."""
+"""A smaller model counts as nearly as good if its error is at most this factor times the large model's error."""
 SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 """Numbers of vectors that are tried for a smaller model."""
 CONFIRMED = 4
-"""At most so many numbers of vectors are trained as --n-max would: another width and ridge may be taken there."""
+"""Most sizes that are fully trained, as with --n-max: another width and ridge may be chosen for them."""
 MUCH = 0.5
-"""A smaller model must take at most this part of the large one's bytes."""
+"""A smaller model must need at most this fraction of the large model's bytes."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What there is to print, and to write.  wrong: the loss of each row to train on by a model that did not see the row, (l,),
-    where vectors are chosen among rows."""
+    """The results to print and to write.
+
+    wrong: if vectors are chosen among rows, the cross-validated loss of each training row, (l,).
+    """
 
     report: dict[str, Any]
     spec: Spec
@@ -80,7 +84,7 @@ class Found:
 
 
 def fit(options: FitAsked, table: LabelledTable) -> Found:
-    """Choose, train and freeze; what was assumed, and how long it takes, is printed before the work."""
+    """Choose, train and freeze.  Assumptions, and the expected time, are printed before the work."""
     if options.loss is not None:
         raise UserError(f"{option('loss')} is of {option('model')} trained; leave it out")
     train, test = held_out(table, options.hold_out, options.seed)
@@ -109,19 +113,19 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
 
 
 def losses(table: LabelledTable, y: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
-    """Of each row the squared error, or 1 where the class is wrong; (rows,)."""
+    """The squared error of each row; for classes, 1 if the class is wrong, else 0; (rows,)."""
     if table.classes is None:
         return np.asarray(np.square(predictions.ravel() - y))
     return np.asarray(targets.classify(predictions.reshape(len(y), -1)) != y, np.float64)
 
 
 def _estimator(trained: Any) -> Any:
-    """Without what scales the inputs."""
+    """The estimator without the scaler of its pipeline."""
     return trained[-1] if hasattr(trained, "steps") else trained
 
 
 def _advice(report: Mapping[str, Any]) -> str:
-    """Of a smaller model that is nearly as good."""
+    """A sentence about a smaller model that is nearly as good."""
     shown = rate if report["classes"] else number
     small = report["smaller"]
     return (
@@ -135,7 +139,7 @@ def _advice(report: Mapping[str, Any]) -> str:
 
 
 def held_out(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the rows to train on, and of those held out: that part, of each class its own, at random."""
+    """Positions of the training rows, and of the rows that are held out: a random fraction ``part``, of each class."""
     if not 0 <= part < 1:
         raise UserError(f"{option('hold_out')} is {part:g}; it must be from 0 to below 1, such as 0.3")
     if seed < 0:
@@ -169,7 +173,7 @@ def scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for, the table, the positions of its rows to train on, and whether inputs are standardised."""
+    """The arguments, the table, the positions of its training rows, and whether inputs are standardised."""
 
     options: FitAsked
     table: LabelledTable
@@ -180,7 +184,10 @@ class Job:
 
     @property
     def trained_for(self) -> str:
-        """The precision that the estimator knows of: what is trained for whole numbers is rounded afterwards."""
+        """The precision of the estimator.
+
+        A model for int16 is trained in another precision, and rounded afterwards.
+        """
         return "float32" if self.options.precision == "int16" else self.options.precision
 
     def machine(self, vectors: int | None) -> Any:
@@ -213,7 +220,10 @@ class Job:
         return cores() if rows * (vectors or rows) ** 2 >= MANY_ROWS**3 else 1
 
     def _basis_parameters(self) -> dict[str, Any]:
-        """How vectors are chosen.  One that float32 can hardly tell from those before it has no part of its own."""
+        """Parameters for the choice of vectors.
+
+        A vector that float32 can hardly distinguish from the span of the vectors before it is not chosen.
+        """
         epsilon = LEAST_ALD_THRESHOLD.get(self.trained_for, 0.0)
         method = self.options.basis or "auto"
         return {"method": method, "epsilon": epsilon} | method_options(self.options.with_, method)
@@ -242,7 +252,7 @@ class Job:
     # ---- how many vectors
 
     def vectors(self, limit: int | None) -> int | None:
-        """How many are to be chosen, None for all rows; limit: bytes of flash."""
+        """How many vectors are to be chosen; None for all rows.  limit: bytes of flash."""
         options, rows = self.options, len(self.train)
         method = options.basis or "auto"
         if method not in METHODS:
@@ -260,7 +270,7 @@ class Job:
             raise UserError(
                 f"{option('with')} says how vectors are chosen, but every row is a vector; give {option('n_max')} or {option('flash')}, too"
             )
-        self._basis_parameters()  # refuses
+        self._basis_parameters()  # raises UserError for invalid options
         if limit is None:
             return options.n_max
         fits = self.fitting(limit)
@@ -270,7 +280,7 @@ class Job:
         return fits
 
     def fitting(self, limit: int) -> int:
-        """How many vectors so many bytes of flash hold.  Raises UserError if there is no room for one."""
+        """How many vectors fit into ``limit`` bytes of flash.  Raises UserError if not even one fits."""
         fixed, each = self._sizes()
         fits = (limit - fixed) // each
         if fits < 1:
@@ -281,7 +291,9 @@ class Job:
         return fits
 
     def _sizes(self) -> tuple[int, int]:
-        """Bytes of flash without vectors, and of one vector with its weights, if distances are of differences."""
+        """Bytes of flash without vectors, and bytes of one vector with its weights, if distances are computed by
+        differences.
+        """
         options, classes, d = self.options, len(self.table.classes or ()), self.x.shape[1]
         functions = classes if classes > 2 else 1
         found = []
@@ -302,14 +314,14 @@ class Job:
     # ---- the work
 
     def run(self, vectors: int | None, limit: int | None) -> tuple[Any, Spec, dict[str, Any], int]:
-        """The estimator, trained; its spec, how that compares, and its bytes of flash."""
+        """The trained estimator, its spec, the comparison of both, and the bytes of flash."""
         while True:
             trained = self.trained(vectors)
             with self.waiting("comparing the spec with the trained model"):
                 x = self.table.x[self.train]
                 spec, rounding = _frozen(trained, self.options, self.table, x)
                 size = build(spec.inner).figures["const_bytes"]
-                if limit is not None and size > limit:  # products of distances keep a number more of each vector
+                if limit is not None and size > limit:  # distances by products need one more number for each vector
                     spec, rounding = _frozen(trained, self.options, self.table, x, "differences")
                     size = build(spec.inner).figures["const_bytes"]
             if limit is None or size <= limit:
@@ -346,7 +358,7 @@ class Job:
         return sorted(widths), sorted(machine.ridge or default)
 
     def work(self, machine: Any, vectors: int | None) -> str:
-        """What takes time, in words."""
+        """Words for the work that takes time."""
         widths, ridges = self.grid(machine)
         on = "" if vectors is None else f" and {vectors:,} vectors"
         jobs = machine.jobs if isinstance(machine.jobs, int) else 1
@@ -354,7 +366,7 @@ class Job:
         return f"{len(widths)} widths and {len(ridges)} ridges on {len(self.train):,} rows{on}{where}"
 
     def seconds(self, machine: Any, vectors: int | None) -> float:
-        """An estimate of what choosing and training take: one width is timed on some rows.
+        """An estimate of the time to choose and train.  One width is timed on some rows.
 
         A decomposition takes O(l^3), a ridge O(l^2) (by folds O(l^3)); with n vectors both take O(l n^2), but choosing
         the vectors among all pairs of rows takes O(l^2 n).
@@ -372,7 +384,7 @@ class Job:
         x, targets, times = self.x[some], self._targets(some), rows / len(some)
         kernel, model, ridge = _mercer(machine, width), self.table.model, ridges[-1]
         folds = None if isinstance(machine.cv, str) else stratified_folds(targets, min(machine.cv, len(some)))
-        with one_thread, contextlib.suppress(UserError):  # what is wrong is told when it is tried
+        with one_thread, contextlib.suppress(UserError):  # an error is reported later, by the actual work
             start = time.perf_counter()
             if vectors is not None:
                 parameters = self._basis_parameters()
@@ -396,7 +408,7 @@ class Job:
     # ---- a smaller one
 
     def smaller(self, report: Mapping[str, Any], trained: Any) -> dict[str, Any] | None:
-        """The smallest model that is nearly as good, None if there is none; what --n-max with its number of vectors trains."""
+        """The smallest model that is nearly as good, as --n-max would train it; None if there is none."""
         machine = _estimator(trained)
         if machine.kernel in ("sigmoid", "linear"):
             return None
@@ -415,8 +427,11 @@ class Job:
         return None
 
     def _promising(self, machine: Any, sizes: Sequence[int], error: float) -> list[int]:
-        """Numbers of vectors, ascending, that do with the taken width or up to half of it: the first of one basis, by
-        leave-one-out.  Of a kernel that is wide, few vectors span all rows as float32 can tell them."""
+        """Sizes, ascending, that are probably nearly as good, by their leave-one-out error.
+
+        The first vectors of one basis are used, with the chosen width and down to half of it: with a wide kernel, a few
+        vectors already span all rows within the precision of float32.
+        """
         if not sizes:
             return []
         widths, ridges = self.grid(machine)
@@ -435,7 +450,7 @@ class Job:
         return sorted(found)
 
     def _nearly(self, error: float | None, large: float) -> bool:
-        """Whether an error is nearly the large model's; of classes, also if one row more is wrong."""
+        """Whether an error is nearly the large model's error; for classes, one more wrong row is also allowed."""
         more = 1 / len(self.train) if self.table.classes else 0.0
         return error is not None and error <= max(NEARLY * large, large + more)
 
@@ -463,7 +478,7 @@ def _kernel_parameters(options: FitAsked) -> dict[str, Any]:
 
 
 def _class_parameters(options: FitAsked, table: LabelledTable) -> dict[str, Any]:
-    """How classes are coded, and what is least at the best."""
+    """Parameters for classes: their coding, and the criterion that is minimised."""
     given = {name: text for name, text in (("coding", options.coding), ("by", options.by)) if text is not None}
     if table.classes is not None:
         return given
@@ -474,7 +489,7 @@ def _class_parameters(options: FitAsked, table: LabelledTable) -> dict[str, Any]
 
 
 def resolved_ridges(machine: Any, model: Any, x: np.ndarray) -> list[float]:
-    """The default ridges of ls-svm or krr, without those whose predictions float32 may not resolve.
+    """The default ridges of ls-svm or krr, without ridges that are too small for predictions in float32.
 
     Weights are residuals r / ridge.  l of them are summed, with an error of up to 2^-24 l r / ridge, which is within
     COARSE r for ridges from 1.2e-6 l on.
@@ -485,7 +500,7 @@ def resolved_ridges(machine: Any, model: Any, x: np.ndarray) -> list[float]:
 
 
 def _given_widths(machine: Any) -> Any:
-    """Those of the options; None if there are none."""
+    """The widths that were given as options; None if there are none."""
     return {"gaussian": machine.sigma, "linear": [1.0]}.get(machine.kernel, machine.gamma)
 
 
@@ -511,7 +526,7 @@ def _cross_validation(given: str | int) -> str | int:
 
 @contextlib.contextmanager
 def plainly(machine: Any) -> Iterator[None]:
-    """Without the estimator's name in refusals."""
+    """Within the block, errors do not begin with the estimator's name."""
     try:
         yield
     except UserError as error:
@@ -528,12 +543,15 @@ def pipeline(machine: Any, scales: bool) -> Any:
 def _frozen(
     trained: Any, options: FitAsked, table: LabelledTable, x: np.ndarray, distance: Distance = "auto"
 ) -> tuple[Spec, dict[str, Any]]:
-    """The spec, with the names of the table's columns and classes; and how it, or the model inside of it, compares on some
-    rows of x."""
+    """The spec, with the names of the table's columns and classes; and its comparison with the estimator on some rows
+    of x.
+
+    With a signal stage, the inner model is compared.
+    """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of rounding: it is measured below
+        warnings.simplefilter("ignore")  # warnings about rounding: the error is measured below
         source = read_estimator(trained)
-    # a sentence begins with what it is about
+    # the error's sentence must begin with the file or option that it is about
     source = replace(source, source=table.name)
     columns: list[str] | None = table.inputs
     if table.stage is not None:
@@ -557,7 +575,7 @@ def root(value: float) -> float:
 
 
 def _errors(table: LabelledTable, machine: Any, y: np.ndarray) -> dict[str, float | None]:
-    """What cross-validation tells, the same corrected for having been chosen, and what is had without a model."""
+    """The cross-validated error, the same with its optimism added, and the error without a model."""
     found = machine.selection_
     errors: dict[str, float | None] = {"cross_validated": float(machine.loo_error_)}
     errors["trivial"] = without_model(table, y)
@@ -572,14 +590,14 @@ def _errors(table: LabelledTable, machine: Any, y: np.ndarray) -> dict[str, floa
 
 
 def without_model(table: LabelledTable, y: np.ndarray) -> float:
-    """The error of who always says the most frequent class, or the mean of the other rows."""
+    """The error of always predicting the most frequent class, or the mean of the other rows."""
     if table.classes:
         return float(1 - np.bincount(y).max() / len(y))
     return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
 
 
 def too_coarse(table: LabelledTable, spec: Spec, rounding: Mapping[str, Any], typical: float, remedy: str) -> list[str]:
-    """What to say if rounding moves predictions by much of a typical error."""
+    """Warnings if rounding changes predictions by a large fraction of a typical error."""
     if not (rounding["difference"] > COARSE * typical or rounding["classes_differ"]):
         return []
     what = f"predictions differ by up to {rounding['difference']:.3g} from those of the trained model"
@@ -646,6 +664,6 @@ def on_test_rows(spec: Spec, table: LabelledTable, test: np.ndarray) -> dict[str
     else:
         squares = np.square(np.asarray(model.predict(table.x[test]), np.float64).ravel() - table.y[test])
         error = root(float(squares.mean()))
-        if len(test) > 1 and error:  # of a root, to first order
+        if len(test) > 1 and error:  # standard deviation of a square root, to first order
             deviation = float(squares.std(ddof=1)) / math.sqrt(len(test)) / (2 * error)
     return {"held_out": error, "held_out_deviation": deviation}

@@ -36,7 +36,7 @@ class FittedTable:
 
     @property
     def error(self) -> float:
-        """Cross-validated: the root mean square error, or of classes the part of rows that get a wrong one."""
+        """The cross-validated root mean square error; for classes, the fraction of rows with a wrong class."""
         return self.report["errors"]["cross_validated"]
 
     @property
@@ -160,7 +160,7 @@ def fit(
 
 
 def _need_possible(given: FitAsked) -> None:
-    """Refuses what cannot be written: before the work, not after it."""
+    """Raises UserError, before the work starts, if an output cannot be written."""
     for path in (given.output, given.plot):
         need_free(path, given.data, given.force)
     if given.plot and given.output and given.plot.absolute() == given.output.absolute():
@@ -168,7 +168,7 @@ def _need_possible(given: FitAsked) -> None:
     content: dict[str, Any] = {"name": given.called, "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
     if given.precision == "int16":
-        # a frozen model with nothing in it: whether whole numbers have this kernel
+        # try an empty frozen model: it is refused if int16 does not have this kernel
         kernel = {"function": given.kernel} | ({} if given.kernel == "linear" else {"gamma": 1.0})
         content |= {"input": {"dim": 1, "max_abs": 1.0}, "learning": {"rule": "frozen"}}
         content |= {"expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [0.0]}}
@@ -178,7 +178,7 @@ def _need_possible(given: FitAsked) -> None:
 
 
 def _read(given: FitAsked) -> LabelledTable:
-    """The table, whose columns a spec can name."""
+    """Read the table.  Raises UserError if a spec cannot contain the names of its columns."""
     names, classes, signal, label = words(given.inputs), words(given.classes), None, given.label
     if given.signal is not None:
         names, label, known, signal = _of_signal(given)
@@ -195,7 +195,7 @@ def _read(given: FitAsked) -> LabelledTable:
 
 
 def _of_signal(given: FitAsked) -> tuple[list[str], str, list[str], dict[str, Any]]:
-    """Channels, the label, its classes, and what of the spec makes steps of raw rows: precision and [signal]."""
+    """Channels, label, classes, and the parts of the spec that define the steps of raw rows: precision and [signal]."""
     if given.inputs is not None:
         inputs, signal = option("inputs"), option("signal")
         raise UserError(f"{inputs} is for data without {signal}; with it, [signal] names the channels")

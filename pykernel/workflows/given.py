@@ -1,4 +1,6 @@
-"""Arguments of workflows that are lists, numbers or words: as Python has them, or text with commas between, as a shell does."""
+"""Arguments of workflows that are lists, numbers or words: given as Python objects, or as text with commas from a
+shell.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ from typing import Any
 from pykernel.errors import UserError, did_you_mean, option
 
 Numbers = str | float | Sequence[float] | None
-"""A number or several, or text with commas between."""
+"""One number, several numbers, or text with commas."""
 
 
 def words(given: str | Sequence[str] | None) -> list[str]:
-    """Names, each once; of text the parts between commas, of a sequence its texts as they are."""
+    """Names without repetitions: the parts of a text between commas, or the items of a sequence."""
     parts = given.split(",") if isinstance(given, str) else list(given or ())
     return list(dict.fromkeys(word.strip() for word in parts if word.strip()))
 
 
 def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
-    """Of each number its text."""
+    """The text of each number."""
     if isinstance(given, str):
         parts = words(given)
     else:
@@ -57,7 +59,10 @@ def whole_numbers(given: str | int | Sequence[int], name: str) -> list[int]:
 
 
 def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
-    """Options of a method of pykernel.bases (of auto those of any), epsilon and swaps: KEY=VALUE with commas between, or a dict."""
+    """Options of a method of pykernel.bases ("auto": options of any method), and epsilon and swaps.
+
+    given: text KEY=VALUE with commas, or a dict.
+    """
     from pykernel.bases.select import SELECTORS
 
     own = {"n_max", "seed", "candidates", "points", "tau"}  # arguments of the workflows
@@ -85,7 +90,7 @@ def _as_text(value: Any) -> str:
 
 
 def _value_as(annotation: str, value: str, where: str) -> Any:
-    """A word as an annotated parameter takes it."""
+    """A word converted to the type of an annotated parameter."""
     if "Literal" in annotation:
         choices = re.findall(r"[\"']([^\"']+)[\"']", annotation)
         if value not in choices:

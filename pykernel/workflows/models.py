@@ -1,4 +1,4 @@
-"""What a workflow takes for a model: a spec, an estimator, a pipeline; and what that has learned."""
+"""Models that a workflow accepts: a spec, an estimator or a pipeline; with their learned state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Fitted(Protocol):
-    """An estimator; with ``model_``, a HostModel, if it goes on learning."""
+    """A fitted estimator.  If it learns sample by sample, it has ``model_``, a HostModel."""
 
     @property
     def spec_(self) -> Spec: ...
@@ -25,14 +25,14 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     try:
         found = model if isinstance(model, Spec) else model.spec_
     except AttributeError as error:
-        if isinstance(error, UserError):  # fitted, and says why there is none
+        if isinstance(error, UserError):  # the estimator is fitted, and says why it has no spec
             raise
         found = None
     if isinstance(model, Spec):
         spec, memory = model, None
     elif hasattr(model, "steps"):
         return _pipeline(model, "model" if name is None else name)
-    elif found is not None:  # what is frozen has no state
+    elif found is not None:  # a frozen model has no state
         spec, memory = found, model.model_.memory if hasattr(model, "model_") else None
     elif hasattr(model, "to_spec"):
         learn = (
@@ -51,7 +51,9 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
 
 
 def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
-    """What a fitted pipeline computes, for inputs as they come to it; with its state, if its model goes on learning."""
+    """The spec of a fitted pipeline, for the pipeline's inputs; with the learned state, if its model learns sample by
+    sample.
+    """
     from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
 
     from pykernel.importers.importing import from_sklearn

@@ -48,17 +48,18 @@ from pykernel.workflows import search
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 SILENCE = 10.0
-"""Seconds after which a line says that nothing better was found."""
+"""After this many seconds without a better model, a line reports this."""
 COUNTED = 2.0
-"""About so many seconds take building a model for a target and counting its instructions there."""
+"""Approximate seconds to build a model for a target and count its instructions."""
 
 
 @dataclass(frozen=True, repr=False)
 class Planned:
     """What a plan found.
 
-    report: all of it, as ``pykernel plan --json`` prints it.  specs: ``planned``; and where there are such, ``learning`` (the best that
-    learns, if the planned one does not), ``small`` (nearly as good, in much less memory), ``leaner`` and ``better`` (of a signal).
+    report: all results, as ``pykernel plan --json`` prints them.
+    specs: ``planned``; and, if they exist, ``learning`` (the best model that learns, if the planned one does not),
+    ``small`` (nearly as good with much less memory), ``leaner`` and ``better`` (for a model with a signal stage).
     """
 
     report: dict[str, Any]
@@ -66,7 +67,7 @@ class Planned:
 
     @property
     def spec(self) -> Spec:
-        """Of the best model within the limits."""
+        """The spec of the best model within the limits."""
         return self.specs["planned"]
 
     @property
@@ -89,7 +90,7 @@ class Planned:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(search.Asked):
-    """The arguments of ``plan``, but for columns and the spec."""
+    """The arguments of ``plan``, without columns and the spec."""
 
     ram: str | int | None = None
     flash: str | int | None = None
@@ -215,7 +216,7 @@ def plan(
 
 
 def possible(tried: list[Arm], watch: Watch) -> list[Arm]:
-    """Those that this installation can train."""
+    """The arms that this installation can train."""
     if not any(arm.made.spec is None for arm in tried):
         return tried
     try:
@@ -236,7 +237,7 @@ def need_numbers(asked: Asked) -> None:
 
 
 def _run(course: Search, asked: Asked) -> bool:
-    """Whether it was interrupted."""
+    """Run the search; returns whether it was interrupted."""
     try:
         with asked.watch.progress() as show:
             course.run(_Watch(asked, show).left)
@@ -251,9 +252,9 @@ def _run(course: Search, asked: Asked) -> bool:
 def concluded(
     course: Search, base: Mapping[str, Any], target: Mapping[str, Any], asked: Asked, each: float | None
 ) -> tuple[dict[str, Any], dict[str, Spec]]:
-    """What was found and the specs, once the winner is verified and written.  Raises NothingFits.
+    """Verify the winner; returns the report and the specs.  Raises NothingFits.
 
-    each: seconds of a trial; None if there is no time for more of them.
+    each: seconds of a trial; None if there is no time for further trials.
     """
     winner, row, uses = verified(course, asked.watch.tell)
     specs = {"planned": planned(winner, course.table, target)}
@@ -283,14 +284,17 @@ def concluded(
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
-    """What the parts of the signal earn; None without a signal, or if there is nothing to try.  each: seconds of a trial."""
+    """The benefit of the parts of the signal stage; None without a signal, or if there is nothing to try.
+
+    each: seconds of a trial.
+    """
     if course.table.stage is None:
         return None
     if course.table.y is None:
         watch.tell("what features earn is not tried: faults of a monitor are put into the features themselves")
         return None
     lean, rich, windows = (variants(course.table) for variants in (lean_variants, rich_variants, window_variants))
-    # without each kind, then without one more each time
+    # trials without each single kind; then one more kind is removed each time
     earned, most = Earned(course, winner), max(0, 2 * len(lean) - 1) + len(rich) + len(windows)
     if not most:
         return None
@@ -306,7 +310,7 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
 
 
 def told_in_spec(report: Mapping[str, Any], data: str) -> str:
-    """Where the spec is from, and what to expect of it, as a comment."""
+    """A comment for the spec's file: the origin of the spec, and its expected error."""
     winner, others = report["winner"], report["simple"]
     least = min(others, key=lambda name: others[name]["error"], default=None)
     lines = [f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:"]
@@ -317,12 +321,12 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
 
 
 def spec_of_labels(base: Mapping[str, Any]) -> Spec:
-    """A model for these columns and labels, whichever."""
+    """Any valid spec for these columns and labels."""
     return make_spec({key: base[key] for key in ("name", "input", "label", "precision") if key in base})
 
 
 class _Watch:
-    """Says when the best becomes better, that it did not for a while, and when the time is over."""
+    """Reports when a better model is found, when none was found for a while, and when the time is over."""
 
     def __init__(self, asked: Asked, show: Show) -> None:
         self.asked, self.show = asked, show
@@ -353,7 +357,7 @@ class _Watch:
 
 
 def limits_of(asked: Asked) -> tuple[Limits, dict[str, Any]]:
-    """The limits, and the [target] that the spec gets: what was given."""
+    """The limits, and the [target] for the spec, which has the limits that the user gave."""
     amounts = {"ram": 1024, "flash": 1024, "instructions": 1000, "cycles": 1000}
     given = {
         name: parse_amount(value, name, thousand) if (value := getattr(asked, name)) else None
@@ -404,7 +408,7 @@ def measure(course: Search) -> str:
 
 
 def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment: str) -> dict[str, Any]:
-    """The specs, the picture and all that was found, all or none; the report, with the picture."""
+    """Write the specs, the picture and the report: all files or none.  Returns the report with the picture's path."""
     with all_or_none(out):
         note = draw(report, out / "plan.png")
         report = report | {"plot": str(out / "plan.png") if note is None else None, "plot_note": note}
@@ -417,7 +421,7 @@ def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment:
 
 
 def draw(report: Mapping[str, Any], path: Path) -> str | None:
-    """Error over bytes, with the simple predictors; why there is no picture, if there is none."""
+    """Draw error over bytes, with the simple predictors.  Returns the reason if no picture was made, else None."""
     points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
     points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
     on = set(front([point[:2] for point in points]))

@@ -1,4 +1,4 @@
-"""What a sweep and a plan do alike: what is tried, the recorded rows, the processes at work."""
+"""The parts that a sweep and a plan share: arguments, recorded rows, and worker processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pykernel.workflows.given import words
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a sweep and a plan are asked for alike."""
+    """The arguments that a sweep and a plan share."""
 
     data: str
     delay: int = 0
@@ -57,12 +57,12 @@ def need_rounds(rounds: int) -> None:
 
 
 def rules(given: str | Sequence[str] | None) -> list[str]:
-    """Those that are to be tried."""
+    """The rules that are to be tried."""
     return _known(given, all_rules(), "rule")
 
 
 def techniques(given: str | Sequence[str] | None) -> list[str]:
-    """Those that are to be tried."""
+    """The techniques that are to be tried."""
     return _known(given, all_techniques(), "technique")
 
 
@@ -76,7 +76,7 @@ def _known(given: str | Sequence[str] | None, known: Sequence[str], what: str) -
 
 
 def measure(spec: Spec, given: str | None) -> Any:
-    """What is minimised."""
+    """The error that is minimised."""
     known = ("error_rate",) if spec.label_kind == "class" else ("mae", "rmse")
     if given is not None and given not in known:
         raise UserError(f"{option('score')} {given} is not for these labels; there is: {', '.join(known)}")
@@ -84,7 +84,7 @@ def measure(spec: Spec, given: str | None) -> Any:
 
 
 def counting_target(name: str) -> str | None:
-    """Where instructions are counted; None for nowhere."""
+    """The target on which instructions are counted; None if they are not counted."""
     if name == "none":
         return None
     if find_target(name).unicorn is None:
@@ -95,12 +95,14 @@ def counting_target(name: str) -> str | None:
 
 
 def need_emulator(target: str) -> None:
-    """Say so before the work, not after it."""
+    """Raises UserError, before the work starts, if the target's emulator is not installed."""
     choose([target], None, "unicorn")
 
 
 def need_plain(spec: Spec) -> None:
-    """The spec must be data: searches run in other processes and on other machines, and execute no code."""
+    """Raises UserError for a spec with code: searches run in other processes and on other machines, and execute no
+    code.
+    """
     if spec.custom is not None:
         raise UserError(
             f"{spec.name}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
@@ -108,7 +110,7 @@ def need_plain(spec: Spec) -> None:
 
 
 def load(spec: Spec, options: Asked) -> tuple[Spec, Data]:
-    """What models are like, and what they learn: of a spec with a [signal] its steps, by the model inside."""
+    """The base spec of the models, and the data; for a spec with a [signal], the inner model and the steps."""
     if spec.label_kind == "none":
         raise UserError(f"{spec.name}: has no [label], so there is no error to compare; for monitors see pykernel plan")
     require_columns(spec, spec.name)
@@ -119,7 +121,7 @@ def load(spec: Spec, options: Asked) -> tuple[Spec, Data]:
 def planned_data(
     options: Asked, spec: Spec | None, inputs: str | Sequence[str] | None, label: str | None
 ) -> tuple[dict[str, Any], Table, list[str]]:
-    """A spec's content, given or made from the data, the data, and what was assumed."""
+    """A spec's content (given, or made from the data), the data, and sentences about assumptions."""
     watch = options.watch
     if spec is not None:
         if inputs is not None or label is not None:
@@ -145,12 +147,12 @@ def planned_data(
         name, file, size = open_data(options.data, stack)
         show = stack.enter_context(watch.progress(size))
         found = infer(file, name, words(inputs), label, show)
-    make_spec(found.content, name)  # what no spec can name is refused before the work
+    make_spec(found.content, name)  # raises UserError, before the work, for names that no spec can contain
     return found.content, recent(watch, found.x, found.y, options.delay), found.assumed
 
 
 def recent(watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage: Stage | None = None) -> Table:
-    """The last rows; what is too few is refused, and what is few or left out is told."""
+    """The last rows as a table.  Raises UserError for too few rows; warns if there are few, or if rows are left out."""
     rows = "rows" if stage is None else "steps"
     if not 0 <= delay <= DELAY_LIMIT or delay > len(x) // 2:
         raise UserError(
@@ -174,7 +176,9 @@ def recent(watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage:
 
 
 def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, Stage | None]:
-    """Samples, labels, after how many samples a model learns a label, and the stage that made them of the rows, if any."""
+    """Samples, labels, the number of samples after which a model learns a label, and the signal stage, if there is
+    one.
+    """
     watch = options.watch
     delay, raw = delay_of(spec, options.delay), None if spec.signal is None else RawRows(spec)
     batches = read_batches(spec, options, raw)
@@ -208,14 +212,14 @@ def read_batches(spec: Spec, options: Asked, raw: RawRows | None) -> list[Batch]
 
 
 def plan_choices(options: Asked) -> tuple[list[str] | None, list[str] | None]:
-    """Rules and techniques that are given; None for all, and for each rule's default."""
+    """The given rules (None: all rules), and the given techniques (None: each rule's default)."""
     chosen = rules(options.rule) if options.rule else None
     return chosen, techniques(options.technique) if options.technique else None
 
 
 @contextlib.contextmanager
 def plan_workers(base: dict[str, Any], table: Table, options: Asked) -> Iterator[Workers]:
-    """Processes at work on the trials of a plan."""
+    """The worker processes for the trials of a plan."""
     kernels = [entry.kernel for f in FAMILIES for program in f.programs.values() for entry in program.entries]
     with Workers(
         trial,
@@ -230,7 +234,7 @@ def plan_workers(base: dict[str, Any], table: Table, options: Asked) -> Iterator
 
 @contextlib.contextmanager
 def workers(base: Spec, data: Data, options: Asked, expect: int) -> Iterator[Workers]:
-    """Processes at work; an interrupt tells where their finished runs are kept."""
+    """The worker processes.  After an interrupt, a message says where finished runs are kept."""
     at_work = Workers(
         work,
         data,
@@ -248,7 +252,7 @@ def workers(base: Spec, data: Data, options: Asked, expect: int) -> Iterator[Wor
 
 
 def kept(workers: Workers) -> str:
-    """What an interrupt leaves, and what to do then."""
+    """A sentence about the results that an interrupt leaves, and how to continue."""
     done, path = len(workers.results.found), workers.results.path
     if not done:
         return UNWRITTEN

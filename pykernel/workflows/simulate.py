@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Simulated:
-    """How a model would have done on a recording.
+    """The result of a simulation: how a model would have performed on a recording.
 
     report: all that was found, as ``pykernel simulate --json`` prints it.  simulation: the model after the last row (``simulation.model``),
     and the course of its errors (``simulation.errors.curve()``), or of its answers.
@@ -159,7 +159,7 @@ class Recorded:
         return self.path is None or Path(self.path).is_file()
 
     def batches(self, spec: Spec, stack: contextlib.ExitStack) -> tuple[Iterable[Batch], float | None]:
-        """Batches of rows, and how much there is of what ``Batch.position`` counts, if that is known."""
+        """Batches of rows, and the total of ``Batch.position`` (bytes or rows), if it is known."""
         if self.arrays is not None:
             return self._pieces(*self.arrays), len(self.arrays[0])
         assert self.path is not None
@@ -173,7 +173,7 @@ class Recorded:
 
 
 def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """As batches have them.  Raises UserError."""
+    """Arrays of inputs and labels, in the form of a Batch.  Raises UserError."""
     inputs = np.ascontiguousarray(np.asarray(x, np.float64))
     width = spec.dim if spec.signal is None else len(spec.signal.channels)
     if inputs.ndim != 2 or inputs.shape[1] != width or not len(inputs):
@@ -196,7 +196,7 @@ def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, 
 
 
 def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
-    """Positions of classes, of positions or of names."""
+    """Class indices, from indices or from names."""
     if labels.dtype.kind in "iu":
         return labels
     known = {name: at for at, name in enumerate(spec.label.classes or ())}
@@ -223,7 +223,10 @@ def _begin(spec: Spec, how: _How) -> Simulation | Monitoring:
 def _run(
     spec: Spec, recording: Recorded, how: _How, answers: Path | None, picture: Path | None, watch: Watch
 ) -> tuple[Simulation | Monitoring, int, RawRows | None]:
-    """All rows, of which so many have an empty input, and what became of raw ones; and the files, all of them or none."""
+    """Run all rows, and write the files, all of them or none.
+
+    Returns the simulation, the number of rows with an empty input, and, for raw rows, their counts.
+    """
     with all_or_none(), contextlib.ExitStack() as stack:
         rows, size = recording.batches(spec, stack)
         written = stack.enter_context(whole_file(answers)) if answers else None
@@ -248,7 +251,7 @@ def _run(
 
 
 def _trial(spec: Spec, recording: Recorded, how: _How, delay: int, show: Show) -> Trial | None:
-    """Runs another model over the same rows; None if they cannot be read again."""
+    """A function that runs another model over the same rows; None if the rows cannot be read again."""
     if not recording.again:
         return None
 

@@ -1,4 +1,6 @@
-"""What predicts recorded data best, and what does so in the least memory: a table, a plot, and specs of what is best."""
+"""Find the models that predict recorded data best, and with the least memory: a table, a plot, and specs of these
+models.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,10 @@ from pykernel.workflows.models import Fitted, spec_and_memory
 class Swept:
     """What a sweep found.
 
-    report: all of it, as ``pykernel sweep --json`` prints it.  found: rows of what was tried, best first.  trivial: errors of simple
-    predictors.  specs: of the best model, the cheapest and the fastest that are nearly as good, where there are such.
+    report: all results, as ``pykernel sweep --json`` prints them.  found: rows of the tried models, the best first;
+    trivial:
+    errors of simple predictors.  specs: the best model; and the cheapest and the fastest one that are nearly as good,
+    if there are any.
     """
 
     report: dict[str, Any]
@@ -36,12 +40,12 @@ class Swept:
 
     @property
     def spec(self) -> Spec | None:
-        """Of the best model; None if nothing worked."""
+        """The spec of the best model; None if no model worked."""
         return self.specs.get("best")
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Of each rule, technique and size that worked: errors, bytes, values; best first."""
+        """For each rule, technique and size that worked: errors, bytes, values; the best first."""
         return self.found.rows
 
     def __repr__(self) -> str:
@@ -77,7 +81,7 @@ def sweep(
     Parameters
     ----------
     model : Spec or fitted estimator
-        What is not tried: columns, precision, stages.
+        The parts that stay fixed: columns, precision, stages.
     data : path
         A CSV file.
     delay : int
@@ -185,7 +189,7 @@ def _panels(found: Sweep) -> list[Any]:
 
 
 def _csv(found: Sweep) -> str:
-    """One line for each rule, technique and size: errors, costs, the values that were best; or why there is nothing."""
+    """One line for each rule, technique and size: errors, costs, the best values; or the reason why there are none."""
     measures = [key for key in MEASURES if any(key in row for row in found.rows)]
     values = list(dict.fromkeys(name for row in found.rows for name in row["values"]))
     costs = ("update_mean", "update_max", "predict_mean", "predict_max", "flash_bytes", "stack_bytes")

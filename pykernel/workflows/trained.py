@@ -29,13 +29,13 @@ from pykernel.workflows.chosen import (
 from pykernel.workflows.given import positive_numbers
 
 MOST = 64
-"""With a limit of flash alone, no more vectors: they are slower to train, and seldom better."""
+"""Most vectors if only flash is limited: more vectors are slower to train, and seldom better."""
 NOT_HERE = ("sigma", "gamma", "coding", "by", "basis", "with_", "jobs", "plot")
-"""Options that say how vectors or widths are chosen among rows: here they are trained."""
+"""Options for vectors or widths that are chosen among rows; they are refused here, where vectors are trained."""
 
 
 def fit(options: FitAsked, table: LabelledTable) -> Found:
-    """Train and freeze; what was assumed is printed before the work."""
+    """Train and freeze.  Assumptions are printed before the work."""
     for name in NOT_HERE:
         if getattr(options, name) is not None:
             told = option(name.strip("_"))
@@ -61,7 +61,7 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
 
 
 class TrainedJob(Job):
-    """The same job with another estimator."""
+    """As ``Job``, with the estimator for trained vectors."""
 
     def vectors(self, limit: int | None) -> int:
         rows, given = len(self.train), self.options.n_max
@@ -100,7 +100,7 @@ class TrainedJob(Job):
     def trained(self, vectors: int | None) -> Any:
         machine = self.machine(vectors)
         with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
-            warnings.simplefilter("ignore")  # of a linear model that is as good: the report says so
+            warnings.simplefilter("ignore")  # the warning that a linear model is as good: the report says so
             machine.progress = lambda part: show(part, f"training {vectors} vectors")
             machine.fit(self.table.x[self.train], self.table.y[self.train])
         return machine.set_params(progress=False)
@@ -121,7 +121,7 @@ class TrainedJob(Job):
             told.append(
                 f"a linear model is as good on rows left out; take one ({option('kernel')} linear), or other inputs"
             )
-        typical = 1.0 if classes else root(machine.cv_error_)  # of classes functions are logarithms of odds
+        typical = 1.0 if classes else root(machine.cv_error_)  # for classes, the functions are log odds
         told += too_coarse(
             table, spec, rounding, typical, f"take {option('precision')} float64, or float32 in place of int16"
         )

@@ -43,12 +43,12 @@ def basis(options: BasisOptions) -> None:
 
 @contextlib.contextmanager
 def stopped_by_sigterm() -> Iterator[None]:
-    """SIGTERM is as Ctrl-C: the vector that is being chosen is finished, and what is done is kept."""
+    """Within the block, SIGTERM has the effect of Ctrl-C: the current vector is finished, and the progress is kept."""
     before = signal.getsignal(signal.SIGTERM)
     if before != signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
         yield
         return
-    # also where interrupts are ignored, as in the background
+    # also if interrupts are ignored, as in a background job
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

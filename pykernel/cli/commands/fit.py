@@ -61,7 +61,9 @@ def print_fit(report: Mapping[str, Any]) -> None:
 
 
 def print_instead(report: Mapping[str, Any]) -> None:
-    """Of chosen vectors the trained ones, and of trained ones those that are chosen."""
+    """Print the alternative: trained vectors if the model's vectors were chosen, chosen vectors if they were
+    trained.
+    """
     other, shown = report["instead"], output.rate if report["classes"] else output.number
     kind = "chosen" if report["model"] == "trained" else "trained"
     output.show(

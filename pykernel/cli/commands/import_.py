@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CHECKED = 1000
 """Most rows that are compared with the source."""
 RAW = 2**17
-"""Most raw samples for that, beyond those of the first features."""
+"""Most raw samples for the comparison, in addition to the samples before the first features."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ def import_model(options: ImportOptions) -> None:
 
 
 def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
-    """The spec; what is in it, and with --data how it compares with the model."""
+    """The spec, and a report: the spec's contents and, with --data, the comparison with the model."""
     from pykernel.gen.project import build
     from pykernel.importers.importing import (
         compare,
@@ -163,7 +163,7 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
         ranges = ranging(machine, seen)
     found, before = None, None
     if options.vectors is not None:
-        if answers is None:  # else there is no spec of the machine alone
+        if answers is None:  # with answers, the machine is only a part of the model and has no spec
             before = bytes_of(options.model, machine, *how, ranges)
         with told_of_file(options.model), working("training"):
             found = distil(machine, options.vectors, seen, answers=answers)
@@ -189,13 +189,15 @@ def imported(options: ImportOptions) -> tuple[Spec, dict[str, Any]]:
             report["check"] = compare_smaller(spec, machine, seen[:CHECKED])
     elif x is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the names of the columns are those of the spec
+            warnings.simplefilter("ignore")  # warnings about column names: the columns are selected by the spec's names
             report["check"] = compare(spec, machine, source, x)
     return spec, report
 
 
 def read(options: ImportOptions) -> tuple[Machine, Any, Answers | None, list[str]]:
-    """The machine, what it is compared with, what it is a part of, and what there is to say of it."""
+    """The machine; its source, with which it is compared; the whole model's answers, if it is a part of one; and
+    notes.
+    """
     from pykernel.importers.importing import read_device, read_file
 
     if options.state is not None:
@@ -209,7 +211,7 @@ def read(options: ImportOptions) -> tuple[Machine, Any, Answers | None, list[str
 
 
 def all_words(given: str | None) -> list[str] | None:
-    """Empty ones and repeated ones too: they are refused by name."""
+    """All words between commas, also empty and repeated ones, so that an error message can name these."""
     return None if given is None else [word.strip() for word in given.split(",")]
 
 
@@ -233,7 +235,7 @@ def sizes(spec: Spec) -> dict[str, Any]:
 
 
 def rows_compared(machine: Machine) -> int:
-    """Rows of a table: of raw samples, those that make as many steps as rows are compared else."""
+    """How many rows of a table are compared; for raw samples, the number that gives as many steps."""
     if machine.signal is None or (signal := machine.signal.signal) is None:
         return CHECKED
     from pykernel.spec.signal import raw_samples_needed
@@ -242,14 +244,14 @@ def rows_compared(machine: Machine) -> int:
 
 
 def rows_trained(machine: Machine) -> int:
-    """The same of --vectors."""
+    """How many rows of a table --vectors trains on; for raw samples, the number that gives as many steps."""
     from pykernel.training.distilled import MANY
 
     return MANY if machine.signal is None else RAW
 
 
 def bytes_of(path: Path, machine: Machine, *how: Any) -> int | None:
-    """Of the tables of the model's own spec; None if there can be none."""
+    """Bytes of the tables of the model's own spec; None if it cannot have a spec."""
     from pykernel.gen.project import build
     from pykernel.importers.importing import spec_of_file
 
@@ -260,7 +262,7 @@ def bytes_of(path: Path, machine: Machine, *how: Any) -> int | None:
 
 
 def lost(found: Distilled, before: int | None) -> dict[str, Any]:
-    """For the report."""
+    """The loss of a smaller machine, as plain values for the report."""
     return {
         "vectors_before": found.vectors_before,
         "flash_bytes_before": before,
@@ -322,7 +324,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
 
 
 def _rounding(report: Mapping[str, Any]) -> str:
-    """What whole numbers cost."""
+    """Words for the error of int16."""
     if "error_bound" not in report:
         return ""
     return f"at most {report['error_bound']:.2g}; {report['error_measured']:.2g} at 2,000 made-up inputs"

@@ -102,7 +102,7 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
 
 
 def print_uses(report: Mapping[str, Any]) -> None:
-    """What the model takes on the target, where there is one."""
+    """Print what the model needs on the target, if there is one."""
     from pykernel.tuning.plan import Limits, taken
 
     row = report["verified"]
@@ -126,7 +126,7 @@ def print_uses(report: Mapping[str, Any]) -> None:
 
 
 def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | None]) -> None:
-    """What each kind of feature earns, and what others and other windows would.  files: of the specs that were written."""
+    """Print the benefit of each kind of feature, and of further features and other windows.  files: written specs."""
     planned, place = found["planned"], f", instructions on {found['target']}" if found["target"] else ""
 
     def cells(row: Mapping[str, Any], *keys: str) -> list[str]:

@@ -71,7 +71,10 @@ def replay(options: ReplayOptions) -> None:
 
 
 def follow(run: Replay, spec: Spec, options: ReplayOptions) -> str:
-    """Replays the log up to the first difference, or to its end if there is a state to compare with; the log's name."""
+    """Replay the log up to the first difference, or to its end if there is a state to compare with.
+
+    Returns the log's name.
+    """
     from pykernel.host.replay import read_log
 
     with contextlib.ExitStack() as stack:

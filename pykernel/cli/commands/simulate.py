@@ -224,7 +224,7 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
 
 
 def print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], unit: str, most: int = 8) -> None:
-    """Which class was taken for which: as a matrix, or if there are many, the most frequent mistakes."""
+    """Print the confusion of classes: as a matrix, or, if there are many classes, the most frequent mistakes."""
     if len(classes) <= most:
         table = output.new_table("label", *classes)
         for name, row in zip(classes, counts, strict=True):

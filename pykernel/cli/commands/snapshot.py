@@ -143,7 +143,7 @@ def read_snapshots(spec_file: Path, trust: bool, *files: Path) -> tuple[Spec, li
     from pykernel.host.snapshot import read, snapshot_bytes
 
     spec = inputs.read_spec(spec_file, trust)
-    most = snapshot_bytes(spec) + 1  # to see that there are too many
+    most = snapshot_bytes(spec) + 1  # one byte more, so that a file that is too long is noticed
     return spec, [read(spec, bytes_of(path, most), str(path)) for path in files]
 
 

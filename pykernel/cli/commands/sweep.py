@@ -72,7 +72,7 @@ def print_best(
     beaten: Mapping[str, Mapping[str, float | None]],
     picks: Mapping[str, int],
 ) -> None:
-    """What nothing else beats, and each rule and technique at its best."""
+    """Print the models of the Pareto front, and the best model of each rule and technique."""
     rows, by = found.rows, found.by
     late = f", labels {report['delay']:,} {output.unit_of(report)}s late" if report["delay"] else ""
     simple = ", ".join(f"{name} {output.number(errors[by])}" for name, errors in beaten.items())
@@ -118,7 +118,10 @@ def table_of(found: Sweep, positions: Sequence[int], picks: Mapping[str, int]) -
 
 
 def grouped(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
-    """Rule, techniques, sizes and the first's reason of those refused for the same, names and counts apart."""
+    """Groups of refused combinations with the same reason: rule, techniques, sizes, and the first one's reason.
+
+    Two reasons are the same if they differ only in names and numbers.
+    """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in refused:
         kind = re.sub(r"[\d,]+|\"[^\"]*\"", "", row["reason"])

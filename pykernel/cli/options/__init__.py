@@ -1,4 +1,6 @@
-"""Options of commands: how they are declared, those that several share, and how they reach a command as one object."""
+"""Options of commands: declarations, options that several commands share, and the conversion to one object for a
+command.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +22,26 @@ Options = TypeVar("Options")
 
 
 def argument(value: str, text: str) -> Any:
-    """A word of the command line that has no name."""
+    """A positional argument of the command line."""
     return typer.Argument(metavar=value, help=text, show_default=False)
 
 
 def option(
     *names: str, value: str | None = None, text: str, without: str | None = None, shown: bool = True, rare: bool = False
 ) -> Any:
-    """An option: its names, what its value is called, what it means.
+    """An option: its names, the name of its value, and its meaning.
 
-    without: what holds without it, where the default does not say so.  shown: whether the default is told.
-    rare: ``--help`` only names it, and the page of commands describes it.
+    without: words for the behaviour without the option, if the default does not show it.  shown: whether help shows the
+    default.  rare: ``--help`` only names the option; the page of commands describes it.
     """
     told: str | bool = shown if without is None else without
     return typer.Option(*names, metavar=value, help=text, show_default=told, rich_help_panel=RARE if rare else None)
 
 
 def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
-    """Of a function that takes one object with all options, the function that typer wants: one parameter a field."""
+    """Decorator: convert a function of one options object into the function that typer needs, with one parameter for
+    each field.
+    """
 
     def typed(command: Callable[[Options], None]) -> Callable[..., None]:
         @functools.wraps(command)
@@ -67,7 +71,7 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable
 
 
 def given_of(options: Any, *own: str) -> dict[str, Any]:
-    """A workflow's arguments of a command's options; own: fields that are of the command itself."""
+    """The arguments of a workflow from a command's options.  own: fields that belong to the command itself."""
     return {
         each.name: getattr(options, each.name)
         for each in fields(options)
@@ -124,7 +128,7 @@ Delay = Annotated[int, option("--delay", value="K", text="Labels arrive K rows (
 
 
 def prefix(out: Path, name: str | None) -> str:
-    """Of the names in C: as given, or as the spec's file is called."""
+    """The prefix of the names in C: the given name, or the name of the spec's file."""
     from pykernel.spec.base import is_prefix
 
     if name is None and not is_prefix(out.stem):

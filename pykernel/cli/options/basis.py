@@ -1,4 +1,4 @@
-"""What ``pykernel basis`` is asked for."""
+"""The options of ``pykernel basis``."""
 
 from __future__ import annotations
 

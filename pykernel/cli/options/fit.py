@@ -1,4 +1,4 @@
-"""What ``pykernel fit`` is asked for."""
+"""The options of ``pykernel fit``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``pykernel sweep`` and ``pykernel plan`` are asked for."""
+"""The options of ``pykernel sweep`` and ``pykernel plan``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pykernel.cli.options import CsvData, Delay, Engine, Jobs, Json, SpecFile, o
 
 @dataclass(frozen=True, kw_only=True)
 class OfSweep:
-    """What a sweep alone is asked for."""
+    """Options that only a sweep has."""
 
     spec_file: SpecFile
     n_max: Annotated[
@@ -34,7 +34,7 @@ class OfSweep:
 
 @dataclass(frozen=True, kw_only=True)
 class OfPlan:
-    """What a plan alone is asked for."""
+    """Options that only a plan has."""
 
     label: Annotated[
         str | None, option("--label", value="Y", text="The column to predict.", without="none: a monitor with alarms")
@@ -82,7 +82,7 @@ class OfPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """What both are asked for."""
+    """Options that both commands have."""
 
     data: CsvData
     delay: Delay = 0

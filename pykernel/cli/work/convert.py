@@ -27,7 +27,7 @@ class Converted:
 
 
 def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
-    """Rows that are read in parts, from Parquet, Arrow or .npy."""
+    """Convert a Parquet, Arrow or .npy file, whose rows are read in parts."""
     path = Path(data)
     named = path.is_dir() or path.suffix.lower() in TABLES
     names = list(wanted) or ([each for each, numeric in table_columns(path) if numeric] if named else [])
@@ -40,7 +40,7 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, a
 
 
 def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
-    """Without ``wanted``: columns whose first 4,096 cells are numbers."""
+    """Convert a CSV file.  Without ``wanted``, the columns whose first 4,096 cells are numbers are written."""
     with contextlib.ExitStack() as stack:
         source, file, size = open_data(data, stack)
         show = stack.enter_context(output.progress(as_json, size))
@@ -73,7 +73,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_
 
 
 def _whole_rows(cells: Cells, places: Sequence[int], names: Sequence[str], source: str, kind: np.dtype) -> np.ndarray:
-    """The numbers of those rows that have all cells."""
+    """The numbers of the rows without empty cells."""
     picked = [tuple(row[j] for j in places) for row in cells.rows]
     whole = [all(cell.strip() for cell in row) for row in picked]
     kept = [row for row, there in zip(picked, whole, strict=True) if there]
@@ -88,7 +88,7 @@ def _whole_rows(cells: Cells, places: Sequence[int], names: Sequence[str], sourc
 
 
 def _at_least_two(choose: Callable[[list[str]], list[str]]) -> Callable[[list[str]], list[str]]:
-    """``read_cells`` takes two columns or more: of one, the same twice."""
+    """A function that chooses at least two columns, as ``read_cells`` requires: a single column is chosen twice."""
 
     def chosen(header: list[str]) -> list[str]:
         names = choose(header)
@@ -108,7 +108,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _header(kind: np.dtype, rows: int, width: int) -> bytes:
-    """Of an .npy file; as long whatever ``rows`` is."""
+    """The header of an .npy file.  Its length does not depend on ``rows``."""
     text = io.BytesIO()
     described = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (rows, width)}
     np.lib.format.write_array_header_1_0(text, described)

@@ -24,7 +24,8 @@ from pykernel.targets.check import check_targets
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
 FORGETTING = 0.999
-"""Of the linear models: about the last six weeks count.  The year drifts; without forgetting they are worse."""
+"""Forgetting factor of the linear models: approximately the last six weeks count.  The data drift over the year, and
+linear models without forgetting are worse."""
 
 
 def linear(x: np.ndarray, y: np.ndarray, rule: str, forgetting: float = FORGETTING) -> tuple[np.ndarray, int]:
@@ -35,7 +36,7 @@ def linear(x: np.ndarray, y: np.ndarray, rule: str, forgetting: float = FORGETTI
 
 
 def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]:
-    """What a model has to beat: name -> (forecasts, bytes of state)."""
+    """Simple forecasts that the model should beat: name -> (forecasts, bytes of state)."""
     return {
         "last hour": (lagged(y, 1), 4),
         "same hour yesterday": (lagged(y, DAY), 4 * DAY),
@@ -54,18 +55,18 @@ def weekly(forecasts: np.ndarray, y: np.ndarray) -> np.ndarray:
 def run_demo(
     out: str | Path, n_max: int = 32, progress: Callable[[float, str], None] = lambda part, what: None
 ) -> dict[str, Any]:
-    """The whole way, from data to a checked C project in ``out``; the figures, as plain values.
+    """All steps from data to a checked C project in ``out``.  Returns the figures as plain values.
 
-    Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.png`` (with matplotlib) and ``out/bikeshare/``, the
-    project; all of them, or nothing.  ``progress`` is told how much is done, from 0 to 1, and what is next.  Raises
-    UserError if the budget is impossible, the folder cannot be written or no compiler is found.
+    Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.png`` (with matplotlib) and the project
+    ``out/bikeshare/``: all of them, or nothing.  progress: called with the fraction that is done, from 0 to 1, and the
+    next step.  Raises UserError if the budget is impossible, the folder cannot be written or no compiler is found.
     """
     with new_folder(Path(out)):
         return _run_demo(Path(out), bikeshare_spec(n_max=n_max), progress)
 
 
 def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> dict[str, Any]:
-    # one is enough to see; pykernel check takes all, and a cold zig alone takes 20 s
+    # one compiler is enough for the demo: pykernel check uses all, and zig alone takes 20 s when it is first used
     compilers = [find_compilers()[0].name]
 
     progress(0.0, "reading a year of bike rentals")
@@ -119,7 +120,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
 
 
 def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> None:
-    """What ``pykernel simulate`` needs to repeat the run."""
+    """Write the files with which ``pykernel simulate`` can repeat the run."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*names, spec.label.column])
@@ -131,7 +132,7 @@ def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tup
 
 
 def _emulate(spec: Spec, x: np.ndarray, y: np.ndarray) -> tuple[list[dict[str, Any]], str | None]:
-    """The check's rows for the target, or why there are none."""
+    """The check's rows for the target, or the reason why there are none."""
     try:
         return check_targets(spec, [TARGET], stream=(x, y), tries=0).rows, None
     except UserError as missing:
@@ -141,12 +142,12 @@ def _emulate(spec: Spec, x: np.ndarray, y: np.ndarray) -> tuple[list[dict[str, A
 def _plot(
     path: Path, predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec
 ) -> tuple[Path | None, str | None]:
-    """The figure's path, or why there is none."""
+    """The figure's path, or the reason why there is none."""
     named = f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors"
     curves = {named: weekly(predictions, y)}
     for name in ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS"):
         curves[name] = weekly(others[name][0], y)
-    week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)  # from a midnight on
+    week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)  # begins at midnight
     days = np.arange(WEEK) / DAY
     shown = {"predicted": predictions[week], "rented": y[week]}
     try:
