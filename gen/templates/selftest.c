@@ -148,12 +148,12 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
 {%- else %}
         {
 {%- endif %}
-{%- if r.actions or r.readings %}
+{%- if r.actions or r.visits or r.readings %}
             if ((n == 0) || (n == {{ r.steps // 2 }}) || (n == {{ r.steps - 1 }})) {
 {%- for c in r.actions if c.name != "restart" %}
 {%- call told(c) %}                {% endcall %}
 {%- endfor %}
-{%- for c in r.readings %}
+{%- for c in r.visits + r.readings %}
 {%- call told(c) %}                {% endcall %}
 {%- endfor %}
             }
@@ -227,13 +227,18 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
 {%- endfor %}
         };
         static const int32_t counts[{{ r.numbers | length }}] = { {{- r.numbers | map(attribute=1) | join(", ") -}} };
-{%- for value in r.damage %}
+        /* one number of each field, which is written back, then all */
         {{ macro }}_LOOP(9107)
-        for (int32_t i = 0; i < {{ r.numbers | length }}; i++) {
+        for (int32_t i = 0; i < {{ 2 * (r.numbers | length) }}; i++) {
             {{ macro }}_TURN(9107)
-            {{ name }}_overwrite(s, numbers[i], counts[i], {{ value }}{{ passed(r.struck) }}, seed + i + 1);
+            const bool first = i < {{ r.numbers | length }};
+            const int32_t field = i % {{ r.numbers | length }};
+            const {{ real }} old = *numbers[field];
+            {{ name }}_overwrite(s, numbers[field], first ? 1 : counts[field], {{ r.damage }}{{ passed(r.struck) }}, seed + i + 1);
+            if (first) {
+                *numbers[field] = old;
+            }
         }
-{%- endfor %}
     }
 {%- endif %}
 {%- for c in r.actions %}

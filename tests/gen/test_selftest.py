@@ -31,6 +31,28 @@ def test_the_self_test_runs_nearly_every_line(name):
     assert found.part >= LEAST, found.unexecuted
 
 
+def kernel_model(technique="mklms", **sections):
+    given = {"name": "flow", "learning": {"rule": "klms"}, "input": {"dim": 3}, "kernel": {"sigma": 1.0}}
+    return make_spec(given | {"reduction": {"technique": technique, "n_max": 8, "force": True}} | sections)
+
+
+# models of which the self-test once left out whole functions
+LEFT_OUT = {
+    "nothing is removed": lambda: accepted(content_of("ald-krls", "float32", "plain", "one")),
+    "only the newest goes": lambda: kernel_model(reduction={"n_max": 8, "technique": "mklms", "candidates": "newest"}),
+    "limits of weights": lambda: accepted(content_of("rls", "float32", "staged", "classes")),
+    "a search is taken back": lambda: kernel_model("fmklms"),
+    "trained, then assessed": lambda: accepted(content_of("kfd", "float32", "plain", "classes")),
+}
+
+
+@NEEDS
+@pytest.mark.parametrize("model", LEFT_OUT)
+def test_what_was_left_out_is_run(model):
+    found = selftest_coverage(build(LEFT_OUT[model]()), compiler("gcc"))
+    assert found.part >= LEAST, found.unexecuted
+
+
 @NEEDS
 @pytest.mark.exhaustive
 def test_the_self_tests_of_all_models_run_nearly_every_line():

@@ -30,6 +30,7 @@ from pykernel.algorithms.online.reduction import (
     largest_step,
     locate,
     negligible,
+    only_grows,
     project,
     put_in,
     stand_alone,
@@ -167,7 +168,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     if not fills(m) or m.thresholds or m.truncates_old or m.truncates_small:
         if r == n:
             return OnlineStatus.DISCARDED
-        if r < n:
+        if not only_grows(m) and r < n:
             place_at = r
             status = OnlineStatus.REPLACED
             take_out(m, r)

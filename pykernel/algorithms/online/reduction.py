@@ -21,7 +21,7 @@ from pykernel.algorithms.online.complex_inverse import (
     ridge_diagonal,
     shrink,
 )
-from pykernel.algorithms.online.hooks import leave, move
+from pykernel.algorithms.online.hooks import fills, leave, move
 from pykernel.algorithms.online.inverse_gram import (
     border,
     border_inverse,
@@ -64,6 +64,14 @@ from pykernel.algorithms.online.state import (
 from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real
 
 # --------------------------------------------------------------------------------------------------- candidates
+
+
+@kernel
+def only_grows(m: OnlineModel) -> Bool:
+    """Whether no stored vector is ever removed."""
+    if m.before or m.truncates_old or m.truncates_small:
+        return False
+    return m.newest_only or (fills(m) and not m.thresholds)
 
 
 @kernel
@@ -320,7 +328,7 @@ def unsearch(m: OnlineModel) -> None:
 def choose(m: OnlineModel) -> Index:
     """Position of the candidate to remove.  O(N^2 + N D) with a Gram matrix, mostly O(N D) without one."""
     if m.newest_only:
-        if candidates(m) > m.n[0]:
+        if only_grows(m) or candidates(m) > m.n[0]:
             survey_newest(m)
             return m.n[0]
     survey(m)
@@ -371,7 +379,7 @@ def project_klms(m: OnlineModel, r: Index) -> None:
     Mitchinson et al. 2003, eq. 12.
     """
     n = m.n[0]
-    if r == n:
+    if only_grows(m) or r == n:
         for i in range(n):
             for o in range(len(m.alpha[0])):
                 m.beta[i, o] += m.u[i] * m.beta[n, o]
@@ -559,11 +567,10 @@ def take_out(m: OnlineModel, r: Index) -> None:
 def put_in(m: OnlineModel, x: Real[DIM], r: Index) -> None:
     """Store the sample as vector r, in a free place or after the last vector.  Mitchinson et al. 2003, eq. 3-6."""
     n = m.n[0]
-    fresh = r == n
-    count = n
-    if fresh:
-        count = n + 1
-    else:
+    fresh = only_grows(m) or r == n
+    count = n + 1
+    if not fresh:
+        count = n
         m.k[r] = real(0)
     if m.keeps_factor:
         if not fresh:
@@ -592,7 +599,10 @@ def put_in(m: OnlineModel, x: Real[DIM], r: Index) -> None:
     if m.fades:
         m.claim[r] = FRESH
     if m.keeps_factor:
-        if not fresh:
+        if only_grows(m):
+            # nothing is removed, so nothing is measured; older states have this field
+            m.probe[0] = m.probe[0] if m.probe[0] < count else 0
+        elif not fresh:
             watch(m, r)
 
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x3A172F68u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x81D4EAAEu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -799,10 +799,9 @@ static void flow_put_in(flow_t *s, const float x[FLOW_DIM], int32_t r)
 {
     const int32_t n = s->n;
     const bool fresh = r == n;
-    int32_t count = n;
-    if (fresh) {
-        count = n + 1;
-    } else {
+    int32_t count = n + 1;
+    if (!fresh) {
+        count = n;
         s->k[r] = 0.0f;
     }
     if (!fresh) {
@@ -1306,10 +1305,17 @@ int32_t flow_selftest(flow_t *s)
             &s->drift,
         };
         static const int32_t counts[4] = {48, 16, 256, 1};
+        /* one number of each field, which is written back, then all */
         FLOW_LOOP(9107)
-        for (int32_t i = 0; i < 4; i++) {
+        for (int32_t i = 0; i < 8; i++) {
             FLOW_TURN(9107)
-            flow_overwrite(s, numbers[i], counts[i], 1.0995116e+12f, x, y, answer0, seed + i + 1);
+            const bool first = i < 4;
+            const int32_t field = i % 4;
+            const float old = *numbers[field];
+            flow_overwrite(s, numbers[field], first ? 1 : counts[field], 1.0995116e+12f, x, y, answer0, seed + i + 1);
+            if (first) {
+                *numbers[field] = old;
+            }
         }
     }
     status = flow_refresh(s);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xEA371A53u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC338E187u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -666,10 +666,9 @@ static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r)
 {
     const int32_t n = s->n;
     const bool fresh = r == n;
-    int32_t count = n;
-    if (fresh) {
-        count = n + 1;
-    } else {
+    int32_t count = n + 1;
+    if (!fresh) {
+        count = n;
         s->k[r] = 0.0f;
     }
     level_place(s, x, r);
@@ -1108,10 +1107,17 @@ int32_t level_selftest(level_t *s)
             &s->neighbour[0],
         };
         static const int32_t counts[3] = {48, 24, 24};
+        /* one number of each field, which is written back, then all */
         LEVEL_LOOP(9107)
-        for (int32_t i = 0; i < 3; i++) {
+        for (int32_t i = 0; i < 6; i++) {
             LEVEL_TURN(9107)
-            level_overwrite(s, numbers[i], counts[i], 1.0995116e+12f, x, y, answer0, seed + i + 1);
+            const bool first = i < 3;
+            const int32_t field = i % 3;
+            const float old = *numbers[field];
+            level_overwrite(s, numbers[field], first ? 1 : counts[field], 1.0995116e+12f, x, y, answer0, seed + i + 1);
+            if (first) {
+                *numbers[field] = old;
+            }
         }
     }
     level_reset(s);

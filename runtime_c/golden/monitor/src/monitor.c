@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x73E078E1u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x50559F89u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -2072,10 +2072,17 @@ int32_t monitor_selftest(monitor_t *s)
             &s->odds,
         };
         static const int32_t counts[9] = {96, 256, 36, 528, 1, 1, 1, 1, 1};
+        /* one number of each field, which is written back, then all */
         MONITOR_LOOP(9107)
-        for (int32_t i = 0; i < 9; i++) {
+        for (int32_t i = 0; i < 18; i++) {
             MONITOR_TURN(9107)
-            monitor_overwrite(s, numbers[i], counts[i], 1.0995116e+12f, x, answer0, seed + i + 1);
+            const bool first = i < 9;
+            const int32_t field = i % 9;
+            const float old = *numbers[field];
+            monitor_overwrite(s, numbers[field], first ? 1 : counts[field], 1.0995116e+12f, x, answer0, seed + i + 1);
+            if (first) {
+                *numbers[field] = old;
+            }
         }
     }
     status = monitor_refresh(s);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x7D1E6F87u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x3EBD632Au)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -427,9 +427,9 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
 {
     const int32_t n = s->n;
     const bool fresh = r == n;
-    int32_t count = n;
-    if (fresh) {
-        count = n + 1;
+    int32_t count = n + 1;
+    if (!fresh) {
+        count = n;
     }
     pressure_place(s, x, r);
     PRESSURE_LOOP(9)
@@ -805,10 +805,18 @@ int32_t pressure_selftest(pressure_t *s)
             &s->alpha[0][0],
         };
         static const int32_t counts[2] = {6, 6};
+        /* one number of each field, which is written back, then all */
         PRESSURE_LOOP(9107)
-        for (int32_t i = 0; i < 2; i++) {
+        for (int32_t i = 0; i < 4; i++) {
             PRESSURE_TURN(9107)
-            pressure_overwrite(s, numbers[i], counts[i], 1099511627776.0, x, y, answer0, seed + i + 1);
+            const bool first = i < 2;
+            const int32_t field = i % 2;
+            const double old = *numbers[field];
+            pressure_overwrite(s, numbers[field], first ? 1 : counts[field], 1099511627776.0, x, y, answer0,
+                    seed + i + 1);
+            if (first) {
+                *numbers[field] = old;
+            }
         }
     }
     pressure_reset(s);
