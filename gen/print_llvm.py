@@ -5,9 +5,8 @@ The text has no flag that lets a compiler compute other results: no fast-math fl
 flag that the text does have is explained in a comment beside it.
 
 Memory, tables, numbers and sizes are reached through a table of eight-byte words.  The first parameter of every
-function
-is the address of this table.  ``Module.words`` says what each word holds: ("field", name) and ("table", name) the
-address of an array, ("number", name) a parameter's value, ("extent", text) a size.
+function is the address of this table.  ``Module.words`` says what each word holds: ("field", name) and ("table", name)
+the address of an array, ("number", name) a parameter's value, ("extent", text) a size.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ them stays within float32."""
 class Kind(IntEnum):
     """The kind of sample n of the sequence, by n modulo 16.
 
-    Samples 8 to 11 form a narrow cluster.  A number that is not listed is a usual sample.
+    The samples 8 to 11 form a narrow cluster.  A number that is not listed is a usual sample.
     """
 
     GATHERED = 1  # this sample and the next one are taken without labels; their labels come later

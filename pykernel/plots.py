@@ -267,8 +267,7 @@ def error_surface(
     """Cross-validated error over kernel widths (W,) and ridges (R,), both ascending, as PNG, with a cell marked.
 
     values: (W, R).  The figure is a heat map, darkest at the least error; it is a line if there is only one width or
-    one
-    ridge.  All values far above the median have the same, lightest colour.  width: the parameter's name, sigma or
+    one ridge.  All values far above the median have the same, lightest colour.  width: the parameter's name, sigma or
     gamma, or empty.  Raises MissingExtra without matplotlib.
     """
     try:

@@ -81,8 +81,7 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
       no page counts as this process's memory.  A file in column-major order is mapped.
     - Parquet (a file, or a folder's files in the order of their paths): on disk.  The smallest part that can be decoded
       is a row group, so ``take`` decodes each row group that it needs.  The last ones are kept, up to ``cache`` bytes.
-      A row
-      group that is larger is decoded again for each ``take``.  For many random draws a .npy file is faster:
+      A row group that is larger is decoded again for each ``take``.  For many random draws a .npy file is faster:
       ``save_rows``.
     - Arrow IPC (.arrow, .feather, .ipc, uncompressed): mapped.  ``take`` reads the pages that hold its rows.  The
       system counts these pages as this process's memory, and frees them when memory is needed.

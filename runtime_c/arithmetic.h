@@ -1,5 +1,6 @@
-/* Whether this build's arithmetic follows IEEE-754 in cases that the self-test's samples may not reach.  NaN, infinities
- * and negative zeros must be respected.  Each product must be rounded before it is added, also in vectorised loops. */
+/* Whether this build's arithmetic follows IEEE-754 in cases that the self-test's samples may not reach.  NaN,
+ * infinities and negative zeros must be respected.  Each product must be rounded before it is added, also in vectorised
+ * loops. */
 static bool pk_arithmetic(void)
 {
     volatile PK_REAL one = PK_ONE; /* volatile: the compiler must not know the value */

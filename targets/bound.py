@@ -1,9 +1,9 @@
 """An upper bound of the instructions that a call can execute: a proof about exactly the machine code that is shipped.
 
 How often each edge of the control flow graph is taken is a flow: a block is entered as often as it is left.  Marks in
-the
-code limit loops: the number of iterations, summed over all copies of a loop that the compiler has made, is at most a
-known factor times the number of entries.  Linear programming finds the most expensive flow that satisfies these limits.
+the code limit loops: the number of iterations, summed over all copies of a loop that the compiler has made, is at most
+a known factor times the number of entries.  Among the flows that satisfy these limits, linear programming finds the
+most expensive one.
 
 Y.-T. S. Li, S. Malik, Performance analysis of embedded software using implicit path enumeration, DAC 1995.
 """

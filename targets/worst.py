@@ -25,10 +25,9 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
     """The call of a question or update with most instructions, by hill climbing from the stream's most expensive one.
 
     Each try takes a state and a sample (those of the most expensive call so far, or random ones), changes the sample,
-    and
-    counts the instructions of a call.  Every state is one that can occur on a device: it is reached by updates from a
-    state of the stream, or from a state after a restore, a reset or a refresh, or from a forged snapshot that the
-    device accepts. The result depends only on the arguments.
+    and counts the instructions of a call.  Every state is one that can occur on a device: it is reached by updates from
+    a state of the stream, or from a state after a restore or another call, or from a forged snapshot that the device
+    accepts.  The result depends only on the arguments.
     """
     rng = np.random.default_rng(seed)
     best = model.hardest[name]

@@ -80,9 +80,8 @@ class _Sweep:
     """Selectors that choose pivots in rounds.  After each round, a pass over all rows updates the diagonal of R.
 
     The Nystroem matrix is C C' with C (l, n).  If C takes at most ``memory`` bytes, it is kept: O(l (D + n)) and l
-    kernel
-    values for each vector.  Otherwise each pass computes C again in blocks: O(l n (D + n)) and l n kernel values for
-    each round; memory is O(l) and a few blocks of 32 MB.
+    kernel values for each vector.  Otherwise each pass computes C again in blocks: O(l n (D + n)) and l n kernel values
+    for each round; memory is O(l) and a few blocks of 32 MB.
     """
 
     method: str
@@ -458,8 +457,8 @@ class RidgeLeverage(_Listed):
         Musco 2017), about 2 l n_max kernel values and O(l n_max^2).  Not given: exact up to 2,048 rows.
     ridge : float, optional
         If not given, (tr K - the sum of the k largest eigenvalues) / k with k = n_max / (4 log n_max), as in the
-        recursion's
-        paper: the sum of the scores is then at most 2 k.  This ridge depends on n_max, and so do the first vectors.
+        recursion's paper: the sum of the scores is then at most 2 k.  This ridge depends on n_max, and so do the first
+        vectors.
     traced : int, optional
         Rows on which the trace is measured.
     """
@@ -572,8 +571,7 @@ class KMeans(_Listed):
     """The centres of scikit-learn's k-means with n_max clusters (Zhang, Tsang, Kwok 2008): no rows of the data.
 
     Up to 64 MB of rows, Lloyd's algorithm is used on all rows; beyond, 128 mini-batches of 16,384 rows.  The centres
-    are
-    ordered: each next centre lowers the trace of the centres' residual most, weighted by the sizes of the clusters.
+    are ordered: each next centre lowers the trace of the centres' residual most, weighted by the sizes of the clusters.
     Centres that are spanned by others are left out.  ``head(k)`` is a useful basis, but not the result for k clusters.
     k-means runs in one thread, so that the order of sums, and therefore the bits, are always the same.
 

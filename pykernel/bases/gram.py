@@ -41,8 +41,8 @@ def gram_matrix(
     "linear" a'b, "sigmoid" tanh(gamma a'b + coef0), "matern12" e^-r, "matern32" (1 + r) e^-r and "matern52"
     (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, "rational-quadratic" (1 + gamma |a - b|^2)^-alpha, "fourier"
     cos(2 pi a'b).  Parameters that the kernel does not have are ignored.  Distances are computed as sums over
-    differences,
-    not as differences of products: so K_ij is exactly 1 for equal rows, and rows that are close lose no digits.
+    differences, not as differences of products: so K_ij is exactly 1 for equal rows, and rows that are close lose no
+    digits.
 
     Raises UserError for an unknown kernel, wrong shapes, gamma that is not positive, a degree not from 1 to 9, numbers
     that are not finite, or values that overflow.

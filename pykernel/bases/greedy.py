@@ -211,13 +211,11 @@ class Efvs(Greedy):
     often.
 
     In the lazy form, the error 1 - J is estimated on points that are drawn after the basis was chosen and before the
-    next
-    vector is chosen: (alive / l) mean delta.  The estimate is unbiased, except for the errors of dead rows, which are
-    below epsilon.  ``Basis.trace`` is then an estimate.  The selection stops at the first estimate that is at most tau.
-    Few points
-    contain few badly represented rows: for a small tau take more points, or ``select_basis(..., confidence=)``.  The
-    paper's estimate (mean over the points of the best candidate's score) has two errors: the points also made the
-    choice, which makes it too low; and it leaves out the dead rows, which makes it too high.
+    next vector is chosen: (alive / l) mean delta.  The estimate is unbiased, except for the errors of dead rows, which
+    are below epsilon.  ``Basis.trace`` is then an estimate.  The selection stops at the first estimate that is at most
+    tau. Few points contain few badly represented rows: for a small tau take more points, or ``select_basis(...,
+    confidence=)``.  The paper's estimate (mean over the points of the best candidate's score) has two errors: the
+    points also made the choice, which makes it too low; and it leaves out the dead rows, which makes it too high.
 
     Raises UserError for an unknown form, or if lazy=False and C of all rows takes more than ``memory`` bytes.
     """

@@ -37,9 +37,9 @@ def subset_size(confidence: float = 0.95, quantile: float = 0.05) -> int:
     q)).
 
     59 for 0.95 and 0.05.  The result depends only on ranks, not on the distribution of scores.  Drawing without
-    replacement is
-    even better.  The statement is about the rank, not the score, of one vector: over n vectors, about (1 - c) n draws
-    miss. Paper 002, section 2.2, Lemma 2.  Raises UserError if confidence or quantile is not between 0 and 1.
+    replacement is even better.  The statement is about the rank, not the score, of one vector: over n vectors, about (1
+    - c) n draws miss. Paper 002, section 2.2, Lemma 2.  Raises UserError if confidence or quantile is not between 0 and
+    1.
     """
     for name, value in (("confidence", confidence), ("quantile", quantile)):
         if not 0 < value < 1:
@@ -297,10 +297,8 @@ class Exhaustive(Greedy):
     """The best of all rows for each vector, all at once: O(l^2 + l n) a vector.
 
     The score of row i is f_i / g_i, with f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii.  Both are updated for all rows after
-    each
-    vector: with c the new column of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c.
-    view: "function", G = K: rule 4.2 of paper 002; with unit diagonal the same rows as FVS.  "column", G = K^2: rule
-    4.1.
+    each vector: with c the new column of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c. view: "function",
+    G = K: rule 4.2 of paper 002; with unit diagonal the same rows as FVS.  "column", G = K^2: rule 4.1.
 
     If K fits into ``memory`` (8 l^2 bytes beside C), it is kept: l^2 kernel values.  Otherwise l^2 kernel values are
     computed for each vector (3 l^2 in the column view), 8 MB at once.  The column view needs O(l^3) once.

@@ -197,8 +197,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     References
     ----------
     Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via
-    budgeted
-    nonlinear subspace tracking. Algorithm 1.
+    budgeted nonlinear subspace tracking. Algorithm 1.
 
     Examples
     --------
@@ -725,9 +724,8 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
     Notes
     -----
     Parameters whose default is None, or a number of the spec, mean what docs/spec.md says; alarms are there if
-    ``false_alarm_rate``,
-    ``threshold`` or another key of [novelty] is given. Parameters are read when learning starts, by ``fit`` or the
-    first
+    ``false_alarm_rate``, ``threshold`` or another key of [novelty] is given. Parameters are read when learning starts,
+    by ``fit`` or the first
     ``partial_fit``. Nothing is shuffled: the order of samples is the order of learning.
 
     The subspace turns as it learns, so that features before and after a ``partial_fit`` are different ones: what was
@@ -739,8 +737,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
     References
     ----------
     Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via
-    budgeted
-    nonlinear subspace tracking. Algorithms 2 to 5.
+    budgeted nonlinear subspace tracking. Algorithms 2 to 5.
 
     Examples
     --------

@@ -101,8 +101,7 @@ class Difference:
     """The first difference between host and device.
 
     row, line: where the difference is found; rows are counted from 0.  after: the last row with an equal hash, or -1:
-    the
-    states may differ from the following row on.  kind: the column that differs, such as "status" or "state_hash".
+    the states may differ from the following row on.  kind: the column that differs, such as "status" or "state_hash".
     """
 
     kind: str

@@ -1,8 +1,7 @@
 """Simple predictors that every model should beat.
 
 With labels: the last label, the running mean of the labels (for classes, the most frequent one), and a linear model.
-Without
-labels: the largest |z| of an input, and the Mahalanobis distance.
+Without labels: the largest |z| of an input, and the Mahalanobis distance.
 """
 
 from __future__ import annotations
@@ -71,9 +70,8 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     """Specs of linear recursive least squares on the same columns, by name; empty if there are too many inputs.
 
     One spec has standardised inputs with clipped outliers.  The other has raw inputs, float64 and forgetting; it is
-    better if
-    inputs drift, because a standardiser changes the inputs to which the weights belong.  Memory: D + 1 weights for each
-    output, and (D + 1)^2 numbers.
+    better if inputs drift, because a standardiser changes the inputs to which the weights belong.  Memory: D + 1
+    weights for each output, and (D + 1)^2 numbers.
     """
     if spec.dim > LINEAR_MOST:
         return {}

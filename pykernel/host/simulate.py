@@ -77,9 +77,8 @@ def read_samples(
     """Batches of at most ``rows`` samples from a table of text with a header line, as ``read_cells`` reads one.
 
     Columns are found by name.  Other columns and blank lines are skipped.  ``nan`` and ``inf`` are numbers; an empty
-    cell is
-    NaN.  labels: one column, or several, or none.  classes: the possible cells of the label; each becomes a class
-    index.
+    cell is NaN.  labels: one column, or several, or none.  classes: the possible cells of the label; each becomes a
+    class index.
     name: the file's name in error messages.  Raises UserError, one sentence, with the line that is wrong.
     """
     wanted = [labels] if isinstance(labels, str) else list(labels)
@@ -930,8 +929,7 @@ class Monitoring(_Run):
         statuses: the results of updates or, for a model that does not learn, of answers.
         alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up.
         ``simple``: for each simple distance, the fraction of the alarms that it would have raised as well with as many
-        rows in
-        alarm, and its bytes.  ``seen_by_chance``: the fraction for rows drawn at random.
+        rows in alarm, and its bytes.  ``seen_by_chance``: the fraction for rows drawn at random.
         """
         parts = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}
         if self.alarms is None:

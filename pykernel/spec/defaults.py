@@ -2,9 +2,8 @@
 streams.
 
 If the spec names a rule, the rule learns as in its paper, and nothing is added.  If the spec names no rule, it gets a
-model
-that learns well from raw data: inputs in running standard deviations, a kernel whose width is the typical length of a
-sample, and, for labels that are numbers, the stages of ``algorithms/stages.py``.  Keys that the spec gives are not
+model that learns well from raw data: inputs in running standard deviations, a kernel whose width is the typical length
+of a sample, and, for labels that are numbers, the stages of ``algorithms/stages.py``.  Keys that the spec gives are not
 changed.
 """
 

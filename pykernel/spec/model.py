@@ -106,8 +106,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
     """Read a spec from a TOML file.  Raises UserError, one sentence, for any error in it.
 
     A spec whose [kernel] names a source contains code: the source is a Python file that is executed.  Such a spec is
-    refused
-    unless ``trust`` is true.  announce: called with the source's path before the file is executed.
+    refused unless ``trust`` is true.  announce: called with the source's path before the file is executed.
     """
     where = str(path) if str(path).isprintable() else shown_value(str(path))
     help_ = "see `pykernel generate --help` for one that is"

@@ -143,8 +143,7 @@ def bkfe(
         factor. Convergence is slow if eigenvalues are close together, or if lambda is small.
     iterations, tolerance, start
         For "alternating".  iterations: the largest number.  tolerance: the iteration ends if the objective decreases by
-        a
-        smaller fraction.  start: the first A, (N, r).
+        a smaller fraction.  start: the first A, (N, r).
     seed : int
         Seed of the random start, and of Lanczos's start.
     trace : float

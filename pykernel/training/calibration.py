@@ -54,8 +54,7 @@ def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: An
 
     The minimiser is unique.  If a falling sigmoid would fit better (the function is worse than chance on unseen
     samples), or if all values are equal, then a is 0, and the probability is the class's share of the samples.  The
-    result depends on
-    the unit of the values: for ``c f + d`` with c > 0 it is (a / c, b - a d / c).
+    result depends on the unit of the values: for ``c f + d`` with c > 0 it is (a / c, b - a d / c).
 
     Raises ValueError if the shapes differ, there are no samples, or a value is not finite.
     """

@@ -11,10 +11,9 @@ how many digits are left when the ridge is small.
 
 Each model is a projection of the targets, attenuated by the ridge.  The residuals are A y with A = I - H, where H is
 the hat matrix.  Formulas for removed samples and columns need blocks of A, of the inverse P of the normal equations,
-and of the
-matrix that couples A and P.  All of these are computed as sums of squares and products in an orthonormal basis: with a
-bias, a basis of the vectors that sum to zero; without a bias, of all vectors.  So no result is a difference of nearly
-equal numbers.
+and of the matrix that couples A and P.  All of these are computed as sums of squares and products in an orthonormal
+basis: with a bias, a basis of the vectors that sum to zero; without a bias, of all vectors.  So no result is a
+difference of nearly equal numbers.
 """
 
 from __future__ import annotations
@@ -287,8 +286,7 @@ class _Problem(ABC):
         """(l, o): the prediction for each sample by the model that is trained without the sample's fold.
 
         O(l^2 p / S) for S equal folds.  folds: (l,) integers from 0, the fold of each sample.  Folds may have any
-        sizes, but
-        one fold must not contain all samples.  column, recode: as in leave_one_out().  Raises UserError.
+        sizes, but one fold must not contain all samples.  column, recode: as in leave_one_out().  Raises UserError.
         """
         return self._cross_validated(ridge, fold_numbers(folds, self.samples), column, recode)
 
@@ -412,8 +410,7 @@ class FisherProblem(_Problem):
 
     gram: (l, p), kernel values of samples and basis vectors.
     columns: (p,), the sample that each basis vector is; -1 if it is not a sample; None with p == l: vector i is sample
-    i.  A
-    sample may be several basis vectors: all of them are removed with the sample.
+    i.  A sample may be several basis vectors: all of them are removed with the sample.
 
     Decomposes the centred Gram matrix in O(l p min(l, p)); keeps up to 5 l p numbers.  Raises UserError.
     """

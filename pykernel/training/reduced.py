@@ -165,8 +165,7 @@ class ReducedProblem:
 
     One pass computes a triangular factor R of [1 F Y] (F: features) from blocks, by QR, without normal equations, O(l
     n^2). Its singular values serve every ridge.  Cross-validation takes one more pass for any number of ridges.  The
-    basis is
-    fixed: if a sample that is a basis vector is left out, the vector stays in the basis.
+    basis is fixed: if a sample that is a basis vector is left out, the vector stays in the basis.
 
     Raises UserError.
     """
@@ -260,11 +259,9 @@ class ReducedProblem:
         """(R, l, o): the same for R ridges.
 
         Folds larger than both 256 samples and n are left out by merging the triangular factors of the other folds,
-        which is
-        the same as retraining: two passes, O(l n^2 + S n^3), and O(S n^2) numbers for S such folds.  Smaller folds are
-        left
-        out by blocks of the hat matrix: O(l n f + l f^2) for each ridge and folds of f samples; rows are read in the
-        order of the folds.
+        which is the same as retraining: two passes, O(l n^2 + S n^3), and O(S n^2) numbers for S such folds.  Smaller
+        folds are left out by blocks of the hat matrix: O(l n f + l f^2) for each ridge and folds of f samples; rows are
+        read in the order of the folds.
         """
         values = self._checked(ridges)
         parts = fold_numbers(folds, self.samples)
@@ -910,8 +907,7 @@ def nystrom_content(
 
     largest: (D,), the largest magnitude of each input in training.  max_abs: the limit of inputs; None: a million times
     the largest (polynomial: ten times), or less if that could overflow.  weights: (n, o), weights of z; None: z itself
-    is
-    predicted.  bias: (o,); 0 if not given.  center, scale: (D,); inputs are first converted to (x - center) * scale.
+    is predicted.  bias: (o,); 0 if not given.  center, scale: (D,); inputs are first converted to (x - center) * scale.
     Raises UserError.
     """
     if precision not in PRECISIONS:

@@ -141,8 +141,8 @@ def votes(functions: np.ndarray, classes: int) -> np.ndarray:
     """For functions of pairs of classes: the number of votes for each class, (rows, classes).
 
     A number between -1/2 and 1/2, which says how clear the votes were, is added.  This is scikit-learn's
-    decision_function,
-    with one exception: a value of exactly zero is a vote for the second class, as in scikit-learn's predict.
+    decision_function, with one exception: a value of exactly zero is a vote for the second class, as in scikit-learn's
+    predict.
     """
     counted, clear = np.zeros((2, len(functions), classes))
     for p, (i, j) in enumerate(pairs(classes)):

@@ -98,8 +98,7 @@ class Rows:
     """Rows for the training.
 
     x: inputs (n, D).  targets: (n, O): numbers; or for classes, 1 for the row's class and 0 for others; two classes
-    have only
-    the second column.  counts: (n,), how often each row counts, with a mean of 1.
+    have only the second column.  counts: (n,), how often each row counts, with a mean of 1.
     """
 
     x: np.ndarray

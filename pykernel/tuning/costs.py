@@ -68,8 +68,7 @@ def target_costs(
     """Instructions, stack and flash of a model on an emulated target, from the middle of a stream on.
 
     The host learns the first half.  The device continues from this state for ``samples`` samples or INSTRUCTIONS, and
-    is
-    compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.update ((rows, 0) or None without
+    is compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.update ((rows, 0) or None without
     labels);
     both without gaps.  tries: number of tries in the search for the most expensive update (for a model that does not
     learn, the main question); see ``worst_call``.  With a signal stage, samples are raw samples; their number is that

@@ -43,8 +43,7 @@ class Stage:
     """A signal stage, and the recorded rows that it makes steps of.
 
     base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS).  y: their labels; (rows, 0)
-    if
-    there are none, or if the labels are measures of the signal.  raw_rows: number of raw rows, and of gaps.
+    if there are none, or if the labels are measures of the signal.  raw_rows: number of raw rows, and of gaps.
     """
 
     base: Content

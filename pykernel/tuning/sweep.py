@@ -82,8 +82,7 @@ def prequential(spec: Spec, data: Data) -> dict[str, Any]:
     """Errors of a model over the data's second half, each row predicted before its label is known: as of Simulation.
 
     mae and rmse, in the label's unit (for several labels, their means), or error_rate for classes; None if no row could
-    be
-    predicted.  scored: number of scored rows.  diverged: updates that were refused because the model would leave its
+    be predicted.  scored: number of scored rows.  diverged: updates that were refused because the model would leave its
     range.
     inputs_refused, labels_refused: rows beyond the spec's limits; rows with a missing input are not counted.
     train_every: number of labels between two trainings, for a model that the device trains.
@@ -368,10 +367,8 @@ class Sweep:
     """The result of a sweep.
 
     rows: the best result of each combination and size, the best first; see ``_row``.  refused: combinations that could
-    not be
-    tried, or always diverged, with the reason.  best, cheapest, fastest: positions in rows; fastest is None if
-    instructions
-    were not measured.  trivial: errors of the simple predictors.
+    not be tried, or always diverged, with the reason.  best, cheapest, fastest: positions in rows; fastest is None if
+    instructions were not measured.  trivial: errors of the simple predictors.
     """
 
     by: Score

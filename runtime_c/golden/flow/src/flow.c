@@ -232,8 +232,8 @@ static uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t co
 }
 
 /* Whether this build's arithmetic follows IEEE-754 in cases that the self-test's samples may not reach.  NaN,
- * infinities
- * and negative zeros must be respected.  Each product must be rounded before it is added, also in vectorised loops. */
+ * infinities and negative zeros must be respected.  Each product must be rounded before it is added, also in vectorised
+ * loops. */
 static bool flow_arithmetic(void)
 {
     volatile float one = 1.0f; /* volatile: the compiler must not know the value */

@@ -154,8 +154,8 @@ static uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t c
 }
 
 /* Whether this build's arithmetic follows IEEE-754 in cases that the self-test's samples may not reach.  NaN,
- * infinities
- * and negative zeros must be respected.  Each product must be rounded before it is added, also in vectorised loops. */
+ * infinities and negative zeros must be respected.  Each product must be rounded before it is added, also in vectorised
+ * loops. */
 static bool level_arithmetic(void)
 {
     volatile float one = 1.0f; /* volatile: the compiler must not know the value */
