@@ -13,10 +13,11 @@ from typing import Any, Literal, get_args
 
 from benchmarks.device.signal_cost import ALONE, measured, with_features
 from benchmarks.provenance import ROOT, Result, Tree
+from pykernel.algorithms.online.projections import PROJECTIONS
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.host.bikeshare import bikeshare_spec
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.nystrom import METHODS
-from pykernel.spec.families.online import PROJECTIONS, TECHNIQUES
 from pykernel.spec.families.subspace import BUDGETS, UPDATES
 from pykernel.spec.kernel_settings import FUNCTIONS, KERNEL_KEYS
 from pykernel.spec.model import Spec, load_spec, make_spec

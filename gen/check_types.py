@@ -7,6 +7,7 @@ Each refusal says what was found and how to write it instead.  Refusals that dep
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from dataclasses import replace
 from enum import IntEnum
@@ -196,11 +197,42 @@ class _Typer:
         body = list(node.body)
         if ast.get_docstring(node):
             body = body[1:]
-        statements = self.block(body)
+        statements = self.alternatives() if kernel.choice else self.block(body)
         if kernel.returns is not None and not self.ends(statements):
             self.refuse(node.body[-1], "not every path returns a value; end with a return")
         self.comments.refuse_lost()
         return Function(kernel, kernel.doc, tuple(params), pointer, self.returns, statements)
+
+    def alternatives(self) -> tuple[Statement, ...]:
+        """The body of a kernel that only chooses which of others is called: one call under each condition."""
+        line, kernel = self.node.lineno, self.kernel
+        if len(self.node.body) > 1 or not ast.get_docstring(self.node):
+            self.refuse(
+                self.node, f"{kernel.name} only chooses which kernel is called; leave its docstring alone there"
+            )
+        if kernel.choice not in {
+            name for kind in kernel.params.values() for part in parts_of(kind) for name in part.fields
+        }:
+            self.refuse(
+                self.node, f"{kernel.name} has no {kernel.choice}, by which it chooses; take the model that has it"
+            )
+        args = tuple(
+            Local(line, _in_expressions(kind), name) for name, kind in kernel.params.items() if not parts_of(kind)
+        )
+        statements: tuple[Statement, ...] = ()
+        for called, members in reversed([*zip(kernel.callees(), kernel.members, strict=True)]):
+            call = Call(line, self.returns, called, args)
+            taken: Statement = Do(line, call) if self.returns is None else Return(line, call)
+            if not statements:
+                statements = (taken,)
+                continue
+            tests = [
+                Binary(line, Bool, "==", Parameter(line, Index, kernel.choice), Member(line, Index, member))
+                for member in members
+            ]
+            condition: Expr = functools.reduce(lambda left, right: Binary(line, Bool, "or", left, right), tests)
+            statements = (If(line, condition, (taken,), statements),)
+        return statements
 
     def ends(self, body: tuple[Statement, ...]) -> bool:
         last = body[-1] if body else None

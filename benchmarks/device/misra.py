@@ -17,10 +17,10 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.tables import ROOT
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.gen.check import mixed_stream
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.families.online import TECHNIQUES
 from pykernel.spec.model import make_spec
 
 DEVIATIONS = ROOT / "docs" / "misra.md"

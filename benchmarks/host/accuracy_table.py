@@ -25,6 +25,7 @@ import numpy as np
 
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
 from pykernel.algorithms.online.klms import KLMS
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.host.bikeshare import DAY, bikeshare, lagged, mean_error
@@ -42,7 +43,6 @@ SIGMAS = (0.35, 0.5, 0.7, 1.0, 1.5, 2.2)
 WIDE = (1.0, 1.5, 2.2, 3.3)
 ETAS = (0.2, 0.4, 0.6, 0.8)
 FORGETTING = (1.0, 0.9995, 0.998, 0.99)
-TECHNIQUES = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
 
 # keys of the spec, as section.key
 Settings = Mapping[str, Any]

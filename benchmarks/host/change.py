@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.host.model import HostModel
-from pykernel.spec.families.online import TECHNIQUES
 from pykernel.spec.model import Spec, make_spec
 
 BEFORE, CHANGING, AFTER = 20_000, 5_000, 20_000

@@ -20,8 +20,9 @@ from rich.progress import track
 
 from benchmarks.tables import DATA
 from pykernel.algorithms.online.klms import KLMS
+from pykernel.algorithms.online.projections import PROJECTIONS
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.host.model import HostModel
-from pykernel.spec.families.online import PROJECTIONS, TECHNIQUES
 from pykernel.spec.model import Spec, make_spec
 
 Status = KLMS["real"].status

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.tables import DATA, save
-from pykernel.algorithms.online.reduction import SEARCHES
+from pykernel.algorithms.online.state import SEARCHES
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import compiler
 from pykernel.gen.project import build

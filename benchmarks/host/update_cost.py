@@ -38,6 +38,7 @@ import numpy as np
 
 from benchmarks.tables import Rows, load, markdown, progress_bar, publish, save
 from pykernel.algorithms.online.klms import KLMS
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.binding import CModel
@@ -58,7 +59,6 @@ ALD_THRESHOLD, RIDGE, ETA, RHO = 2e-3, 1e-3, 0.5, 0.1
 LONGEST_UPDATE = 0.5
 """Seconds of one update beyond which a baseline is not asked for larger budgets."""
 
-TECHNIQUES = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
 FAST = ("nt", "at", "fklms", "fmklms", "afklms", "afmklms", "qklms, nt", "knlms")
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     **{

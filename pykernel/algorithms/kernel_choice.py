@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 
 from pykernel.algorithms.elementary import exp2_negative
@@ -17,7 +20,7 @@ from pykernel.algorithms.kernels import (
     sigmoid,
     squared_distance,
 )
-from pykernel.dialect import DIM, Config, Index, Real, kernel, placeholder, real, sqrt
+from pykernel.dialect import DIM, Config, Index, Kernel, Real, chosen, kernel, placeholder, real, sqrt
 
 
 class KernelFunction(IntEnum):
@@ -71,13 +74,186 @@ def custom_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 
 @kernel
+def gaussian_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """exp(-gamma |a - b|^2).  O(D)."""
+    return exp2_negative(-(q.rate * squared_distance(a, b)))
+
+
+@kernel
+def laplacian_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """exp(-gamma |a - b|_1).  O(D)."""
+    return exp2_negative(-(q.rate * absolute_distance(a, b)))
+
+
+@kernel
+def polynomial_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """(gamma a'b + coef0)^degree.  O(D)."""
+    return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
+
+
+@kernel
+def linear_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """a'b.  O(D)."""
+    return inner_product(a, b)
+
+
+@kernel
+def sigmoid_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """tanh(gamma a'b + coef0).  O(D)."""
+    return sigmoid(q.gamma, q.coef0, inner_product(a, b))
+
+
+@kernel
+def matern12_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """e^-r with r = gamma |a - b|.  O(D)."""
+    return exp2_negative(-(q.rate * sqrt(squared_distance(a, b))))
+
+
+@kernel
+def matern32_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """(1 + r) e^-r with r = gamma |a - b|.  O(D)."""
+    return matern32(q.gamma, squared_distance(a, b))
+
+
+@kernel
+def matern52_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """(1 + r + r^2 / 3) e^-r with r = gamma |a - b|.  O(D)."""
+    return matern52(q.gamma, squared_distance(a, b))
+
+
+@kernel
+def rational_quadratic_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """(1 + gamma |a - b|^2)^-alpha.  O(D)."""
+    return inverse_power(q.gamma, q.exponent, squared_distance(a, b))
+
+
+@kernel
+def fourier_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """cos(2 pi a'b).  O(D)."""
+    return fourier(real(0), a, b)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How large distances and products of two inputs can be, and the kernel's parameters."""
+
+    square: float  # |a - b|^2
+    total: float  # |a - b|_1
+    product: float  # a'b
+    gamma: float
+    coef0: float
+    degree: int
+    max_value: float
+
+    @property
+    def argument(self) -> float:
+        """gamma a'b + coef0."""
+        return self.gamma * self.product + abs(self.coef0)
+
+
+def _largest_power(reach: Reach) -> float:
+    try:
+        return max(1.0, reach.argument) ** reach.degree
+    except OverflowError:
+        return math.inf
+
+
+def _largest_matern(reach: Reach) -> float:
+    return max(reach.square, reach.gamma * math.sqrt(reach.square))
+
+
+def _one(reach: Reach) -> float:
+    return 1.0
+
+
+@dataclass(frozen=True)
+class KernelRule:
+    """What a kernel brings.
+
+    says: k(a, b).  value: its kernel, in the dialect.  keys: of [kernel], for which it has a use.  step: the largest number on
+    the way to a value, and most: the largest |value|, for inputs within reach.  unit: whether k(x, x) is 1 for every x.
+    definite: whether it is positive definite.  normal: whether it can be divided by sqrt(k(a, a) k(b, b)).  fades: whether its
+    parameter is ``rate``, not ``gamma``.  length: of a function of gamma |a - b|, gamma for a length scale of 1.
+    """
+
+    name: str
+    says: str
+    number: KernelFunction
+    value: Kernel
+    keys: tuple[str, ...]
+    step: Callable[[Reach], float]
+    most: Callable[[Reach], float] = _one
+    unit: bool = False
+    definite: bool = True
+    normal: bool = False
+    fades: bool = False
+    length: float | None = None
+
+
+KERNELS = {
+    rule.name: rule
+    for rule in (
+        KernelRule(
+            "gaussian", "exp(-gamma |a - b|^2)", KernelFunction.GAUSSIAN, gaussian_value, ("sigma", "gamma"),
+            lambda reach: reach.square, unit=True, fades=True,
+        ),
+        KernelRule(
+            "laplacian", "exp(-gamma |a - b|_1)", KernelFunction.LAPLACIAN, laplacian_value, ("gamma",),
+            lambda reach: reach.total, unit=True, fades=True,
+        ),
+        KernelRule(
+            "polynomial", "(gamma a'b + coef0)^degree", KernelFunction.POLYNOMIAL, polynomial_value,
+            ("gamma", "coef0", "degree"), lambda reach: reach.argument, _largest_power, normal=True,
+        ),
+        KernelRule(
+            "linear", "a'b", KernelFunction.LINEAR, linear_value, (),
+            lambda reach: reach.product, lambda reach: reach.product, normal=True,
+        ),
+        KernelRule(
+            "sigmoid", "tanh(gamma a'b + coef0)", KernelFunction.SIGMOID, sigmoid_value, ("gamma", "coef0"),
+            lambda reach: reach.argument, definite=False,
+        ),
+        KernelRule(
+            "matern12", "exp(-r), r = gamma |a - b|", KernelFunction.MATERN12, matern12_value, ("gamma",),
+            _largest_matern, unit=True, fades=True, length=1.0,
+        ),
+        KernelRule(
+            "matern32", "(1 + r) exp(-r)", KernelFunction.MATERN32, matern32_value, ("gamma",),
+            _largest_matern, unit=True, length=math.sqrt(3),
+        ),
+        KernelRule(
+            "matern52", "(1 + r + r^2 / 3) exp(-r)", KernelFunction.MATERN52, matern52_value, ("gamma",),
+            _largest_matern, unit=True, length=math.sqrt(5),
+        ),
+        KernelRule(
+            "rational-quadratic", "(1 + gamma |a - b|^2)^-alpha", KernelFunction.RATIONAL_QUADRATIC,
+            rational_quadratic_value, ("gamma", "alpha"), lambda reach: max(1.0, reach.gamma) * reach.square, unit=True,
+        ),
+        KernelRule(
+            "fourier", "(`frozen`): cos(2 pi (a'b + phase)), see phases", KernelFunction.FOURIER, fourier_value, (),
+            lambda reach: reach.argument, definite=False,
+        ),
+        KernelRule(
+            "custom", "yours, see source", KernelFunction.CUSTOM, custom_value,
+            ("gamma", "coef0", "degree", "source", "kernel", "max_value"),
+            lambda reach: reach.argument, lambda reach: reach.max_value, normal=True,
+        ),
+    )
+}  # fmt: skip
+
+
+def _by_function(kernels: Mapping[str, KernelRule], otherwise: Kernel | None = None) -> Callable[[Callable], Kernel]:
+    return chosen("function", {rule.number: rule.value for rule in kernels.values()}, otherwise)
+
+
+@_by_function({name: rule for name, rule in KERNELS.items() if rule.normal}, linear_value)
 def plain_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """k(a, b) before normalisation, for the kernels that can be normalised.  O(D)."""
-    if q.function == KernelFunction.POLYNOMIAL:
-        return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
-    if q.function == KernelFunction.CUSTOM:
-        return custom_value(q, a, b)
-    return inner_product(a, b)
+
+
+@_by_function(KERNELS)
+def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
+    """k(a, b) of the model's kernel.  O(D)."""
 
 
 @kernel
@@ -85,27 +261,7 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """k(a, b) of scaled inputs.  O(D)."""
     if q.normalises:
         return cosine_similarity(plain_value(q, a, b), plain_value(q, a, a), plain_value(q, b, b))
-    if q.function == KernelFunction.GAUSSIAN:
-        return exp2_negative(-(q.rate * squared_distance(a, b)))
-    if q.function == KernelFunction.LAPLACIAN:
-        return exp2_negative(-(q.rate * absolute_distance(a, b)))
-    if q.function == KernelFunction.POLYNOMIAL:
-        return polynomial(q.gamma, q.coef0, q.degree, inner_product(a, b))
-    if q.function == KernelFunction.SIGMOID:
-        return sigmoid(q.gamma, q.coef0, inner_product(a, b))
-    if q.function == KernelFunction.MATERN32:
-        return matern32(q.gamma, squared_distance(a, b))
-    if q.function == KernelFunction.MATERN52:
-        return matern52(q.gamma, squared_distance(a, b))
-    if q.function == KernelFunction.MATERN12:
-        return exp2_negative(-(q.rate * sqrt(squared_distance(a, b))))
-    if q.function == KernelFunction.RATIONAL_QUADRATIC:
-        return inverse_power(q.gamma, q.exponent, squared_distance(a, b))
-    if q.function == KernelFunction.FOURIER:
-        return fourier(real(0), a, b)
-    if q.function == KernelFunction.CUSTOM:
-        return custom_value(q, a, b)
-    return inner_product(a, b)
+    return own_value(q, a, b)
 
 
 @kernel

@@ -33,6 +33,7 @@ from pykernel.dialect.intrinsics import (
 )
 from pykernel.dialect.kernels import (
     Kernel,
+    chosen,
     intrinsic,
     kernel,
     placeholder,
@@ -126,6 +127,7 @@ __all__ = [
     "as_signed",
     "between",
     "bind",
+    "chosen",
     "end_of",
     "ends_of",
     "exact_square",

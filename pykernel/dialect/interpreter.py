@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect.kernels import Kernel, reachable, real
+from pykernel.dialect.memory import parts_of
 from pykernel.dialect.types import Constant, Precision
 
 
@@ -69,6 +70,8 @@ def bind(k: Kernel, precision: Precision) -> Callable:
 def _bound(k: Kernel, precision: Precision) -> Callable:
     if k.intrinsic is not None:
         return k.intrinsic(precision, False)
+    if k.choice:
+        return _alternatives(k, precision)
     function = k.function
     space: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"], "__name__": function.__module__}
     for name, value in k.globals_used().items():
@@ -83,6 +86,17 @@ def _bound(k: Kernel, precision: Precision) -> Callable:
     bound.__qualname__ = f"{function.__qualname__}__{precision}"
     bound.__module__, bound.__doc__ = function.__module__, function.__doc__
     return bound
+
+
+def _alternatives(k: Kernel, precision: Precision) -> Callable:
+    """A kernel that only chooses which of others is called."""
+    table = {
+        member: _bound(called, precision)
+        for called, members in zip(k.callees(), k.members, strict=True)
+        for member in members
+    }
+    (place,) = (i for i, kind in enumerate(k.params.values()) for part in parts_of(kind) if k.choice in part.fields)
+    return lambda *values: table[getattr(values[place], k.choice)](*values)
 
 
 def _checked(function: Callable) -> Callable:

@@ -8,6 +8,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from opcode import opmap
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ class Kernel:
     names: Mapping[str, Kernel] = field(default_factory=dict)  # global name -> kernel that replaces the file's global
     alias: str = ""  # the kernel's name, if it differs from the function's name
     words: Mapping[str, str] = field(default_factory=dict)  # word of the docstring -> word that replaces it
+    choice: str = ""  # the parameter that decides which of the kernels in ``names`` is called; see ``chosen``
+    members: tuple[tuple[IntEnum, ...], ...] = ()  # for each of them, the parameter's values
     params: dict[str, Any] = field(init=False)
     returns: Any = field(init=False)
     source: bytes = field(init=False, repr=False)
@@ -43,7 +46,7 @@ class Kernel:
         functools.update_wrapper(self, self.function)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.names:
+        if self.names and not (self.choice and _imported(self.function.__module__, self.name) is self):
             raise TypeError(f"{self.name} with other names cannot be pickled; pickle what it is made of")
         return self.rebuild or (_imported, (self.function.__module__, self.function.__qualname__))
 
@@ -77,6 +80,8 @@ class Kernel:
     def _global_names(self) -> dict[str, None]:
         # not co_names: a field may have the name of a kernel.  Not dis.get_instructions: that takes a third of importing all kernels
         found: dict[str, None] = {}
+        if self.choice:
+            return dict.fromkeys(self.names)
         code, high = self.function.__code__, 0
         for operation, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
             argument = high | low
@@ -110,6 +115,41 @@ def with_dsp(file: str) -> Callable[[Callable], Kernel]:
 def placeholder(function: Callable) -> Kernel:
     """Mark a kernel that stands for a user's kernel.  ``Program.with_kernel`` replaces it with the user's kernel."""
     return Kernel(function, placeholder=True)  # type: ignore[arg-type]
+
+
+def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = None) -> Callable[[Callable], Kernel]:
+    """Mark a function without a body: it calls the kernel that the table has for a choice of the model's configuration.
+
+    choice: the choice's name, such as "metric".  table: member of the choice's enumeration -> kernel.  otherwise: the kernel
+    for members that are not in the table.  All kernels take and return the same types.  When the C is generated, the
+    choice is known, and only one of the calls remains.
+    """
+    kinds = {type(member) for member in table}
+    if len(kinds) != 1:
+        raise TypeError(f"a table for {choice} has the members of one enumeration, not of {len(kinds)}")
+    (kind,) = kinds
+    called: dict[Kernel, list[IntEnum]] = {}
+    for member in kind:
+        found = table.get(member, otherwise)
+        if found is None:
+            raise TypeError(f"{choice} can be {member.name}, for which there is no kernel; add it, or give otherwise")
+        called.setdefault(found, []).append(member)
+    if otherwise in called:
+        called[otherwise] = called.pop(otherwise)  # as the last one it needs no condition
+
+    def mark(function: Callable) -> Kernel:
+        made = Kernel(
+            function,  # type: ignore[arg-type]
+            names={found.name: found for found in called},
+            choice=choice,
+            members=tuple(map(tuple, called.values())),
+        )
+        for found in called:
+            if [*found.params.values()] != [*made.params.values()] or found.returns != made.returns:
+                raise TypeError(f"{found.name} has other types than {made.name}, which calls it")
+        return made
+
+    return mark
 
 
 def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:

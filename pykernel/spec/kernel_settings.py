@@ -7,52 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.kernel_choice import KernelFunction
+from pykernel.algorithms.kernel_choice import KERNELS, Reach
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Refuse
 from pykernel.spec.sections import StandardisedInput
 
-FUNCTIONS = {
-    "gaussian": KernelFunction.GAUSSIAN,
-    "laplacian": KernelFunction.LAPLACIAN,
-    "polynomial": KernelFunction.POLYNOMIAL,
-    "linear": KernelFunction.LINEAR,
-    "sigmoid": KernelFunction.SIGMOID,
-    "matern12": KernelFunction.MATERN12,
-    "matern32": KernelFunction.MATERN32,
-    "matern52": KernelFunction.MATERN52,
-    "rational-quadratic": KernelFunction.RATIONAL_QUADRATIC,
-    "fourier": KernelFunction.FOURIER,
-    "custom": KernelFunction.CUSTOM,
-}
+FUNCTIONS = {name: rule.number for name, rule in KERNELS.items()}
 KERNEL_KEYS = {
-    "sigma": ("gaussian",),
-    "gamma": (
-        "gaussian",
-        "laplacian",
-        "polynomial",
-        "sigmoid",
-        "matern12",
-        "matern32",
-        "matern52",
-        "rational-quadratic",
-        "custom",
-    ),
-    "alpha": ("rational-quadratic",),
-    "coef0": ("polynomial", "sigmoid", "custom"),
-    "degree": ("polynomial", "custom"),
-    "normalise": ("polynomial", "linear", "custom"),
-    "source": ("custom",),
-    "kernel": ("custom",),
-    "max_value": ("custom",),
+    key: tuple(name for name, rule in KERNELS.items() if key in rule.keys or (key == "normalise" and rule.normal))
+    for key in ("sigma", "gamma", "alpha", "coef0", "degree", "normalise", "source", "kernel", "max_value")
 }
 """Key of [kernel] -> the kernels for which it has an effect."""
-MATERN_UNITS = {"matern12": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}
+MATERN_UNITS = {name: rule.length for name, rule in KERNELS.items() if rule.length is not None}
 """Kernels that are functions of gamma |a - b| -> gamma for a length scale of 1."""
 MATERN = tuple(MATERN_UNITS)
-INDEFINITE = ("sigmoid", "fourier")
+INDEFINITE = tuple(name for name, rule in KERNELS.items() if not rule.definite)
 """Kernels that are not positive definite."""
-UNIT = ("gaussian", "laplacian", *MATERN, "rational-quadratic")
+UNIT = tuple(name for name, rule in KERNELS.items() if rule.unit)
 """Kernels with k(x, x) = 1 for every x."""
 
 
@@ -149,22 +120,13 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
         product = float(np.sum(own * vectors))
         if kernel.normalise:  # k(x, x) and k(v, v) are computed, too
             product = max(product, float(np.sum(own**2)), float(np.sum(vectors**2)))
-        argument = (kernel.gamma or 1.0) * product + abs(kernel.coef0)
-        value = 1.0
-        if kernel.function == "linear":
-            value = product
-        if kernel.function == "polynomial":
-            try:
-                value = max(1.0, argument) ** kernel.degree
-            except OverflowError:
-                value = math.inf
-        if kernel.function == "custom":
-            value = kernel.max_value or 1.0
-        steps = {"gaussian": square, "laplacian": float(np.sum(own + vectors)), "linear": product}
-        steps["rational-quadratic"] = max(1.0, kernel.gamma or 1.0) * square
-        for name in MATERN:
-            steps[name] = max(square, (kernel.gamma or 1.0) * math.sqrt(square))
-        step = max(steps.get(kernel.function, argument), value)
+        within = Reach(
+            square, float(np.sum(own + vectors)), product, kernel.gamma or 1.0, kernel.coef0, kernel.degree,
+            kernel.max_value or 1.0,
+        )  # fmt: skip
+        rule = KERNELS[kernel.function]
+        value = rule.most(within)
+        step = max(rule.step(within), value)
         if kernel.normalise:
             step, value = max(step, value * value), 1.0  # k(a, a) k(b, b)
     if not step <= largest(spec.precision):
@@ -198,7 +160,7 @@ def parameters(spec: Spec) -> dict[str, Any]:
     """Values of KernelConfig's and InputConfig's fields, in float64."""
     kernel = spec.kernel
     assert kernel is not None
-    fades = kernel.function in ("gaussian", "laplacian", "matern12")
+    fades = KERNELS[kernel.function].fades
     return input_parameters(spec) | {
         "function": FUNCTIONS[kernel.function],
         "normalises": kernel.normalise,

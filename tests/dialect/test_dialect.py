@@ -16,6 +16,8 @@ from numba import typeof
 
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.frame import update
+from pykernel.algorithms.online.state import Metric, Tie
+from pykernel.algorithms.online.techniques import cost
 from pykernel.dialect import (
     DIM,
     FLOAT32,
@@ -29,6 +31,7 @@ from pykernel.dialect import (
     Real,
     Struct,
     bind,
+    chosen,
     kernel,
     layout,
     real,
@@ -383,6 +386,26 @@ def test_plain_execution_refuses_what_c_would_not_survive(precision: Precision) 
     assert bench.turn[0] == 2**31 - 1
 
 
+@kernel
+def add(m: Shelf, y: Real) -> Real:
+    return m.weight[0] + y
+
+
+@kernel
+def count(m: Shelf, y: Index) -> Index:
+    return m.count[0] + y
+
+
+def test_a_table_of_kernels_is_whole_and_of_one_type():
+    with pytest.raises(TypeError, match="metric can be AGE, for which there is no kernel; add it, or give otherwise"):
+        chosen("metric", {Metric.MAGNITUDE: add})
+    with pytest.raises(TypeError, match="members of one enumeration, not of 2"):
+        chosen("metric", {Metric.MAGNITUDE: add, Tie.NEWEST: add}, add)
+    with pytest.raises(TypeError, match="count has other types than add, which calls it"):
+        chosen("metric", {Metric.MAGNITUDE: count}, add)(add.function)
+    assert pickle.loads(pickle.dumps(cost)) is cost
+
+
 def test_names_that_a_kernel_loads_are_those_that_dis_finds():
     """Of every kernel: callees, digests and the printed C depend on them."""
     programs = [program for family in FAMILIES for program in family.programs.values()]
@@ -390,6 +413,9 @@ def test_names_that_a_kernel_loads_are_those_that_dis_finds():
     some = {k for name in modules for k in vars(sys.modules[name]).values() if isinstance(k, Kernel)}
     assert len(some) > 100
     for k in some:
+        if k.choice:  # its callees stand in a table
+            assert len(k.callees()) == len(k.members) > 1
+            continue
         code = dis.get_instructions(k.function.__code__)
         assert list(k._global_names) == list(
             dict.fromkeys(each.argval for each in code if each.opname == "LOAD_GLOBAL")

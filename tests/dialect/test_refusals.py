@@ -446,6 +446,14 @@ REFUSALS = [
         "constant F would be a second m_f",
     ),
     ("CONST = Constant(1)\n@kernel\ndef f() -> Real:\n    return CONST  !!\n", "would be a second M_CONST in C"),
+    (
+        '@chosen(\'kind\', {Kind.ONE: twice}, twice)\ndef f(y: Real) -> Real:  !!\n    """One."""\n',
+        "f has no kind, by which it chooses; take the model that has it",
+    ),
+    (
+        "@chosen('kind', {Kind.ONE: twice}, twice)\ndef f(y: Real) -> Real:  !!\n    return y\n",
+        "f only chooses which kernel is called; leave its docstring alone there",
+    ),
 ]
 
 

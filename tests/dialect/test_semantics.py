@@ -334,7 +334,7 @@ DIRECTED = '''"""One construct each."""
 from enum import IntEnum
 
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, real, sqrt, truncate
+from pykernel.dialect import Bool, Constant, Index, Real, absolute, chosen, kernel, real, sqrt, truncate
 from tests.support.dialect_cases import Box, Kind, Settings
 
 ZEROS = Constant((0.0, -0.0))
@@ -589,6 +589,46 @@ def chosen_blocks(s: Box, c: Settings, k: Index) -> Index:
     part = 5
     total += part * 1000
     return total
+
+
+@kernel
+def add_to_total(s: Box, c: Settings, k: Index) -> Index:
+    s.total[0] += real(k)
+    return k + 1
+
+
+@kernel
+def double_total(s: Box, c: Settings, k: Index) -> Index:
+    s.total[0] += s.total[0]
+    return k - 1
+
+
+@kernel
+def clear_total(s: Box, c: Settings) -> None:
+    s.total[0] = c.p
+
+
+@kernel
+def keep_total(s: Box, c: Settings) -> None:
+    """Nothing."""
+
+
+@chosen("kind", {Kind.ONE: double_total}, add_to_total)
+def by_kind(s: Box, c: Settings, k: Index) -> Index:
+    """One of two."""
+
+
+@chosen("kind", {Kind.ONE: clear_total}, keep_total)
+def at_first(s: Box, c: Settings) -> None:
+    """One of two, without a result."""
+
+
+@kernel
+def called_by_choice(s: Box, c: Settings, k: Index) -> Real:
+    at_first(s, c)
+    first = by_kind(s, c, k)
+    last = by_kind(s, c, first)
+    return s.total[0] + real(last)
 
 
 @kernel

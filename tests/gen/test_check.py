@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
+from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
 from pykernel.errors import UserError, told_late
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Reference, check, differing_field, mixed_stream
@@ -22,7 +23,7 @@ from tests.support.harness import SANITIZERS
 from tests.support.specs import named
 from tests.support.toys import LABELS, toy_spec
 
-PRESETS = ("nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms")
+PRESETS = tuple(REGISTERED)
 TECHNIQUES = ("nt", "fklms", "mklms")  # where one with each kind of memory is enough
 PRECISIONS = ("float32", "float64")
 # rules and strategies: keys of [learning], keys of [reduction], what must become of samples besides being added

@@ -5,10 +5,12 @@ from enum import IntEnum
 from pathlib import Path
 
 from pykernel.algorithms import extents
+from pykernel.algorithms.online.projections import PROJECTIONS
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.bases.select import METHODS
 from pykernel.dialect import Extent
 from pykernel.spec import kernel_settings
-from pykernel.spec.families import nystrom, online, subspace
+from pykernel.spec.families import nystrom, subspace
 from pykernel.spec.model import FAMILIES
 from tests.support import ROOT
 
@@ -45,7 +47,7 @@ ORDINARY = {
 def vocabulary():
     """Every name that an algorithm, or a spec's key for one, brings: name -> what it is."""
     names = {name: "an extent" for name, value in vars(extents).items() if isinstance(value, Extent) and name.isupper()}
-    for told in (online.TECHNIQUES, online.PROJECTIONS, kernel_settings.FUNCTIONS, METHODS):
+    for told in (TECHNIQUES, PROJECTIONS, kernel_settings.FUNCTIONS, METHODS):
         names |= dict.fromkeys(told, "a choice of the spec")
     for told in (nystrom.METHODS, subspace.UPDATES, subspace.STEPS, subspace.BUDGETS):
         names |= dict.fromkeys(told, "a choice of the spec")

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.gen.check import check, mixed_stream
 from pykernel.gen.compilers import STRICT
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.families.online import TECHNIQUES
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
 from tests.support.every_model import MODELS as MODELS_OF_ALL_RULES

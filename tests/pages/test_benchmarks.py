@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from pykernel.algorithms.online.reduction import SEARCHES
+from pykernel.algorithms.online.state import SEARCHES
 from pykernel.errors import UserError
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build

@@ -19,6 +19,8 @@ import pytest
 import pykernel
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.algorithms.online.klms import KLMS
+from pykernel.algorithms.online.projections import PROJECTIONS
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.bases.select import METHODS
 from pykernel.cli.app import main
 from pykernel.cli.work.demo import write_inputs
@@ -32,7 +34,7 @@ from pykernel.host.data import read_rows
 from pykernel.host.model import HostModel
 from pykernel.spec.families import nystrom, subspace
 from pykernel.spec.families.linear import WINDUP
-from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, PROJECTIONS, RULES, TECHNIQUES, ridge_of
+from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, RULES, ridge_of
 from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
 from pykernel.targets import board
@@ -297,7 +299,7 @@ def test_pairs_are_as_measured():
     shown = {tuple(row[0].split(" with ")): (float(row[1]), float(row[2])) for row in table("pair |")}
     assert shown == {pair: (largest[*pair, "float64"], largest[*pair, "float32"]) for pair in inflated}
     for technique, *errors in table("technique | 4 vectors"):
-        own = next(name for name, value in PROJECTIONS.items() if value is TECHNIQUES[technique][1])
+        own = TECHNIQUES[technique].projection
         key = {"technique": technique, "projection": own, "precision": "float32", "task": "sinc"}
         assert errors == [r["mse"] for r in rows if r.items() >= key.items()]
 

@@ -17,12 +17,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pykernel.algorithms.online.projections import PROJECTIONS
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import LINEAR_MODELS
-from pykernel.spec.families.online import KERNEL_MODELS, PROJECTIONS, RULES, TECHNIQUES
+from pykernel.spec.families.online import KERNEL_MODELS, RULES
 from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, sections
 from pykernel.spec.renamed import RENAMED
 from tests.support.custom_kernels import products, rational_quadratic

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from pykernel.algorithms.online.klms import KLMS
-from pykernel.algorithms.online.reduction import SEARCHES
+from pykernel.algorithms.online.state import SEARCHES
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import Reduction, ridge_of

@@ -16,8 +16,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
-from pykernel.spec.families.online import TECHNIQUES
 from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections, whole_rules
 from pykernel.spec.sections import KernelFunctionName
 

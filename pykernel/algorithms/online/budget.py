@@ -6,6 +6,7 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, see
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian, squared_distance
+from pykernel.algorithms.online.candidates import bearable, commit, largest_step, only_grows, stand_alone
 from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
 from pykernel.algorithms.online.gradient import give_to_nearest, limited, limited_by_norm
 from pykernel.algorithms.online.hooks import (
@@ -21,19 +22,13 @@ from pykernel.algorithms.online.hooks import (
 )
 from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, express
 from pykernel.algorithms.online.neighbours import renew_overlap
+from pykernel.algorithms.online.projections import locate, project
 from pykernel.algorithms.online.reduction import (
-    bearable,
     choose,
     close_gap,
-    commit,
     grow_older,
-    largest_step,
-    locate,
     negligible,
-    only_grows,
-    project,
     put_in,
-    stand_alone,
     take_out,
     unsearch,
 )

@@ -5,6 +5,7 @@ K has the ridge on its diagonal.
 """
 
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.online.candidates import candidates
 from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, as_product
 from pykernel.dialect import Constant, Index, kernel, real
 
@@ -76,12 +77,13 @@ def release_complex(m: OnlineModel, r: Index) -> None:
 
 
 @kernel
-def shrink(m: OnlineModel, count: Index) -> None:
+def shrink(m: OnlineModel) -> None:
     """shrunk = alpha - mu W alpha over the candidates.  O(N^2).
 
     shrunk minimises the squared change at the vectors plus mu |shrunk|^2.  Removing i adds shrunk_i^2 / W_ii.
     """
     n = m.n[0]
+    count = candidates(m)
     for o in range(len(m.alpha[0])):
         total_re = real(0)
         total_im = real(0)
@@ -106,9 +108,10 @@ def shrink(m: OnlineModel, count: Index) -> None:
 
 
 @kernel
-def ridge_diagonal(m: OnlineModel, count: Index) -> None:
+def ridge_diagonal(m: OnlineModel) -> None:
     """score_i = W_ii over the candidates.  O(N)."""
     n = m.n[0]
+    count = candidates(m)
     inverse = real(1) / m.root_mu
     for i in range(n):
         im = m.z_im[i, i]
@@ -122,9 +125,10 @@ def ridge_diagonal(m: OnlineModel, count: Index) -> None:
 
 
 @kernel
-def project_lsridge(m: OnlineModel, r: Index, count: Index) -> None:
+def project_lsridge(m: OnlineModel, r: Index) -> None:
     """beta = shrunk - W_:r shrunk_r / W_rr, after shrink().  O(N^2).  For eq. 20 of Mitchinson et al. 2003."""
     n = m.n[0]
+    count = candidates(m)
     inverse = real(1) / m.root_mu
     share_re = real(0)
     share_im = real(0)

@@ -1,8 +1,9 @@
 """A step down the gradient of a sample's squared error, in its multiplier (Mitchinson et al. 2003, equations 2 to 6)."""
 
 from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.online.candidates import largest_step
 from pykernel.algorithms.online.hooks import share_of_nearest
-from pykernel.algorithms.online.reduction import largest_step, project_klms
+from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.online.state import OnlineModel, kept, settle
 from pykernel.dialect import Bool, Real, absolute, kernel
 

@@ -82,3 +82,9 @@ def share_of_nearest(m: OnlineModel) -> Real:
 def always(m: OnlineModel) -> Bool:
     """Of a rule for which a question above is always true."""
     return True
+
+
+@kernel
+def never(m: OnlineModel) -> Bool:
+    """Of a rule for which a question above is never true."""
+    return False

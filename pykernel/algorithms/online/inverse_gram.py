@@ -177,6 +177,16 @@ def inverse_norms(m: OnlineModel) -> None:
 
 
 @kernel
+def newest_norm(m: OnlineModel) -> None:
+    """score_n = Q_nn of the newest sample.  O(N)."""
+    n = m.n[0]
+    total = real(1)
+    for j in range(n):
+        total += m.u[j] * m.u[j]
+    m.score[n] = total * m.inverse_kappa[0] * m.inverse_kappa[0]
+
+
+@kernel
 def release_inverse(m: OnlineModel, r: Index) -> None:
     """Remove vector r from P, given p = P_:r.  O(N^2)."""
     n = m.n[0]

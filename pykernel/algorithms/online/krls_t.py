@@ -10,8 +10,9 @@ from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted, compare
+from pykernel.algorithms.online.candidates import largest_step
 from pykernel.algorithms.online.inverse_gram import inverse_times
-from pykernel.algorithms.online.reduction import largest_step, project_klms
+from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, as_element
 from pykernel.algorithms.stages import noise, trust
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, kernel, real

@@ -95,6 +95,20 @@ def unsure(m: OnlineModel, i: Index) -> Bool:
 
 
 @kernel
+def overlap_of(m: OnlineModel, i: Index) -> Real:
+    """A candidate's sum of k_ij^2 over the others.  O(1), for the newest sample O(N)."""
+    n = m.n[0]
+    if i < n:
+        if m.rounds and m.newest[0] == 0:
+            return m.overlap[i]
+        return m.overlap[i] + m.k[i] * m.k[i]
+    total = real(0)
+    for j in range(n):
+        total += m.k[j] * m.k[j]
+    return total
+
+
+@kernel
 def introduce_overlap(m: OnlineModel, i: Index) -> None:
     """Add the sample's squared kernel values to the sums, after it was stored as vector i.  O(N)."""
     total = real(0)

@@ -14,7 +14,9 @@ from pykernel.algorithms.fixed.frame import VALUE_MOST
 from pykernel.algorithms.fixed.online import FIXED_ONLINE
 from pykernel.algorithms.fixed.stages import GAIN_SIZE
 from pykernel.algorithms.fixed.values import ONE
+from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.state import Metric
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.families.fixed import (
@@ -35,7 +37,7 @@ from pykernel.spec.families.fixed import (
     octaves_of,
     unit_of,
 )
-from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, PROJECTIONS, TECHNIQUES, TIES
+from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, TIES
 from pykernel.spec.family import Family, Refuse, affordable, filling
 from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
@@ -288,7 +290,7 @@ class FixedOnlineModels:
     def parameters(self, spec: Any) -> dict[str, Any]:
         assert spec.scale_found is not None
         (made, octave), learning, reduction = spec.scale_found, spec.learning, spec.reduction
-        metric, _ = TECHNIQUES[reduction.technique]
+        metric = TECHNIQUES[reduction.technique].metric
         unit = unit_of(spec, octave)
         one, most = 2.0**spec.label_shift, 2**spec.alpha_shift
         function = spec.kernel.function
@@ -309,7 +311,7 @@ class FixedOnlineModels:
             **kernel_parameters(spec, octave),
             "quantises": learning.rule == "qklms",
             "metric": metric,
-            "projection": PROJECTIONS[projection_of(spec)],
+            "projection": PROJECTIONS[projection_of(spec)].number,
             "tie": TIES[reduction.tie],
             "decays": learning.rho > 0,
             "limits_step": learning.step_limit is not None,
@@ -340,8 +342,7 @@ def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
 
 def projection_of(spec: Any) -> str:
     """The name of the projection that a spec's technique ends up with."""
-    given, (_, own) = spec.reduction.projection, TECHNIQUES[spec.reduction.technique]
-    return given if given is not None else next(name for name, value in PROJECTIONS.items() if value is own)
+    return str(spec.reduction.projection or TECHNIQUES[spec.reduction.technique].projection)
 
 
 def _keep(spec: Any) -> int:

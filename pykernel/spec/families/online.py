@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 from pydantic import Field
 
@@ -14,7 +14,9 @@ from pykernel.algorithms.online.fb_krls import FB_KRLS
 from pykernel.algorithms.online.klms import KLMS, QKLMS
 from pykernel.algorithms.online.knlms import KNLMS
 from pykernel.algorithms.online.krls_t import KRLS_T
-from pykernel.algorithms.online.state import Metric, Projection, Tie
+from pykernel.algorithms.online.projections import PROJECTIONS, ProjectionRule
+from pykernel.algorithms.online.state import Tie
+from pykernel.algorithms.online.techniques import AT, NT, TECHNIQUES, Technique
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
@@ -53,32 +55,6 @@ GROWING = ("ald-krls", "knlms")
 SELECTING = (*GRADIENT, "krls-t", "fb-krls")
 """Rules that choose themselves which vector is removed when the budget is full."""
 
-TECHNIQUES = {
-    "nt": (Metric.MAGNITUDE, Projection.NONE),
-    "at": (Metric.AGE, Projection.NONE),
-    "klms": (Metric.KLMS, Projection.KLMS),
-    "mklms": (Metric.MKLMS, Projection.KLMS),
-    "sup": (Metric.SUP, Projection.KLMS),
-    "ls": (Metric.LS, Projection.LS),
-    "lsreg": (Metric.LSREG, Projection.LS),
-    "lsridge": (Metric.LSRIDGE, Projection.LSRIDGE),
-    "fklms": (Metric.FKLMS, Projection.BOUNDED),
-    "fmklms": (Metric.FMKLMS, Projection.BOUNDED),
-    "afklms": (Metric.AFKLMS, Projection.BOUNDED),
-    "afmklms": (Metric.AFMKLMS, Projection.BOUNDED),
-}
-"""Technique -> the criterion by which it removes a vector, and the projection with which the remaining vectors
-compensate.
-"""
-
-PROJECTIONS = {
-    "none": Projection.NONE,
-    "klms": Projection.KLMS,
-    "fklms": Projection.FKLMS,
-    "ls": Projection.LS,
-    "lsridge": Projection.LSRIDGE,
-    "bounded": Projection.BOUNDED,
-}
 TIES = {"smaller": Tie.SMALLER, "newest": Tie.NEWEST, "oldest": Tie.OLDEST}
 
 FAILS = {
@@ -101,6 +77,12 @@ N_MAX_LIMIT = 4096
 
 
 Noise = Annotated[float, Field(gt=0, le=1e6)]
+if TYPE_CHECKING:
+    TechniqueName = str
+    ProjectionName = str
+else:
+    TechniqueName = Literal[tuple(TECHNIQUES)]
+    ProjectionName = Literal[tuple(PROJECTIONS)]
 
 
 class KernelLearning(Learning):
@@ -157,14 +139,12 @@ class KernelLearning(Learning):
 class Reduction(Section):
     """What happens when the budget is full, or before."""
 
-    technique: Annotated[
-        Literal["nt", "at", "klms", "mklms", "sup", "ls", "lsreg", "lsridge", "fklms", "fmklms", "afklms", "afmklms"],
-        Of(*SELECTING),
-    ] = Field(
+    technique: Annotated[TechniqueName, Of(*SELECTING)] = Field(
         "mklms",
-        description="which vector is removed. nt: the one with the smallest multiplier; at: the oldest; klms: the one that the others express best; mklms: the one whose loss changes the function least, as a whole; sup: least at the vector's own place; ls: least at all vectors; lsreg, lsridge: as ls, with a penalty on multipliers; fklms: one of the closest pair; fmklms: the same, weighted by multipliers; afklms, afmklms: as these two, by the distances to all vectors",
+        description="which vector is removed. "
+        + "; ".join(f"{name}: {technique.says}" for name, technique in TECHNIQUES.items()),
     )
-    projection: Annotated[Literal["none", "klms", "fklms", "bounded", "ls", "lsridge"] | None, Of(*SELECTING)] = Field(
+    projection: Annotated[ProjectionName | None, Of(*SELECTING)] = Field(
         None,
         description='how the multipliers of the other vectors make up for the removed one: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, but no more in all than the removed multiplier), `"ls"` (eq. 14) or `"lsridge"`',
     )
@@ -252,20 +232,18 @@ class KernelSpec(Spec):
         return super().derived | {"reduction": keys}
 
 
+KEPT = ("factor", "inverse", "squared", "complex", "neighbours", "overlap", "ages")
+"""What may be kept of the stored vectors beside themselves."""
+
+
 @dataclass(frozen=True)
 class Choices:
-    """What a spec means for the kernels' branches."""
+    """What a spec means for the kernels' branches.  keeps: what of ``KEPT`` is kept."""
 
     rule: str
-    metric: Metric
-    projection: Projection
-    factor: bool
-    inverse: bool
-    squared: bool
-    complex: bool
-    neighbours: bool
-    overlap: bool
-    ages: bool
+    technique: Technique
+    projection: ProjectionRule
+    keeps: frozenset[str]
     thresholds: bool
     newest_only: bool
     before: bool
@@ -274,31 +252,24 @@ class Choices:
     @classmethod
     def of(cls, spec: KernelSpec) -> Choices:
         reduction, rule = spec.reduction, spec.learning.rule
-        metric, projection = TECHNIQUES[reduction.technique]
-        if reduction.projection is not None:
-            projection = PROJECTIONS[reduction.projection]
-        if spec.learning.rule in GROWING:  # nothing is ever removed
-            metric, projection = Metric.MAGNITUDE, Projection.NONE
-        if spec.learning.rule == "sw-krls":
-            metric, projection = Metric.AGE, Projection.KLMS
-        by_factor = (Metric.KLMS, Metric.MKLMS, Metric.SUP, Metric.LS, Metric.LSREG)
+        technique, named = TECHNIQUES[reduction.technique], reduction.projection
+        if rule in GROWING:  # nothing is ever removed
+            technique, named = NT, "none"
+        if rule == "sw-krls":
+            technique, named = AT, "klms"
+        projection = PROJECTIONS[technique.projection if named is None else named]
+        keeps = {*technique.keeps, *projection.keeps, *(["factor"] if rule in RECURSIVE else [])}
+        if reduction.tie != "smaller" or reduction.truncate_age is not None:
+            keeps.add("ages")
         return cls(
             rule=rule,
-            metric=metric,
+            technique=technique,
             projection=projection,
-            factor=metric in by_factor
-            or projection in (Projection.KLMS, Projection.LS)
-            or spec.learning.rule in RECURSIVE,
-            inverse=metric is Metric.LS,
-            squared=metric is Metric.LSREG,
-            complex=metric is Metric.LSRIDGE or projection is Projection.LSRIDGE,
-            neighbours=metric in (Metric.FKLMS, Metric.FMKLMS),
-            overlap=metric in (Metric.AFKLMS, Metric.AFMKLMS),
-            ages=metric is Metric.AGE or reduction.tie != "smaller" or reduction.truncate_age is not None,
+            keeps=frozenset(keeps),
             thresholds=reduction.lambda_max is not None,
             newest_only=reduction.candidates == "newest",
             before=reduction.when == "before",
-            stores_all=spec.learning.rule == "sw-krls",
+            stores_all=rule == "sw-krls",
         )
 
     @property
@@ -306,15 +277,20 @@ class Choices:
         return self.before or (self.thresholds and not self.newest_only)
 
     @property
-    def stages(self) -> bool:
-        plain = self.projection is Projection.NONE and self.rule in GRADIENT
-        return not plain or self.factor or self.complex or self.rounds
+    def drafts(self) -> bool:
+        plain = self.projection.name == "none" and self.rule in GRADIENT
+        return not plain or not self.keeps.isdisjoint({"factor", "complex"}) or self.rounds
+
+    @property
+    def matrices(self) -> int:
+        """Number of matrices of N_MAX^2 numbers."""
+        kept = {"factor": 1, "inverse": 1, "squared": 1, "complex": 2}
+        return sum(kept.get(name, 0) for name in self.keeps) + (self.rule in ("krls-t", "ald-krls"))
 
 
 def projection_of(spec: KernelSpec) -> str:
     """The name of the projection that a spec's technique ends up with."""
-    projection = Choices.of(spec).projection
-    return next(name for name, value in PROJECTIONS.items() if value is projection)
+    return Choices.of(spec).projection.name
 
 
 class KernelModels:
@@ -446,7 +422,7 @@ class KernelModels:
                 "[reduction] ald_threshold",
                 f"is 2 ridge = {ald_threshold:g}, with which no sample is stored; give an ald_threshold below 1, or a smaller ridge",
             )
-        if choices.factor:
+        if "factor" in choices.keeps:
             least = 1e-4 if narrow else 0.0
             if ridge_of(spec) < least:
                 refuse(
@@ -470,26 +446,26 @@ class KernelModels:
                     "[reduction] ald_threshold",
                     f"is {ald_threshold:g}; it must be {least:g} or more for {spec.precision}{forced}",
                 )
-        if choices.complex:
+        if "complex" in choices.keeps:
             least = 1e-4 if narrow else 1e-12
             if reduction.penalty < least:
                 refuse(
                     "[reduction] penalty",
                     f"is {reduction.penalty:g}; for lsridge it must be {least:g} or more in {spec.precision}",
                 )
-        if rule in ("krls-t", "fb-krls") and choices.projection is not Projection.KLMS:
+        if rule in ("krls-t", "fb-krls") and choices.projection.name != "klms":
             refuse(
                 "[reduction] technique",
                 f'is {reduction.technique} with the projection "{projection_of(spec)}"; {rule} keeps the values at the '
                 'vectors that stay: give projection = "klms"',
             )
-        if reduction.fading < 1 and choices.metric in (Metric.AGE, Metric.AFKLMS, Metric.AFMKLMS):
+        if reduction.fading < 1 and not choices.technique.fades:
             refuse(
                 "[reduction] fading",
                 f"is {reduction.fading:g}, of which {reduction.technique} has no use: its scores are ages, or below zero; "
                 "leave it out",
             )
-        if choices.thresholds and choices.metric is Metric.AGE:
+        if choices.thresholds and choices.technique is AT:
             refuse("[reduction] lambda_max", "is given, but at has no score to compare; give truncate_age")
         truncation = [key for key in ("truncate_below", "truncate_age") if getattr(reduction, key) is not None]
         if choices.before:
@@ -523,9 +499,7 @@ class KernelModels:
 
     def size_bound(self, spec: KernelSpec) -> int:
         choices, n = Choices.of(spec), spec.reduction.n_max + 1
-        matrices = choices.factor + choices.inverse + choices.squared + 2 * choices.complex
-        matrices += choices.rule in ("krls-t", "ald-krls")
-        return n * (spec.dim + 3 * spec.outputs + 16) + 4 * spec.dim + 4 * spec.outputs + 32 + matrices * n * n
+        return n * (spec.dim + 3 * spec.outputs + 16) + 4 * spec.dim + 4 * spec.outputs + 32 + choices.matrices * n * n
 
     def parameters(self, spec: KernelSpec) -> dict[str, Any]:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
@@ -550,7 +524,7 @@ class KernelModels:
             ald_distance = (
                 -2 * math.log(learning.coherence) * sigma * sigma if function == "gaussian" else 1 - learning.coherence
             )
-        elif choices.factor or choices.complex:
+        elif not choices.keeps.isdisjoint({"factor", "complex"}):
             ald_distance = 0.0  # exact repeats
         elif function == "gaussian":
             # 1 - k^2 <= ald_threshold, k = exp(-d / (2 sigma^2))
@@ -561,14 +535,14 @@ class KernelModels:
             own
             | stages.parameters(spec, most)
             | {
-                "metric": choices.metric,
-                "projection": choices.projection,
+                "metric": choices.technique.metric,
+                "projection": choices.projection.number,
                 "tie": TIES[reduction.tie],
                 "decays": learning.rho > 0,
                 "forgets": forgetting < 1,
                 "relabels": learning.relabel,
                 "limits_step": learning.step_limit is not None,
-                "drafts": choices.stages,
+                "drafts": choices.drafts,
                 "rounds": choices.rounds,
                 "before": choices.before,
                 "newest_only": choices.newest_only,
@@ -576,13 +550,7 @@ class KernelModels:
                 "truncates_small": reduction.truncate_below is not None,
                 "truncates_old": reduction.truncate_age is not None,
                 "stores_all": choices.stores_all,
-                "keeps_factor": choices.factor,
-                "keeps_inverse": choices.inverse,
-                "keeps_squared": choices.squared,
-                "keeps_complex": choices.complex,
-                "keeps_neighbours": choices.neighbours,
-                "keeps_overlap": choices.overlap,
-                "keeps_ages": choices.ages,
+                **{f"keeps_{name}": name in choices.keeps for name in KEPT},
                 "fades": reduction.fading < 1,
                 "fading": reduction.fading,
                 "keeps_diagonal": own["normalises"] or not own["unit"],

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x81D4EAAEu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xE103009Bu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -455,8 +455,8 @@ static float flow_magnitude(const flow_t *s, int32_t i)
     return flow_absolute(flow_multiplier(s, i, 0));
 }
 
-/* The cost of removing a candidate, after survey().  O(1) for each output.  Mitchinson et al. 2003, section 2. */
-static float flow_cost(const flow_t *s, int32_t i)
+/* alpha_i^2 / score_i.  With score_i = P_ii the squared norm of what is lost, with Q_ii the loss at the vectors. */
+static float flow_weighted_rest(const flow_t *s, int32_t i)
 {
     return flow_energy(s, i, 1.0f / s->score[i]);
 }
@@ -466,12 +466,12 @@ static int32_t flow_cheapest(const flow_t *s)
 {
     const int32_t count = flow_candidates(s);
     int32_t r = 0;
-    float least = flow_cost(s, r);
+    float least = flow_weighted_rest(s, r);
     const int32_t first = r + 1;
     FLOW_LOOP(8)
     for (int32_t i = first; i < count; i++) {
         FLOW_TURN(8)
-        const float value = flow_cost(s, i);
+        const float value = flow_weighted_rest(s, i);
         if ((value < least) || ((value == least) && (flow_magnitude(s, i) < flow_magnitude(s, r)))) {
             least = value;
             r = i;

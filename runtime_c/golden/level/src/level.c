@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC338E187u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x2E934A7Bu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -452,6 +452,15 @@ static void level_measure_row(level_t *s, int32_t r)
     }
 }
 
+/* k_ir of a stored vector and a candidate.  Needs row. */
+static float level_likeness(const level_t *s, int32_t i, int32_t r)
+{
+    if (r == s->n) {
+        return s->k[i];
+    }
+    return level_gaussian(s->row[i]);
+}
+
 /* beta = alpha + K_:r alpha_r, where K_:r is divided by the sum of its magnitudes if the sum is above 1.  O(N).
  *
  * Mitchinson et al. 2003, eq. 16, treats the other vectors as orthogonal.  Where vectors are close together, their
@@ -465,10 +474,7 @@ static void level_project_bounded(level_t *s, int32_t r)
     for (int32_t i = 0; i < n; i++) {
         LEVEL_TURN(10)
         if (i != r) {
-            s->q[i] = s->k[i];
-            if (r < n) {
-                s->q[i] = level_gaussian(s->row[i]);
-            }
+            s->q[i] = level_likeness(s, i, r);
             total += level_absolute(s->q[i]);
         }
     }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x50559F89u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x1815A9B5u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -434,8 +434,8 @@ static inline float monitor_squared_distance(const float a[MONITOR_DIM], const f
     return total;
 }
 
-/* k(a, b) of scaled inputs.  O(D). */
-static inline float monitor_kernel_value(const float a[MONITOR_DIM], const float b[MONITOR_DIM])
+/* exp(-gamma |a - b|^2).  O(D). */
+static inline float monitor_gaussian_value(const float a[MONITOR_DIM], const float b[MONITOR_DIM])
 {
     return monitor_exp2_negative(-(MONITOR_RATE * monitor_squared_distance(a, b)));
 }
@@ -538,7 +538,7 @@ static void monitor_code(monitor_t *s)
     MONITOR_LOOP(14)
     for (int32_t i = 0; i < s->n; i++) {
         MONITOR_TURN(14)
-        const float value = monitor_kernel_value(s->v[i], s->x);
+        const float value = monitor_gaussian_value(s->v[i], s->x);
         s->k[i] = value;
         MONITOR_LOOP(15)
         for (int32_t j = 0; j < rank; j++) {
@@ -770,7 +770,7 @@ static void monitor_gram_row(monitor_t *s, int32_t i)
     MONITOR_LOOP(30)
     for (int32_t l = 0; l < s->n; l++) {
         MONITOR_TURN(30)
-        s->column[l] = monitor_kernel_value(s->v[l], s->v[i]);
+        s->column[l] = monitor_gaussian_value(s->v[l], s->v[i]);
     }
 }
 

@@ -1,0 +1,205 @@
+"""The projections: how the other multipliers make up for that of a removed vector (Mitchinson et al. 2003, section 2).
+
+A projection is one entry of ``PROJECTIONS``.  Each changes beta so that the other vectors replace candidate r, and leaves in
+p and row what take_out() needs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pykernel.algorithms.kernel_choice import KernelFunction
+from pykernel.algorithms.kernels import gaussian
+from pykernel.algorithms.online.candidates import bearable, is_stored, only_grows
+from pykernel.algorithms.online.complex_inverse import project_lsridge
+from pykernel.algorithms.online.hooks import always, never
+from pykernel.algorithms.online.inverse_gram import inverse_column, inverse_times
+from pykernel.algorithms.online.neighbours import measure_row
+from pykernel.algorithms.online.state import OnlineModel, Projection
+from pykernel.dialect import Bool, Index, Kernel, Real, absolute, chosen, kernel, real
+
+
+@kernel
+def leave_as_they_are(m: OnlineModel, r: Index) -> None:
+    """What the vector contributed is lost."""
+
+
+@kernel
+def project_klms(m: OnlineModel, r: Index) -> None:
+    """beta = alpha - P_:r alpha_r / P_rr, where P includes the newest sample.  Needs P_:r in p.  O(N).
+
+    Mitchinson et al. 2003, eq. 12.
+    """
+    n = m.n[0]
+    if only_grows(m) or r == n:
+        for i in range(n):
+            for o in range(len(m.alpha[0])):
+                m.beta[i, o] += m.u[i] * m.beta[n, o]
+    else:
+        share = m.u[r] * m.inverse_kappa[0]
+        scale = real(1) / (m.p[r] + m.u[r] * share)
+        for o in range(len(m.alpha[0])):
+            g = m.beta[r, o] * scale
+            for i in range(n):
+                m.beta[i, o] -= (m.p[i] + m.u[i] * share) * g
+            m.beta[n, o] += share * g
+
+
+@kernel
+def likeness(m: OnlineModel, i: Index, r: Index) -> Real:
+    """k_ir of a stored vector and a candidate.  Needs row."""
+    if r == m.n[0]:
+        return m.k[i]
+    if m.function == KernelFunction.GAUSSIAN:
+        return gaussian(m.gamma, m.row[i])
+    return m.row[i]
+
+
+@kernel
+def project_fklms(m: OnlineModel, r: Index) -> None:
+    """beta = alpha + K_:r alpha_r, as if the other vectors were orthogonal.  Needs row.  O(N).
+
+    Mitchinson et al. 2003, eq. 16.
+    """
+    n = m.n[0]
+    for i in range(n):
+        if i != r:
+            value = likeness(m, i, r)
+            for o in range(len(m.alpha[0])):
+                m.beta[i, o] += value * m.beta[r, o]
+    if r < n:
+        for o in range(len(m.alpha[0])):
+            m.beta[n, o] += m.k[r] * m.beta[r, o]
+
+
+@kernel
+def project_bounded(m: OnlineModel, r: Index) -> None:
+    """beta = alpha + K_:r alpha_r, where K_:r is divided by the sum of its magnitudes if the sum is above 1.  O(N).
+
+    Mitchinson et al. 2003, eq. 16, treats the other vectors as orthogonal.  Where vectors are close together, their
+    parts would add up to more than alpha_r, and multipliers would grow without limit.  The division prevents this.
+    Needs row.
+    """
+    n = m.n[0]
+    total = real(0)
+    for i in range(n):
+        if i != r:
+            m.q[i] = likeness(m, i, r)
+            total += absolute(m.q[i])
+    if not m.before and r < n:
+        # in rounds after the sample was stored, the loop above has counted the sample already
+        if not (m.rounds and m.newest[0] == 0):
+            total += absolute(m.k[r])
+    scale = real(1)
+    if total > real(1):
+        scale = real(1) / total
+    for o in range(len(m.alpha[0])):
+        part = m.beta[r, o] * scale
+        for i in range(n):
+            if i != r:
+                m.beta[i, o] += m.q[i] * part
+        if r < n:
+            m.beta[n, o] += m.k[r] * part
+
+
+@kernel
+def project_ls(m: OnlineModel, r: Index) -> None:
+    """beta = alpha - Q_:r alpha_r / Q_rr, where Q = P^2 and P includes the newest sample.  O(N^2).
+
+    Mitchinson et al. 2003, eq. 14.
+    """
+    n = m.n[0]
+    # first p = P_:r, then q = P p
+    share = -m.inverse_kappa[0]
+    if is_stored(m, r):
+        share = m.u[r] * m.inverse_kappa[0]
+        inverse_column(m, r)
+    else:
+        for i in range(n):
+            m.p[i] = real(0)
+    for i in range(n):
+        m.p[i] += m.u[i] * share
+    m.p[n] = -share
+    inverse_times(m, m.p, m.q, n)
+    product = -m.p[n]
+    for i in range(n):
+        product += m.u[i] * m.p[i]
+    product = product * m.inverse_kappa[0]
+    for i in range(n):
+        m.q[i] += m.u[i] * product
+    m.q[n] = -product
+    scale = real(1) / m.q[r]
+    for o in range(len(m.alpha[0])):
+        g = m.beta[r, o] * scale
+        for i in range(n):
+            m.beta[i, o] -= m.q[i] * g
+        m.beta[n, o] -= m.q[n] * g
+
+
+@dataclass(frozen=True)
+class ProjectionRule:
+    """What a projection brings.
+
+    number: its number.  before: what it does before, and after: what it does after locate(), which computes p and row.
+    row: whether it needs row.  keeps: what is kept of the stored vectors, see ``OnlineConfig``.
+    """
+
+    name: str
+    number: Projection
+    before: Kernel = leave_as_they_are
+    after: Kernel = leave_as_they_are
+    row: bool = False
+    keeps: tuple[str, ...] = ()
+
+
+PROJECTIONS = {
+    projection.name: projection
+    for projection in (
+        ProjectionRule("none", Projection.NONE),
+        ProjectionRule("klms", Projection.KLMS, after=project_klms, keeps=("factor",)),
+        ProjectionRule("fklms", Projection.FKLMS, after=project_fklms, row=True),
+        ProjectionRule("ls", Projection.LS, before=project_ls, keeps=("factor",)),
+        ProjectionRule("lsridge", Projection.LSRIDGE, before=project_lsridge, keeps=("complex",)),
+        ProjectionRule("bounded", Projection.BOUNDED, after=project_bounded, row=True),
+    )
+}
+
+
+def _by_projection(of: Callable[[ProjectionRule], Kernel]) -> Callable[[Callable], Kernel]:
+    return chosen("projection", {projection.number: of(projection) for projection in PROJECTIONS.values()})
+
+
+@_by_projection(lambda projection: projection.before)
+def project_before(m: OnlineModel, r: Index) -> None:
+    """Change beta without p and row."""
+
+
+@_by_projection(lambda projection: projection.after)
+def project_after(m: OnlineModel, r: Index) -> None:
+    """Change beta with p and row."""
+
+
+@_by_projection(lambda projection: always if projection.row else never)
+def needs_row(m: OnlineModel) -> Bool:
+    """Whether the projection needs row."""
+
+
+@kernel
+def locate(m: OnlineModel, r: Index) -> None:
+    """Compute the numbers that take_out() needs for stored vector r.  O(N^2 + N D)."""
+    if needs_row(m) or m.keeps_neighbours or m.keeps_overlap:
+        measure_row(m, r)
+    if m.keeps_factor:
+        inverse_column(m, r)
+
+
+@kernel
+def project(m: OnlineModel, r: Index) -> Bool:
+    """Change the multipliers in beta so that the other vectors replace candidate r.  False: one is out of range.
+
+    Also computes the numbers that take_out() needs.
+    """
+    project_before(m, r)
+    if is_stored(m, r):
+        locate(m, r)
+    project_after(m, r)
+    return bearable(m, r)

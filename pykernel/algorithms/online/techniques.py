@@ -1,0 +1,264 @@
+"""The techniques: which candidate is removed (Mitchinson et al. 2003, sections 2 and 5).
+
+Each technique is a cost, of which the candidate with the least goes.  A technique is one entry of ``TECHNIQUES``; what it
+computes for itself stands above the entry.  All costs together take O(N^2) with matrices, or O(N D) without.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pykernel.algorithms.kernel_choice import KernelFunction
+from pykernel.algorithms.kernels import one_minus_exp
+from pykernel.algorithms.online.candidates import age_of, candidates, energy, magnitude
+from pykernel.algorithms.online.complex_inverse import ridge_diagonal
+from pykernel.algorithms.online.inverse_gram import inverse_diagonal, inverse_norms, newest_norm, penalised_losses
+from pykernel.algorithms.online.neighbours import isolation, overlap_of
+from pykernel.algorithms.online.state import Metric, OnlineModel
+from pykernel.dialect import Index, Kernel, Real, chosen, kernel, real
+
+
+@kernel
+def nothing(m: OnlineModel) -> None:
+    """The costs need no further numbers."""
+
+
+@kernel
+def nothing_of(m: OnlineModel, i: Index) -> None:
+    """The cost needs no further numbers."""
+
+
+@kernel
+def undecided(m: OnlineModel, i: Index, r: Index) -> Index:
+    """The technique has no preference between two candidates of the same cost."""
+    return 0
+
+
+@kernel
+def unchanged(m: OnlineModel, value: Real) -> Real:
+    """The cost as it is."""
+    return value
+
+
+@dataclass(frozen=True)
+class Technique:
+    """What a technique brings.
+
+    says: which vector goes.  metric: its number.  projection: how the others make up for the vector, if the spec does not say.
+    cost: of the removal of a candidate, after ``survey``, O(1) for each output.  survey: what the costs of all candidates
+    need, O(N^2) or less; survey_newest: what the newest sample's needs; survey_one: one candidate's again, after a search for
+    its neighbour.  before: of two candidates of the same cost, above 0 if i goes, below 0 if r goes.  comparable: a cost in the
+    unit of lambda_max.  keeps: what is kept of the stored vectors, see ``OnlineConfig``.
+    fades: whether a claim to stay can multiply the cost, which must not be below 0.
+    """
+
+    name: str
+    says: str
+    metric: Metric
+    projection: str
+    cost: Kernel
+    survey: Kernel = nothing
+    survey_newest: Kernel = nothing
+    survey_one: Kernel = nothing_of
+    before: Kernel = undecided
+    comparable: Kernel = unchanged
+    keeps: tuple[str, ...] = ()
+    fades: bool = True
+
+
+# ---------------------------------------------------------------------------------------------------------- truncation
+
+NT = Technique("nt", "the one with the smallest multiplier", Metric.MAGNITUDE, "none", magnitude)
+
+
+@kernel
+def no_cost(m: OnlineModel, i: Index) -> Real:
+    """All candidates cost the same; their ages decide."""
+    return real(0)
+
+
+@kernel
+def older_by(m: OnlineModel, i: Index, r: Index) -> Index:
+    """By how many samples candidate i is older than r."""
+    return age_of(m, i) - age_of(m, r)
+
+
+AT = Technique("at", "the oldest", Metric.AGE, "none", no_cost, before=older_by, keeps=("ages",), fades=False)
+
+# ------------------------------------------------------------------------------------- what the others cannot express
+
+
+@kernel
+def newest_diagonal(m: OnlineModel) -> None:
+    """score_n = P_nn of the newest sample."""
+    m.score[m.n[0]] = m.inverse_kappa[0]
+
+
+@kernel
+def rest(m: OnlineModel, i: Index) -> Real:
+    """kappa_i = 1 / P_ii: the part of the vector that the others cannot express.  Mitchinson et al. 2003, eq. 13."""
+    return real(1) / m.score[i]
+
+
+@kernel
+def weighted_rest(m: OnlineModel, i: Index) -> Real:
+    """alpha_i^2 / score_i.  With score_i = P_ii the squared norm of what is lost, with Q_ii the loss at the vectors."""
+    return energy(m, i, real(1) / m.score[i])
+
+
+@kernel
+def loss_at_its_place(m: OnlineModel, i: Index) -> Real:
+    """|alpha_i| kappa_i: what is lost at the vector's own place."""
+    return magnitude(m, i) * (real(1) / m.score[i])
+
+
+@kernel
+def for_each_candidate(m: OnlineModel, value: Real) -> Real:
+    """The mean over the candidates of a sum over them."""
+    return value * (real(1) / real(candidates(m)))
+
+
+KLMS = Technique(
+    "klms", "the one that the others express best", Metric.KLMS, "klms",
+    rest, inverse_diagonal, newest_diagonal, keeps=("factor",),
+)  # fmt: skip
+MKLMS = Technique(
+    "mklms", "the one whose loss changes the function least, as a whole", Metric.MKLMS, "klms",
+    weighted_rest, inverse_diagonal, newest_diagonal, keeps=("factor",),
+)  # fmt: skip
+SUP = Technique(
+    "sup", "least at the vector's own place", Metric.SUP, "klms",
+    loss_at_its_place, inverse_diagonal, newest_diagonal, keeps=("factor",),
+)  # fmt: skip
+LS = Technique(
+    "ls", "least at all vectors", Metric.LS, "ls",
+    weighted_rest, inverse_norms, newest_norm, comparable=for_each_candidate, keeps=("factor", "inverse"),
+)  # fmt: skip
+
+
+@kernel
+def surveyed(m: OnlineModel, i: Index) -> Real:
+    """The cost is what the survey computed."""
+    return m.score[i]
+
+
+LSREG = Technique(
+    "lsreg", "as ls, with a penalty on the multipliers that stay", Metric.LSREG, "ls",
+    surveyed, penalised_losses, penalised_losses, keeps=("factor", "squared"),
+)  # fmt: skip
+
+
+@kernel
+def ridge_loss(m: OnlineModel, i: Index) -> Real:
+    """sum_o shrunk_i^2 / W_ii: what eq. 20 of Mitchinson et al. 2003 is after a projection that minimises it."""
+    part = real(1) / m.score[i]
+    total = real(0)
+    for o in range(len(m.alpha[0])):
+        total += m.shrunk[i, o] * (m.shrunk[i, o] * part)
+    return total
+
+
+LSRIDGE = Technique(
+    "lsridge", "as lsreg, and the others are projected so that the same sum is least", Metric.LSRIDGE, "lsridge",
+    ridge_loss, ridge_diagonal, ridge_diagonal, comparable=for_each_candidate, keeps=("complex",),
+)  # fmt: skip
+
+# -------------------------------------------------------------------------------------------- fast, without a matrix
+
+
+@kernel
+def from_distance(m: OnlineModel, value: Real) -> Real:
+    """1 - k from a Gaussian kernel's squared distance; of other kernels, the distance is 1 - |k| already."""
+    if m.function == KernelFunction.GAUSSIAN:
+        return one_minus_exp(m.gamma * value)
+    return value
+
+
+@kernel
+def weigh_isolation(m: OnlineModel, i: Index) -> None:
+    """score_i = alpha_i^2 (1 - max_j k_ij), or a lower bound.  Mitchinson et al. 2003, eq. 18."""
+    m.score[i] = energy(m, i, from_distance(m, isolation(m, i)))
+
+
+@kernel
+def weigh_all(m: OnlineModel) -> None:
+    """score_i of all candidates."""
+    count = candidates(m)
+    for i in range(count):
+        weigh_isolation(m, i)
+
+
+@kernel
+def weigh_newest(m: OnlineModel) -> None:
+    """score_n of the newest sample."""
+    weigh_isolation(m, m.n[0])
+
+
+@kernel
+def distinctness(m: OnlineModel, i: Index) -> Real:
+    """1 - sum_j k_ij^2.  Mitchinson et al. 2003, section 5."""
+    return real(1) - overlap_of(m, i)
+
+
+@kernel
+def weighted_distinctness(m: OnlineModel, i: Index) -> Real:
+    """alpha_i^2 (1 - sum_j k_ij^2).  Mitchinson et al. 2003, section 5."""
+    return energy(m, i, distinctness(m, i))
+
+
+FKLMS = Technique(
+    "fklms", "one of the closest pair", Metric.FKLMS, "bounded",
+    isolation, comparable=from_distance, keeps=("neighbours",),
+)  # fmt: skip
+FMKLMS = Technique(
+    "fmklms", "the same, weighted by multipliers", Metric.FMKLMS, "bounded",
+    surveyed, weigh_all, weigh_newest, weigh_isolation, keeps=("neighbours",),
+)  # fmt: skip
+AFKLMS = Technique(
+    "afklms", "as fklms, by the distances to all vectors", Metric.AFKLMS, "bounded",
+    distinctness, keeps=("overlap",), fades=False,
+)  # fmt: skip
+AFMKLMS = Technique(
+    "afmklms", "as fmklms, by the distances to all vectors", Metric.AFMKLMS, "bounded",
+    weighted_distinctness, keeps=("overlap",), fades=False,
+)  # fmt: skip
+
+# ------------------------------------------------------------------------------------------------------- all of them
+
+TECHNIQUES = {
+    technique.name: technique
+    for technique in (NT, AT, KLMS, MKLMS, SUP, LS, LSREG, LSRIDGE, FKLMS, FMKLMS, AFKLMS, AFMKLMS)
+}
+
+
+def _by_technique(of: Callable[[Technique], Kernel]) -> Callable[[Callable], Kernel]:
+    return chosen("metric", {technique.metric: of(technique) for technique in TECHNIQUES.values()})
+
+
+@_by_technique(lambda technique: technique.cost)
+def cost(m: OnlineModel, i: Index) -> Real:
+    """The cost of removing a candidate."""
+
+
+@_by_technique(lambda technique: technique.survey)
+def survey(m: OnlineModel) -> None:
+    """Compute the numbers that all costs need."""
+
+
+@_by_technique(lambda technique: technique.survey_newest)
+def survey_newest(m: OnlineModel) -> None:
+    """Compute the numbers that the newest sample's cost needs."""
+
+
+@_by_technique(lambda technique: technique.survey_one)
+def survey_one(m: OnlineModel, i: Index) -> None:
+    """Compute the numbers that one candidate's cost needs."""
+
+
+@_by_technique(lambda technique: technique.before)
+def goes_first(m: OnlineModel, i: Index, r: Index) -> Index:
+    """Of two candidates of the same cost: above 0 if i goes first, below 0 if r goes first."""
+
+
+@_by_technique(lambda technique: technique.comparable)
+def comparable(m: OnlineModel, value: Real) -> Real:
+    """A cost in the unit of lambda_max."""
