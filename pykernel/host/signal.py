@@ -43,7 +43,7 @@ class SignalStage:
         capacities = signals.capacities(spec.signal, spec.forecasts) | {"DIM": spec.dim}
         self.program = WHOLE_FEATURES if spec.program.whole else FEATURES
         self.memory = Memory(self.program.structs, spec.real, capacities)
-        self.config = self.program.settings(spec.real, spec.signal_values(False), capacities)
+        self.config = self.program.settings(spec.real, spec.signal_values(spec.signal, False), capacities)
         self.executor = program_executor(self.program, self.memory, self.config, engine)
 
     def push(self, raw: np.ndarray, reading: str = "signal") -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dis
 import functools
 import hashlib
-import re
 import sys
 import types
 from collections.abc import Callable
@@ -34,29 +33,6 @@ NEGATIVE = 1e-6
 """How far an eigenvalue may be below zero, as a fraction of the largest one: the user's formula may have rounding
 errors.
 """
-
-
-def plain_path(source: str) -> str:
-    """The path of a source.  Raises ValueError unless the path is in the spec's folder or below it."""
-    parts = source.split("/")
-    if (
-        len(source) > 200
-        or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*", source)
-        or any(".." in part for part in parts)
-        or not source.endswith(".py")
-    ):
-        raise ValueError(
-            f"is {_shown(source)}; it must be a .py file beside the spec or in a folder below, such as my_kernels.py, in "
-            "letters, digits, _, - and ."
-        )
-    return source
-
-
-def plain_name(name: str) -> str:
-    """The name of a kernel.  Raises ValueError if a kernel cannot have this name."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
-        raise ValueError(f"is {_shown(name)}; it must be the name of a kernel in the source, of a-z, 0-9 and _")
-    return name
 
 
 def load(
@@ -150,11 +126,6 @@ def _why(path: str, error: BaseException) -> str:
 def _line(message: Any) -> str:
     text = ascii(" ".join(str(message).split()))[1:-1]
     return text if len(text) <= 160 else text[:157] + "..."
-
-
-def _shown(value: str) -> str:
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # ----------------------------------------------------------------------------------------- what a kernel may do
