@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 from pydantic import Field, PrivateAttr, field_validator, model_validator
@@ -99,6 +99,8 @@ class Spec(Section):
     if TYPE_CHECKING:  # each family declares its own class of this section
         learning: Learning
     _custom: Kernel | None = PrivateAttr(None)
+    models: ClassVar[Family]
+    """The family, if it is the only one of a class of specs."""
 
     @field_validator("name")
     @classmethod
@@ -293,8 +295,8 @@ class Spec(Section):
 
     @property
     def family(self) -> Family:
-        """The family of the model; each family's spec class overrides this."""
-        raise NotImplementedError
+        """The family of the model."""
+        return self.models
 
     def has(self, section: str, key: str) -> bool:
         """Whether a key has an effect: the family declares the key for this rule, and no other key switches it off."""

@@ -59,20 +59,12 @@ class BatchSpec(Spec):
     kernel: KernelSection | None = None
     learning: BatchLearning = BatchLearning()
 
-    @property
-    def family(self) -> Family:
-        return BATCH_MODELS
-
 
 class FisherSpec(Spec):
     input: ScaledInput
     kernel: KernelSection | None = None
     learning: FisherLearning = FisherLearning()
     expansion: VectorsSection | None = None
-
-    @property
-    def family(self) -> Family:
-        return FISHER_MODELS
 
 
 class BatchModels(KernelFamily):

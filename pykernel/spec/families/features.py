@@ -10,13 +10,13 @@ import numpy as np
 
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Refuse
+from pykernel.spec.family import Models, Refuse
 
 LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge of a linear model on features, as a fraction of the largest k(x, x)."""
 
 
-class KernelFamily:
+class KernelFamily(Models):
     """A family whose only keys that may have no effect are those of [kernel], beside those that their declaration marks."""
 
     online = False

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -134,14 +134,12 @@ class WholeSpec(Spec):
     precision: Literal["int16"] = Field("int16", description="whole numbers only, on both sides")  # type: ignore[assignment]
     input: WholeInput
 
-    @property
-    def family(self) -> WholeFamily:
-        raise NotImplementedError
+    models: ClassVar[WholeFamily]
 
     @cached_property
     def scales_found(self) -> Scales | None:
         """How the model's numbers are scaled; None if 16 bits do not hold them: such a spec is refused."""
-        return self.family.scales(self)
+        return self.models.scales(self)
 
     @property
     def scales(self) -> Scales:
@@ -205,7 +203,7 @@ class WholeSpec(Spec):
 
         With a signal stage: in the answer of its reading.
         """
-        return self.family.unit(self, self.program.answering[question])
+        return self.models.unit(self, self.program.answering[question])
 
     def counts_told(self) -> list[str]:
         """One line for each input: the value of a count, and the accepted counts; a single line if all inputs are
@@ -252,10 +250,6 @@ class FixedFrozenSpec(WholeSpec):
     kernel: KernelSection | None = None
     learning: Learning = Learning()
     expansion: Expansion | None = None
-
-    @property
-    def family(self) -> WholeFamily:
-        return FIXED_FROZEN_MODELS
 
 
 @dataclass(frozen=True, eq=False)

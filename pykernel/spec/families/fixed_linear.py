@@ -13,7 +13,7 @@ from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec.families.fixed import WholeFamily, WholeSpec, complain_of_inputs, complain_of_rate
 from pykernel.spec.families.fixed_online import complain_of_label_range, frame_parameters
 from pykernel.spec.families.fixed_scales import Scales, conversion, learning_rate
-from pykernel.spec.family import Refuse
+from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import Label, Learning
 
 LABEL_BITS = 23
@@ -36,12 +36,8 @@ class FixedLinearSpec(WholeSpec):
     label: Label = Label()
     learning: FixedLinearLearning = FixedLinearLearning()
 
-    @property
-    def family(self) -> WholeFamily:
-        return FIXED_LINEAR_MODELS
 
-
-class FixedLinearModels:
+class FixedLinearModels(Models):
     """f(x) = slope'x + constant, learned by normalised LMS."""
 
     rules: tuple[str, ...] = ("nlms",)

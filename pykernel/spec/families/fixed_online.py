@@ -134,10 +134,6 @@ class FixedOnlineSpec(WholeSpec):
     reduction: FixedReduction = FixedReduction()
 
     @property
-    def family(self) -> WholeFamily:
-        return FIXED_ONLINE_MODELS
-
-    @property
     def derived(self) -> dict[str, dict[str, Any]]:
         return super().derived | {"reduction": {"projection": projection_of(self)}}
 

@@ -72,10 +72,6 @@ class FrozenSpec(Spec):
     learning: Learning = Learning()
     expansion: Expansion | None = None
 
-    @property
-    def family(self) -> Family:
-        return FROZEN_MODELS
-
 
 class FrozenModels(KernelFamily):
     """Expansions that were trained elsewhere and stay as they are."""

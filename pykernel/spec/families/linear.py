@@ -16,7 +16,7 @@ from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Family, Refuse, affordable
+from pykernel.spec.family import Family, Models, Refuse, affordable
 from pykernel.spec.sections import (
     TRIED_ETA,
     TRIED_FEATURES,
@@ -87,10 +87,6 @@ class LinearSpec(Spec):
     learning: LinearLearning = LinearLearning()
 
     @property
-    def family(self) -> Family:
-        return LINEAR_MODELS
-
-    @property
     def derived(self) -> dict[str, dict[str, Any]]:
         return super().derived | {"learning": {"features": random_count(self)}}
 
@@ -140,7 +136,7 @@ def random_features(seed: int, count: int, dim: int, function: str = "gaussian")
     return frequencies, phases
 
 
-class LinearModels:
+class LinearModels(Models):
     """Weighted sums of features."""
 
     rules: tuple[str, ...] = tuple(RULES)

@@ -176,10 +176,6 @@ class NystromSpec(Spec):
     learning: Learning = Learning()
     expansion: Tables | None = None
 
-    @property
-    def family(self) -> Family:
-        return NYSTROM_MODELS
-
 
 class NystromRlsSpec(Spec):
     input: AnyInput
@@ -190,10 +186,6 @@ class NystromRlsSpec(Spec):
     reduction: Annotated[NystromReduction, Counts(WITHOUT_BUDGET, *CHOSEN)] = NystromReduction()
     basis: BasisSection = BasisSection()
     expansion: Annotated[VectorsSection | None, Counts(OF_GIVEN, ("basis.method",), ("given",))] = None
-
-    @property
-    def family(self) -> Family:
-        return NYSTROM_LEARNERS
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:

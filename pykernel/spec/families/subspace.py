@@ -227,10 +227,6 @@ class OkfebSpec(Spec):
     novelty: NoveltySection | None = None
 
     @property
-    def family(self) -> Family:
-        return SUBSPACE_MODELS
-
-    @property
     def derived(self) -> dict[str, dict[str, Any]]:
         return super().derived | {
             "subspace": {"step": step_of(self), "eta": eta_of(self)},
