@@ -19,8 +19,7 @@ from pykernel.dialect import Memory
 from pykernel.errors import UserError
 from pykernel.files import open_plain
 from pykernel.host.model import HostModel
-from pykernel.host.replay import device_memory
-from pykernel.host.snapshot import is_valid, snapshot_bytes
+from pykernel.host.snapshot import device_memory, is_valid, snapshot_bytes
 from pykernel.importers.sklearn import LEARNS
 from pykernel.importers.steps import steps_of
 from pykernel.spec.families.fixed_scales import unit_of

@@ -141,22 +141,12 @@ class Spec(Section):
         return self
 
     def _judge(self, refuse: Refuse) -> None:
-        if self.input.columns is None and self.input.dim is None:
-            refuse("[input]", 'says nothing of the inputs; give columns = ["…"] or dim = …')
-        if self.input.columns is not None and self.input.dim not in (None, len(self.input.columns)):
-            refuse(
-                "[input] dim", f"is {self.input.dim}, but columns holds {len(self.input.columns)} names; leave dim out"
-            )
+        self._check_input(refuse)
         self._check_label(refuse)
         if self.target is not None and self.target.name is None:
             for key in ("flash", "instructions", "cycles"):
                 if getattr(self.target, key) is not None:
                     refuse(f"[target] {key}", "depends on the CPU; give name, too")
-        if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:
-            refuse(
-                "[input] horizon",
-                f"is {self.input.horizon}; it must be at least warmup, {self.input.warmup}, or learning never begins",
-            )
         if self.label_kind not in self.family.programs:
             refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
         for section, key, field, value in self._keys():
@@ -172,6 +162,18 @@ class Spec(Section):
         self.check_size(refuse)
         self._check_written(refuse)
         self._check_parameters()
+
+    def _check_input(self, refuse: Refuse) -> None:
+        names, dim = self.input.columns, self.input.dim
+        if names is None and dim is None:
+            refuse("[input]", 'says nothing of the inputs; give columns = ["…"] or dim = …')
+        if names is not None and dim not in (None, len(names)):
+            refuse("[input] dim", f"is {dim}, but columns holds {len(names)} names; leave dim out")
+        if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:
+            refuse(
+                "[input] horizon",
+                f"is {self.input.horizon}; it must be at least warmup, {self.input.warmup}, or learning never begins",
+            )
 
     def check_size(self, refuse: Refuse) -> None:
         """Refuse a model that takes too many bytes.  The sentence names the key that probably makes it large."""
@@ -256,6 +258,10 @@ class Spec(Section):
                 if name in self.input.columns:
                     where = "column" if label.column else "columns"
                     refuse(f"[label] {where}", f"is {name!r}, which is also an input; a model must not see its label")
+        self._check_bounds(refuse)
+
+    def _check_bounds(self, refuse: Refuse) -> None:
+        label = self.label
         bounds = [bound for bound in (label.low, label.high) if bound is not None]
         if bounds and label.classes is not None:
             refuse("[label]", "has both classes and low or high; a class has no bounds")
@@ -545,16 +551,6 @@ class Spec(Section):
         complete: write every key that has an effect, with its value; so a changed default of a later version does not
         change the model.  A key without a value is left out, which means that there is none.
         """
-
-        def shown(value: Any) -> str:
-            if isinstance(value, (list, tuple)):
-                if value and isinstance(value[0], (list, tuple)):
-                    return "[\n" + "".join(f"    {shown(row)},\n" for row in value) + "]"
-                return "[" + ", ".join(map(shown, value)) + "]"
-            if isinstance(value, dict):
-                return "{" + ", ".join(f"{shown(key)} = {shown(each)}" for key, each in value.items()) + "}"
-            return json.dumps(value, ensure_ascii=False)
-
         given = self.model_dump(mode="json", exclude_unset=not complete)
         if complete:
             for section, keys in self.derived.items():
@@ -567,11 +563,22 @@ class Spec(Section):
             own = self.signal_inputs(written)
             given["input"] = {key: value for key, value in given["input"].items() if value != own.get(key)}
         lines = [
-            f"{key} = {shown(value)}"
+            f"{key} = {_toml(value)}"
             for key, value in given.items()
             if not isinstance(value, dict) and value is not None
         ]
         for section, content in given.items():
             if isinstance(content, dict):
-                lines += ["", f"[{section}]"] + [f"{k} = {shown(v)}" for k, v in content.items() if v is not None]
+                lines += ["", f"[{section}]"] + [f"{k} = {_toml(v)}" for k, v in content.items() if v is not None]
         return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML has it; a table of numbers with a line for each row."""
+    if isinstance(value, (list, tuple)):
+        if value and isinstance(value[0], (list, tuple)):
+            return "[\n" + "".join(f"    {_toml(row)},\n" for row in value) + "]"
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)

@@ -9,6 +9,7 @@ import dis
 import functools
 import hashlib
 import sys
+import traceback
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from pykernel.dialect import DIM, Kernel, Memory, Precision, Real, reachable, su
 from pykernel.dialect.program import Settings
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
+from pykernel.files import read_plain
 
 SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real"
 READS = ("gamma", "coef0", "degree")
@@ -49,19 +51,15 @@ def load(
         whole = path.resolve(strict=True)
         if not whole.is_relative_to(folder.resolve()):
             raise UserError(f"{where}: [kernel] source {source} leads out of the spec's folder; copy the file into it")
-        content = whole.read_bytes() if whole.is_file() and whole.stat().st_size <= SIZE_LIMIT else None
+        content = read_plain(whole, SIZE_LIMIT)
     except FileNotFoundError:
         raise UserError(
             f"{where}: [kernel] source names {source}, and there is no such file beside the spec; put it there"
         ) from None
     except (OSError, RuntimeError) as error:  # RuntimeError: links that form a circle
         raise UserError(
-            f"{where}: [kernel] source {source} cannot be read ({getattr(error, 'strerror', None) or error}); give a file"
+            f"{where}: [kernel] source {source} cannot be read ({getattr(error, 'strerror', None) or error}); give a plain .py file"
         ) from None
-    if content is None:
-        raise UserError(
-            f"{where}: [kernel] source {source} is no file of at most {SIZE_LIMIT:,} bytes; give a plain .py file"
-        )
     try:
         content.decode()
     except UnicodeDecodeError as error:
@@ -115,11 +113,8 @@ def _why(path: str, error: BaseException) -> str:
     if isinstance(error, (SyntaxError, ValueError)) and not error.__traceback__.tb_next:  # type: ignore[union-attr]
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         return f"{path}{line}: is not Python: {_line(getattr(error, 'msg', None) or error)}; correct it"
-    line, trace = "", error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == path:
-            line = f":{trace.tb_lineno}"
-        trace = trace.tb_next
+    lines = [f":{step.lineno}" for step in traceback.extract_tb(error.__traceback__) if step.filename == path]
+    line = lines[-1] if lines else ""
     return f"{path}{line}: raises {type(error).__name__}{f': {_line(error)}' if str(error) else ''} when it is executed; correct it"
 
 
