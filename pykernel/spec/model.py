@@ -41,7 +41,6 @@ from pykernel.spec.renamed import RENAMED, word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     OUTPUTS_LIMIT,
-    KernelSection,
     Section,
     StandardisedInput,
     fields_of,
@@ -126,10 +125,9 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
     except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets, NUL in the path
         raise UserError(f"{where}: is not a spec; {help_}") from None
     spec = _validated(content, where, written=True)
-    kernel = spec.kernel
-    if kernel is None or kernel.function != "custom":
+    if (named := _custom_names(spec, where)) is None:
         return spec
-    source, name = _custom_names(kernel, where)
+    source, name = named
     if not trust:
         raise UntrustedCode(
             f"{where}: [kernel] source names {source}, Python code that this would execute; read that file, then allow it "
@@ -144,10 +142,9 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
     where: the beginning of an error's sentence.  custom: the user's kernel, if the spec names one.
     """
     spec = _validated(content, where)
-    kernel = spec.kernel
-    if kernel is None or kernel.function != "custom":
+    if (named := _custom_names(spec, where)) is None:
         return spec
-    source, name = _custom_names(kernel, where)
+    source, name = named
     if custom is None:
         raise UserError(
             f"{where}: [kernel] source names {source}, which is code, and it is not there; load the spec from its file, or "
@@ -383,8 +380,13 @@ def _unknown(key: Any, known: list[str], more: list[str]) -> str:
     return f"{shown_value(key)} is not a key of a spec; {remedy}"
 
 
-def _custom_names(kernel: KernelSection, where: str) -> tuple[str, str]:
-    """The source and the name of a custom kernel.  Raises UserError if one of these keys is missing."""
+def _custom_names(spec: Spec, where: str) -> tuple[str, str] | None:
+    """The source and the name of a custom kernel; None for another kernel.  Raises UserError if one of these keys is
+    missing.
+    """
+    kernel = spec.kernel
+    if kernel is None or kernel.function != "custom":
+        return None
     for key in ("source", "kernel", "max_value"):
         if getattr(kernel, key) is None:
             raise UserError(

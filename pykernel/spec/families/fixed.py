@@ -23,6 +23,7 @@ from pykernel.spec.families.fixed_scales import (
     FALL_ROOM,
     FUNCTIONS,
     LARGEST,
+    OCTAVES,
     Conversion,
     Scales,
     centers,
@@ -32,7 +33,6 @@ from pykernel.spec.families.fixed_scales import (
     farthest,
     kernel_parameters,
     limits,
-    octaves_of,
     resolutions,
     unit_of,
 )
@@ -298,7 +298,7 @@ class FixedFrozenModels(FrozenErrors, FrozenModels):
         if spec.kernel.function == "linear":
             return self._linear(spec)
         vectors, function = np.array(spec.expansion.vectors, float), spec.kernel.function
-        for octave in octaves_of(function):
+        for octave in OCTAVES[function]:
             unit = unit_of(spec, octave)
             if unit * np.abs(vectors).max() > COUNTS:
                 continue

@@ -28,13 +28,13 @@ from pykernel.spec.families.fixed_errors import faded
 from pykernel.spec.families.fixed_scales import (
     COUNTS,
     LARGEST,
+    OCTAVES,
     Scales,
     conversion,
     counted,
     farthest,
     kernel_parameters,
     learning_rate,
-    octaves_of,
     unit_of,
 )
 from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, PROJECTIONS, TECHNIQUES, TIES
@@ -235,7 +235,7 @@ class FixedOnlineModels(KernelFamily):
 
     def scales(self, spec: Any) -> Scales | None:
         label_shift = spec.alpha_shift - HEADROOM - math.ceil(math.log2(spec.label_max_abs))
-        for octave in octaves_of(spec.kernel.function):
+        for octave in OCTAVES[spec.kernel.function]:
             made = conversion(spec, unit_of(spec, octave))
             reach = int(made.reach.max())
             # the state stores a distance as a signed number

@@ -27,14 +27,17 @@ FUNCTIONS = {
     "polynomial": FixedFunction.POLYNOMIAL,
     "linear": FixedFunction.LINEAR,
 }
-OCTAVES = range(31, 15, -1)
-"""Powers of two by which a squared distance may be divided: the larger, the finer."""
-ABSOLUTE_OCTAVES = range(31, 3, -1)
-"""Powers of two by which an absolute distance may be divided; these distances are small numbers."""
-PRODUCT_OCTAVES = range(40, -30, -1)
-"""Powers of two by which a product of inputs may be divided."""
-ROOT_OCTAVES = range(16, 3, -1)
-"""Powers of two by which the root of a squared distance may be divided; a root has 16 bits."""
+OCTAVES = {
+    # of a squared distance: the larger, the finer
+    "gaussian": range(31, 15, -1),
+    # of an absolute distance; these distances are small numbers
+    "laplacian": range(31, 3, -1),
+    # of a product of inputs
+    "polynomial": range(40, -30, -1),
+    # of the root of a squared distance; a root has 16 bits
+    **dict.fromkeys(kernel_settings.MATERN, range(16, 3, -1)),
+}
+"""Kernel -> powers of two by which its distance may be divided, the finest first."""
 FALL_ROOM = 15
 """Most bits by which the product of a weight is shifted, in addition to its octaves: 16 octaves remain."""
 
@@ -146,15 +149,6 @@ def learning_rate(eta: float) -> tuple[int, int]:
     """
     doublings = math.floor(math.log2(1 / eta))
     return min(65535, round(eta * 2**doublings * 65536)), doublings
-
-
-def octaves_of(function: str) -> range:
-    """Powers of two by which a distance of a kernel may be divided, the finest first."""
-    if function == "gaussian":
-        return OCTAVES
-    if function == "polynomial":
-        return PRODUCT_OCTAVES
-    return ROOT_OCTAVES if function in kernel_settings.MATERN else ABSOLUTE_OCTAVES
 
 
 def unit_of(spec: Any, octave: int) -> float:
