@@ -149,7 +149,7 @@ class Spec(Section):
                     refuse(f"[target] {key}", "depends on the CPU; give name, too")
         if self.label_kind not in self.family.programs:
             refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
-        for section, key, field, value in self._keys():
+        for section, key, field, value in self.given_keys():
             if value == field.default:
                 continue  # it changes nothing
             wrong = [self.why_ignored(section, key)]
@@ -186,8 +186,8 @@ class Spec(Section):
         takes = f"takes {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}"
         refuse(where, f"is {value}, which {takes}")
 
-    def _keys(self) -> Iterator[tuple[str, str, FieldInfo, Any]]:
-        """Section, name, declaration and value of each key."""
+    def given_keys(self) -> Iterator[tuple[str, str, FieldInfo, Any]]:
+        """Section, name, declaration and value of each key of the sections that the spec has."""
         for section in type(self).model_fields:
             given = getattr(self, section)
             for key, field in type(given).model_fields.items() if isinstance(given, Section) else ():
@@ -205,7 +205,7 @@ class Spec(Section):
         limit.
         """
         rounded = self._held.dtype.type
-        for section, key, field, value in self._keys():
+        for section, key, field, value in self.given_keys():
             if not isinstance(value, (float, tuple)):
                 continue
             if (wrong := _beyond(value, self._held)) is not None:
