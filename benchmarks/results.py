@@ -347,14 +347,26 @@ RESULTS: dict[str, Result] = {
         ("trained-vectors-goals.csv",),
         "hours",
         (),
-        ("pykernel.training.vectors", "pykernel.estimators.trained", "pykernel.spec.families.fixed"),
+        (
+            "pykernel.training.vectors",
+            "pykernel.estimators.trained",
+            "pykernel.spec.families.fixed",
+            "pykernel.spec.families.fixed_scales",
+            "pykernel.spec.families.fixed_errors",
+        ),
     ),
     "trained-vectors-trials": Result(
         "-m benchmarks.host.trained_vectors_trials",
         ("trained-vectors-trials.csv",),
         "minutes",
         (),
-        ("pykernel.training.vectors", "pykernel.estimators.trained", "pykernel.spec.families.fixed"),
+        (
+            "pykernel.training.vectors",
+            "pykernel.estimators.trained",
+            "pykernel.spec.families.fixed",
+            "pykernel.spec.families.fixed_scales",
+            "pykernel.spec.families.fixed_errors",
+        ),
     ),
     "trained-vectors-page": Result(
         "-m benchmarks.host.trained_vectors_page", (), "seconds", (), (), ("trained-vectors.csv",)
@@ -364,7 +376,12 @@ RESULTS: dict[str, Result] = {
         ("whole-numbers.csv",),
         "minutes",
         ("whole",),
-        ("pykernel.spec.families.fixed", "pykernel.spec.families.fixed_online"),
+        (
+            "pykernel.spec.families.fixed",
+            "pykernel.spec.families.fixed_scales",
+            "pykernel.spec.families.fixed_errors",
+            "pykernel.spec.families.fixed_online",
+        ),
     ),
     "whole-subspace": Result("-m benchmarks.host.whole_subspace", ("whole-subspace.csv",), "seconds", ("monitor",), ()),
     # pages that sum up what others measured

@@ -68,7 +68,7 @@ from pykernel.gen.widths import Widths
 from pykernel.gen.write import has_check, project_folder, write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, MAGIC, TRAILER, VERSION
-from pykernel.spec.families.fixed import ROUNDED
+from pykernel.spec.families.fixed_scales import ROUNDED
 from pykernel.spec.model import Spec
 from pykernel.spec.signal_whole import channels_of
 from pykernel.spec.summary import summary

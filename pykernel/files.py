@@ -249,35 +249,34 @@ def whole_file(path: str | os.PathLike[str], parents: bool = False, apart: bool 
     Raises UserError if the file cannot be written, or if a link, a folder or a device is at ``path``.  After an error
     no new file and no new folder is left.
     """
-    path, outer = Path(path), None if apart else _staging.get()
-    if outer is None:
-        with _staged() as staging, _part_of(staging, path, parents) as file:
-            yield file
-    else:
-        with _part_of(outer, path, parents) as file:
-            yield file
+    outer = None if apart else _staging.get()
+    own = contextlib.nullcontext(outer) if outer is not None else _staged()
+    with own as staging, _part_of(staging, Path(path), parents) as file:
+        yield file
 
 
 @contextlib.contextmanager
 def _part_of(staging: _Staging, path: Path, parents: bool) -> Iterator[IO[bytes]]:
-    part = None
     try:
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            what = "a link" if path.is_symlink() else kind(path.stat().st_mode)
-            raise UserError(f"{path}: is {what}; give the path of a file to write")
+        _need_replaceable(path)
         if parents:
             staging.make_folder(path.parent)
         part = _new_part(path)
-        with open(os.dup(part.descriptor), "wb") as file:
-            yield file
-        os.fsync(part.descriptor)
+        with contextlib.ExitStack() as undo:
+            undo.callback(part.remove)
+            with open(os.dup(part.descriptor), "wb") as file:
+                yield file
+            os.fsync(part.descriptor)
+            undo.pop_all()
         staging.parts.append(part)
-    except BaseException as error:
-        if part is not None:
-            part.remove()
-        if isinstance(error, OSError):
-            raise _unwritten(path, error) from None
-        raise
+    except OSError as error:
+        raise _unwritten(path, error) from None
+
+
+def _need_replaceable(path: Path) -> None:
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        what = "a link" if path.is_symlink() else kind(path.stat().st_mode)
+        raise UserError(f"{path}: is {what}; give the path of a file to write")
 
 
 def _new_part(path: Path) -> _Part:
@@ -288,14 +287,13 @@ def _new_part(path: Path) -> _Part:
         part = _Part(path, _number(), -1)
         # the permissions of an ordinary file: the umask decides
         part.descriptor = os.open(part.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666)
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(part.remove)
             lock(part.descriptor, wait=True)
             if os.fstat(part.descriptor).st_nlink or os.name == "nt":
+                undo.pop_all()
                 return part
-        except BaseException:
-            part.remove()
-            raise
-        part.release()  # before it was locked, another run took it for the part of a dead run and removed it
+        # before it was locked, another run took it for the part of a dead run and removed it
 
 
 def _number() -> str:
@@ -366,10 +364,10 @@ def _open_set(folder: Path) -> int | None:
             if error.errno in (errno.EACCES, errno.EPERM, errno.ELOOP, errno.EISDIR):
                 return None
             raise
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(os.close, descriptor)
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():  # its owner could let us wait forever
-                os.close(descriptor)
                 return None
             free = lock(descriptor)
             if free is False:
@@ -377,14 +375,11 @@ def _open_set(folder: Path) -> int | None:
                 free = lock(descriptor, wait=True)
             if free is None:
                 _remove(folder / SET)
-                os.close(descriptor)
                 return None
             if os.fstat(descriptor).st_nlink:
+                undo.pop_all()
                 return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # the run that held the lock has removed the list: open a new one
+        # the run that held the lock has removed the list: open a new one
 
 
 def _recover(folder: Path, descriptor: int) -> None:
@@ -432,13 +427,13 @@ def _listed(folder: Path, text: bytes) -> list[tuple[Path, str, Any]]:
 
 def _seen(path: Path) -> str | None:
     """Digest of a file's content; "" if it is not a regular file; None if there is no file."""
-    if not os.path.lexists(path):
-        return None
+    if path.is_symlink():
+        return ""
     try:
-        if path.is_symlink():
-            return ""
         with open_plain(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except OSError:
         return ""
 
@@ -506,12 +501,8 @@ def _remove(path: Path | None) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # Windows opens no folders, and not every file system syncs them
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with contextlib.suppress(OSError), _opened(os.path.realpath(folder), os.O_RDONLY) as descriptor:
+        os.fsync(descriptor)  # Windows opens no folders, and not every file system syncs them
 
 
 def _unwritten(path: Path, error: OSError) -> UserError:
@@ -630,21 +621,19 @@ def bytes_of(path: Path, most: int) -> bytes:
 
 def need_free(path: Path | None, data: str, force: bool) -> None:
     """Raises UserError if the output file exists (unless ``force``), has no folder, or is the data file."""
-    if path is not None and not path.absolute().parent.is_dir():
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
         raise UserError(f"{path}: cannot be written: there is no folder {path.parent}; make it, or give another name")
     need_not_data(path, data)
-    if path is not None:
-        # a dead run may have put this file in place, but not the files that belong to it
-        with contextlib.suppress(OSError):
-            clear(path)
-    if path is not None and not os.access(path.absolute().parent, os.W_OK):
+    # a dead run may have put this file in place, but not the files that belong to it
+    with contextlib.suppress(OSError):
+        clear(path)
+    if not os.access(folder, os.W_OK):
         raise UserError(f"{path}: cannot be written: the folder {path.parent} is not writable; give another name")
-    if path is None or not (path.exists() or path.is_symlink()):
-        return
-    if path.is_symlink() or not path.is_file():
-        what = "a link" if path.is_symlink() else "no file"
-        raise UserError(f"{path}: is {what}; give the path of a file to write")
-    if not force:
+    _need_replaceable(path)
+    if path.exists() and not force:
         raise UserError(f"{path}: is there already; give another name, or {option('force')} to overwrite it")
 
 

@@ -21,7 +21,7 @@ from benchmarks.compare.tasks import TASKS
 from pykernel.cli import inputs, output
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import whole_file
-from pykernel.host.data import read_rows
+from pykernel.host.samples import read_rows
 from pykernel.parallel import Workers
 from pykernel.plots import learning_curves
 from pykernel.spec.renamed import word_meant

@@ -25,10 +25,9 @@ from benchmarks.tables import DATA, save
 from examples.signals.data import FAULTS, FOLDER, NORMAL, ROOT
 from examples.signals.page import show
 from pykernel import HostModel, Spec, load_spec
-from pykernel.host.data import read_rows
+from pykernel.host.samples import Batch, read_rows
 from pykernel.host.signal import SignalStage, steps_of
 from pykernel.host.simple import linear_specs
-from pykernel.host.simulate import Batch
 from pykernel.spec.model import make_spec
 from pykernel.tuning.costs import memory_bytes
 

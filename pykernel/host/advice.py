@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError
-from pykernel.host.scores import Sums
+from pykernel.host.scores import Windows
 from pykernel.spec.defaults import width
 from pykernel.spec.model import Spec, make_spec
 
@@ -53,7 +53,7 @@ class Signs:
 
     def __init__(self, spec: Spec, delay: int) -> None:
         # r k, k k, e e', e e, r r
-        self.sums = Sums(5)
+        self.sums = Windows(5)
         self.rows = 0
         self.first: np.ndarray | None = None
         self.moments = np.zeros((2, spec.dim + (0 if spec.label.classes else spec.outputs)))
@@ -127,6 +127,8 @@ class _Adviser:
     def __init__(self, simulation: Any, trial: Trial | None) -> None:
         self.simulation, self.spec, self.trial = simulation, simulation.spec, trial
         self.half = simulation.rows // 2
+        # over the second half: r k, k k, e e', e e, r r, as in ``Signs``
+        _, self.sums = simulation.signs.sums.since(self.half)
         self.kind = "error_rate" if simulation.classes else "rmse"
         second = simulation.summary(simulation.errors, self.half)
         self.scored, self.errors = second["scored"], second[self.kind]
@@ -164,9 +166,7 @@ class _Adviser:
         """
         if self.trial is None or self.spec.precision != "float32":
             return
-        mean, deviation = self.simulation.signs.columns()
-        d = self.spec.dim
-        away = _largest(mean[:d], deviation[:d])
+        away, _ = self._away()
         simple = [error for name, error in self.errors.items() if name != "model" and error is not None]
         if not (away > FAR_INPUTS or (simple and self.now > WORSE * min(simple))):
             return
@@ -198,24 +198,28 @@ class _Adviser:
         return [self._with(told, **changed)]
 
     def _units(self) -> None:
-        mean, deviation = self.simulation.signs.columns()
-        d = self.spec.dim
-        away = _largest(mean[d:], deviation[d:])
+        away_inputs, away = self._away()
         if away > FAR_LABELS and not getattr(self.spec.label, "center", True):
             why = f"the labels' mean is {away:.3g} standard deviations from 0, where a kernel model begins"
             self._propose("labels far from 0", away, why, [self._with("[label] center = true", label={"center": True})])
         if not (changes := self._standardised()):
             return
-        moving = deviation[:d] > 0
-        unlike = float(np.divide(deviation[:d][moving].max(), deviation[:d][moving].min())) if moving.any() else 1.0
-        away = _largest(mean[:d], deviation[:d])
-        if unlike > UNLIKE or away > FAR_INPUTS:
+        _, deviation = self.simulation.signs.columns()
+        moving = deviation[: self.spec.dim][deviation[: self.spec.dim] > 0]
+        unlike = float(np.divide(moving.max(), moving.min())) if len(moving) else 1.0
+        if unlike > UNLIKE or away_inputs > FAR_INPUTS:
             why = f"standard deviations of the inputs differ {unlike:.3g} times" if unlike > UNLIKE else (
-                f"an input's mean is {away:.3g} of its standard deviations from 0")  # fmt: skip
-            self._propose("inputs of unlike size", max(unlike, away), why, changes)
+                f"an input's mean is {away_inputs:.3g} of its standard deviations from 0")  # fmt: skip
+            self._propose("inputs of unlike size", max(unlike, away_inputs), why, changes)
+
+    def _away(self) -> tuple[float, float]:
+        """How far the means of the inputs, and of the labels, are from 0: see ``_largest``."""
+        mean, deviation = self.simulation.signs.columns()
+        d = self.spec.dim
+        return _largest(mean[:d], deviation[:d]), _largest(mean[d:], deviation[d:])
 
     def _outlying(self) -> None:
-        _, (_, _, _, e2, r2) = self.simulation.signs.sums.since(self.half)
+        e2, r2 = self.sums[3:]
         found = self.simulation.signs.unusual
         found = found[found[:, 0] >= self.half][: self.scored // 100]
         if not (len(found) and 0 < e2 < math.inf and r2 < math.inf):
@@ -240,7 +244,7 @@ class _Adviser:
         self._tell("outlying labels", count, why, change)
 
     def _slope(self) -> None:
-        _, (rk, kk, *_) = self.simulation.signs.sums.since(self.half)
+        rk, kk = self.sums[:2]
         slope = float(rk / kk) if kk > 0 else 1.0
         if slope < LEAST_SLOPE:
             why = f"a label is on average {slope:.2g} times as far from the mean as the answer: the model follows the noise"
@@ -252,7 +256,7 @@ class _Adviser:
             self._propose("answers too large", slope, why, [*self._smaller_steps(), *gain])
 
     def _memory(self) -> None:
-        _, (_, _, ee, e2, _) = self.simulation.signs.sums.since(self.half)
+        ee, e2 = self.sums[2:4]
         correlation = float(ee / e2) if e2 > 0 else 0.0
         # rounding errors are correlated as well if digits are lost
         rounding = any(each["test"] == "too few digits" for each in self.told)

@@ -121,21 +121,12 @@ def _require_meaning(old: Spec, new: Spec, where: str, capacity: str) -> None:
 
 def _changes(old: Spec, new: Spec) -> dict[str, tuple[Any, Any]]:
     """Key -> (old value, new value), for keys that differ.  The model's name and the names of columns are ignored."""
-    before, after = (_flat(spec.model_dump(mode="json")) for spec in (old, new))
+    before, after = (
+        {"precision": spec.precision} | {f"[{section}] {key}": value for section, key, _, value in spec.given_keys()}
+        for spec in (old, new)
+    )
     keys = dict.fromkeys([*before, *after])
-    return {
-        key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key) and key != "name"
-    }
-
-
-def _flat(content: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for section, own in content.items():
-        if isinstance(own, Mapping):
-            found |= {f"[{section}] {key}": value for key, value in own.items()}
-        elif own is not None:
-            found[section] = own
-    return found
+    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
 
 
 def _frozen(old: Spec, where: str, vectors: int | None = None) -> str:

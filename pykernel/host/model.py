@@ -94,9 +94,10 @@ class HostModel:
 
     def has(self, question: str) -> bool:
         """Whether the firmware has NAME_<question>, a function of an input that does not change the model."""
-        return question in self.spec.program.questions and self._exists(question)
+        return question in self.spec.program.questions and self.exists(question)
 
-    def _exists(self, name: str) -> bool:
+    def exists(self, name: str) -> bool:
+        """Whether the firmware has the function NAME_<name>."""
         return any(entry.name == name for entry in self.spec.program.entries_for(self.config))
 
     def ask(self, question: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -164,7 +165,7 @@ class HostModel:
         Raises UserError if the model does not have this function.
         """
         program = self.spec.program
-        if name not in (program.learner, *program.visits) or not self._exists(name):
+        if name not in (program.learner, *program.visits) or not self.exists(name):
             what = "does not learn: its weights are fixed" if name == "update" else _lacks(name)
             raise UserError(f"{self.spec.name} {what}")
         x = self._inputs(x)
@@ -206,7 +207,10 @@ class HostModel:
             )
         program = self.spec.program
         if program.reads:
-            return self._read_each(x, y, first, delay, question)
+            if first or delay:
+                raise ValueError("a signal is learned from its first row on, each row at its time")
+            answers, statuses = self._taken(program.learner, x, y, question)
+            return answers, np.zeros((len(x), 0)), statuses
         self._require(question)
         states = np.full((len(x) - first, 2), 0 if program.whole else np.nan, self.spec.real.dtype)
         if not program.learns:
@@ -236,25 +240,16 @@ class HostModel:
         For a model with a signal stage whose labels come later, from the firmware.
         """
         x, name = self._inputs(x), next(entry.name for entry in self.spec.program.entries if entry.kind == "gather")
-        answers, statuses = self._taken(name, x, np.zeros((len(x), 0), self.spec.real.dtype), reading)
-        return self._shaped(answers), statuses
-
-    def _read_each(
-        self, x: np.ndarray, y: np.ndarray, first: int, delay: int, reading: str
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Learn each row, then call the reading for the newest features.  For a model with a signal stage."""
-        if first or delay:
-            raise ValueError("a signal is learned from its first row on, each row at its time")
-        answers, statuses = self._taken(self.spec.program.learner, x, y, reading)
-        return self._shaped(answers), np.zeros((len(x), 0)), statuses
+        return self._taken(name, x, np.zeros((len(x), 0), self.spec.real.dtype), reading)
 
     def _taken(self, name: str, x: np.ndarray, y: np.ndarray, reading: str) -> tuple[np.ndarray, np.ndarray]:
+        """Take each raw row with NAME_<name>, then call the reading for the newest features."""
         program = self.spec.program
         answers, statuses = program.answers(reading, len(x), self.memory), np.zeros(len(x), np.int32)
         if len(x):
             look, learn = program.entry(reading), program.entry(name)
             self.executor.rows(x, statuses, learn=learn, y=y, look=look, states=answers)
-        return self._given(reading, answers), statuses
+        return self._shaped(self._given(reading, answers)), statuses
 
     def call(self, name: str, *args: Any) -> Any:
         """Call an entry of the program, as the firmware calls NAME_<name>.
@@ -275,7 +270,7 @@ class HostModel:
 
         Raises UserError if the model does not have this function.
         """
-        if not self._exists("train"):
+        if not self.exists("train"):
             raise UserError(f"{self.spec.name} {_lacks('train')}")
         return int(self.call("train"))
 
@@ -285,7 +280,7 @@ class HostModel:
 
     def drift(self) -> float:
         """The error of the inverse Gram matrix's factor since the last refresh; 0 for a model without such a factor."""
-        return float(self.read("drift")[0][0]) if self._exists("drift") else 0.0
+        return float(self.read("drift")[0][0]) if self.exists("drift") else 0.0
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
         """Call the reading NAME_<name>, which takes only the model: (the values that it writes (values,), its status).
@@ -293,7 +288,7 @@ class HostModel:
         If it refuses, the values are NaN (-1 for an index).  Raises UserError if the model does not have this reading.
         """
         program = self.spec.program
-        if name not in program.readings or not self._exists(name):
+        if name not in program.readings or not self.exists(name):
             raise UserError(f"{self.spec.name} {_lacks(name)}")
         values = program.reading(name, self.memory)
         return values, int(self.call(name, values))

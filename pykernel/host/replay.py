@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -15,8 +15,9 @@ from pykernel.dialect import Index, Memory
 from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError
 from pykernel.gen.model import identity
+from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.host.simulate import BATCH, Cells, read_cells, shown_cell
+from pykernel.host.samples import BATCH, Cells, read_cells, shown_cell
 from pykernel.spec.model import Spec
 
 STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"
@@ -138,6 +139,15 @@ def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterat
         first += len(cells.rows)
 
 
+@dataclass(frozen=True)
+class _Cells:
+    """The cells of a column: the type of their values, how a text is converted, and words for what a cell may hold."""
+
+    dtype: Any
+    convert: Callable[[str], Any]
+    what: str
+
+
 class _Columns:
     """Which column is what, and the cells' meaning."""
 
@@ -154,6 +164,7 @@ class _Columns:
         self.answers = answer_columns(spec)
         self.chosen: list[str] = []
         self.statuses = {status.name: int(status) for status in spec.program.status}
+        self.callable = callable_entries(spec)
         for column in [*self.inputs, *self.labels]:
             if column in own or self.answers.get(column, ("",))[0] == spec.program.asks:
                 raise UserError(f"{name}: a log's column {column} has a fixed meaning; rename that column of the spec")
@@ -175,70 +186,69 @@ class _Columns:
         self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
         return self.chosen
 
+    def _kinds(self) -> dict[str, _Cells]:
+        """What the cells of each column are, whether the log has the column or not."""
+        program = self.spec.program
+        number = _Cells(np.float64, _number, "a number, in decimal or as C's %a prints it")
+        position = _Cells(np.int32, self._class, "a class, by its position from 0 or by its name")
+        positions = {q for q in program.answering if program.written(q).scalar is Index}
+        calls = ", ".join(name + " 1" * count for name, count in self.callable.items())
+        return (
+            {column: position if question in positions else number for column, (question, _) in self.answers.items()}
+            | dict.fromkeys(self.labels, position if self.labels_of.is_class else number)
+            | dict.fromkeys(self.inputs, number)
+            | {
+                STATE_HASH: _Cells(np.uint32, _hash, "a hash of 8 hexadecimal digits, as %08lx prints it"),
+                STATUS: _Cells(np.int32, self._status, "a status, as a number or by its name"),
+                LEARNED: _Cells(bool, _flag, "1 if the row was learned, 0 if the model was only asked"),
+                CALL: _Cells(object, self._call, calls),
+            }
+        )
+
     def parse(self, cells: Cells, first: int) -> Rows:
-        table = list(zip(*cells.rows, strict=True))
-        count, dim = len(cells.rows), self.spec.width
-        texts = {c: [t.strip() for t in table[i]] for i, c in enumerate(self.chosen)}
-        empty = [""] * count
-
-        def column(name: str, dtype: Any, convert: Callable[[str], Any], what: str) -> tuple[np.ndarray, np.ndarray]:
-            values, has = np.zeros(count, dtype), np.zeros(count, bool)
-            for i, text in enumerate(texts.get(name, empty)):
-                if text:
-                    values[i], has[i] = self._cell(cells.lines[i], name, text, convert, what), True
-            return values, has
-
-        real, dtype = self.spec.real.dtype, self.spec.program.label_dtype(self.spec.real)
-
-        def numbers(name: str, is_class: bool = False) -> tuple[np.ndarray, np.ndarray]:
-            if is_class:
-                return column(name, np.int32, self._class, "a class, by its position from 0 or by its name")
-            return column(name, np.float64, _number, "a number, in decimal or as C's %a prints it")
-
-        inputs = [numbers(name) for name in self.inputs]
-        labels = [numbers(name, self.labels_of.is_class) for name in self.labels]
-        asked = self.spec.program
-        positions = [q for q in asked.answering if asked.written(q).scalar is Index]
-        answers = {c: numbers(c, q in positions) for c, (q, _) in self.answers.items() if c in self.chosen}
-        hashes = column(STATE_HASH, np.uint32, _hash, "a hash of 8 hexadecimal digits, as %08lx prints it")
-        status = column(STATUS, np.int32, self._status, "a status, as a number or by its name")
-        given, labelled = (np.array([has for _, has in part], bool).reshape(-1, count) for part in (inputs, labels))
-        calls = [self._call(line, text) for line, text in zip(cells.lines, texts.get(CALL, empty), strict=True)]
-        has: dict[str, np.ndarray] = {
-            "sample": np.asarray(given.all(axis=0)),
-            "label": self._learned(given, column) if self.unlabelled else np.asarray(labelled.all(axis=0)),
-            STATE_HASH: hashes[1],
-            STATUS: status[1],
-            **{name: answer[1] for name, answer in answers.items()},
-            CALL: np.array([bool(call) for call in calls]),
-        }
+        count, shape, kinds = len(cells.rows), self.labels_of.shape, self._kinds()
+        texts = dict.fromkeys(kinds, ("",) * count) | dict(zip(self.chosen, zip(*cells.rows, strict=True), strict=True))
+        read = {column: self._read(column, kind, texts[column], cells.lines) for column, kind in kinds.items()}
+        answers = [column for column in self.answers if column in self.chosen]
+        given, labelled = (
+            np.array([read[column][1] for column in part], bool).reshape(-1, count)
+            for part in (self.inputs, self.labels)
+        )
+        has = {column: read[column][1] for column in (*answers, STATE_HASH, STATUS, CALL)}
+        has |= {"sample": np.asarray(given.all(axis=0)), "label": np.asarray(labelled.all(axis=0))}
+        if self.unlabelled:
+            learned, told = read[LEARNED]
+            has["label"] = has["sample"] & (learned | ~told)
+        calls = [call or () for call in read[CALL][0]]
         self._refuse_gaps(cells.lines, given, labelled, has, calls)
+        real, dtype = self.spec.real.dtype, self.spec.program.label_dtype(self.spec.real)
         # a number beyond the precision becomes infinite, and is refused as on the device
         with np.errstate(over="ignore"):
-            x = np.array([values for values, _ in inputs]).reshape(dim, count).T.astype(real, order="C")
-            y = np.array([values for values, _ in labels]).T.astype(dtype, order="C")
-            y = y.reshape(count, *self.labels_of.shape)
-            found = {
-                name: values if values.dtype.kind == "i" else values.astype(real)
-                for name, (values, _) in answers.items()
-            }
+            x = np.array([read[column][0] for column in self.inputs]).T.astype(real, order="C")
+            y = np.array([read[column][0] for column in self.labels]).T.astype(dtype, order="C").reshape(count, *shape)
+            values = {column: read[column][0] for column in answers}
+            found = {c: each if each.dtype.kind == "i" else each.astype(real) for c, each in values.items()}
         digits = 9 if real.itemsize == 4 else 17
         written = [*self.inputs, *([] if self.labels_of.is_class else self.labels)]
-        exact = any(_digits(text) >= digits for name in written for text in texts.get(name, ()))
-        return Rows(first, cells.lines, x, y, hashes[0], status[0], found, calls, has, exact, cells.position)
+        exact = any(_digits(text) >= digits for column in written for text in texts[column])
+        state_hash, status = read[STATE_HASH][0], read[STATUS][0]
+        return Rows(first, cells.lines, x, y, state_hash, status, found, calls, has, exact, cells.position)
 
-    def _learned(self, given: np.ndarray, column: Callable[..., tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """For a model without labels: which rows were learned."""
-        values, has = column(LEARNED, bool, _flag, "1 if the row was learned, 0 if the model was only asked")
-        return np.asarray(given.all(axis=0) & (values | ~has))
-
-    def _cell(self, line: int, column: str, text: str, convert: Callable[[str], Any], what: str) -> Any:
-        try:
-            return convert(text)
-        except (ValueError, OverflowError):
-            raise UserError(
-                f"{self.name}, line {line}: column {shown_cell(column)} is {shown_cell(text)}; it must be {what}, or empty"
-            ) from None
+    def _read(
+        self, column: str, kind: _Cells, texts: Sequence[str], lines: Sequence[int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The values of a column, and which of its cells are not empty."""
+        values, has = np.zeros(len(texts), kind.dtype), np.array([bool(text.strip()) for text in texts])
+        for i in np.flatnonzero(has).tolist():
+            text = texts[i].strip()
+            try:
+                values[i] = kind.convert(text)
+            except (ValueError, OverflowError):
+                raise UserError(
+                    f"{self.name}, line {lines[i]}: column {shown_cell(column)} is {shown_cell(text)}; it must be "
+                    f"{kind.what}, or empty"
+                ) from None
+        return values, has
 
     def _class(self, text: str) -> int:
         """A class index.  An index that is not a class is allowed: the device has refused it."""
@@ -249,19 +259,12 @@ class _Columns:
     def _status(self, text: str) -> int:
         return self.statuses[text.upper()] if text.upper() in self.statuses else int(np.int32(int(text)))
 
-    def _call(self, line: int, text: str) -> tuple[str, ...]:
+    def _call(self, text: str) -> tuple[str, ...]:
         """The function's name and its arguments, which are integers."""
-        if not text:
-            return ()
-        words, known = tuple(text.split()), callable_entries(self.spec)
-        if (
-            words[0] not in known
-            or len(words) - 1 != known[words[0]]
-            or not all(re.fullmatch(r"-?\d{1,9}", word) for word in words[1:])
-        ):
-            names = ", ".join(name + " 1" * count for name, count in known.items())
-            raise UserError(f"{self.name}, line {line}: call is {shown_cell(text)}; it can be {names}, or empty")
-        return words
+        name, *arguments = text.split()
+        if len(arguments) != self.callable.get(name) or not all(re.fullmatch(r"-?\d{1,9}", word) for word in arguments):
+            raise ValueError(text)
+        return name, *arguments
 
     def _refuse_gaps(
         self,
@@ -351,7 +354,7 @@ class Replay:
         self.spec = spec
         self.model = HostModel(spec, identity(spec).drop)
         if start is not None:
-            self.model.memory.copy_from(device_memory(spec, start, where))
+            self.model.memory.copy_from(snapshot.device_memory(spec, start, where))
         self._visits = {(name,) for name in spec.program.visits}
         self.difference: Difference | None = None
         self.rows = self.updates = 0
@@ -406,70 +409,59 @@ class Replay:
     def _feed(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Ask the questions whose answers are in the log, and learn: question -> answers (rows, values), and the
         statuses.
+
+        With a signal stage each row is taken, with or without its label, and the questions are asked after it; a row
+        with only a label gives the label of the newest features.  Of a model that does not learn, the statuses are those
+        of the main question.
         """
-        x, y = rows.x[part], rows.label[part]
-        if self.spec.program.reads:
-            return self._push(rows, part)
-        visited = [call[:1] in self._visits for call in rows.call[part]]  # rows with a visit are not learned
-        sample = rows.has["sample"][part]
-        label = rows.has["label"][part] & sample & ~np.array(visited)
-        statuses = np.zeros(len(x), np.int32)
-        self.updates += int(label.sum())
-        asked = sorted({self.columns[c][0] for c in rows.answers if rows.has[c][part].any()})
-        if not self.spec.program.learns:
-            return self._ask(x, sample, asked)
-        if not asked:
-            if label.any():
-                statuses[label] = self.model.update(x[label], y[label])
-            return {}, statuses
-        model, *before, last = self.model, *asked
-        answers = {q: self.spec.program.answers(q, len(x), model.memory) for q in asked}
+        program, model, x, y = self.spec.program, self.model, rows.x[part], rows.label[part]
+        sample, label, statuses = rows.has["sample"][part], rows.has["label"][part], np.zeros(len(x), np.int32)
+        if not program.reads:
+            visited = [call[:1] in self._visits for call in rows.call[part]]  # rows with a visit are not learned
+            label = label & sample & ~np.array(visited)
+        self.updates += int((sample if program.reads else label).sum())
+        asked = self._asked(rows, part)
+        answers = {q: program.answers(q, len(x), model.memory) for q in asked}
         # a single question runs in the same loop as the update; several questions are asked row by row
-        borders = np.arange(1, len(x)) if before else np.flatnonzero(np.diff(label)) + 1
-        for start, end in itertools.pairwise([0, *borders.tolist(), len(x)]):
-            chosen = np.flatnonzero(sample[start:end]) + start
-            for question in before:
-                answers[question][chosen] = model.ask(question, x[chosen])[0]
-            if label[start]:
-                values, statuses[start:end] = model.prequential(x[start:end], y[start:end], question=last)
-                answers[last][start:end] = values.reshape(end - start, -1)
-            else:
-                answers[last][chosen] = model.ask(last, x[chosen])[0]
-        return answers, statuses
-
-    def _push(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """As ``_feed``, for raw rows: each row is taken, with or without its label; then the model is asked.
-
-        A row with only a label gives the label of the newest features.
-        """
-        x, y, model = rows.x[part], rows.label[part], self.model
-        sample, label = rows.has["sample"][part], rows.has["label"][part]
-        asked = sorted({self.columns[c][0] for c in rows.answers}) or [self.spec.program.asks]
-        answers = {q: self.spec.program.answers(q, len(x), model.memory) for q in asked}
-        statuses, first, *others = np.zeros(len(x), np.int32), *asked
-        self.updates += int(sample.sum())
-        # a single reading runs in the same loop as the rows; several readings are called row by row
-        borders = np.arange(1, len(x)) if others else np.flatnonzero(np.diff(sample) | np.diff(label)) + 1
+        row_by_row = program.learns and len(asked) > 1
+        borders = np.arange(1, len(x)) if row_by_row else np.flatnonzero(np.diff(sample) | np.diff(label)) + 1
         for start, end in itertools.pairwise([0, *borders.tolist(), len(x)]):
             at = slice(start, end)
-            if not sample[start]:
-                statuses[at] = [int(model.call("label", each)) for each in y[at]] if label[start] else 0
-                continue
-            took = model.prequential(x[at], y[at], question=first) if label[start] else model.gather(x[at], first)
-            answers[first][at], statuses[at] = took[0].reshape(end - start, -1), took[1]
-            for question in others:
-                answers[question][at] = model.read(question)[0]
+            if sample[start]:
+                for question in () if program.reads else asked[1:]:
+                    answers[question][at] = model.ask(question, x[at])[0]
+                values, statuses[at] = self._take(x[at], y[at], bool(label[start]), asked[0] if asked else None)
+                for question in asked[:1]:
+                    answers[question][at] = values.reshape(end - start, -1)
+                for question in asked[1:] if program.reads else ():
+                    answers[question][at] = model.read(question)[0]
+            elif label[start]:
+                statuses[at] = [int(model.call("label", each)) for each in y[at]]
         return answers, statuses
 
-    def _ask(self, x: np.ndarray, sample: np.ndarray, asked: list[str]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """As ``_feed``, for a model that does not learn; the statuses are those of the main question."""
-        program, statuses = self.spec.program, np.zeros(len(x), np.int32)
-        answers = {q: program.answers(q, len(x), self.model.memory) for q in (program.asks, *asked)}
-        for question, values in answers.items():
-            values[sample], returned = self.model.ask(question, x[sample])
-            if question == program.asks:
-                statuses[sample] = returned
-        return answers, statuses
+    def _asked(self, rows: Rows, part: slice) -> list[str]:
+        """The questions whose answers are in the log; first the main one, if the statuses depend on it."""
+        asked, main = (
+            sorted({self.columns[c][0] for c in rows.answers if rows.has[c][part].any()}),
+            self.spec.program.asks,
+        )
+        if self.spec.program.learns and (asked or not self.spec.program.reads):
+            return asked
+        return [main, *(question for question in asked if question != main)]
+
+    def _take(self, x: np.ndarray, y: np.ndarray, label: bool, question: str | None) -> tuple[np.ndarray, np.ndarray]:
+        """Learn samples if they have labels, and ask the question: (answers, statuses)."""
+        program, nothing = self.spec.program, np.zeros(len(x), np.int32)
+        if label and program.learns:
+            if question is None:
+                return nothing, self.model.update(x, y)
+            return self.model.prequential(x, y, question=question)
+        if question is None:
+            return nothing, nothing
+        if program.reads:
+            return self.model.gather(x, question)
+        values, statuses = self.model.ask(question, x)
+        return values, nothing if program.learns else statuses
 
     def _call(self, rows: Rows, row: int) -> int:
         """Call the function that a row names; returns the function's status."""
@@ -525,44 +517,15 @@ class Replay:
         return f"no number of the log has {digits} digits: were they written with %.{digits}g or %a?"
 
 
-def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
-    """The memory from a snapshot (NAME_save), or from a dump of NAME_STATE_BYTES bytes.
-
-    where: the beginning of an error's message.  Raises UserError.
-    """
-    from pykernel.host import snapshot
-
-    if not spec.program.persistent:
-        raise UserError(
-            f"{spec.name} learns nothing on the device, so that there is no state to compare; leave {where} out"
-        )
-    memory = spec.memory(identity(spec).drop)
-    end = spec.program.state_bytes(memory.layout)
-    if len(data) == end:
-        memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(data, np.uint8)
-        return memory
-    if data[: len(snapshot.MAGIC)] == snapshot.MAGIC:
-        return snapshot.read(spec, data, where).memory
-    raise UserError(
-        f"{where}: has {len(data)} bytes; it must be a snapshot, as {spec.name}_save writes it, or the {end} bytes of "
-        f"{spec.name.upper()}_STATE_BYTES"
-    )
-
-
 def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str, Any]]:
     """For each field of the model whose bytes differ: how many values differ, and the first of them on both sides."""
-    found = []
     end = spec.program.state_bytes(host.layout)
-    for slot in host.layout.slots:
-        if slot.offset >= end:
-            continue
-        a, b = device.field(slot.name), host.field(slot.name)
-        integers = f"<u{a.dtype.itemsize}"
-        where = np.argwhere(a.view(integers) != b.view(integers))
-        if len(where):
-            at = tuple(int(i) for i in where[0])
-            place = slot.name + ("" if slot.scalar else "".join(f"[{i}]" for i in at))
-            found.append({"field": place, "values": len(where), "device": _real(a[at]), "host": _real(b[at])})
+    scalars = {slot.name: slot.scalar for slot in host.layout.slots if slot.offset < end}
+    found = []
+    for name, count, at in snapshot.differing({name: (device.field(name), host.field(name)) for name in scalars}):
+        place = name + ("" if scalars[name] else "".join(f"[{i}]" for i in at))
+        both = {side: _real(memory.field(name)[at]) for side, memory in (("device", device), ("host", host))}
+        found.append({"field": place, "values": count, **both})
     return found
 
 

@@ -1,4 +1,4 @@
-"""Errors of several predictors over a stream of any length, in constant memory."""
+"""Errors of several predictors, and answers and alarms, over a stream of any length, in constant memory."""
 
 from __future__ import annotations
 
@@ -36,56 +36,66 @@ def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str
     }
 
 
-class Sums:
-    """Sums over the rows of a stream, in up to ``moments`` windows of equal length.
+class Windows:
+    """Numbers of a stream's rows, in up to ``most`` windows of equal length.
 
-    At first a window is one row; the length is doubled whenever there are too many windows.  A window's sum is not the
-    difference of two running totals: after one huge row, later windows would lose all digits.
+    At first a window is one row; the length is doubled whenever there are too many windows.  The first ``summed``
+    columns are summed over a window's rows, of the next ``largest`` ones the largest number is kept, and of others the
+    last one.  A window's sum is not the difference of two running totals: after one huge row, later windows would lose
+    all digits.
     """
 
-    def __init__(self, columns: int, moments: int = MOMENTS) -> None:
-        self.moments, self.spacing, self.rows = moments, 1, 0
-        # sums of each window, and of the one that is not full yet
-        self.parts, self.last = np.zeros((0, columns)), np.zeros(columns)
+    def __init__(self, summed: int, largest: int = 0, others: int = 0, most: int = MOMENTS) -> None:
+        self.most, self.spacing, self.rows = most, 1, 0
+        self.ends = summed, summed + largest
+        self.table = np.zeros((0, summed + largest + others))  # the last window may not be full yet
 
     def add(self, steps: np.ndarray) -> None:
-        """Add the terms of the next rows, (rows, columns)."""
-        if not len(steps):
-            return
-        which = (self.rows + np.arange(len(steps))) // self.spacing - len(self.parts)
-        starts = np.flatnonzero(np.diff(which, prepend=-1))
-        sums = np.zeros((which[-1] + 1, len(self.last)))
-        sums[which[starts]] = np.add.reduceat(np.asarray(steps, np.float64), starts, axis=0)
-        sums[0] += self.last
+        """Add the next rows, (rows, columns)."""
+        which = (self.rows + np.arange(len(steps))) // self.spacing
         self.rows += len(steps)
-        self._keep(np.concatenate([self.parts, sums]))
-        while len(self.parts) > self.moments:
+        starts = np.flatnonzero(np.diff(np.concatenate([np.arange(len(self.table)), which]), prepend=-1))
+        self.table = self._reduced(np.concatenate([self.table, steps]), starts)
+        while len(self.table) > self.most:
             self.spacing *= 2
-            every = np.concatenate([self.parts, self.last[None]])
-            self._keep(np.add.reduceat(every, np.arange(0, len(every), 2), axis=0))
+            self.table = self._reduced(self.table, np.arange(0, len(self.table), 2))
 
-    def _keep(self, every: np.ndarray) -> None:
-        """Replace the sums of all windows; the last window may be incomplete."""
-        full = self.rows // self.spacing
-        self.parts = every[:full]
-        self.last = every[full] if full < len(every) else np.zeros(every.shape[1])
+    def _reduced(self, table: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """The rows from each start to the next one as one row."""
+        if not len(starts):
+            return table[:0]
+        summed, largest, last = np.split(table, self.ends, axis=1)
+        parts = [np.add.reduceat(summed, starts, axis=0), np.fmax.reduceat(largest, starts, axis=0)]
+        return np.concatenate([*parts, last[np.append(starts[1:], len(table)) - 1]], axis=1)
 
     def since(self, first: int) -> tuple[int, np.ndarray]:
-        """The start of the window that contains row ``first``, and the sums from there on, (columns,)."""
-        start = min(first // self.spacing, len(self.parts))
-        return start * self.spacing, self.parts[start:].sum(axis=0) + self.last
+        """The start of the window that contains row ``first``, and what is kept of it and of later ones, (columns,);
+        zeros if there are no rows.
+        """
+        start = min(first // self.spacing, len(self.table))
+        found = self._reduced(self.table[start:], np.arange(min(1, len(self.table) - start)))
+        return start * self.spacing, found[0] if len(found) else np.zeros(self.table.shape[1])
 
     def windows(self, most: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Up to ``most`` windows of about equal length from row ``first`` on.
+        """Up to ``most`` windows of about equal length, of the full ones from row ``first`` on.
 
-        Returns first rows and lengths, (windows, 2), and sums, (windows, columns).
+        Returns first rows and lengths, (windows, 2), and what is kept, (windows, columns).
         """
-        begin = min(-(-first // self.spacing), len(self.parts))
-        marks = np.unique(np.linspace(begin, len(self.parts), most + 1).astype(int))
+        full = self.rows // self.spacing
+        marks = np.unique(np.linspace(min(-(-first // self.spacing), full), full, most + 1).astype(int))
         where = np.column_stack([marks[:-1], np.diff(marks)]) * self.spacing
-        if not len(where):
-            return where, np.zeros((0, len(self.last)))
-        return where, np.add.reduceat(self.parts, marks[:-1], axis=0)
+        return where, self._reduced(self.table[:full], marks[:-1])
+
+    def longer(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """As ``windows``, of all rows: the length is the windows' own times a power of two, and the last one may be
+        shorter.
+        """
+        together = 1
+        while len(self.table) > together * most:
+            together *= 2
+        starts = np.arange(0, len(self.table), together)
+        lengths = np.diff(np.append(starts * self.spacing, self.rows))
+        return np.column_stack([starts * self.spacing, lengths]), self._reduced(self.table, starts)
 
 
 class Errors:
@@ -94,11 +104,7 @@ class Errors:
     def __init__(self, names: Sequence[str], moments: int = MOMENTS) -> None:
         self.names = tuple(names)
         # rows that count, sums of |e|, sums of e^2
-        self.kept = Sums(1 + 2 * len(self.names), moments)
-
-    @property
-    def rows(self) -> int:
-        return self.kept.rows
+        self.kept = Windows(1 + 2 * len(self.names), most=moments)
 
     def add(self, errors: np.ndarray) -> None:
         """Add the errors of the next rows, (rows, predictors), NaN where there is none.
@@ -141,3 +147,57 @@ class Errors:
         _, parts = self.kept.windows(windows, first)
         parts = parts[parts[:, 0] > 0]
         return np.asarray(parts[:, 1 + len(self.names) :] / parts[:, :1])
+
+
+class Course:
+    """A model's answers and alarms over a stream of any length."""
+
+    def __init__(self, names: Sequence[str], most: int = MOMENTS) -> None:
+        self.names = tuple(names)
+        # rows answered, rows in alarm, sums of the values; largest values, highest level; last threshold
+        self.kept = Windows(2 + len(self.names), len(self.names) + 1, 1, most)
+
+    def add(self, values: np.ndarray, alarmed: np.ndarray, states: np.ndarray) -> None:
+        """Add the next rows.
+
+        values: the answers, (rows, values), NaN where refused.  alarmed: which rows are in alarm, (rows,).  states:
+        level and threshold after each row, (rows, 2), NaN where there are none.
+        """
+        answered = np.isfinite(values).all(axis=1)
+        sums, largest = (np.where(answered[:, None], values, other) for other in (0.0, -np.inf))
+        self.kept.add(np.column_stack([answered, alarmed, sums, largest, states]))
+
+    def summary(self, first: int = 0) -> dict[str, Any]:
+        """Mean and largest of each value from row ``first`` on, and the fraction of the rows in alarm.
+
+        ``first_row`` is the start of the window that contains ``first``.  A number is None if there was no answer.
+        """
+        start, part = self.kept.since(first)
+        (answered, alarmed), rows, k = part[:2], self.kept.rows - start, len(self.names)
+
+        def each(values: np.ndarray) -> dict[str, float | None]:
+            return {name: float(value) if answered else None for name, value in zip(self.names, values, strict=True)}
+
+        return {
+            "first_row": start,
+            "answered": int(answered),
+            "mean": each(part[2 : 2 + k] / max(answered, 1)),
+            "largest": each(part[2 + k : 2 + 2 * k]),
+            "in_alarm": float(alarmed / rows) if rows else None,
+        }
+
+    def curves(self, windows: int = 400) -> dict[str, np.ndarray]:
+        """Curves over up to ``windows`` windows: ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm``
+        (whether a window has an alarm), and the mean and the largest of each value, (windows, values); NaN where there
+        was no answer.
+        """
+        where, table = self.kept.longer(windows)
+        k, answered = len(self.names), table[:, :1]
+        return {
+            "row": where[:, 0] + (where[:, 1] - 1) / 2,
+            "alarm": table[:, 1] > 0,
+            "level": table[:, -2],
+            "threshold": table[:, -1],
+            "mean": np.where(answered > 0, table[:, 2 : 2 + k] / np.maximum(answered, 1), np.nan),
+            "largest": np.where(answered > 0, table[:, 2 + k : 2 + 2 * k], np.nan),
+        }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +14,9 @@ from pykernel.dialect.program import NO_COUNT
 from pykernel.engine.choice import Engine
 from pykernel.engine.engines import program_executor
 from pykernel.errors import UserError, option
+from pykernel.host.samples import Batch
 from pykernel.spec import signal as signals
-
-if TYPE_CHECKING:
-    from pykernel.host.simulate import Batch
-    from pykernel.spec.model import Spec
+from pykernel.spec.model import Spec
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class SignalStage:
         capacities = signals.capacities(spec.signal, spec.forecasts) | {"DIM": spec.dim}
         self.program = WHOLE_FEATURES if spec.program.whole else FEATURES
         self.memory = Memory(self.program.structs, spec.real, capacities)
-        self.config = self.program.settings(spec.real, spec.signal_values(False), capacities)
+        self.config = self.program.settings(spec.real, spec.signal_values(spec.signal, False), capacities)
         self.executor = program_executor(self.program, self.memory, self.config, engine)
 
     def push(self, raw: np.ndarray, reading: str = "signal") -> tuple[np.ndarray, np.ndarray]:
@@ -245,6 +242,4 @@ def steps_of(spec: Spec, batches: Iterable[Batch]) -> Iterator[Batch]:
         made, told = (np.concatenate(parts) for parts in zip(*done, strict=True))
         yield replace(batch, x=made, y=told)
     if len(x):
-        from pykernel.host.simulate import Batch
-
         yield Batch(x, np.full(len(x), np.nan), position)

@@ -15,6 +15,7 @@ import numpy as np
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
+from pykernel.host.samples import latest
 from pykernel.spec.model import Spec, make_spec
 
 LINEAR_MOST = 256
@@ -58,12 +59,6 @@ class LastAndMajority:
         counts = np.concatenate([[self.counts], self.counts + np.cumsum(steps, axis=0)])
         self.last, self.counts = int(last[-1]), counts[-1]
         return last[:-1], counts[:-1].argmax(axis=1)
-
-
-def latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The latest known value before each row, and after the last row."""
-    values = np.concatenate([[before], values])
-    return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
 
 
 def linear_specs(spec: Spec) -> dict[str, Spec]:

@@ -1,340 +1,30 @@
-"""Streams of samples: CSV files larger than memory, a model run over one, and its errors in constant memory."""
+"""A model run over a stream of samples, and its errors or alarms in constant memory."""
 
 from __future__ import annotations
 
 import csv
 import io
-import itertools
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from operator import itemgetter
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from pykernel.errors import UserError, nearest, option
+from pykernel.errors import UserError, option
 from pykernel.host.advice import FEW, Signs, Trial, advice
 from pykernel.host.model import HostModel
-from pykernel.host.scores import MOMENTS, Errors, verdict
-from pykernel.host.simple import Distances, SeenAlarms, Simple, latest, simple_bytes
+from pykernel.host.samples import Batch, as_table
+from pykernel.host.scores import Course, Errors, verdict
+from pykernel.host.simple import Distances, SeenAlarms, Simple, simple_bytes
 from pykernel.spec.model import Spec
 
-BATCH = 4096
-"""Rows read and run at a time."""
-LINE_LIMIT = 2**20
-"""Most bytes in a line."""
 DELAY_LIMIT = 10**6
 """Most rows that are kept until their labels arrive."""
 ALARMS = 1000
 """Most alarms whose first and last rows are kept."""
 ADVISE_AFTER = 100
 """If this many labelled samples are refused one after the other, the report says what to do about it."""
-
-SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma"}
-"""Separators between the cells of a table."""
-SEP_LINE = re.compile(r'"?sep=([\t;,])"?\s*')
-"""A line before the header, for Excel."""
-DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]+)?\s*")
-"""A number with a decimal mark."""
-
-# --------------------------------------------------------------------------------------------------------- reading
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Consecutive samples: inputs x (rows, D), labels y, and the bytes read so far.
-
-    x: NaN where a cell is empty.  gaps: number of rows with an empty input.
-    y: numbers (rows,), or (rows, labels) if there are several labels, NaN where there is none yet; or class indices
-    (rows,), int32, -1 where there is none yet; or (rows, 0) for a model without labels.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    position: int
-    gaps: int = 0
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Consecutive rows of a file: the chosen cells of each, the lines where they end, and the bytes read so far."""
-
-    rows: list[tuple[str, ...]]
-    lines: list[int]
-    position: int
-
-
-def read_samples(
-    file: BinaryIO,
-    name: str,
-    inputs: Sequence[str],
-    labels: str | Sequence[str],
-    rows: int = BATCH,
-    classes: Sequence[str] | None = None,
-) -> Iterator[Batch]:
-    """Batches of at most ``rows`` samples from a table of text with a header line, as ``read_cells`` reads one.
-
-    Columns are found by name.  Other columns and blank lines are skipped.  ``nan`` and ``inf`` are numbers; an empty
-    cell is NaN.  labels: one column, or several, or none.  classes: the possible cells of the label; each becomes a
-    class index.
-    name: the file's name in error messages.  Raises UserError, one sentence, with the line that is wrong.
-    """
-    wanted = [labels] if isinstance(labels, str) else list(labels)
-    columns, dim = [*inputs, *wanted], len(inputs)
-    words = wanted if classes is not None else []
-    for cells in read_cells(file, name, lambda header: columns, ",".join(columns), rows, words):
-        if classes is not None:
-            y = _classes([row[dim] for row in cells.rows], cells.lines, name, wanted[0], classes)
-            table = read_numbers([row[:dim] for row in cells.rows], cells.lines, name, inputs, 0)
-        else:
-            table = read_numbers(cells.rows, cells.lines, name, columns, len(wanted))
-            y = table[:, dim].copy() if isinstance(labels, str) else np.ascontiguousarray(table[:, dim:])
-        x = np.ascontiguousarray(table[:, :dim])
-        missing = np.flatnonzero(np.isnan(x).any(axis=1))
-        gaps = sum(not all(map(str.strip, cells.rows[i][:dim])) for i in missing)
-        yield Batch(x, y, cells.position, gaps)
-
-
-def require_columns(spec: Spec, where: str = "the spec") -> None:
-    """Raises UserError, ``where`` first, unless the spec names the columns of its data."""
-    if spec.input.columns is None:
-        raise UserError(f'{where}: [input] names no columns; add columns = ["…"], as in the header of the data')
-    if not spec.label_columns and spec.program.label_kind != "none":
-        several = spec.program.label_kind == "reals"
-        what = 'no columns; add columns = ["…", "…"]' if several else 'no column; add column = "…"'
-        raise UserError(f"{where}: [label] names {what}, as in the header of the data")
-
-
-def samples_of(spec: Spec, file: BinaryIO, name: str, rows: int = BATCH) -> Iterator[Batch]:
-    """The samples of a file for a model, as ``read_samples`` reads them; raw rows for a model with a signal stage."""
-    require_columns(spec)
-    several = spec.inner.program.label_kind in ("reals", "none")
-    labels = () if spec.forecasts else spec.label_columns if several else spec.label_columns[0]
-    return read_samples(file, name, spec.sample_columns or (), labels, rows, spec.label.classes)
-
-
-def read_cells(
-    file: BinaryIO,
-    name: str,
-    choose: Callable[[list[str]], Sequence[str]],
-    example: str,
-    rows: int = BATCH,
-    words: Collection[str] = (),
-) -> Iterator[Cells]:
-    """Batches of at most ``rows`` rows, as text, with the columns that ``choose`` selects from the header.
-
-    Every text table is read by this function.  The separator is the character among comma, semicolon and tab that the
-    header line has most often.  If it is not the comma, numbers may have decimal commas, which become points, except in
-    the columns ``words``.  Spaces around cells, quotes and a byte order mark are ignored.
-    example: a header line, to be shown in the message if the file has none.
-    """
-    lines = _Lines(file, name)
-    first = next(filter(str.strip, lines), "")
-    found = SEP_LINE.fullmatch(first)
-    if found:
-        first = next(filter(str.strip, lines), "")
-    separator = found[1] if found else _separator(first)
-    reader = csv.reader(itertools.chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
-    records = _records(reader, lines)
-    header = next(records, None)
-    if header is None:
-        raise UserError(f"{name}: is empty; its first line must name the columns, such as {example[:80]}")
-    names = [cell.strip() for cell in header]
-    wanted = choose(names)
-    positions = _positions(names, f"{name}, line {lines.number}", wanted)
-    # itemgetter of one column is not a tuple
-    pick = itemgetter(*positions) if len(positions) > 1 else itemgetter(slice(positions[0], positions[0] + 1))
-    decimals = None if separator == "," else _Decimals(name, wanted, words)
-    cells: list[tuple[str, ...]] = []
-    numbers: list[int] = []
-    empty = True
-
-    def batch() -> Cells:
-        return Cells(cells if decimals is None else decimals.as_points(cells, numbers), numbers, lines.position)
-
-    for record in records:
-        if len(record) != len(header):
-            raise UserError(
-                f"{name}, line {lines.number}: has {len(record)} cells, but the header names {len(header)} columns; "
-                f"give each row a cell for each column, and quote cells that hold {SEPARATORS[separator]}"
-            )
-        cells.append(tuple(pick(record)))
-        numbers.append(lines.number)
-        if len(cells) == rows:
-            yield batch()
-            cells, numbers, empty = [], [], False
-    if cells:
-        yield batch()
-    elif empty:
-        raise UserError(f"{name}: holds a header but no rows; give it one row for each sample")
-
-
-def _separator(header: str) -> str:
-    """The separator that the header line has most often outside of quotes.
-
-    A comma can also be part of a name or number.
-    """
-    plain = re.sub(r'"[^"]*"', "", header)
-    return max((each for each in SEPARATORS if each in plain), key=plain.count, default=",")
-
-
-class _Decimals:
-    """Numbers of a file whose separator is not the comma: they have decimal commas or decimal points, but not both."""
-
-    def __init__(self, name: str, columns: Sequence[str], words: Collection[str]) -> None:
-        self.name, self.columns, self.words = name, columns, words
-        self.mark = ""  # the file's decimal mark, as soon as a number had one
-
-    def as_points(self, cells: list[tuple[str, ...]], lines: list[int]) -> list[tuple[str, ...]]:
-        text = "".join(map("".join, cells))
-        if "," not in text and (self.mark == "." or "." not in text):
-            return cells
-        return [
-            tuple(map(self._cell, row, self.columns, itertools.repeat(line)))
-            for row, line in zip(cells, lines, strict=True)
-        ]
-
-    def _cell(self, cell: str, column: str, line: int) -> str:
-        found = DECIMAL.fullmatch(cell) if "," in cell or "." in cell else None
-        if found is None or column in self.words:
-            return cell
-        self.mark = self.mark or found[1]
-        if found[1] != self.mark:
-            called = {".": "point", ",": "comma"}[self.mark]
-            raise UserError(
-                f"{self.name}, line {line}: column {shown_cell(column)} is {shown_cell(cell)}, but numbers before it have a "
-                f"decimal {called}; write all numbers with the same decimal mark, and without a separator of thousands"
-            )
-        return cell.replace(",", ".")
-
-
-class _Lines:
-    """Decoded lines of a binary file, one at a time."""
-
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        self.file, self.name = file, name
-        self.number = self.position = 0
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        try:
-            line = self.file.readline(LINE_LIMIT + 1)
-        except OSError as error:
-            raise UserError(f"{self.name}: cannot be read: {error.strerror}") from None
-        if not line:
-            raise StopIteration
-        self.number += 1
-        self.position += len(line)
-        where = f"{self.name}, line {self.number}:"
-        if len(line) > LINE_LIMIT:
-            raise UserError(f"{where} is longer than {LINE_LIMIT:,} bytes; is this a CSV file?")
-        if b"\0" in line:
-            raise UserError(f"{where} holds a NUL byte; is this a CSV file, saved as UTF-8?")
-        try:
-            return line.decode("utf-8-sig" if self.number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(f"{where} byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
-
-
-def _records(reader: Any, lines: _Lines) -> Iterator[list[str]]:
-    try:
-        for record in reader:
-            if record:
-                yield record
-    except csv.Error as error:
-        remedy = {
-            "field larger": "a cell is too long; is a quote left open?",
-            "unexpected end": "the file ends inside a quoted cell; close the quote",
-            "new-line": "holds a carriage return inside the line; save the file with ordinary line ends",
-        }
-        what = next((text for start, text in remedy.items() if str(error).startswith(start)), f"is not CSV: {error}")
-        raise UserError(f"{lines.name}, line {lines.number}: {what}") from None
-
-
-def _positions(header: Sequence[str], where: str, wanted: Sequence[str]) -> list[int]:
-    """Where each wanted column is."""
-    for column in wanted:
-        if header.count(column) > 1:
-            raise UserError(
-                f"{where}: names the column {shown_cell(column)} {header.count(column)} times; rename all but one"
-            )
-        if column not in header:
-            raise UserError(f"{where}: names no column {shown_cell(column)}; {_remedy(header, column)}")
-    return [header.index(column) for column in wanted]
-
-
-def _remedy(header: Sequence[str], column: str) -> str:
-    if (near := nearest(column, header)) is not None:
-        return f"did you mean {shown_cell(near)}?"
-    if all(map(_is_number, header)):
-        return "it holds numbers; put a line with the columns' names before it"
-    for separator, called in ((" ", "spaces"), ("|", "bars")):
-        if len(header) == 1 and separator in header[0]:
-            return f"its cells are separated by {called}; separate them by commas, semicolons or tabs"
-    names = ", ".join(map(shown_cell, header[:12])) + (", ..." if len(header) > 12 else "")
-    return f"it names {names}; name one of these, or change the header"
-
-
-def _classes(cells: list[str], lines: list[int], name: str, column: str, classes: Sequence[str]) -> np.ndarray:
-    """The cells as positions of classes, (rows,) int32; -1 where they are empty."""
-    known = {"": -1} | {each: i for i, each in enumerate(classes)}
-    found = [known.get(cell.strip()) for cell in cells]
-    if None in found:
-        at = found.index(None)
-        cell = cells[at].strip()
-        near = nearest(cell, classes)
-        listed = ", ".join(map(shown_cell, classes[:12])) + (", ..." if len(classes) > 12 else "")
-        remedy = f"the classes are {listed}" if near is None else f"did you mean {shown_cell(near)}?"
-        if cell.lower() in ("nan", "na", "null", "none", "?"):
-            remedy = "leave the cell empty where there is no label"
-        raise UserError(
-            f"{name}, line {lines[at]}: column {shown_cell(column)} is {shown_cell(cell)}, which is no class; {remedy}"
-        )
-    return np.array(found, np.int32)
-
-
-def read_numbers(
-    cells: list[tuple[str, ...]], lines: list[int], name: str, columns: Sequence[str], labels: int
-) -> np.ndarray:
-    """The cells as (rows, columns), NaN where they are empty; the last columns are labels."""
-    try:
-        return np.array(cells, np.float64)
-    except ValueError:
-        filled = [[cell if cell.strip() else "nan" for cell in row] for row in cells]
-    try:
-        return np.array(filled, np.float64)
-    except ValueError:
-        i, j = next((i, j) for i, row in enumerate(filled) for j, cell in enumerate(row) if not _is_number(cell))
-    cell, remedy = cells[i][j], "correct the cell, or leave it empty"
-    if "," in cell and _is_number(cell.replace(",", ".")):
-        remedy = "write a point before the decimals, or separate the cells by semicolons or tabs"
-    elif "," in cell and _is_number(re.sub("[.,]", "", cell)):
-        remedy = "write the number without a separator of thousands"
-    elif j >= len(columns) - labels:
-        remedy = f"{remedy}; if these are classes, add classes = [{shown_cell(cell)}, ...] to [label]"
-    raise UserError(
-        f"{name}, line {lines[i]}: column {shown_cell(columns[j])} is {shown_cell(cell)}, not a number; {remedy}"
-    )
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def shown_cell(text: str) -> str:
-    text = repr(text)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-# ------------------------------------------------------------------------------------------------------ simulation
 
 
 @dataclass(frozen=True)
@@ -353,11 +43,6 @@ class Steps:
     statuses: np.ndarray
     learnt: np.ndarray
     states: np.ndarray
-
-
-def _table(values: np.ndarray) -> np.ndarray:
-    """The values as (rows, values); values (rows,) become one column."""
-    return values if values.ndim == 2 else values[:, None]
 
 
 class Alarms:
@@ -416,8 +101,8 @@ class _Run:
             raise UserError(f"refresh-every is {refresh_every}; it must be a number of rows, or 0 for never")
         if train_every < 0:
             raise UserError(f"train-every is {train_every}; it must be a number of labels, or 0 for never")
-        program = spec.program
-        self.trains = any(e.name == "train" for e in program.entries_for(spec.config))
+        self.spec, self.model, program = spec, HostModel(spec), spec.program
+        self.trains = self.model.exists("train")
         if train_every and not self.trains:
             raise UserError(
                 f"rule {spec.learning.rule} has no train on the device, as krr, ls-svm and kfd have; leave "
@@ -425,13 +110,10 @@ class _Run:
             )
         if delay and (not (program.learns or forecasts) or program.label_kind == "none"):
             raise UserError(f"rule {spec.learning.rule} takes no labels, so delay means nothing; leave delay out")
-        if refresh_every and not any(e.name == "refresh" for e in program.entries_for(spec.config)):
-            what = f"rule {spec.learning.rule}"
-            if spec.has("reduction", "technique"):
-                what = spec.reduction.technique
+        if refresh_every and not self.model.exists("refresh"):
+            what = spec.reduction.technique if spec.has("reduction", "technique") else f"rule {spec.learning.rule}"
             raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
-        self.spec, self.delay, self.refresh_every, self.train_every = spec, delay, refresh_every, train_every
-        self.model = HostModel(spec)
+        self.delay, self.refresh_every, self.train_every = delay, refresh_every, train_every
         self.classes = spec.label.classes or ()
         self._shape = program.label_array(spec.capacities).shape
         self._dtype = spec.label_number
@@ -439,7 +121,7 @@ class _Run:
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
-        self.labels_taken = self._labels_since = 0  # labels given to the update: all, and since the last training
+        self._labels_since = 0  # labels given to the update since the last training
         self.visited = 0  # samples that were visited after a training
         self.streak = self.longest_streak = 0  # consecutive labelled samples that were refused
         self._why = ""
@@ -526,12 +208,11 @@ class _Run:
     @property
     def visits(self) -> list[str]:
         """Functions that take each sample once more, after a training."""
-        program = self.spec.program
-        return [e.name for e in program.entries_for(self.spec.config) if e.name in program.visits]
+        return [name for name in self.spec.program.visits if self.model.exists(name)]
 
     def _missing(self, y: np.ndarray) -> np.ndarray:
         """Rows without a label, or without one of several."""
-        y = _table(y)
+        y = as_table(y)
         return np.asarray((y < 0 if y.dtype.kind == "i" else np.isnan(y)).any(axis=1))
 
     def _valid(self, y: np.ndarray) -> np.ndarray:
@@ -553,16 +234,13 @@ class _Run:
         released, none = self._released(y), min(rows, self.delay - waiting)
         learnt = ~self._missing(released)
         self._score(predictions, released, all_x, all_y)
-        if not self.spec.program.learns:
-            learnt = np.ones(rows, bool)  # every prediction has a status
-        else:
-            self.labels_taken += int(learnt.sum())
+        if self.spec.program.learns:
             self._labels_since += int(learnt.sum())
-
+            self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
+        else:
+            learnt = np.ones(rows, bool)  # every prediction has a status
         for status, count in zip(*np.unique(statuses[learnt], return_counts=True), strict=True):
             self.statuses[self.spec.program.status(status)] += int(count)
-        if self.spec.program.learns:
-            self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
         steps = Steps(self.rows, y, predictions, statuses, learnt, states)
         self._follow(steps)
         self.rows += rows
@@ -673,16 +351,16 @@ class Simulation(_Run):
         waiting, truth = len(y) - len(asked), y[len(y) - len(asked) :]
         if self.classes:
             known = np.where(self._valid(released), released, -1)
-            guesses = np.column_stack([asked, self.simple.step(x, y, waiting, _table(known))[:, :, 0]])
-            scored = self._valid(truth) & (asked >= 0) & self._after_first(_table(known) >= 0)[:, 0]
+            guesses = np.column_stack([asked, self.simple.step(x, y, waiting, as_table(known))[:, :, 0]])
+            scored = self._valid(truth) & (asked >= 0) & self._after_first(as_table(known) >= 0)[:, 0]
             self.errors.add(np.where(scored[:, None], guesses != truth[:, None], np.nan))
             np.add.at(self.confusion, (truth[scored], asked[scored]), 1)
             self.signs.take_columns(x[waiting:].astype(np.float64), scored)
             return
         # (rows, labels)
-        model, known, truth = (_table(a).astype(np.float64) for a in (asked, released, truth))
-        known = np.where(_table(self._valid(released)), known, np.nan)
-        truth = np.where(_table(self._valid(y[waiting:])) & self._after_first(~np.isnan(known)), truth, np.nan)
+        model, known, truth = (as_table(a).astype(np.float64) for a in (asked, released, truth))
+        known = np.where(as_table(self._valid(released)), known, np.nan)
+        truth = np.where(as_table(self._valid(y[waiting:])) & self._after_first(~np.isnan(known)), truth, np.nan)
         simple = self.simple.step(x, y, waiting, known)
         errors = np.concatenate([model[:, None], simple], axis=1) - truth[:, None]
         self.errors.add(errors)
@@ -722,9 +400,8 @@ class Simulation(_Run):
         return None if found["scored"] < FEW else verdict(errors.pop("model"), errors)
 
     def _reads_leave_one_out(self) -> bool:
-        program = self.spec.program
-        exists = any(e.name == "leave_one_out" for e in program.entries_for(self.spec.config))
-        return exists and "leave_one_out" in program.readings and bool(self.train_every)
+        readable = "leave_one_out" in self.spec.program.readings and self.model.exists("leave_one_out")
+        return readable and bool(self.train_every)
 
     def leave_one_out(self) -> dict[str, Any]:
         """The result of NAME_leave_one_out for the last training: its status, the mean squared error and, for classes,
@@ -786,107 +463,6 @@ class Simulation(_Run):
         }
 
 
-def with_last_label(batches: Iterable[Batch], delay: int) -> Iterator[Batch]:
-    """The batches with the latest known label as a further input of each row (with several labels: several inputs).
-
-    The input is NaN before the first known label.  A model refuses NaN, as a device without a label could not be asked.
-    """
-    waiting: np.ndarray | None = None
-    last = np.zeros(0)
-    for batch in batches:
-        y = _table(batch.y).astype(np.float64)
-        if waiting is None:
-            waiting, last = np.full((delay + 1, y.shape[1]), np.nan), np.full(y.shape[1], np.nan)
-        past = np.concatenate([waiting, y])
-        known = past[: len(y)]
-        columns = [latest(last[i], known[:, i], ~np.isnan(known[:, i]))[1:] for i in range(y.shape[1])]
-        waiting, last = past[len(y) :], np.array([column[-1] for column in columns])
-        yield Batch(np.column_stack([batch.x, *columns]), batch.y, batch.position)
-
-
-class Course:
-    """A model's answers and alarms over a stream of any length, in constant memory.
-
-    The table has a row for each of at most ``most`` windows of equal length; at first a window is one row of the
-    stream.
-    Columns: first row, rows, rows answered, rows in alarm, highest level, last threshold; and for each value of the
-    answer, the sum and the largest.
-    """
-
-    def __init__(self, names: Sequence[str], most: int = MOMENTS) -> None:
-        self.names, self.most, self.spacing, self.rows = tuple(names), most, 1, 0
-        self.table = np.zeros((0, 6 + 2 * len(self.names)))
-
-    def add(self, values: np.ndarray, alarmed: np.ndarray, states: np.ndarray) -> None:
-        """Add the next rows.
-
-        values: the answers, (rows, values), NaN where refused.  alarmed: which rows are in alarm, (rows,).  states:
-        level and threshold after each row, (rows, 2), NaN where there are none.
-        """
-        answered = np.isfinite(values).all(axis=1)
-        columns = [np.arange(self.rows, self.rows + len(values)), np.ones(len(values)), answered, alarmed, states]
-        some = answered[:, None]
-        new = np.column_stack([*columns, np.where(some, values, 0.0), np.where(some, values, -np.inf)])
-        self.rows += len(values)
-        self.table = np.concatenate([self.table, new])
-        self.table = self._in_windows(self.spacing)
-        while len(self.table) > self.most:
-            self.spacing *= 2
-            self.table = self._in_windows(self.spacing)
-
-    def _in_windows(self, spacing: int) -> np.ndarray:
-        """The table in longer windows, which begin at multiples of their length."""
-        if not len(self.table):
-            return self.table
-        which = self.table[:, 0] // spacing
-        starts = np.flatnonzero(np.diff(which, prepend=-1))
-        ends = np.append(starts[1:], len(which)) - 1
-        sums, largest = (f.reduceat(self.table, starts, axis=0) for f in (np.add, np.fmax))
-        k = len(self.names)
-        found = np.concatenate([sums[:, :4], largest[:, 4:5], self.table[ends, 5:6], sums[:, 6 : 6 + k]], axis=1)
-        found[:, 0] = self.table[starts, 0]
-        return np.concatenate([found, largest[:, 6 + k :]], axis=1)
-
-    def summary(self, first: int = 0) -> dict[str, Any]:
-        """Mean and largest of each value from row ``first`` on, and the fraction of the rows in alarm.
-
-        ``first_row`` is the start of the window that contains ``first``.  A number is None if there was no answer.
-        """
-        start = max(0, int(np.searchsorted(self.table[:, 0], first, side="right")) - 1)
-        part, k = self.table[start:], len(self.names)
-        rows, answered, alarmed = part[:, 1:4].sum(axis=0)
-
-        def each(values: np.ndarray) -> dict[str, float | None]:
-            return {name: float(value) if answered else None for name, value in zip(self.names, values, strict=True)}
-
-        return {
-            "first_row": int(part[0, 0]) if len(part) else 0,
-            "answered": int(answered),
-            "mean": each(part[:, 6 : 6 + k].sum(axis=0) / max(answered, 1)),
-            "largest": each(part[:, 6 + k :].max(axis=0, initial=-np.inf)),
-            "in_alarm": float(alarmed / rows) if rows else None,
-        }
-
-    def curves(self, windows: int = 400) -> dict[str, np.ndarray]:
-        """Curves over up to ``windows`` windows: ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm``
-        (whether a window has an alarm), and the mean and the largest of each value, (windows, values); NaN where there
-        was no answer.
-        """
-        spacing = self.spacing
-        while len(self.table) * self.spacing > windows * spacing:
-            spacing *= 2
-        table, k = self._in_windows(spacing), len(self.names)
-        answered = table[:, 2:3] > 0
-        return {
-            "row": table[:, 0] + (table[:, 1] - 1) / 2,
-            "alarm": table[:, 3] > 0,
-            "level": table[:, 4],
-            "threshold": table[:, 5],
-            "mean": np.where(answered, table[:, 6 : 6 + k] / np.maximum(table[:, 2:3], 1), np.nan),
-            "largest": np.where(answered, table[:, 6 + k :], np.nan),
-        }
-
-
 class Monitoring(_Run):
     """A model that learns without labels, fed from a stream as the device will be.
 
@@ -905,19 +481,17 @@ class Monitoring(_Run):
         self._distances = np.zeros((0, len(self.simple.names)))
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-        self._answers = np.where(self._missing(asked)[:, None], np.nan, _table(asked).astype(np.float64))
+        self._answers = np.where(self._missing(asked)[:, None], np.nan, as_table(asked).astype(np.float64))
         if self.alarms is not None:
             self._distances = self.simple.step(np.where(self._missing(asked)[:, None], np.nan, x))
 
     def _follow(self, steps: Steps) -> np.ndarray:
-        alarmed = super()._follow(steps)
-        states = np.full((len(alarmed), 2), np.nan)
+        alarmed, states = super()._follow(steps), np.full((len(steps.statuses), 2), np.nan)
         if self.alarms is not None:
             states = steps.states
             warmup = self.spec.novelty.warmup if self.spec.has("novelty", "warmup") else 0
-            begun = max(0, warmup - self.rows)
             taken = np.flatnonzero(steps.statuses >= 0)
-            taken = taken[taken >= begun]
+            taken = taken[taken >= warmup - self.rows]
             self.seen.take(self._distances[taken], alarmed[taken])
         self.course.add(self._answers, alarmed, states)
         return alarmed
@@ -931,18 +505,15 @@ class Monitoring(_Run):
         ``simple``: for each simple distance, the fraction of the alarms that it would have raised as well with as many
         rows in alarm, and its bytes.  ``seen_by_chance``: the fraction for rows drawn at random.
         """
-        parts = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}
+        parts, told = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}, self._told()
         if self.alarms is None:
             parts = {name: {k: v for k, v in part.items() if k != "in_alarm"} for name, part in parts.items()}
-        told = self._told()
-        if self.alarms is not None:
-            sizes = simple_bytes(self.spec)
-            seen = self.seen.report()
+        else:
+            sizes, seen = simple_bytes(self.spec), self.seen.report()
             novelty = self.spec.novelty if self.spec.has("novelty", "false_alarm_rate") else None
+            rate = novelty.false_alarm_rate if novelty is not None and novelty.threshold is None else None
             told["alarms"] |= {
-                "false_alarm_rate": novelty.false_alarm_rate
-                if novelty is not None and novelty.threshold is None
-                else None,
+                "false_alarm_rate": rate,
                 "judged": int(self.seen.counts[0, 0].sum()),
                 "seen_by_chance": seen.pop("chance"),
                 "simple": {name: {"seen": part, "bytes": sizes[name]} for name, part in seen.items()},
@@ -980,7 +551,7 @@ def prediction_lines(spec: Spec, steps: Steps) -> str:
     def texts(values: np.ndarray) -> list[list[str]]:
         if classes is not None:
             return [[classes[i] if 0 <= i < len(classes) else "" for i in values.tolist()]]
-        values = _table(values)
+        values = as_table(values)
         shown = values.astype(str)
         shown[values < 0 if values.dtype.kind == "i" else np.isnan(values)] = ""
         return shown.T.tolist()
@@ -988,7 +559,7 @@ def prediction_lines(spec: Spec, steps: Steps) -> str:
     names = {int(value): value.name.lower() for value in spec.program.status}
     statuses = [names[s] if learnt else "" for s, learnt in zip(steps.statuses.tolist(), steps.learnt, strict=True)]
     rows = range(steps.first_row, steps.first_row + len(statuses))
-    states = _table(steps.states).astype(str).T.tolist()
+    states = as_table(steps.states).astype(str).T.tolist()
     return _csv(zip(rows, *texts(steps.predictions), *texts(steps.labels), *states, statuses, strict=True))
 
 

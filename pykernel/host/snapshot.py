@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import struct
 import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,8 +82,7 @@ def load(model: HostModel, data: bytes) -> None:
 
     Raises UserError if NAME_load would refuse the snapshot; the model is then unchanged.
     """
-    memory = read(model.spec, data, engine=model.engine).memory
-    model.memory.copy_from(memory)
+    model.memory.copy_from(read(model.spec, data, engine=model.engine).memory)
 
 
 def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | None = None) -> Snapshot:
@@ -109,8 +109,7 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
     if zlib.crc32(data[: -TRAILER.size]) != TRAILER.unpack(data[-TRAILER.size :])[0]:
         raise UserError(f"{where}: is damaged or was not written completely (its CRC-32 is wrong); take the other slot")
     state = data[HEADER.size : -TRAILER.size]
-    memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(state, np.uint8)
-    if not is_valid(spec, memory, engine):
+    if not is_valid(spec, _filled(memory, state), engine):
         raise UserError(
             f"{where}: holds a number that learning cannot give, although its CRC-32 is right; do not use it"
         )
@@ -126,36 +125,74 @@ def snapshot_bytes(spec: Spec) -> int:
     return HEADER.size + spec.program.state_bytes(memory.layout) + TRAILER.size
 
 
+def differing(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[tuple[str, int, tuple[int, ...]]]:
+    """Name of a field -> its values in two states: each name whose bytes differ, how many values do, the first one's
+    position.
+    """
+    for name, (a, b) in pairs.items():
+        integers = f"<u{a.dtype.itemsize}"
+        where = np.argwhere(a.view(integers) != b.view(integers))
+        if len(where):
+            yield name, len(where), tuple(map(int, where[0]))
+
+
 def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
     """For each field whose bytes differ: name, how many values differ, the first one's position and both of its
     values.
     """
-    rows = []
-    for name, mine in a.fields.items():
-        other, integers = b.fields[name], f"<u{mine.dtype.itemsize}"
-        where = np.argwhere(mine.view(integers) != other.view(integers))
-        if len(where):
-            at = tuple(int(i) for i in where[0])
-            values = {"a": mine[at].item(), "b": other[at].item()}
-            rows.append({"field": name, "values": len(where), "first": list(at), **values})
-    return rows
+    return [
+        {
+            "field": name,
+            "values": count,
+            "first": list(at),
+            "a": a.fields[name][at].item(),
+            "b": b.fields[name][at].item(),
+        }
+        for name, count, at in differing({name: (mine, b.fields[name]) for name, mine in a.fields.items()})
+    ]
+
+
+def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
+    """The memory from a snapshot (NAME_save), or from a dump of NAME_STATE_BYTES bytes.
+
+    where: the beginning of an error's message.  Raises UserError.
+    """
+    if not spec.program.persistent:
+        raise UserError(
+            f"{spec.name} learns nothing on the device, so that there is no state to compare; leave {where} out"
+        )
+    memory = spec.memory(_identity(spec)[0])
+    end = spec.program.state_bytes(memory.layout)
+    if len(data) == end:
+        return _filled(memory, data)
+    if data[: len(MAGIC)] == MAGIC:
+        return read(spec, data, where).memory
+    raise UserError(
+        f"{where}: has {len(data)} bytes; it must be a snapshot, as {spec.name}_save writes it, or the {end} bytes of "
+        f"{spec.name.upper()}_STATE_BYTES"
+    )
+
+
+def _filled(memory: Memory, state: bytes) -> Memory:
+    """The memory with the bytes of a state at its beginning."""
+    memory.buffer.reshape(1).view(np.uint8)[: len(state)] = np.frombuffer(state, np.uint8)
+    return memory
 
 
 def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
     """Whether learning could have produced a state: the check that NAME_load does for a snapshot."""
     program = spec.program
     assert program.valid is not None  # _identity() has refused otherwise
-    padding = [memory.field(slot.name) for slot in memory.layout.slots if not slot.struct]
-    if any(map(np.any, padding)):
+    if any(memory.field(slot.name).any() for slot in memory.layout.slots if not slot.struct):  # padding
         return False
     kept, config = {slot.name for slot in memory.layout.slots}, spec.config  # spec.config is computed at each access
-    for owner in program.persistent:
-        for name in kept & set(owner.ranges):
-            low, high = ends_of(owner.ranges[name], memory.capacities, config, spec.real)
-            values = memory.field(name)
-            # not "<": NaN must fail
-            if not ((values >= low) & (values <= high)).all():
-                return False
+    ranges = {name: ends for owner in program.persistent for name, ends in owner.ranges.items() if name in kept}
+    for name, ends in ranges.items():
+        low, high = ends_of(ends, memory.capacities, config, spec.real)
+        values = memory.field(name)
+        # not "<": NaN must fail
+        if not ((values >= low) & (values <= high)).all():
+            return False
     return bool(make_executor([program.valid], memory, config, engine).call(program.valid))
 
 

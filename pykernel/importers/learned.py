@@ -19,11 +19,10 @@ from pykernel.dialect import Memory
 from pykernel.errors import UserError
 from pykernel.files import open_plain
 from pykernel.host.model import HostModel
-from pykernel.host.replay import device_memory
-from pykernel.host.snapshot import is_valid, snapshot_bytes
+from pykernel.host.snapshot import device_memory, is_valid, snapshot_bytes
 from pykernel.importers.sklearn import LEARNS
 from pykernel.importers.steps import steps_of
-from pykernel.spec.families.fixed import unit_of
+from pykernel.spec.families.fixed_scales import unit_of
 from pykernel.spec.model import Spec, shown_value
 from pykernel.training.trained import Machine
 
@@ -153,6 +152,5 @@ def _vectors(spec: Spec, memory: Memory) -> np.ndarray:
         return np.array(spec.expansion.vectors, np.float64)
     found = np.array(memory.field("v")[: int(memory.field("n")[0])], np.float64)
     if spec.real.is_integer:
-        (_, octave) = spec.scale_found  # type: ignore[attr-defined]
-        found = found / unit_of(spec, octave)
+        found = found / unit_of(spec, spec.scales.octave)  # type: ignore[attr-defined]
     return found

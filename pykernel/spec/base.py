@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
 from pykernel.algorithms.signal.program import with_signal
 from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precision, Real
@@ -23,6 +24,8 @@ from pykernel.errors import UserError
 from pykernel.spec import signal as signals
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse
 from pykernel.spec.sections import (
+    Counts,
+    Fading,
     Input,
     Label,
     Learning,
@@ -30,8 +33,10 @@ from pykernel.spec.sections import (
     Section,
     StandardisedInput,
     TargetSection,
+    Within,
     fields_of,
     limits_of,
+    section_of,
     shown_value,
 )
 from pykernel.spec.signal import SignalSection
@@ -94,6 +99,8 @@ class Spec(Section):
     if TYPE_CHECKING:  # each family declares its own class of this section
         learning: Learning
     _custom: Kernel | None = PrivateAttr(None)
+    models: ClassVar[Family]
+    """The family, if it is the only one of a class of specs."""
 
     @field_validator("name")
     @classmethod
@@ -134,41 +141,57 @@ class Spec(Section):
         return self
 
     def _judge(self, refuse: Refuse) -> None:
-        if self.input.columns is None and self.input.dim is None:
-            refuse("[input]", 'says nothing of the inputs; give columns = ["…"] or dim = …')
-        if self.input.columns is not None and self.input.dim not in (None, len(self.input.columns)):
-            refuse(
-                "[input] dim", f"is {self.input.dim}, but columns holds {len(self.input.columns)} names; leave dim out"
-            )
+        self._check_input(refuse)
         self._check_label(refuse)
         if self.target is not None and self.target.name is None:
             for key in ("flash", "instructions", "cycles"):
                 if getattr(self.target, key) is not None:
                     refuse(f"[target] {key}", "depends on the CPU; give name, too")
+        if self.label_kind not in self.family.programs:
+            refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
+        for section, key, field, value in self.given_keys():
+            if value == field.default:
+                continue  # it changes nothing
+            wrong = [self.why_ignored(section, key)]
+            wrong += [
+                mark.wrong(value, self.precision) for mark in field.metadata if isinstance(mark, (Within, Fading))
+            ]
+            for sentence in filter(None, wrong):
+                refuse(f"[{section}] {key}", sentence)
+        self.family.validate(self, refuse)
+        self.check_size(refuse)
+        self._check_written(refuse)
+        self._check_parameters()
+
+    def _check_input(self, refuse: Refuse) -> None:
+        names, dim = self.input.columns, self.input.dim
+        if names is None and dim is None:
+            refuse("[input]", 'says nothing of the inputs; give columns = ["…"] or dim = …')
+        if names is not None and dim not in (None, len(names)):
+            refuse("[input] dim", f"is {dim}, but columns holds {len(names)} names; leave dim out")
         if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:
             refuse(
                 "[input] horizon",
                 f"is {self.input.horizon}; it must be at least warmup, {self.input.warmup}, or learning never begins",
             )
-        if self.label_kind not in self.family.programs:
-            refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
+
+    def check_size(self, refuse: Refuse) -> None:
+        """Refuse a model that takes too many bytes.  The sentence names the key that probably makes it large."""
+        if self.state_bytes_bound <= STATE_LIMIT:
+            return
+        where, value = "[input] dim", self.dim
+        for section, key in (("learning", "features"), ("learning", "samples"), ("reduction", "n_max")):
+            if self.has(section, key) and (given := getattr(getattr(self, section), key)) is not None:
+                where, value = f"[{section}] {key}", given
+        takes = f"takes {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}"
+        refuse(where, f"is {value}, which {takes}")
+
+    def given_keys(self) -> Iterator[tuple[str, str, FieldInfo, Any]]:
+        """Section, name, declaration and value of each key of the sections that the spec has."""
         for section in type(self).model_fields:
             given = getattr(self, section)
-            for key in sorted(given.model_fields_set) if isinstance(given, Section) else ():
-                if getattr(given, key) == type(given).model_fields[key].default:
-                    continue  # the key has its default value, so it changes nothing
-                if (reason := self.family.why_ignored(self, section, key)) is not None:
-                    refuse(f"[{section}] {key}", reason)
-        self.family.validate(self, refuse)
-        if self.state_bytes_bound > STATE_LIMIT:
-            sizes = [("reduction", "n_max"), ("learning", "samples")]
-            where = next((f"[{section}] {key}" for section, key in sizes if self.has(section, key)), "[input] dim")
-            refuse(
-                where,
-                f"makes a model of {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}",
-            )
-        self._check_written(refuse)
-        self._check_parameters()
+            for key, field in type(given).model_fields.items() if isinstance(given, Section) else ():
+                yield section, key, field, getattr(given, key)
 
     @property
     def _held(self) -> np.finfo:
@@ -182,25 +205,21 @@ class Spec(Section):
         limit.
         """
         rounded = self._held.dtype.type
-        for section in type(self).model_fields:
-            given = getattr(self, section)
-            for key, field in type(given).model_fields.items() if isinstance(given, Section) else ():
-                value = getattr(given, key)
-                if not isinstance(value, (float, tuple)):
-                    continue
-                if (wrong := _beyond(value, self._held)) is not None:
-                    number, rest = wrong
-                    verb = "holds" if isinstance(value, tuple) else "is"
+        for section, key, field, value in self.given_keys():
+            if not isinstance(value, (float, tuple)):
+                continue
+            if (wrong := _beyond(value, self._held)) is not None:
+                number, rest = wrong
+                verb = "holds" if isinstance(value, tuple) else "is"
+                refuse(
+                    f"[{section}] {key}", f"{verb} {number:g}; choose a number that {self._held.dtype} can hold: {rest}"
+                )
+            for end in limits_of(field):
+                if isinstance(value, float) and value != end and rounded(value) == rounded(end):
                     refuse(
                         f"[{section}] {key}",
-                        f"{verb} {number:g}; choose a number that {self._held.dtype} can hold: {rest}",
+                        f"is {value!r}, which {self._held.dtype} does not tell from {end:g}; choose another number",
                     )
-                for end in limits_of(field):
-                    if isinstance(value, float) and value != end and rounded(value) == rounded(end):
-                        refuse(
-                            f"[{section}] {key}",
-                            f"is {value!r}, which {self._held.dtype} does not tell from {end:g}; choose another number",
-                        )
 
     def _check_parameters(self) -> None:
         """Refuse a spec if a parameter that follows from it does not fit into the kernels' types, real or integer."""
@@ -222,7 +241,7 @@ class Spec(Section):
         program.settings(self.real, values, self.capacities)  # raises if a table's shape does not fit its extents
 
     def _check_label(self, refuse: Refuse) -> None:
-        label, narrow = self.label, self.precision != "float64"
+        label = self.label
         given = [name for name in ("column", "columns", "outputs") if getattr(label, name) is not None]
         if label.columns is not None and label.column is not None:
             refuse("[label]", "has both column and columns; give the one or the other")
@@ -239,9 +258,10 @@ class Spec(Section):
                 if name in self.input.columns:
                     where = "column" if label.column else "columns"
                     refuse(f"[label] {where}", f"is {name!r}, which is also an input; a model must not see its label")
-        low, high = (1e-20, 1e24) if narrow else (1e-20, 1e100)
-        if not low <= label.max_abs <= high:
-            refuse("[label] max_abs", f"is {label.max_abs:g}; it must be from {low:g} to {high:g} for {self.precision}")
+        self._check_bounds(refuse)
+
+    def _check_bounds(self, refuse: Refuse) -> None:
+        label = self.label
         bounds = [bound for bound in (label.low, label.high) if bound is not None]
         if bounds and label.classes is not None:
             refuse("[label]", "has both classes and low or high; a class has no bounds")
@@ -281,13 +301,22 @@ class Spec(Section):
 
     @property
     def family(self) -> Family:
-        """The family of the model; each family's spec class overrides this."""
-        raise NotImplementedError
+        """The family of the model."""
+        return self.models
 
     def has(self, section: str, key: str) -> bool:
         """Whether a key has an effect: the family declares the key for this rule, and no other key switches it off."""
         declared = ((s, k) for s, k, _ in fields_of(type(self), self.learning.rule))
-        return (section, key) in declared and self.family.why_ignored(self, section, key) is None
+        return (section, key) in declared and self.why_ignored(section, key) is None
+
+    def why_ignored(self, section: str, key: str) -> str | None:
+        """Why a key has no effect beside the spec's other keys, and what to do; None if it has an effect."""
+        field = type(self).model_fields[section]
+        kind = section_of(field)
+        assert kind is not None
+        marks = (mark for mark in (*field.metadata, *kind.model_fields[key].metadata) if isinstance(mark, Counts))
+        reasons = filter(None, (mark.why_ignored(self) for mark in marks))
+        return next(reasons, None) or self.family.why_ignored(self, section, key)
 
     @property
     def forecasts(self) -> bool:
@@ -472,17 +501,16 @@ class Spec(Section):
         if self.signal is None:
             return own
         program = self._around(self.family.programs[self.label_kind])
-        return own | self.signal_values(any(entry.kind == "label" for entry in program.entries))
+        return own | self.signal_values(self.signal, any(entry.kind == "label" for entry in program.entries))
 
     def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Keys of [input] that follow from the signal.  given: the keys that the user wrote."""
         assert self.signal is not None
         return signals.inputs_of(self.signal)
 
-    def signal_values(self, awaits: bool) -> dict[str, Any]:
+    def signal_values(self, signal: SignalSection, awaits: bool) -> dict[str, Any]:
         """Parameters of the signal stage.  awaits: whether the labels come later, from the firmware."""
-        assert self.signal is not None
-        return signals.parameters(self.signal, self.label.column, awaits)
+        return signals.parameters(signal, self.label.column, awaits)
 
     @property
     def feature_units(self) -> tuple[np.ndarray, np.ndarray]:
@@ -523,16 +551,6 @@ class Spec(Section):
         complete: write every key that has an effect, with its value; so a changed default of a later version does not
         change the model.  A key without a value is left out, which means that there is none.
         """
-
-        def shown(value: Any) -> str:
-            if isinstance(value, (list, tuple)):
-                if value and isinstance(value[0], (list, tuple)):
-                    return "[\n" + "".join(f"    {shown(row)},\n" for row in value) + "]"
-                return "[" + ", ".join(map(shown, value)) + "]"
-            if isinstance(value, dict):
-                return "{" + ", ".join(f"{shown(key)} = {shown(each)}" for key, each in value.items()) + "}"
-            return json.dumps(value, ensure_ascii=False)
-
         given = self.model_dump(mode="json", exclude_unset=not complete)
         if complete:
             for section, keys in self.derived.items():
@@ -545,11 +563,22 @@ class Spec(Section):
             own = self.signal_inputs(written)
             given["input"] = {key: value for key, value in given["input"].items() if value != own.get(key)}
         lines = [
-            f"{key} = {shown(value)}"
+            f"{key} = {_toml(value)}"
             for key, value in given.items()
             if not isinstance(value, dict) and value is not None
         ]
         for section, content in given.items():
             if isinstance(content, dict):
-                lines += ["", f"[{section}]"] + [f"{k} = {shown(v)}" for k, v in content.items() if v is not None]
+                lines += ["", f"[{section}]"] + [f"{k} = {_toml(v)}" for k, v in content.items() if v is not None]
         return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML has it; a table of numbers with a line for each row."""
+    if isinstance(value, (list, tuple)):
+        if value and isinstance(value[0], (list, tuple)):
+            return "[\n" + "".join(f"    {_toml(row)},\n" for row in value) + "]"
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import dis
 import functools
 import hashlib
-import re
 import sys
+import traceback
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +23,7 @@ from pykernel.dialect import DIM, Kernel, Memory, Precision, Real, reachable, su
 from pykernel.dialect.program import Settings
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
+from pykernel.files import read_plain
 
 SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real"
 READS = ("gamma", "coef0", "degree")
@@ -34,29 +35,6 @@ NEGATIVE = 1e-6
 """How far an eigenvalue may be below zero, as a fraction of the largest one: the user's formula may have rounding
 errors.
 """
-
-
-def plain_path(source: str) -> str:
-    """The path of a source.  Raises ValueError unless the path is in the spec's folder or below it."""
-    parts = source.split("/")
-    if (
-        len(source) > 200
-        or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*", source)
-        or any(".." in part for part in parts)
-        or not source.endswith(".py")
-    ):
-        raise ValueError(
-            f"is {_shown(source)}; it must be a .py file beside the spec or in a folder below, such as my_kernels.py, in "
-            "letters, digits, _, - and ."
-        )
-    return source
-
-
-def plain_name(name: str) -> str:
-    """The name of a kernel.  Raises ValueError if a kernel cannot have this name."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
-        raise ValueError(f"is {_shown(name)}; it must be the name of a kernel in the source, of a-z, 0-9 and _")
-    return name
 
 
 def load(
@@ -73,19 +51,15 @@ def load(
         whole = path.resolve(strict=True)
         if not whole.is_relative_to(folder.resolve()):
             raise UserError(f"{where}: [kernel] source {source} leads out of the spec's folder; copy the file into it")
-        content = whole.read_bytes() if whole.is_file() and whole.stat().st_size <= SIZE_LIMIT else None
+        content = read_plain(whole, SIZE_LIMIT)
     except FileNotFoundError:
         raise UserError(
             f"{where}: [kernel] source names {source}, and there is no such file beside the spec; put it there"
         ) from None
     except (OSError, RuntimeError) as error:  # RuntimeError: links that form a circle
         raise UserError(
-            f"{where}: [kernel] source {source} cannot be read ({getattr(error, 'strerror', None) or error}); give a file"
+            f"{where}: [kernel] source {source} cannot be read ({getattr(error, 'strerror', None) or error}); give a plain .py file"
         ) from None
-    if content is None:
-        raise UserError(
-            f"{where}: [kernel] source {source} is no file of at most {SIZE_LIMIT:,} bytes; give a plain .py file"
-        )
     try:
         content.decode()
     except UnicodeDecodeError as error:
@@ -139,22 +113,14 @@ def _why(path: str, error: BaseException) -> str:
     if isinstance(error, (SyntaxError, ValueError)) and not error.__traceback__.tb_next:  # type: ignore[union-attr]
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         return f"{path}{line}: is not Python: {_line(getattr(error, 'msg', None) or error)}; correct it"
-    line, trace = "", error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == path:
-            line = f":{trace.tb_lineno}"
-        trace = trace.tb_next
+    lines = [f":{step.lineno}" for step in traceback.extract_tb(error.__traceback__) if step.filename == path]
+    line = lines[-1] if lines else ""
     return f"{path}{line}: raises {type(error).__name__}{f': {_line(error)}' if str(error) else ''} when it is executed; correct it"
 
 
 def _line(message: Any) -> str:
     text = ascii(" ".join(str(message).split()))[1:-1]
     return text if len(text) <= 160 else text[:157] + "..."
-
-
-def _shown(value: str) -> str:
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # ----------------------------------------------------------------------------------------- what a kernel may do

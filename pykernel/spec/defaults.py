@@ -36,6 +36,13 @@ SMALL_CLASSES: dict[str, Any] = {
 }
 """SMALL_NUMBERS and SMALL_CLASSES replace NUMBERS and CLASSES if these do not fit the target: they need no matrix, and
 a tenth of the instructions."""
+DEFAULTS = {
+    (False, False): NUMBERS,
+    (False, True): CLASSES,
+    (True, False): SMALL_NUMBERS,
+    (True, True): SMALL_CLASSES,
+}
+"""(small, classes) -> the default."""
 SMALL_WIDTH = 0.7
 """Factor of ``width`` for SMALL_NUMBERS."""
 DEFAULT_BUDGET = 32
@@ -80,50 +87,53 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
     learning = content.get("learning", {})
     if not isinstance(learning, Mapping) or "rule" in learning:
         return content
-    if _is(content.get("precision"), "int16"):
-        return _whole(content)
-    alarms, classes = content.get("novelty") is not None, _section(content, "label").get("classes") is not None
-    small = not alarms and not fits(content)
-    if alarms:
-        made = dict(ALARMS)
-        budget = _section(content, "reduction").get("n_max")
-        if isinstance(budget, int) and 0 < budget < ALARMS["learning"]["features"]:
-            made["learning"] = ALARMS["learning"] | {"features": budget}
-    elif classes:
-        made = dict(SMALL_CLASSES if small else CLASSES)
-    else:
-        made = dict(SMALL_NUMBERS if small else NUMBERS)
-    input, kernel = _section(content, "input"), _section(content, "kernel")
-    own_unit = any(kernel.get(key) is not None for key in ("sigma", "gamma"))
-    if input.get("standardise", not own_unit) is True:
-        made["input"] = {"standardise": True, "clip": ALARM_CLIP if alarms else STAGED_CLIP, "max_abs": INPUT_LIMIT}
-        if not own_unit and _is(kernel.get("function", "gaussian"), "gaussian") and (dim := _dim(input)):
-            sigma = length(dim) if alarms else width(dim) * (SMALL_WIDTH if small and not classes else 1.0)
-            made["kernel"] = {"sigma": float(f"{sigma:.4g}")}
-    else:
-        made.pop("linear", None)
+    made = _whole(content) if _is(content.get("precision"), "int16") else _real(content)
     return {**content, **{name: _over(made[name], content.get(name)) for name in made}}
 
 
-def _whole(content: Mapping[str, Any]) -> Mapping[str, Any]:
+def _real(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Defaults for models of reals."""
+    input, kernel = _section(content, "input"), _section(content, "kernel")
+    alarms, classes = content.get("novelty") is not None, _section(content, "label").get("classes") is not None
+    small = not alarms and not fits(content)
+    made = dict(ALARMS if alarms else DEFAULTS[small, classes])
+    budget = _section(content, "reduction").get("n_max")
+    if alarms and isinstance(budget, int) and 0 < budget < ALARMS["learning"]["features"]:
+        made["learning"] = ALARMS["learning"] | {"features": budget}
+    if input.get("standardise", not _has_width(kernel)) is not True:
+        made.pop("linear", None)
+        return made
+    made["input"] = {"standardise": True, "clip": ALARM_CLIP if alarms else STAGED_CLIP, "max_abs": INPUT_LIMIT}
+    if dim := _dim(input):
+        sigma = length(dim) if alarms else width(dim) * (SMALL_WIDTH if small and not classes else 1.0)
+        made |= _width(kernel, sigma)
+    return made
+
+
+def _whole(content: Mapping[str, Any]) -> dict[str, Any]:
     """Defaults for models of integers: a rule without a matrix.
 
     A fixed part of an input's range takes the place of the standard deviation.
     """
     classes = _section(content, "label").get("classes") is not None
-    made: dict[str, Any] = dict(WHOLE_CLASSES if classes else WHOLE_NUMBERS)
     input, kernel = _section(content, "input"), _section(content, "kernel")
     ranges = input.get("max_abs")
     given = list(ranges) if isinstance(ranges, (list, tuple)) else [ranges] * min(_dim(input), DIM_LIMIT)
     known = [value for value in given if isinstance(value, (int, float)) and 0 < value < math.inf]
-    if given and len(known) == len(given):
-        if "scale" not in input and not any(kernel.get(key) is not None for key in ("sigma", "gamma")):
-            made["input"] = {"scale": [float(f"{RANGE / value:.6g}") for value in known]}
-    if _is(kernel.get("function", "gaussian"), "gaussian") and not any(
-        kernel.get(key) is not None for key in ("sigma", "gamma")
-    ):
-        made["kernel"] = {"sigma": float(f"{WHOLE_WIDTH * math.sqrt(max(1, _dim(input))):.4g}")}
-    return {**content, **{name: _over(made[name], content.get(name)) for name in made}}
+    made = WHOLE_CLASSES if classes else WHOLE_NUMBERS
+    if given and len(known) == len(given) and "scale" not in input and not _has_width(kernel):
+        made = made | {"input": {"scale": [float(f"{RANGE / value:.6g}") for value in known]}}
+    return made | _width(kernel, WHOLE_WIDTH * math.sqrt(max(1, _dim(input))))
+
+
+def _has_width(kernel: Mapping[str, Any]) -> bool:
+    return any(kernel.get(key) is not None for key in ("sigma", "gamma"))
+
+
+def _width(kernel: Mapping[str, Any], sigma: float) -> dict[str, Any]:
+    """The section [kernel] of a Gaussian kernel without a width; else nothing."""
+    lacks = _is(kernel.get("function", "gaussian"), "gaussian") and not _has_width(kernel)
+    return {"kernel": {"sigma": float(f"{sigma:.4g}")}} if lacks else {}
 
 
 def fits(content: Mapping[str, Any]) -> bool:

@@ -44,6 +44,15 @@ class Family(Protocol):
         """Values of the config's fields, in float64."""
 
 
+class Models:
+    """A family alone with its class of specs, which therefore knows it: ``Spec.family``."""
+
+    spec: type[Any]
+
+    def __init__(self) -> None:
+        self.spec.models = self
+
+
 def affordable(most: int, touched: Callable[[int], float]) -> int:
     """The number of samples in the self-test: ``most``, or fewer if ``most`` samples touch too many numbers.
 

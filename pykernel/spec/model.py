@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,8 @@ from pykernel.spec.renamed import RENAMED, word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     OUTPUTS_LIMIT,
-    KernelSection,
     Section,
+    StandardisedInput,
     fields_of,
     section_of,
     shown_value,
@@ -125,10 +125,9 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
     except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets, NUL in the path
         raise UserError(f"{where}: is not a spec; {help_}") from None
     spec = _validated(content, where, written=True)
-    kernel = spec.kernel
-    if kernel is None or kernel.function != "custom":
+    if (named := _custom_names(spec, where)) is None:
         return spec
-    source, name = _custom_names(kernel, where)
+    source, name = named
     if not trust:
         raise UntrustedCode(
             f"{where}: [kernel] source names {source}, Python code that this would execute; read that file, then allow it "
@@ -143,10 +142,9 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
     where: the beginning of an error's sentence.  custom: the user's kernel, if the spec names one.
     """
     spec = _validated(content, where)
-    kernel = spec.kernel
-    if kernel is None or kernel.function != "custom":
+    if (named := _custom_names(spec, where)) is None:
         return spec
-    source, name = _custom_names(kernel, where)
+    source, name = named
     if custom is None:
         raise UserError(
             f"{where}: [kernel] source names {source}, which is code, and it is not there; load the spec from its file, or "
@@ -265,7 +263,7 @@ def _with_features(content: Any, written: bool) -> Any:
         else:
             signals.complain_of_reals(section, content.get("precision"))
             # if the user gives a center or a scale, the inputs are not standardised in addition
-            learns_scale = "standardise" in section_fields(family.spec, "input")
+            learns_scale = issubclass(section_of(family.spec.model_fields["input"]) or Section, StandardisedInput)
             if learns_scale and not {"standardise", "center", "scale"} & set(given):
                 own["standardise"] = True
         learns = any(each.learns for each in family.programs.values())
@@ -273,11 +271,6 @@ def _with_features(content: Any, written: bool) -> Any:
     except ValueError as error:
         text = str(error)
         raise _Refused(text if text.startswith("[") else f"[signal] {text}") from None
-
-
-def section_fields(kind: type[Spec], section: str) -> list[str]:
-    found = section_of(kind.model_fields[section])
-    return list(found.model_fields) if found is not None else []
 
 
 class _OnlySignal(Section):
@@ -325,32 +318,38 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
     mine = {(section, key) for section, key, _ in fields_of(kind, rule)}
     kept: dict[str, Any] = {}
     for section, given in content.items():
-        keys = given if isinstance(given, Mapping) else {}
+        keys, own = given if isinstance(given, Mapping) else {}, (section, None) in mine
         for key, value in keys.items():
             _refuse_old_names(section, key, value)
-        own = (section, None) in mine
         others = {} if own else declared(section)
-        if (own and not isinstance(given, Mapping)) or (not own and not others):
+        if (not own and not others) or (own and not isinstance(given, Mapping)):
             kept[section] = given  # pydantic refuses it later, with a good message
             continue
-        if not own and given is None:
-            continue
         # an optional section switches something on by its presence
-        if not own and (not isinstance(given, Mapping) or any(field.default is None for field in others.values())):
+        optional = any(field.default is None for field in others.values())
+        if given is not None and not own and (optional or not isinstance(given, Mapping)):
             raise _Refused(f"[{section}] {_owned(others, rule)}")
-        left = {}
-        for key, value in keys.items():
-            having = {} if (section, key) in mine else declared(section, key)
-            if not having:
-                left[key] = value
-            elif not any(_same(value, field.default) for field in (*having.values(), *_beside(kind, section, key))):
-                raise _Refused(f"[{section}] {key} {_owned(having, rule)}")
+        left = {key: value for key, value in keys.items() if _matters(kind, rule, mine, section, key, value)}
         if own:
             kept[section] = left
         elif left:
-            key = next(iter(left))
-            raise _Refused(f"[{section}] {_unknown(key, keys_of(section), [])}")
+            raise _Refused(f"[{section}] {_unknown(next(iter(left)), keys_of(section), [])}")
     return kept
+
+
+def _matters(
+    kind: type[Spec], rule: str, mine: Collection[tuple[str, str | None]], section: str, key: str, value: Any
+) -> bool:
+    """Whether a key must be kept; not if the rule does not have it and it has its default value.
+
+    mine: the sections and keys of the rule.  Refuses a key of another rule with any other value.
+    """
+    having = {} if (section, key) in mine else declared(section, key)
+    if not having:
+        return True
+    if not any(_same(value, field.default) for field in (*having.values(), *_beside(kind, section, key))):
+        raise _Refused(f"[{section}] {key} {_owned(having, rule)}")
+    return False
 
 
 def _refuse_old_names(section: str, key: str, value: Any) -> None:
@@ -368,11 +367,7 @@ def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:
 
 def _owned(owners: Mapping[str, FieldInfo], rule: str) -> str:
     *others, last = owners
-    return (
-        f"is of {', '.join(others)} and {last}; {rule} does not have it: leave it out"
-        if others
-        else (f"is of {last}; {rule} does not have it: leave it out")
-    )
+    return f"is of {', '.join(others)}{' and ' * bool(others)}{last}; {rule} does not have it: leave it out"
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -385,8 +380,13 @@ def _unknown(key: Any, known: list[str], more: list[str]) -> str:
     return f"{shown_value(key)} is not a key of a spec; {remedy}"
 
 
-def _custom_names(kernel: KernelSection, where: str) -> tuple[str, str]:
-    """The source and the name of a custom kernel.  Raises UserError if one of these keys is missing."""
+def _custom_names(spec: Spec, where: str) -> tuple[str, str] | None:
+    """The source and the name of a custom kernel; None for another kernel.  Raises UserError if one of these keys is
+    missing.
+    """
+    kernel = spec.kernel
+    if kernel is None or kernel.function != "custom":
+        return None
     for key in ("source", "kernel", "max_value"):
         if getattr(kernel, key) is None:
             raise UserError(
@@ -425,33 +425,34 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
     first, *others = error.errors(include_url=False)
     location = [*([within] if within else []), *(str(part) for part in first["loc"])]
     section = f"[{location[0]}] " if len(location) > 1 else ""
-    key = location[1 if len(location) > 1 else 0] if location else ""
-    if first["type"] == "extra_forbidden":
-        model = section_of(kind.model_fields[location[0]]) if len(location) > 1 else None
-        known = list(model.model_fields) if model is not None else list(kind.model_fields)
-        more = keys_of(location[0]) if len(location) > 1 else sections()
-        return f"{section}{_unknown(key, known, more)}"
-    if first["type"] == "missing":
-        return (
-            f"{section}{key} is missing" if section else f"[{key}] is missing" if key != "name" else "name is missing"
-        )
+    key = location[1 if section else 0] if location else ""
+    given = shown_value(first["input"])
+    match first["type"]:
+        case "extra_forbidden":
+            model = section_of(kind.model_fields[location[0]]) if section else kind
+            known = list(model.model_fields if model is not None else kind.model_fields)
+            return f"{section}{_unknown(key, known, keys_of(location[0]) if section else sections())}"
+        case "missing":
+            return f"{section}{key} is missing" if section or key == "name" else f"[{key}] is missing"
+        case "value_error":
+            where = f"[{within}]" if within and not section else f"{section}{key}"
+            return f"{where} {first['ctx']['error']}".strip()
+        case "model_type":
+            return f"{key or 'it'} is {given}; it must be a section, [{key or 'input'}], with keys of its own"
+        case "too_short":
+            least = first["ctx"]["min_length"]
+            return f"{section}{key} holds {first['ctx']['actual_length']}; there must be {least} or more"
+    return f"{section}{key} is {given}; {_expected(first, others, nested=len(location) > 2)}"
+
+
+def _expected(first: Any, others: list[Any], nested: bool) -> str:
+    """What would be right, in the words of the first error.  nested: whether it is of a value within a key's value."""
     message = first["msg"]
-    if first["type"] == "value_error":
-        message = str(first["ctx"]["error"])
-        if within and len(location) == 1:
-            return f"[{within}] {message}"
-        return f"{section}{key} {message}".strip() if key else message
-    if first["type"] == "model_type":
-        return f"{key or 'it'} is {shown_value(first['input'])}; it must be a section, [{key or 'input'}], with keys of its own"
-    if first["type"] == "too_short":
-        return (
-            f"{section}{key} holds {first['ctx']['actual_length']}; there must be {first['ctx']['min_length']} or more"
-        )
     for pydantic, ours in SAID.items():
         message = message.replace(pydantic, ours)
-    words = [other["ctx"]["expected"] for other in others if other["type"] == "literal_error" and len(location) > 2]
+    words = [other["ctx"]["expected"] for other in others if other["type"] == "literal_error" and nested]
     more = [word for word in dict.fromkeys(words) if word not in message]
     message = " or ".join([message[0].lower() + message[1:], *more])
-    if isinstance(first["input"], str):
-        message = word_meant(first["input"], re.findall(r"'([^']*)'", message), message)
-    return f"{section}{key} is {shown_value(first['input'])}; {message}"
+    if not isinstance(first["input"], str):
+        return message
+    return word_meant(first["input"], re.findall(r"'([^']*)'", message), message)

@@ -103,15 +103,11 @@ def _section(whole: Schema, field: FieldInfo, spec: type[Spec], rule: str) -> Sc
     """The schema of a section with the keys that a rule has."""
     kind = section_of(field)
     assert kind is not None
-    mine = {key for _, key, inner in fields_of(spec, rule) if _is_in(kind, key, inner)}
+    mine = {key for _, key, inner in fields_of(spec, rule) if key is not None and kind.model_fields.get(key) is inner}
     drawn = whole["$defs"][kind.__name__]
     properties = {key: value for key, value in _plain(drawn["properties"]).items() if key in mine}
     made: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return made | ({"required": drawn["required"]} if "required" in drawn else {})
-
-
-def _is_in(kind: type[Section], key: str | None, field: FieldInfo) -> bool:
-    return key is not None and kind.model_fields.get(key) is field
 
 
 def _all_keys(section: str) -> Schema:

@@ -12,12 +12,11 @@ import re
 import tomllib
 import unicodedata
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 from pydantic.fields import FieldInfo
-
-from pykernel.spec.custom_kernel import plain_name, plain_path
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -28,9 +27,92 @@ NAME_LIMIT = 100
 RANGE = re.compile(r"(.*?)([0-9]{1,9})\.\.(\1)([0-9]{1,9})")
 """Columns that are numbered, in a spec: "x0..x63"."""
 
-Positive = Annotated[float, Field(gt=0)]
 Numbers = Annotated[tuple[float, ...], Field(strict=False, min_length=1, max_length=65536)]
 Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_length=65536)]
+
+
+def shown_value(value: Any) -> str:
+    text = ascii(value).replace("\n", " ")  # an array has lines
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def visible_name(text: str) -> str:
+    """A column's name.
+
+    Names are printed into comments and manifests, so invisible characters and long names are refused.
+    """
+    if (
+        not 1 <= len(text) <= NAME_LIMIT
+        or text != text.strip()
+        or any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text)
+    ):
+        raise ValueError(f"names {shown_value(text)}; a column's name must have 1 to {NAME_LIMIT} visible characters")
+    return text
+
+
+def list_of_names(names: Any) -> Any:
+    """The value, if it is a list; else ValueError is raised.  The names in the list are checked later."""
+    if not isinstance(names, (list, tuple)):
+        raise ValueError(f'is {shown_value(names)}; it must be a list of names, such as ["a", "b"]')
+    return names
+
+
+def list_of_columns(names: Any) -> Any:
+    """As ``list_of_names``; a range such as "x0..x63" becomes the names x0, x1, ... x63.  Raises ValueError."""
+    return [each for name in list_of_names(names) for each in _in_range(name)]
+
+
+def _in_range(name: Any) -> list[Any]:
+    found = RANGE.fullmatch(name) if isinstance(name, str) else None
+    if found is None:
+        return [name]
+    before, first, _, last = found.groups()
+    count = int(last) - int(first) + 1
+    if not 1 <= count <= DIM_LIMIT:
+        raise ValueError(f"holds the range {shown_value(name)} of {max(0, count)} names; it must be 1 to {DIM_LIMIT}")
+    width = len(first) if first.startswith("0") else 0  # x00..x63
+    return [f"{before}{number:0{width}}" for number in range(int(first), int(last) + 1)]
+
+
+def different(least: int, most: int, must: str) -> AfterValidator:
+    """Marks names, ``least`` to ``most`` of them, that are visible, and of which no two are the same."""
+
+    def checked(names: tuple[str, ...]) -> tuple[str, ...]:
+        if not least <= len(names) <= most:
+            raise ValueError(f"holds {len(names)} names; it must hold from {least} to {most}")
+        doubles = [name for name in map(visible_name, names) if names.count(name) > 1]
+        if doubles:
+            raise ValueError(f"names {doubles[0]!r} twice; {must}")
+        return names
+
+    return AfterValidator(checked)
+
+
+Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(list_of_names)]
+Columns = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(list_of_columns)]
+
+
+def plain_path(source: str) -> str:
+    """The path of a source.  Raises ValueError unless the path is in the spec's folder or below it."""
+    parts = source.split("/")
+    if (
+        len(source) > 200
+        or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*", source)
+        or any(".." in part for part in parts)
+        or not source.endswith(".py")
+    ):
+        raise ValueError(
+            f"is {shown_value(source)}; it must be a .py file beside the spec or in a folder below, such as my_kernels.py, in "
+            "letters, digits, _, - and ."
+        )
+    return source
+
+
+def plain_name(name: str) -> str:
+    """The name of a kernel.  Raises ValueError if a kernel cannot have this name."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
+        raise ValueError(f"is {shown_value(name)}; it must be the name of a kernel in the source, of a-z, 0-9 and _")
+    return name
 
 
 @dataclass(frozen=True)
@@ -68,6 +150,49 @@ TRIED_ETA = Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)
 TRIED_FORGETTING = Tried((100, 1000, FOREVER), 10, 0.9, 1.0, "memory")
 TRIED_RIDGE = Tried((), 10, 1e-4, 1e3)
 TRIED_FEATURES = Tried((), 1.5, 2, 256, "whole")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Marks a key, or a section, that has an effect only with some values of another key.
+
+    ``eta: Annotated[float, Counts('is of head = "logistic"; leave it out', ("subspace.head",), ("logistic",))]``
+
+    otherwise: what is wrong with the key beside any other value, {}, and what would be right.
+    of: other keys, or properties of the spec; one of them must have one of the values.  values: None if any value will do.
+    """
+
+    otherwise: str
+    of: tuple[str, ...]
+    values: tuple[Any, ...] | None = None
+
+    def why_ignored(self, spec: Any) -> str | None:
+        """Why the key has no effect in a spec; None if it has an effect."""
+        found = [attrgetter(name)(spec) for name in self.of]
+        counts = [value is not None if self.values is None else value in self.values for value in found]
+        return None if any(counts) else self.otherwise.format(found[0])
+
+
+@dataclass(frozen=True)
+class Within:
+    """Marks a number whose limits depend on the precision: (least, most) in float32, which holds for int16, and in float64."""
+
+    float32: tuple[float, float]
+    float64: tuple[float, float]
+
+    def wrong(self, value: float, precision: str) -> str | None:
+        """What is wrong with a value of the key, and what would be right; None if it is allowed."""
+        low, high = self.float64 if precision == "float64" else self.float32
+        return None if low <= value <= high else f"is {value:g}; it must be from {low:g} to {high:g} for {precision}"
+
+
+class Fading:
+    """Marks a factor that fades what is old: it is 1, or so far below 1 that rounding leaves something of it."""
+
+    def wrong(self, value: float, precision: str) -> str | None:
+        """As ``Within.wrong``."""
+        near = 1 - 1e-12 if precision == "float64" else 0.99999
+        return f"is {value}; it must be 1 or at most {near} for {precision}" if near < value < 1 else None
 
 
 class Section(BaseModel):
@@ -115,26 +240,16 @@ def _has(field: FieldInfo, rule: str) -> bool:
 class Input(Section):
     """What the model sees."""
 
-    columns: tuple[str, ...] | None = Field(
+    columns: Annotated[Columns, different(1, DIM_LIMIT, "each input must be another column")] | None = Field(
         None,
-        strict=False,
         description='names of the inputs, as in the data\'s header; `simulate` needs them. A range such as `"x0..x63"` stands for its names',
     )
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
-    max_abs: Positive = Field(
+    max_abs: float = Field(
         1e6,
+        gt=0,
         description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow",
     )
-
-    @field_validator("columns", mode="before")
-    @classmethod
-    def _list(cls, columns: Any) -> Any:
-        return list_of_columns(columns)
-
-    @field_validator("columns")
-    @classmethod
-    def _names(cls, columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return different_names(columns, 1, DIM_LIMIT, "each input must be another column")
 
 
 class StandardisedInput(Input):
@@ -179,41 +294,25 @@ class AnyInput(StandardisedInput, ScaledInput):
 class Label(Section):
     """What the model learns to predict: a number, several numbers, or one of several classes."""
 
-    column: str | None = Field(
+    column: Annotated[str, AfterValidator(visible_name)] | None = Field(
         None, description="name of the label, as in the data's header; `simulate` needs it, or `columns`"
     )
-    columns: tuple[str, ...] | None = Field(
+    columns: Annotated[Columns, different(1, OUTPUTS_LIMIT, "each must be another")] | None = Field(
         None,
-        strict=False,
         description="names of several labels, up to 64, that one model learns together: they share the expansion vectors",
     )
     outputs: int | None = Field(None, ge=1, le=OUTPUTS_LIMIT, description="how many labels, where they have no names")
-    classes: tuple[str, ...] | None = Field(
+    classes: Annotated[Names, different(2, OUTPUTS_LIMIT, "each must be another")] | None = Field(
         None,
-        strict=False,
         description="the values that the label can have, as in the data's cells, from 2 to 64: the model then classifies",
     )
-    max_abs: Positive = Field(
+    max_abs: Annotated[float, Within(float32=(1e-20, 1e24), float64=(1e-20, 1e100))] = Field(
         1e6,
+        gt=0,
         description="largest magnitude of a label: a sample with a larger one is refused. Multipliers are kept below 2²⁰ times this",
     )
     low: float | None = Field(None, description="smallest prediction; learning is not affected. Not with classes")
     high: float | None = Field(None, description="largest prediction; learning is not affected. Not with classes")
-
-    @field_validator("column")
-    @classmethod
-    def _name(cls, column: str | None) -> str | None:
-        return column if column is None else visible_name(column)
-
-    @field_validator("columns", "classes", mode="before")
-    @classmethod
-    def _list(cls, names: Any, info: ValidationInfo) -> Any:
-        return list_of_names(names) if info.field_name == "classes" else list_of_columns(names)
-
-    @field_validator("columns", "classes")
-    @classmethod
-    def _names(cls, names: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        return different_names(names, 2 if info.field_name == "classes" else 1, OUTPUTS_LIMIT, "each must be another")
 
 
 KernelFunctionName = Literal[
@@ -251,25 +350,17 @@ class KernelSection(Section):
     normalise: bool = Field(
         False, description="`polynomial`, `linear`, `custom`: k(a, b) / √(k(a, a) k(b, b)), and 0 where a norm is 0"
     )
-    source: str | None = Field(
+    source: Annotated[str, AfterValidator(plain_path)] | None = Field(
         None,
         description="`custom`: the Python file with your kernel, in the spec's folder or below. It is executed, so `--trust-code` must be given",
     )
-    kernel: str | None = Field(None, description="`custom`: the name of your kernel in that file")
+    kernel: Annotated[str, AfterValidator(plain_name)] | None = Field(
+        None, description="`custom`: the name of your kernel in that file"
+    )
     max_value: float | None = Field(
         None,
         description="`custom`: largest k(x, x) of all inputs within `max_abs`; larger values are cut off",
     )
-
-    @field_validator("source")
-    @classmethod
-    def _path(cls, source: str | None) -> str | None:
-        return source if source is None else plain_path(source)
-
-    @field_validator("kernel")
-    @classmethod
-    def _kernel(cls, name: str | None) -> str | None:
-        return name if name is None else plain_name(name)
 
 
 class Learning(Section):
@@ -346,60 +437,3 @@ class VectorsSection(Section):
         if values is not None and not isinstance(values, (list, tuple)):
             raise ValueError(f"is {shown_value(values)}; it must be a list, such as [1.0, 2.0]")
         return values
-
-
-def list_of_names(names: Any) -> Any:
-    """The value, if it is a list or None; else ValueError is raised.  The names in the list are checked later."""
-    if names is not None and not isinstance(names, (list, tuple)):
-        raise ValueError(f'is {shown_value(names)}; it must be a list of names, such as ["a", "b"]')
-    return names
-
-
-def list_of_columns(names: Any) -> Any:
-    """As ``list_of_names``; a range such as "x0..x63" becomes the names x0, x1, ... x63.  Raises ValueError."""
-    names = list_of_names(names)
-    return names if names is None else [each for name in names for each in _in_range(name)]
-
-
-def _in_range(name: Any) -> list[Any]:
-    found = RANGE.fullmatch(name) if isinstance(name, str) else None
-    if found is None:
-        return [name]
-    before, first, _, last = found.groups()
-    count = int(last) - int(first) + 1
-    if not 1 <= count <= DIM_LIMIT:
-        raise ValueError(f"holds the range {shown_value(name)} of {max(0, count)} names; it must be 1 to {DIM_LIMIT}")
-    width = len(first) if first.startswith("0") else 0  # x00..x63
-    return [f"{before}{number:0{width}}" for number in range(int(first), int(last) + 1)]
-
-
-def different_names(names: tuple[str, ...] | None, least: int, most: int, must: str) -> tuple[str, ...] | None:
-    """The names, if they are visible, and no two are the same.  Raises ValueError."""
-    if names is not None:
-        if not least <= len(names) <= most:
-            raise ValueError(f"holds {len(names)} names; it must hold from {least} to {most}")
-        for name in names:
-            visible_name(name)
-        doubles = [name for name in names if names.count(name) > 1]
-        if doubles:
-            raise ValueError(f"names {doubles[0]!r} twice; {must}")
-    return names
-
-
-def visible_name(text: str) -> str:
-    """A column's name.
-
-    Names are printed into comments and manifests, so invisible characters and long names are refused.
-    """
-    if (
-        not 1 <= len(text) <= NAME_LIMIT
-        or text != text.strip()
-        or any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text)
-    ):
-        raise ValueError(f"names {shown_value(text)}; a column's name must have 1 to {NAME_LIMIT} visible characters")
-    return text
-
-
-def shown_value(value: Any) -> str:
-    text = ascii(value).replace("\n", " ")  # an array has lines
-    return text if len(text) <= 60 else text[:57] + "..."

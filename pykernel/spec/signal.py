@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pykernel.spec.renamed import word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     NAME_LIMIT,
+    Columns,
     Numbers,
     Section,
-    different_names,
-    list_of_columns,
+    different,
     shown_value,
 )
 
@@ -56,11 +56,20 @@ Counts = Annotated[tuple[Annotated[int, Field(ge=0, le=STEPS_LIMIT)], ...], Fiel
 Periods = Annotated[tuple[Annotated[int, Field(ge=2, le=PERIOD_LIMIT)], ...], Field(strict=False)]
 
 
+def _pair(given: Any) -> Any:
+    if not isinstance(given, (list, tuple)) or len(given) != 2:
+        raise ValueError(f"holds {shown_value(given)}; it must hold pairs of frequencies, such as [[1, 10], [10, 50]]")
+    return given
+
+
+Band = Annotated[tuple[float, float], Field(strict=False), BeforeValidator(_pair)]
+
+
 class SignalSection(Section):
     """Raw samples as they come, and what the model sees of them."""
 
-    channels: tuple[str, ...] = Field(
-        strict=False, description="names of a raw sample's numbers, as in the data's header"
+    channels: Annotated[Columns, different(1, CHANNELS_LIMIT, "each channel must be another column")] = Field(
+        description="names of a raw sample's numbers, as in the data's header"
     )
     max_abs: float | Numbers = Field(
         1e6,
@@ -87,7 +96,7 @@ class SignalSection(Section):
         None,
         description=f'what is measured of each channel in a window: {", ".join(get_args(FeatureName))} (of all pairs). For each channel another list: `features = {{ax = ["rms"], ay = ["mean"]}}`',
     )
-    bands: tuple[tuple[float, float], ...] = Field(
+    bands: tuple[Band, ...] = Field(
         (),
         strict=False,
         description="root mean square of each channel between two frequencies in Hz, such as `[[1, 10], [10, 50]]`; needs `rate` and a window of a power of two",
@@ -112,11 +121,6 @@ class SignalSection(Section):
         description="how many steps ahead a forecast is, where `[label] column` is one of the channels",
     )
 
-    @field_validator("channels", mode="before")
-    @classmethod
-    def _list(cls, names: Any) -> Any:
-        return list_of_columns(names)
-
     @field_validator("max_abs", "resolution", mode="before")
     @classmethod
     def _positive(cls, given: Any) -> Any:
@@ -140,27 +144,6 @@ class SignalSection(Section):
                     meant = word_meant(name if isinstance(name, str) else "", known, f"there are: {', '.join(known)}")
                     raise ValueError(f"of {shown_value(channel)} has {shown_value(name)}; {meant}")
         return features
-
-    @field_validator("bands", mode="before")
-    @classmethod
-    def _bands(cls, bands: Any) -> Any:
-        if isinstance(bands, (list, tuple)):
-            for each in bands:
-                if not isinstance(each, (list, tuple)) or len(each) != 2:
-                    raise ValueError(
-                        f"holds {shown_value(each)}; it must hold pairs of frequencies, such as [[1, 10], [10, 50]]"
-                    )
-            return tuple(
-                tuple(float(n) if isinstance(n, int) and not isinstance(n, bool) else n for n in each) for each in bands
-            )
-        return bands
-
-    @field_validator("channels")
-    @classmethod
-    def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        found = different_names(names, 1, CHANNELS_LIMIT, "each channel must be another column")
-        assert found is not None
-        return found
 
     @model_validator(mode="after")
     def _together(self) -> SignalSection:
@@ -293,37 +276,36 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=256)
-def _plan(text: str) -> Plan:
-    return _planned(SignalSection.model_validate_json(text))
-
-
 def plan_of(signal: SignalSection) -> Plan:
-    return _plan(signal.model_dump_json())
+    measures, pairs = _measures(signal)
+    features = _features(signal, measures)
+    reach = [row.steps - (row.kind == "average") for row in features if row.kind != "phase"]
+    return Plan(measures, pairs, features, max(reach, default=0))
 
 
-def _planned(signal: SignalSection) -> Plan:
-    most, count = signal.most, signal.window or 1
-    limits = {"range": 2 * most, "change": 2 * most, "slope": 2 * most, "kurtosis": float(count)}
-    nyquist = (signal.rate or 0.0) / 2
-    loudest = math.log2(1 + 2.0**42) if signal.log else 2 * most
-    limits |= {"centroid": nyquist, "dominant": nyquist, "flatness": 1.0}
-    limits |= {"crest": math.sqrt(count), "skewness": math.sqrt(count), "crossings": 1.0, "correlation": 1.0}
-    measures, pairs = list[Row](), list[tuple[int, int]]()
+def _measures(signal: SignalSection) -> tuple[tuple[Row, ...], tuple[tuple[int, int], ...]]:
+    """The measures, and the pairs of channels."""
+    most, count, nyquist, channels = signal.most, signal.window or 1, (signal.rate or 0.0) / 2, signal.channels
     if signal.window is None:
-        measures = [Row(name, "value", j, 0, most) for j, name in enumerate(signal.channels)]
-    for kind in KINDS if signal.window is not None else ():
+        return tuple(Row(name, "value", j, 0, most) for j, name in enumerate(channels)), ()
+    loudest = math.log2(1 + 2.0**42) if signal.log else 2 * most
+    limits = {"range": 2 * most, "change": 2 * most, "slope": 2 * most, "kurtosis": float(count)}
+    limits |= {"centroid": nyquist, "dominant": nyquist, "flatness": 1.0, "crossings": 1.0}
+    limits |= {"crest": math.sqrt(count), "skewness": math.sqrt(count)}
+    measures, pairs = list[Row](), tuple[tuple[int, int], ...]()
+    for kind in KINDS:
         having = [j for j, names in enumerate(signal.of_channels) if kind in names]
-        for low, high in signal.bands if kind == "band" else ():
-            for j, channel in enumerate(signal.channels):
-                name = f"{low:g} to {high:g} Hz {channel}"
-                measures.append(Row(name, kind, j, signal.bands.index((low, high)), loudest))
         if kind == "correlation":
-            pairs = list(itertools.combinations(having, 2))
-            names = [f"{signal.channels[a]} {signal.channels[b]}" for a, b in pairs]
-            measures += [Row(f"{kind} {name}", kind, i, 0, 1.0) for i, name in enumerate(names)]
+            pairs = tuple(itertools.combinations(having, 2))
+            measures += [Row(f"{kind} {channels[a]} {channels[b]}", kind, i, 0, 1.0) for i, (a, b) in enumerate(pairs)]
         else:
-            limit = limits.get(kind, most)
-            measures += [Row(f"{kind} {signal.channels[j]}", kind, j, 0, limit) for j in having]
+            measures += [Row(f"{kind} {channels[j]}", kind, j, 0, limits.get(kind, most)) for j in having]
+        for i, (low, high) in enumerate(signal.bands if kind == "band" else ()):
+            measures += [Row(f"{low:g} to {high:g} Hz {name}", kind, j, i, loudest) for j, name in enumerate(channels)]
+    return tuple(measures), pairs
+
+
+def _features(signal: SignalSection, measures: tuple[Row, ...]) -> tuple[Row, ...]:
     features = list[Row]()
     for kind, counts, factor in (
         ("lag", (0,) if signal.lags is None else signal.lags, 1.0),
@@ -331,13 +313,11 @@ def _planned(signal: SignalSection) -> Plan:
         ("average", signal.averages, 1.0),
     ):
         for steps in dict.fromkeys(counts):
-            for i, row in enumerate(measures):
-                name = row.name if (kind, steps) == ("lag", 0) else f"{row.name} {kind} {steps}"
-                features.append(Row(name, kind, i, steps, factor * row.limit))
-    reach = [row.steps - (row.kind == "average") for row in features]
+            suffix = "" if (kind, steps) == ("lag", 0) else f" {kind} {steps}"
+            features += [Row(row.name + suffix, kind, i, steps, factor * row.limit) for i, row in enumerate(measures)]
     for p, period in enumerate(dict.fromkeys(signal.periods)):
         features += [Row(f"{wave} of {period}", "phase", p, 0, 1.0) for wave in ("cosine", "sine")]
-    return Plan(tuple(measures), tuple(pairs), tuple(features), max(reach, default=0))
+    return tuple(features)
 
 
 def raw_samples_needed(signal: SignalSection) -> int:
@@ -415,12 +395,43 @@ def size_bound(signal: SignalSection, forecasts: bool) -> int:
     )
 
 
-def kind_places(kinds: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
-    """Parameters that say which kinds of measures there are, and where each kind begins and ends.
+def shared_parameters(
+    signal: SignalSection, known: Sequence[str], label_column: str | None, awaits: bool
+) -> dict[str, Any]:
+    """Values that SignalConfig and WholeSignalConfig have in common.
 
-    kinds: the kind of each measure, in the order of ``known``.
+    known: the kinds of measures, in the order of the plan.  awaits: whether the labels come later, from the firmware.
     """
-    values: dict[str, Any] = {}
+    plan, kinds = plan_of(signal), [row.kind for row in plan_of(signal).measures]
+    made, periods = [row.kind for row in plan.features], list(dict.fromkeys(signal.periods)) or [1]
+    bands = [signal.bins(*signal.bands[row.steps]) if row.kind == "band" else (0, 0) for row in plan.measures]
+    half = capacities(signal, False)["RAW_HALF"]
+    levels = half.bit_length() - 1
+    values: dict[str, Any] = {
+        "windows": signal.window is not None,
+        "has_extremes": bool({"min", "max", "range", "crest"} & set(kinds)),
+        "has_spectrum": bool(set(SPECTRAL) & set(kinds)),
+        "has_differences": "difference" in made,
+        "has_averages": "average" in made,
+        "has_periods": "phase" in made,
+        "awaits": awaits,
+        "hop_last": signal.step - 1,
+        "oldest": plan.oldest,
+        "ahead": signal.ahead,
+        "label_measure": signal.label_measure(label_column),
+        "measure_of": [row.of for row in plan.measures],
+        "band_first_bin": [first for first, _ in bands],
+        "band_after_bin": [after for _, after in bands],
+        "reversed": [int(format(i, f"0{levels}b")[::-1], 2) for i in range(half // 2)],
+        "made_of": [row.of for row in plan.features],
+        "made_steps": [row.steps for row in plan.features],
+        "difference_first": made.count("lag"),
+        "average_first": made.count("lag") + made.count("difference"),
+        "phase_first": len(made) - made.count("phase"),
+        "period": periods,
+        "period_back": [signal.ahead * signal.step % period for period in periods],
+    }
+    # where the measures of each kind begin and end
     for kind in known:
         first = kinds.index(kind) if kind in kinds else 0
         values |= {f"has_{kind}": kind in kinds, f"{kind}_first": first, f"{kind}_after": first + kinds.count(kind)}
@@ -430,75 +441,55 @@ def kind_places(kinds: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
 def parameters(signal: SignalSection, label_column: str | None, awaits: bool) -> dict[str, Any]:
     """Values of SignalConfig.  awaits: whether the labels come later, from the firmware."""
     plan, hop, window = plan_of(signal), signal.step, signal.window or 1
-    kinds = [row.kind for row in plan.measures]
-    made = [row.kind for row in plan.features]
-    periods, pairs = list(dict.fromkeys(signal.periods)) or [1], plan.pairs or ((0, 0),)
-    powers = 4 if "kurtosis" in kinds else 3 if "skewness" in kinds else 2 if _SQUARES & set(kinds) else 1
+    kinds = {row.kind for row in plan.measures}
+    pairs = plan.pairs or ((0, 0),)
+    powers = 4 if "kurtosis" in kinds else 3 if "skewness" in kinds else 2 if _SQUARES & kinds else 1
     # sum of (t - middle)^2, t = 0 ... window - 1
     spread = window * (window * window - 1) / 12
+    shared = shared_parameters(signal, KINDS, label_column, awaits)
+    return (
+        shared
+        | _spectrum(signal)
+        | {
+            "has_sums": bool(kinds - _WITHOUT_SUMS),
+            "has_power2": powers >= 2,
+            "has_power3": powers >= 3,
+            "has_power4": powers >= 4,
+            "sample_max_abs": signal.most,
+            "hop": hop,
+            "block_share": 1 / hop,
+            "window_share": 1 / window,
+            "gap_share": 1 / max(1, window - 1),
+            "slope_share": 1 / spread if spread else 0.0,
+            "block_step": float(hop),
+            "measure_limit": [row.limit for row in plan.measures],
+            "pair_first": [a for a, _ in pairs],
+            "pair_second": [b for _, b in pairs],
+            "made_share": [1 / max(1, row.steps) for row in plan.features],
+            "made_limit": [row.limit for row in plan.features],
+            "period_share": [1 / period for period in shared["period"]],
+        }
+    )
+
+
+def _spectrum(signal: SignalSection) -> dict[str, Any]:
+    """SignalConfig's values for the Fourier transform."""
     half = capacities(signal, False)["RAW_HALF"]
     levels = half.bit_length() - 1
     # the first level is computed alone; so is the second one, if the number of the others is odd
-    first = 2 - levels % 2
-    spans = [2**level for level in range(first, levels, 2)] or [0]
-    bands = [signal.bins(*signal.bands[row.steps]) if row.kind == "band" else (0, 0) for row in plan.measures]
-    spectrum = {
-        "has_spectrum": bool(set(SPECTRAL) & set(kinds)),
+    spans = [2**level for level in range(2 - levels % 2, levels, 2)] or [0]
+    return {
         "takes_log": signal.log,
-        "band_first_bin": [first for first, _ in bands],
-        "band_after_bin": [after for _, after in bands],
         # the squared weights of a Hann window sum up to 3/8 of its length
         "power_scale": 2 / (2 * half * 0.375 * 2 * half),
         "power_share": 1 / half,
         "log_scale": (2.0**20 / signal.most) ** 2,
         "bin_width": (signal.rate or 0.0) / (2 * half),
         "cosines": list(cosines(2 * half)),
-        "reversed": [int(format(i, f"0{levels}b")[::-1], 2) for i in range(half // 2)],
         "has_single_level": levels % 2 == 0,
         "spans": spans,
         "groups": [half // max(1, 4 * span) for span in spans],
     }
-    return (
-        kind_places(kinds, KINDS)
-        | spectrum
-        | {
-            "windows": signal.window is not None,
-            "has_sums": bool(set(kinds) - _WITHOUT_SUMS),
-            "has_power2": powers >= 2,
-            "has_power3": powers >= 3,
-            "has_power4": powers >= 4,
-            "has_extremes": bool({"min", "max", "range", "crest"} & set(kinds)),
-            "has_differences": "difference" in made,
-            "has_averages": "average" in made,
-            "has_periods": "phase" in made,
-            "awaits": awaits,
-            "sample_max_abs": signal.most,
-            "hop": hop,
-            "hop_last": hop - 1,
-            "block_share": 1 / hop,
-            "window_share": 1 / window,
-            "gap_share": 1 / max(1, window - 1),
-            "slope_share": 1 / spread if spread else 0.0,
-            "block_step": float(hop),
-            "oldest": plan.oldest,
-            "ahead": signal.ahead,
-            "label_measure": signal.label_measure(label_column),
-            "measure_of": [row.of for row in plan.measures],
-            "measure_limit": [row.limit for row in plan.measures],
-            "pair_first": [a for a, _ in pairs],
-            "pair_second": [b for _, b in pairs],
-            "made_of": [row.of for row in plan.features],
-            "made_steps": [row.steps for row in plan.features],
-            "made_share": [1 / max(1, row.steps) for row in plan.features],
-            "difference_first": made.count("lag"),
-            "average_first": made.count("lag") + made.count("difference"),
-            "phase_first": len(made) - made.count("phase"),
-            "made_limit": [row.limit for row in plan.features],
-            "period": periods,
-            "period_share": [1 / period for period in periods],
-            "period_back": [signal.ahead * hop % period for period in periods],
-        }
-    )
 
 
 PI = 0x3243F6A8885A308D313198A2E

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.spec.signal import Row, SignalSection, capacities, cosines, kind_places, plan_of
+from pykernel.spec.signal import Row, SignalSection, capacities, cosines, plan_of, shared_parameters
 
 FULL = 32767
 """The largest magnitude of a count."""
@@ -181,60 +181,35 @@ def parameters(
     label_one: the device's number for a label of 1.  units: the value of a count of each feature.  reach: the smallest
     and the largest count of each feature that the model accepts.
     """
-    plan, found, window = plan_of(signal), channels_of(signal), signal.window or 1
-    kinds, made = [row.kind for row in plan.measures], [row.kind for row in plan.features]
-    periods = list(dict.fromkeys(signal.periods)) or [1]
-    label = signal.label_measure(label_column)
-    ratio = float(measure_units(signal)[label]) * label_one
+    plan, found = plan_of(signal), channels_of(signal)
+    shared = shared_parameters(signal, MEASURED, label_column, awaits)
+    kinds = {row.kind for row in plan.measures}
+    ratio = float(measure_units(signal)[shared["label_measure"]]) * label_one
     if ratio > 65535 and label_column in signal.channels:
         raise ArithmeticError("a count of the channel is more than 2^16 of the label's")
     places = min(31, math.floor(math.log2(65535 / ratio))) if ratio > 0 else 0
     kept = capacities(signal, False)["RAW_KEPT"]
-    levels = kept.bit_length() - 2
     own = [unit for unit, _ in _units(signal)[1]]
     shifts = [round(math.log2(unit / before)) for unit, before in zip(units, own, strict=True)]
     lowest, highest = (np.clip(end, -FULL, FULL) for end in reach)
-    bands = [signal.bins(*signal.bands[row.steps]) if row.kind == "band" else (0, 0) for row in plan.measures]
-    return kind_places(kinds, MEASURED) | {
-        "windows": signal.window is not None,
-        "has_squares": bool({"rms", "std"} & set(kinds)),
-        "has_extremes": bool({"min", "max", "range"} & set(kinds)),
-        "has_differences": "difference" in made,
-        "has_averages": "average" in made,
-        "has_periods": "phase" in made,
-        "awaits": awaits,
+    return shared | {
+        "has_squares": bool({"rms", "std"} & kinds),
         "sample_most": found.most.tolist(),
         "fill": found.fill.tolist(),
         "block_most": FULL * signal.step,
-        "hop_last": signal.step - 1,
-        "window": max(2, window),
-        "oldest": plan.oldest,
-        "ahead": signal.ahead,
-        "label_measure": label,
+        "window": max(2, signal.window or 1),
         "label_factor": max(1, math.floor(ratio * 2**places)),
         "label_places": max(0, places),
-        "measure_of": [row.of for row in plan.measures],
-        "band_first_bin": [first for first, _ in bands],
-        "band_after_bin": [after for _, after in bands],
         # for one side of the spectrum; the squared weights of a Hann window sum to 3/8 of its length
         "band_factor": round(2 * 2.0**32 * 2.0**-13 * 2 * math.sqrt(0.5 / 0.375)),
-        "fourier_levels": levels,
+        "fourier_levels": kept.bit_length() - 2,
         "cosines": [round(32768 * value) for value in cosines(kept)[: kept // 4 + 1]],
-        "reversed": [int(format(i, f"0{levels}b")[::-1], 2) for i in range(kept // 4)],
-        "made_of": [row.of for row in plan.features],
-        "made_steps": [max(1, row.steps) if row.kind == "average" else row.steps for row in plan.features],
-        "has_spectrum": any(row.kind == "band" for row in plan.measures),
         "has_coarse": any(shifts),
         "made_shift": shifts,
         "has_narrow": bool((lowest > -FULL).any() or (highest < FULL).any()),
         "made_low": lowest.tolist(),
         "made_high": highest.tolist(),
-        "difference_first": made.count("lag"),
-        "average_first": made.count("lag") + made.count("difference"),
-        "phase_first": len(made) - made.count("phase"),
-        "period": periods,
-        "period_share": [min(2**31 - 1, round(2**31 / period)) for period in periods],
-        "period_back": [signal.ahead * signal.step % period for period in periods],
+        "period_share": [min(2**31 - 1, round(2**31 / period)) for period in shared["period"]],
     }
 
 

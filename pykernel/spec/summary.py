@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from pykernel.spec.base import Spec
 
+REMEDIES = {
+    "L_MAX": "lower [learning] samples",
+    "P_MAX": "give fewer basis vectors",
+    "N_MAX": "lower n_max, or take a technique without a matrix",
+}
+"""Extent of a model -> how the model takes less memory."""
+
 
 def summary(spec: Spec) -> str:
     """One line that describes a model."""
@@ -33,10 +40,5 @@ def summary(spec: Spec) -> str:
 
 def less_memory(spec: Spec) -> str:
     """Words for the keys to change so that the model takes less memory."""
-    if "L_MAX" in spec.capacities:
-        return "lower [learning] samples"
-    if "P_MAX" in spec.capacities:
-        return "give fewer basis vectors"
-    if "N_MAX" in spec.capacities:
-        return "lower n_max, or take a technique without a matrix"
-    return "take fewer inputs or features, or a rule without a matrix"
+    known = [remedy for capacity, remedy in REMEDIES.items() if capacity in spec.capacities]
+    return known[0] if known else "take fewer inputs or features, or a rule without a matrix"

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from pykernel.errors import UserError
-from pykernel.host.simulate import read_cells, shown_cell
+from pykernel.host.samples import read_cells, shown_cell
 
 Show = Callable[[float, str], None]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.host.samples import BATCH, Batch
 from pykernel.host.signal import steps_of
-from pykernel.host.simulate import BATCH, Batch
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.sections import StandardisedInput
 from pykernel.spec.signal import plan_of

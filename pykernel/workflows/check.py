@@ -318,7 +318,7 @@ def run(spec: Spec, asked: Asked, watch: Watch) -> Report:
     """The comparison, with this machine's compilers, on targets or on a board."""
     stream = asked.stream
     if asked.data:
-        from pykernel.host.data import read_rows
+        from pykernel.host.samples import read_rows
 
         stream = read_rows(spec, str(asked.data))
     with watch.progress() as show, contextlib.ExitStack() as stack:

@@ -13,8 +13,9 @@ import numpy as np
 from pykernel.dialect import sources_digest
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.files import open_data
+from pykernel.host.samples import Batch, require_columns, samples_of
 from pykernel.host.signal import RawRows, delay_of
-from pykernel.host.simulate import DELAY_LIMIT, Batch, require_columns, samples_of
+from pykernel.host.simulate import DELAY_LIMIT
 from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, Spec, make_spec
 from pykernel.spec.renamed import word_meant

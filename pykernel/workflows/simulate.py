@@ -14,8 +14,9 @@ from pykernel.errors import UNWRITTEN, Interrupted, UserError, need_matplotlib, 
 from pykernel.files import all_or_none, need_not_data, open_data, whole_file
 from pykernel.host import simulate as host
 from pykernel.host.advice import Trial
+from pykernel.host.samples import BATCH, Batch, require_columns, samples_of, with_last_label
 from pykernel.host.signal import RawRows, delay_of, steps_of
-from pykernel.host.simulate import BATCH, Batch, Monitoring, Simulation
+from pykernel.host.simulate import Monitoring, Simulation
 from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Show, Watch
 from pykernel.workflows.models import Fitted, spec_and_memory
@@ -151,7 +152,7 @@ class Recorded:
         self.path = str(data) if isinstance(data, str | Path) else None
         self.arrays = None if isinstance(data, str | Path) else _arrays(spec, *data)
         if self.path is not None:
-            host.require_columns(spec)
+            require_columns(spec)
 
     @property
     def again(self) -> bool:
@@ -164,7 +165,7 @@ class Recorded:
             return self._pieces(*self.arrays), len(self.arrays[0])
         assert self.path is not None
         name, file, size = open_data(self.path, stack)
-        return host.samples_of(spec, file, name), size
+        return samples_of(spec, file, name), size
 
     def _pieces(self, x: np.ndarray, y: np.ndarray) -> Iterator[Batch]:
         for start in range(0, len(x), BATCH):
@@ -261,7 +262,7 @@ def _trial(spec: Spec, recording: Recorded, how: _How, delay: int, show: Show) -
             batches = steps_of(spec, recording.batches(spec, stack)[0])
             refreshed = how.refresh_every if changed.learning.rule == spec.learning.rule else 0
             run = Simulation(changed, delay, refreshed, forecasts=spec.forecasts)
-            for batch in host.with_last_label(batches, delay) if lagged else batches:
+            for batch in with_last_label(batches, delay) if lagged else batches:
                 for _ in run.run(batch.x, batch.y):
                     pass
         found = run.summary(run.errors, run.rows // 2)

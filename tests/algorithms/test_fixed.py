@@ -22,7 +22,8 @@ from pykernel.gen.compilers import compile_c
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import is_valid, read, save
-from pykernel.spec.families.fixed import FUNCTIONS, POWER_ERROR, ROUNDED, faded, value_error
+from pykernel.spec.families.fixed_errors import POWER_ERROR, faded, value_error
+from pykernel.spec.families.fixed_scales import FUNCTIONS, ROUNDED
 from pykernel.spec.model import make_spec
 from tests.support.compilers import QUICK
 

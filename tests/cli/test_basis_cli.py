@@ -661,7 +661,7 @@ def test_help_shows_examples_columns_and_exit_codes(run, command):
 
 @pytest.mark.parametrize("source", ["flow.csv", "flow.parquet", "flow.arrow", "parts", "flow.npy"])
 def test_a_table_becomes_an_array(folder, run, source, monkeypatch):
-    monkeypatch.setattr("pykernel.host.simulate.BATCH", 64)
+    monkeypatch.setattr("pykernel.host.samples.BATCH", 64)
     for precision, columns in [("float64", None), ("float32", "y,a" if source != "flow.npy" else "2,0")]:
         given = ["--columns", columns] if columns else []
         code, out, err = run(

@@ -22,9 +22,10 @@ from pykernel.gen.compilers import compile_c, compiler, find_compilers
 from pykernel.gen.ir import DialectError
 from pykernel.gen.project import build, generate, state_hash
 from pykernel.host.model import HostModel
-from pykernel.host.replay import Replay, callable_entries, device_memory, read_log
-from pykernel.host.simulate import Batch, Simulation
-from pykernel.host.snapshot import load, save, snapshot_bytes
+from pykernel.host.replay import Replay, callable_entries, read_log
+from pykernel.host.samples import Batch
+from pykernel.host.simulate import Simulation
+from pykernel.host.snapshot import device_memory, load, save, snapshot_bytes
 from pykernel.spec.model import load_spec, make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.compilers import QUICK, compilers
@@ -655,7 +656,7 @@ def test_a_log_of_a_trained_model_replays():
     for bad, says in (
         (",,,,,,,assess", "has a call that takes a sample; give the inputs and the label"),
         (",,,,,0,,reset", "has a status but no label"),
-        (",,,,,,,predict", "call is 'predict'; it can be reset, train, assess, refresh, restart, or empty"),
+        (",,,,,,,predict", "column 'call' is 'predict'; it must be reset, train, assess, refresh, restart, or empty"),
     ):
         with pytest.raises(UserError, match=f"log, line 2: {re.escape(says)}"):
             replayed(spec, [lines[0], bad])

@@ -19,7 +19,9 @@ from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import build, generate, state_hash
 from pykernel.host.model import HostModel
 from pykernel.host.replay import Replay, read_log
-from pykernel.host.simulate import Course, Monitoring, Simulation, prediction_header, prediction_lines, read_samples
+from pykernel.host.samples import read_samples
+from pykernel.host.scores import Course
+from pykernel.host.simulate import Monitoring, Simulation, prediction_header, prediction_lines
 from pykernel.host.snapshot import load, save, snapshot_bytes
 from pykernel.spec.model import load_spec
 from tests.support.compilers import EACH as EACH_COMPILER
@@ -416,7 +418,8 @@ def test_a_course_is_kept_in_constant_memory():
         part = slice(start, start + int(rng.integers(1, 300)))
         course.add(values[part], alarmed[part], states[part])
         start = part.stop
-    assert len(course.table) <= 64 and course.spacing == 128 and course.rows == 5000
+    kept = course.kept
+    assert len(kept.table) <= 64 and kept.spacing == 128 and kept.rows == 5000
     for first in (0, 2500, 4999):
         found = course.summary(first)
         begin = first // 128 * 128
@@ -506,7 +509,7 @@ def test_without_the_column_every_row_was_learned():
         ("1,2,3,,,0,0,,", "has a status, but was not learned; the status is what update returned"),
         ("1,2,3,,,2,,,", "column 'learned' is '2'; it must be 1 if the row was learned, 0 if the model was only asked"),
         (",,,0.5,,,,,restart", "has no inputs, but a label or a prediction"),
-        (",,,,,,,,update", "call is 'update'; it can be reset, restart, or empty"),
+        (",,,,,,,,update", "column 'call' is 'update'; it must be reset, restart, or empty"),
     ):
         with pytest.raises(UserError, match=f"log, line 2: {re.escape(says)}"):
             replayed(spec, [lines[0], bad])

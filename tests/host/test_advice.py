@@ -15,8 +15,9 @@ from benchmarks.host import advice_figures
 from benchmarks.host.first_streams import stream
 from pykernel.cli import output
 from pykernel.host.advice import Signs
+from pykernel.host.samples import Batch, with_last_label
 from pykernel.host.scores import verdict
-from pykernel.host.simulate import Batch, Simulation, with_last_label
+from pykernel.host.simulate import Simulation
 from pykernel.spec.model import make_spec
 from tests.support import DOCS
 

@@ -433,9 +433,9 @@ def test_digits_count_what_was_written():
         ("a,b,y,status\n1,2,3,99999999999\n", "must be a status"),
         ("a,b,y,status\n1,2,3,addded\n", "must be a status"),
         ("a,b,y,status\n1,2,0x1p99999,1\n", "must be a number"),
-        ("a,b,y,call\n,,,format disk\n", "call is 'format disk'; it can be reset,"),
-        ("a,b,y,call\n,,,freeze\n", "call is 'freeze'; it can be"),
-        ("a,b,y,call\n,,,predict\n", "call is 'predict'"),
+        ("a,b,y,call\n,,,format disk\n", "column 'call' is 'format disk'; it must be reset,"),
+        ("a,b,y,call\n,,,freeze\n", "column 'call' is 'freeze'; it must be"),
+        ("a,b,y,call\n,,,predict\n", "column 'call' is 'predict'"),
     ],
 )
 def test_bad_logs_are_one_sentence(log, says):

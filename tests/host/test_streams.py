@@ -15,17 +15,10 @@ from pykernel.algorithms.online.klms import KLMS
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
+from pykernel.host.samples import BATCH, read_samples, samples_of
 from pykernel.host.scores import Errors
 from pykernel.host.simple import LastAndMajority, linear_specs
-from pykernel.host.simulate import (
-    BATCH,
-    Alarms,
-    Simulation,
-    prediction_header,
-    prediction_lines,
-    read_samples,
-    samples_of,
-)
+from pykernel.host.simulate import Alarms, Simulation, prediction_header, prediction_lines
 from pykernel.spec.model import make_spec
 from tests.support.machines import machine
 from tests.support.specs import named
@@ -238,7 +231,7 @@ def test_sums_of_errors_are_those_of_the_whole_table(parts, seed):
     for rows in parts:
         errors.add(table[start : start + rows])
         start += rows
-    assert errors.rows == len(table) and len(errors.kept.parts) <= 64
+    assert errors.kept.rows == len(table) and len(errors.kept.table) <= 64
     for first in (0, len(table) // 2, len(table) - 1):
         summary = errors.summary(first)
         assert first - errors.kept.spacing < summary["first_row"] <= first

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from pykernel.gen.project import build
-from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD, LEAST_RIDGE
+from pykernel.spec.families.features import LEAST_RIDGE
+from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import DATA, DOCS
 

@@ -30,8 +30,8 @@ from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.model import specialised
 from pykernel.gen.project import build, state_hash
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
-from pykernel.host.data import read_rows
 from pykernel.host.model import HostModel
+from pykernel.host.samples import read_rows
 from pykernel.spec.families import nystrom, subspace
 from pykernel.spec.families.linear import WINDUP
 from pykernel.spec.families.online import DRIFT_LIMIT, FAILS, RULES, ridge_of

@@ -219,7 +219,7 @@ def test_links_out_of_the_folder_and_what_is_no_file(tmp_path):
         load_spec(spec, trust=True)
     (tmp_path / "inner" / "custom_kernels.py").unlink()
     (tmp_path / "inner" / "custom_kernels.py").mkdir()
-    with pytest.raises(UserError, match="is no file of at most"):
+    with pytest.raises(UserError, match=r"cannot be read \(Is a directory\); give a plain \.py file"):
         load_spec(spec, trust=True)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from pykernel.errors import MissingExtra
 from pykernel.gen.project import build
+from pykernel.host.samples import samples_of
 from pykernel.host.signal import steps_of
-from pykernel.host.simulate import samples_of
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.targets import check as targets
 from pykernel.tuning.earned import fewer_lags, groups_of, more_of, without

@@ -278,7 +278,7 @@ def rows_of(columns: tuple[str, ...] | None, data: str, rows: int) -> np.ndarray
     """The inputs, or the raw samples, of the first rows of a table, (rows, DIM)."""
     import numpy as np
 
-    from pykernel.host.simulate import read_cells, read_numbers
+    from pykernel.host.samples import read_cells, read_numbers
 
     if columns is None:
         raise UserError(f"{data}: the model does not name its inputs; add --inputs with their columns")

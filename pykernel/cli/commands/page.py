@@ -35,7 +35,7 @@ def page(options: PageOptions) -> None:
     """
     from pykernel.files import whole_file
     from pykernel.gen.check import as_taken
-    from pykernel.host.data import read_rows
+    from pykernel.host.samples import read_rows
     from pykernel.targets.page import make_page
 
     spec = inputs.read_spec(options.spec_file, options.trust)

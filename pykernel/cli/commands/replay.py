@@ -48,7 +48,8 @@ def replay(options: ReplayOptions) -> None:
 
     Exit codes: 0 equal, 1 not equal, 2 bad input.
     """
-    from pykernel.host.replay import Replay, device_memory, differing_fields
+    from pykernel.host.replay import Replay, differing_fields
+    from pykernel.host.snapshot import device_memory
     from pykernel.spec.family import STATE_LIMIT
 
     spec = inputs.read_spec(options.spec_file, options.trust)

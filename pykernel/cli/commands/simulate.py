@@ -48,7 +48,7 @@ def simulate(options: SimulateOptions) -> None:
 
     Exit codes: 0 done, 2 bad input.
     """
-    from pykernel.host.simulate import require_columns
+    from pykernel.host.samples import require_columns
     from pykernel.workflows.simulate import simulate as run
 
     spec = inputs.read_spec(options.spec_file, options.trust)

@@ -13,7 +13,7 @@ import numpy as np
 from pykernel.cli import output
 from pykernel.errors import UserError
 from pykernel.files import open_data, whole_file
-from pykernel.host.simulate import Cells, read_cells, read_numbers
+from pykernel.host.samples import Cells, read_cells, read_numbers
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
 
 

@@ -16,8 +16,9 @@ from pykernel.algorithms.batch.fisher import FISHER
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
+from pykernel.spec.families.features import KernelFamily, largest_value, need_vectors, never
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.sections import TRIED_RIDGE, KernelSection, Learning, ScaledInput, VectorsSection
+from pykernel.spec.sections import TRIED_RIDGE, KernelSection, Learning, ScaledInput, VectorsSection, Within
 
 BASIS_LIMIT = 1024
 
@@ -48,17 +49,15 @@ class BatchLearning(Learning):
 class FisherLearning(Learning):
     """How a discriminant is trained at once."""
 
-    ridge: Annotated[float, TRIED_RIDGE] = Field(0.1, gt=0, description="weight of the penalty |alpha|^2")
+    ridge: Annotated[float, Within(float32=(1e-9, 1e12), float64=(1e-30, 1e12)), TRIED_RIDGE] = Field(
+        0.1, gt=0, description="weight of the penalty |alpha|^2"
+    )
 
 
 class BatchSpec(Spec):
     input: ScaledInput
     kernel: KernelSection | None = None
     learning: BatchLearning = BatchLearning()
-
-    @property
-    def family(self) -> Family:
-        return BATCH_MODELS
 
 
 class FisherSpec(Spec):
@@ -67,21 +66,8 @@ class FisherSpec(Spec):
     learning: FisherLearning = FisherLearning()
     expansion: VectorsSection | None = None
 
-    @property
-    def family(self) -> Family:
-        return FISHER_MODELS
 
-
-class _BatchModels:
-    """What both families share."""
-
-    online = False
-
-    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
-        return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
-
-
-class BatchModels(_BatchModels):
+class BatchModels(KernelFamily):
     """Kernel ridge regression and LS-SVM."""
 
     rules: tuple[str, ...] = ("krr", "ls-svm")
@@ -90,25 +76,22 @@ class BatchModels(_BatchModels):
 
     def validate(self, spec: BatchSpec, refuse: Refuse) -> None:
         kernel_settings.validate(spec, refuse)
-        value = kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
         ridge, least, most = spec.learning.ridge, LEAST[spec.precision], kernel_settings.largest(spec.precision)
-        if (
-            spec.kernel is not None
-            and (spec.kernel.function in kernel_settings.UNIT or spec.kernel.normalise)
-            and ridge < least
-        ):
+        value, alpha_limit = largest_value(spec, refuse), self._alpha_limit(spec)
+        assert spec.kernel is not None
+        if (spec.kernel.function in kernel_settings.UNIT or spec.kernel.normalise) and ridge < least:
             refuse(
                 "[learning] ridge",
                 f"is {ridge:g}; it must be {least:g} or more for {spec.precision}, or no training can succeed",
             )
         top = 1e15 if spec.precision == "float32" else 1e120
-        if not self._alpha_limit(spec) <= top:
+        if not alpha_limit <= top:
             refuse(
                 "[label] max_abs",
-                f"is {spec.label_max_abs:g}, for which multipliers can reach {self._alpha_limit(spec):.3g} with ridge {ridge:g}; "
-                f"they must stay below {top:g} for {spec.precision}: give a lower limit",
+                f"is {spec.label_max_abs:g}, for which multipliers can reach {alpha_limit:.3g} with ridge {ridge:g}; they "
+                f"must stay below {top:g} for {spec.precision}: give a lower limit",
             )
-        if not self._alpha_limit(spec) * (spec.learning.samples + 1) * value <= most:
+        if not alpha_limit * (spec.learning.samples + 1) * value <= most:
             refuse(
                 "[input] max_abs", f"is {spec.input.max_abs:g}, with which predictions can overflow; it must be lower"
             )
@@ -150,7 +133,7 @@ class BatchModels(_BatchModels):
         }
 
 
-class FisherModels(_BatchModels):
+class FisherModels(KernelFamily):
     """The kernel Fisher discriminant on a basis."""
 
     rules: tuple[str, ...] = ("kfd",)
@@ -163,27 +146,19 @@ class FisherModels(_BatchModels):
                 "[expansion] vectors", "is missing; kfd must have a basis, the vectors that samples are compared with"
             )
         kernel_settings.validate(spec, refuse)
-        vectors = spec.expansion.vectors
-        if len(vectors) > BASIS_LIMIT:
-            refuse("[expansion] vectors", f"has {len(vectors)} rows; it must have at most {BASIS_LIMIT}")
-        for i, vector in enumerate(vectors):
-            if len(vector) != spec.dim:
-                refuse(
-                    "[expansion] vectors", f"has {len(vector)} numbers in row {i}; it must be {spec.dim}, the inputs"
-                )
-        value = kernel_settings.bound(spec, refuse, np.abs(np.array(vectors, float)).max(0))
-        top = 1e15 if spec.precision == "float32" else 1e100
-        if not value <= top / 1e5:
+        need_vectors(spec, refuse, BASIS_LIMIT)
+        value, most = self._value(spec, refuse), (1e10 if spec.precision == "float32" else 1e95)
+        if not value <= most:
             refuse(
                 "[input] max_abs",
                 f"is {spec.input.max_abs:g}, with which kernel values reach {value:.3g}; it must be so low that they stay below "
-                f"{top / 1e5:g}",
+                f"{most:g}",
             )
-        low = 1e-9 if spec.precision == "float32" else 1e-30
-        if not low <= spec.learning.ridge <= 1e12:
-            refuse(
-                "[learning] ridge", f"is {spec.learning.ridge:g}; it must be from {low:g} to 1e12 for {spec.precision}"
-            )
+
+    def _value(self, spec: FisherSpec, refuse: Refuse = never) -> float:
+        """The largest |k(x, v)| for the basis vectors v."""
+        assert spec.expansion is not None
+        return kernel_settings.bound(spec, refuse, np.abs(np.array(spec.expansion.vectors, float)).max(0))
 
     def capacities(self, spec: FisherSpec) -> dict[str, int]:
         assert spec.expansion is not None
@@ -197,36 +172,26 @@ class FisherModels(_BatchModels):
         }
 
     def size_bound(self, spec: FisherSpec) -> int:
-        size = len(spec.expansion.vectors) if spec.expansion is not None else 1
-        classes = len(spec.label.classes or ())
+        size, classes = self.capacities(spec)["P_MAX"], len(spec.label.classes or ())
         return size * (size + 1) // 2 + size * (classes + 2 * spec.outputs + spec.dim + 3) + 2 * spec.dim + 64
 
     def parameters(self, spec: FisherSpec) -> dict[str, Any]:
         assert spec.expansion is not None
-        vectors, ridge, narrow = (
-            np.array(spec.expansion.vectors, float),
-            spec.learning.ridge,
-            spec.precision == "float32",
-        )
-
-        def never(where: str, message: str) -> Any:
-            raise AssertionError(f"{where} {message}")
-
-        value = kernel_settings.bound(spec, never, np.abs(vectors).max(0))
-        alpha_limit = 1e15 if narrow else 1e100
+        ridge, value, most = spec.learning.ridge, self._value(spec), MOST[spec.precision]
+        alpha_limit = 1e15 if spec.precision == "float32" else 1e100
         return kernel_settings.parameters(spec) | {
             "assesses": spec.signal is None,
             "single": spec.outputs == 1,
-            "basis": vectors,
+            "basis": np.array(spec.expansion.vectors, float),
             "ridge": ridge,
             "root_ridge": math.sqrt(ridge),
             "least": LEAST_OF_TRACE[spec.precision],
-            "most": MOST[spec.precision],
+            "most": most,
             "free": FREE[spec.precision],
             "alpha_limit": alpha_limit,
             "press_limit": alpha_limit**2,
             "z_limit": 1.01 * value,
-            "r_limit": 2 * (math.sqrt(ridge) + 2 * value * math.sqrt(MOST[spec.precision])),
+            "r_limit": 2 * (math.sqrt(ridge) + 2 * value * math.sqrt(most)),
         }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -19,27 +18,30 @@ from pykernel.algorithms.online.state import Metric
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
+from pykernel.spec.families.features import KernelFamily
 from pykernel.spec.families.fixed import (
+    WholeFamily,
+    WholeSpec,
+    complain_of_inputs,
+    complain_of_kernel,
+    complain_of_rate,
+)
+from pykernel.spec.families.fixed_errors import faded
+from pykernel.spec.families.fixed_scales import (
     COUNTS,
     LARGEST,
-    Conversion,
-    WholeSpec,
-    complain_of_counts,
-    complain_of_kernel,
-    complain_of_ranges,
-    complain_of_rate,
+    OCTAVES,
+    Scales,
     conversion,
     counted,
-    faded,
     farthest,
     kernel_parameters,
     learning_rate,
-    octaves_of,
     unit_of,
 )
 from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, TIES
-from pykernel.spec.family import Family, Refuse, affordable, filling
-from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
+from pykernel.spec.family import Refuse, affordable, filling
+from pykernel.spec.sections import Counts, KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
 
 HEADROOM = 4
@@ -66,6 +68,10 @@ class FixedRule(Learning):
     )
 
 
+TRUNCATED = "reduction.truncate_below", "reduction.truncate_age"
+TRUNCATION = "truncate_below or truncate_age; give one of them, or leave it out"
+
+
 class FixedReduction(Section):
     """What happens when the budget is full, or before."""
 
@@ -81,7 +87,7 @@ class FixedReduction(Section):
     ald_threshold: Annotated[float, Of("klms")] = Field(
         2e-3, ge=0, lt=1, description="a sample is not stored, but absorbed, if at most this part of it is new"
     )
-    removals: int = Field(
+    removals: Annotated[int, Counts(f"counts with {TRUNCATION}", TRUNCATED)] = Field(
         1,
         ge=1,
         le=16,
@@ -130,46 +136,13 @@ class FixedOnlineSpec(WholeSpec):
     reduction: FixedReduction = FixedReduction()
 
     @property
-    def family(self) -> Family:
-        return FIXED_ONLINE_MODELS
-
-    @property
     def derived(self) -> dict[str, dict[str, Any]]:
         return super().derived | {"reduction": {"projection": projection_of(self)}}
-
-    @cached_property
-    def scale_found(self) -> tuple[Conversion, int] | None:
-        """The conversion of counts, and the octave of squared distances; None if 16 bits cannot hold the converted
-        inputs.
-        """
-        return _scaled(self)
-
-    @property
-    def conversion(self) -> Conversion:
-        assert self.scale_found is not None
-        return self.scale_found[0]
 
     @property
     def alpha_shift(self) -> int:
         """log2 of the largest multiplier: no sum of n_max of them is beyond VALUE_MOST."""
         return math.floor(math.log2(VALUE_MOST / self.reduction.n_max))
-
-    @property
-    def label_shift(self) -> int:
-        return self.alpha_shift - HEADROOM - math.ceil(math.log2(self.label_max_abs))
-
-
-def _scaled(spec: FixedOnlineSpec) -> tuple[Conversion, int] | None:
-    assert spec.kernel is not None
-    function = spec.kernel.function
-    for octave in octaves_of(function):
-        made = conversion(spec, unit_of(spec, octave))
-        reach = int(made.reach.max())
-        # the state stores a distance as a signed number
-        fits = farthest(function, octave, np.full((1, spec.dim), 2.0 * reach)) <= LARGEST
-        if reach <= COUNTS and fits and abs(made.factor).max() <= COUNTS:
-            return made, octave
-    return None
 
 
 def _radius(function: str, value: float) -> float:
@@ -183,22 +156,13 @@ def _radius(function: str, value: float) -> float:
     return low
 
 
-class FixedOnlineModels:
+class FixedOnlineModels(KernelFamily):
     """Expansions f(x) = sum_i alpha_i k(v_i, x) under a budget, in whole numbers."""
 
     rules: tuple[str, ...] = ("klms", "qklms")
     programs: Mapping[LabelKind, Program] = FIXED_ONLINE
     online = True
     spec = FixedOnlineSpec
-
-    def why_ignored(self, spec: FixedOnlineSpec, section: str, key: str) -> str | None:
-        if section == "kernel":
-            return kernel_settings.why_ignored(spec, key)
-        reduction = spec.reduction
-        if (section, key) == ("reduction", "removals"):
-            if reduction.truncate_below is None and reduction.truncate_age is None:
-                return "counts with truncate_below or truncate_age; give one of them, or leave it out"
-        return None
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         complain_of_kernel(spec, refuse)
@@ -208,12 +172,9 @@ class FixedOnlineModels:
                 f"is {spec.kernel.function}, with which int16 does not learn; it must be gaussian, laplacian, matern12, matern32 or "
                 "matern52, or the precision float32",
             )
-        complain_of_ranges(spec, refuse)
-        kernel_settings.validate_scaling(spec, refuse)
-        complain_of_counts(spec, refuse)
+        complain_of_inputs(spec, refuse)
         self._complain_of_labels(spec, refuse)
-        self._complain_of_learning(spec, refuse)
-        if spec.scale_found is None:
+        if spec.scales_found is None:
             refuse(
                 "[input] max_abs",
                 f"lets inputs be too far apart for 16 bits, where the kernel's width is {spec.length_scale:.3g}; it must be lower, "
@@ -226,18 +187,22 @@ class FixedOnlineModels:
                 f"is {getattr(spec.kernel, width):g}, with which all inputs within max_abs are alike in int16; the kernel must be "
                 "narrower, or max_abs larger",
             )
+        self._complain_of_learning(spec, refuse)
+        if not spec.reduction.force:
+            self._complain_of_pairs(spec, refuse)
 
     def _complain_of_labels(self, spec: Any, refuse: Refuse) -> None:
         complain_of_label_range(spec, refuse)
-        if spec.label_kind == "class":
-            for key in ("center", "gain"):
-                if getattr(spec.label, key):
-                    refuse(f"[label] {key}", "is for labels that are numbers; leave it out")
-            if spec.linear is not None:
-                refuse("[linear]", "is for labels that are numbers; leave it out")
+        given = {
+            "[label] center": spec.label.center,
+            "[label] gain": spec.label.gain,
+            "[linear]": spec.linear is not None,
+        }
+        for where in [where for where in given if given[where] and spec.label_kind == "class"]:
+            refuse(where, "is for labels that are numbers; leave it out")
 
     def _complain_of_learning(self, spec: Any, refuse: Refuse) -> None:
-        learning, reduction, least = spec.learning, spec.reduction, 2.0 ** -(spec.label_shift + 1)
+        learning, least = spec.learning, 2.0 ** -(spec.label_shift + 1)
         complain_of_rate("[learning] eta", learning.eta, refuse)
         if spec.linear is not None:
             complain_of_rate("[linear] eta", spec.linear.eta, refuse)
@@ -253,8 +218,9 @@ class FixedOnlineModels:
                 f"is {learning.rho:g}: 1 - eta rho must be from {1 / 65536:.2g} to {1 - 1 / 65536:.6g}, of which int16 has 65536 "
                 "steps",
             )
-        if reduction.force:
-            return
+
+    def _complain_of_pairs(self, spec: Any, refuse: Refuse) -> None:
+        reduction = spec.reduction
         pair = (reduction.technique, projection_of(spec))
         if pair in FAILS:
             refuse(
@@ -269,31 +235,32 @@ class FixedOnlineModels:
                 "takes it",
             )
 
+    def scales(self, spec: Any) -> Scales | None:
+        label_shift = spec.alpha_shift - HEADROOM - math.ceil(math.log2(spec.label_max_abs))
+        for octave in OCTAVES[spec.kernel.function]:
+            made = conversion(spec, unit_of(spec, octave))
+            reach = int(made.reach.max())
+            # the state stores a distance as a signed number
+            fits = farthest(spec.kernel.function, octave, np.full((1, spec.dim), 2.0 * reach)) <= LARGEST
+            if reach <= COUNTS and fits and abs(made.factor).max() <= COUNTS:
+                return Scales(made, octave, label_shift)
+        return None
+
     def capacities(self, spec: FixedOnlineSpec) -> dict[str, int]:
-        found = spec.scale_found
-        alike = found is not None and found[0].alike
-        return {
-            "DIM": spec.dim,
-            "N_MAX": spec.reduction.n_max,
-            "OUTPUTS": spec.outputs,
-            "SCALES": 1 if alike else spec.dim,
-        }
+        sizes = {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
+        return sizes | spec.conversion.sizes
 
     def size_bound(self, spec: FixedOnlineSpec) -> int:
         n = spec.reduction.n_max + 1
         return n * (spec.dim // 2 + spec.outputs + 6) + 2 * spec.dim + spec.outputs * (spec.dim + 12) + 16
 
     def unit(self, spec: FixedOnlineSpec, question: str) -> float:
-        """What 1 is worth in an answer."""
         return 1 / ONE if question == "novelty" else 2.0**-spec.label_shift
 
     def parameters(self, spec: Any) -> dict[str, Any]:
-        assert spec.scale_found is not None
-        (made, octave), learning, reduction = spec.scale_found, spec.learning, spec.reduction
-        metric = TECHNIQUES[reduction.technique].metric
-        unit = unit_of(spec, octave)
+        learning, reduction, octave, function = spec.learning, spec.reduction, spec.scales.octave, spec.kernel.function
+        metric, unit = TECHNIQUES[reduction.technique].metric, unit_of(spec, octave)
         one, most = 2.0**spec.label_shift, 2**spec.alpha_shift
-        function = spec.kernel.function
         if learning.rule == "qklms":
             near = learning.quantisation * spec.length_scale
         else:  # 1 - k^2 <= ald_threshold
@@ -304,10 +271,9 @@ class FixedOnlineModels:
         near = near * 2.0 ** max(0, 16 - octave) if function == "laplacian" else near**2
         fills = 2 * reduction.n_max + 32
         rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * self.size_bound(spec))
-        ages = metric is Metric.AGE or reduction.tie != "smaller" or reduction.truncate_age is not None
         return {
-            **made.parameters(),
-            **frame_parameters(spec, int(made.reach.max()), unit**2),
+            **spec.conversion.parameters(),
+            **frame_parameters(spec, int(spec.conversion.reach.max()), unit**2),
             **kernel_parameters(spec, octave),
             "quantises": learning.rule == "qklms",
             "metric": metric,
@@ -318,7 +284,7 @@ class FixedOnlineModels:
             "truncates_small": reduction.truncate_below is not None,
             "truncates_old": reduction.truncate_age is not None,
             "keeps_neighbours": metric in (Metric.FKLMS, Metric.FMKLMS),
-            "keeps_ages": ages,
+            "keeps_ages": metric is Metric.AGE or reduction.tie != "smaller" or reduction.truncate_age is not None,
             "eta": min(max(round(learning.eta * 65536), 1), 65535),
             "keep": min(_keep(spec), 65535),
             "alpha_most": most,
@@ -394,4 +360,4 @@ def frame_parameters(spec: Any, reach: int, squares: float) -> dict[str, Any]:
     }
 
 
-FIXED_ONLINE_MODELS: Family = FixedOnlineModels()
+FIXED_ONLINE_MODELS: WholeFamily = FixedOnlineModels()

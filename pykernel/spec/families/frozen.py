@@ -14,6 +14,7 @@ from pykernel.algorithms.frozen import FROZEN, Decision
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
+from pykernel.spec.families.features import KernelFamily, need_count, need_sums, need_vectors, need_weights
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import KernelSection, Learning, Numbers, Rows, ScaledInput, VectorsSection
 
@@ -24,6 +25,7 @@ DECISIONS = {"functions": Decision.FUNCTIONS, "ovo": Decision.OVO, "ovo_vote": D
 
 
 Pair = Annotated[tuple[float, float], Field(strict=False)]
+ClassIndices = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)]
 
 
 class Expansion(VectorsSection):
@@ -39,12 +41,10 @@ class Expansion(VectorsSection):
         "functions",
         description='`"functions"`: a function for each label, or for each class (two classes: one). `"ovo"`: a function for each pair of three or more classes, as in libsvm; `NAME_predict` writes them. `"ovo_vote"`: the same functions, but `NAME_predict` writes the votes for each class, plus less than 0.5 for how clear they were',
     )
-    support_class: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)] | None = (
-        Field(
-            None,
-            strict=False,
-            description="`ovo`, `ovo_vote`: the class of each vector; `weights` is then the transpose of scikit-learn's `dual_coef_`",
-        )
+    support_class: ClassIndices | None = Field(
+        None,
+        strict=False,
+        description="`ovo`, `ovo_vote`: the class of each vector; `weights` is then the transpose of scikit-learn's `dual_coef_`",
     )
     break_ties: bool = Field(
         False,
@@ -72,23 +72,15 @@ class FrozenSpec(Spec):
     learning: Learning = Learning()
     expansion: Expansion | None = None
 
-    @property
-    def family(self) -> Family:
-        return FROZEN_MODELS
 
-
-class FrozenModels:
+class FrozenModels(KernelFamily):
     """Expansions that were trained elsewhere and stay as they are."""
 
     rules: tuple[str, ...] = ("frozen",)
     programs: Mapping[LabelKind, Program] = FROZEN
-    online = False
     spec = FrozenSpec
 
-    def why_ignored(self, spec: FrozenSpec, section: str, key: str) -> str | None:
-        return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
-
-    def validate(self, spec: FrozenSpec, refuse: Refuse) -> None:
+    def validate(self, spec: Spec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse("[expansion]", "is missing; a frozen model must have vectors, weights and bias")
         kernel_settings.validate(spec, refuse)
@@ -96,91 +88,46 @@ class FrozenModels:
         self._complain_of_decision(spec, refuse)
         self._complain_of_numbers(spec, refuse)
 
-    def _complain_of_tables(self, spec: FrozenSpec, refuse: Refuse) -> None:
-        expansion = spec.expansion
-        assert expansion is not None
-        vectors, weights = expansion.vectors, expansion.weights
-        for i, vector in enumerate(vectors):
-            if len(vector) != spec.dim:
-                refuse(
-                    "[expansion] vectors", f"has {len(vector)} numbers in row {i}; it must be {spec.dim}, the inputs"
-                )
-        if weights is None or expansion.bias is None:
+    def _complain_of_tables(self, spec: Spec, refuse: Refuse) -> None:
+        tables = spec.expansion
+        need_vectors(spec, refuse)
+        if tables.weights is None or tables.bias is None:
             refuse("[expansion]", "has no weights or no bias; a frozen model must have both")
-        if len(weights) != len(vectors):
-            refuse("[expansion] weights", f"has {len(weights)} rows; it must have {len(vectors)}, one for each vector")
-        for i, row in enumerate(weights):
-            if len(row) != self._weights(spec):
-                refuse("[expansion] weights", f"has {len(row)} numbers in row {i}; it must be {self._weights(spec)}")
-        if len(expansion.bias) != self._functions(spec):
-            refuse("[expansion] bias", f"holds {len(expansion.bias)} numbers; it must hold {self._functions(spec)}")
-        if expansion.phases is not None:
-            assert spec.kernel is not None
+        need_weights(spec, refuse, self._weights(spec), self._functions(spec))
+        if tables.phases is not None:
             if spec.kernel.function != "fourier":
                 refuse("[expansion] phases", f"is of fourier kernels; {spec.kernel.function} has none: leave it out")
-            if len(expansion.phases) != len(vectors):
-                refuse(
-                    "[expansion] phases",
-                    f"holds {len(expansion.phases)} numbers; it must hold {len(vectors)}, one for each vector",
-                )
-            if max(map(abs, expansion.phases)) > 1:
-                refuse(
-                    "[expansion] phases",
-                    f"holds {max(expansion.phases, key=abs):g}; turns must be from -1 to 1",
-                )
+            need_count(refuse, "phases", tables.phases, len(tables.vectors), "vector")
+            if max(map(abs, tables.phases)) > 1:
+                refuse("[expansion] phases", f"holds {max(tables.phases, key=abs):g}; turns must be from -1 to 1")
 
-    def _complain_of_decision(self, spec: FrozenSpec, refuse: Refuse) -> None:
-        expansion, classes = spec.expansion, len(spec.label.classes or ())
-        assert expansion is not None
-        ovo = expansion.decision != "functions"
+    def _complain_of_decision(self, spec: Spec, refuse: Refuse) -> None:
+        tables, classes = spec.expansion, len(spec.label.classes or ())
+        ovo = tables.decision != "functions"
         if ovo and classes < 3:
-            refuse("[expansion] decision", f'is "{expansion.decision}", for which three classes or more must be given')
-        if ovo != (expansion.support_class is not None):
+            refuse("[expansion] decision", f'is "{tables.decision}", for which three classes or more must be given')
+        if ovo != (tables.support_class is not None):
+            given = 'is given, but decision is "functions"; leave it out'
+            refuse("[expansion] support_class", "must be given, the class of each vector" if ovo else given)
+        need_count(refuse, "support_class", tables.support_class, len(tables.vectors), "vector", "classes")
+        if tables.support_class is not None and max(tables.support_class) >= classes:
             refuse(
                 "[expansion] support_class",
-                "must be given, the class of each vector"
-                if ovo
-                else 'is given, but decision is "functions"; leave it out',
+                f"holds {max(tables.support_class)}; classes must be from 0 to {classes - 1}",
             )
-        if expansion.support_class is not None:
-            if len(expansion.support_class) != len(expansion.vectors):
-                refuse(
-                    "[expansion] support_class",
-                    f"holds {len(expansion.support_class)} classes; it must hold {len(expansion.vectors)}, one for each vector",
-                )
-            if max(expansion.support_class) >= classes:
-                refuse(
-                    "[expansion] support_class",
-                    f"holds {max(expansion.support_class)}; classes must be from 0 to {classes - 1}",
-                )
-        if expansion.break_ties and not ovo:
+        if tables.break_ties and not ovo:
             refuse("[expansion] break_ties", 'is of decision "ovo" and "ovo_vote"; leave it out')
-        if expansion.calibration is not None:
-            if ovo or not classes:
-                refuse("[expansion] calibration", 'must go with classes and decision "functions"; leave it out')
-            if len(expansion.calibration) != self._functions(spec):
-                refuse(
-                    "[expansion] calibration",
-                    f"has {len(expansion.calibration)} rows; it must have {self._functions(spec)}, one for each function",
-                )
-        if expansion.distance == "products" and spec.kernel is not None and spec.kernel.function != "gaussian":
+        if tables.calibration is not None and (ovo or not classes):
+            refuse("[expansion] calibration", 'must go with classes and decision "functions"; leave it out')
+        need_count(refuse, "calibration", tables.calibration, self._functions(spec), "function", "rows")
+        if tables.distance == "products" and spec.kernel.function != "gaussian":
             refuse("[expansion] distance", 'is "products", which is of gaussian kernels; leave it out')
 
-    def _complain_of_numbers(self, spec: FrozenSpec, refuse: Refuse) -> None:
-        expansion, most = spec.expansion, kernel_settings.largest(spec.precision)
-        assert expansion is not None and expansion.weights is not None and expansion.bias is not None
-        vectors = np.array(expansion.vectors, float)
-        value = kernel_settings.bound(spec, refuse, np.abs(vectors).max(0))
-        slope = max((abs(a) for a, _ in expansion.calibration), default=0.0) if expansion.calibration else 0.0
-        offset = max((abs(b) for _, b in expansion.calibration), default=0.0) if expansion.calibration else 0.0
-        with np.errstate(over="ignore"):
-            sums = np.abs(np.array(expansion.weights, float)).sum(0).max() * value + np.abs(expansion.bias).max()
-            argument = sums * max(1.0, slope) + offset
-        if not argument <= most:
-            refuse(
-                "[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}"
-            )
-        if expansion.distance == "products":
+    def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> None:
+        vectors = np.array(spec.expansion.vectors, float)
+        slope, offset = np.abs(spec.expansion.calibration or ((0.0, 0.0),)).max(0)
+        need_sums(spec, refuse, kernel_settings.bound(spec, refuse, np.abs(vectors).max(0)), max(1.0, slope), offset)
+        if spec.expansion.distance == "products":
             square = kernel_settings.rate(spec) * float(np.sum(vectors**2, axis=1).max())
             if not square <= PRODUCTS_LIMIT:
                 refuse(
@@ -189,45 +136,36 @@ class FrozenModels:
                     f"{square * math.log(2):.3g}: center the inputs, or leave distance out",
                 )
 
-    def _functions(self, spec: FrozenSpec) -> int:
+    def _functions(self, spec: Spec) -> int:
         classes = len(spec.label.classes or ())
-        if spec.expansion is not None and spec.expansion.decision != "functions":
-            return classes * (classes - 1) // 2
-        return spec.outputs
+        return spec.outputs if spec.expansion.decision == "functions" else classes * (classes - 1) // 2
 
-    def _weights(self, spec: FrozenSpec) -> int:
-        ovo = spec.expansion is not None and spec.expansion.decision != "functions"
-        return len(spec.label.classes or ()) - 1 if ovo else spec.outputs
+    def _weights(self, spec: Spec) -> int:
+        return spec.outputs if spec.expansion.decision == "functions" else len(spec.label.classes or ()) - 1
 
-    def capacities(self, spec: FrozenSpec) -> dict[str, int]:
+    def capacities(self, spec: Spec) -> dict[str, int]:
         expansion, functions = spec.expansion, self._functions(spec)
-        assert expansion is not None
-        classes = len(spec.label.classes or ())
         return {
             "DIM": spec.dim,
             "N_MAX": len(expansion.vectors),
             "OUTPUTS": functions if expansion.decision == "ovo" else spec.outputs,
-            "CLASSES": max(1, classes),
+            "CLASSES": max(1, len(spec.label.classes or ())),
             "FUNCTIONS": functions,
             "WEIGHTS": self._weights(spec),
             "ROWS": (len(expansion.vectors) + 1) // 2 * 2,
             "ROW": spec.dim + 1 + self._weights(spec),
         }
 
-    def size_bound(self, spec: FrozenSpec) -> int:
-        functions = self._functions(spec)
-        if spec.expansion is None:
-            return 0
-        return len(spec.expansion.vectors) * (spec.dim + self._weights(spec) + 3) + 4 * (functions + spec.dim + 64)
+    def size_bound(self, spec: Spec) -> int:
+        numbers = len(spec.expansion.vectors) * (spec.dim + self._weights(spec) + 3)
+        return numbers + 4 * (self._functions(spec) + spec.dim + 64)
 
-    def parameters(self, spec: FrozenSpec) -> dict[str, Any]:
+    def parameters(self, spec: Spec) -> dict[str, Any]:
         expansion, functions = spec.expansion, self._functions(spec)
-        assert expansion is not None
         vectors = np.array(expansion.vectors, float)
-        products = expansion.distance == "products"
         weights, capacities = np.array(expansion.weights, float), self.capacities(spec)
         rows, square_limit = np.zeros((capacities["ROWS"], capacities["ROW"])), 0.0
-        if products:
+        if expansion.distance == "products":
             rate = kernel_settings.rate(spec)
             squares = rate * np.sum(vectors**2, axis=1)
             rows[: len(vectors)] = np.column_stack([-squares, 2 * rate * vectors, weights])
@@ -237,7 +175,7 @@ class FrozenModels:
         most = 1e37 if spec.precision == "float32" else 1e305
         return kernel_settings.parameters(spec) | {
             "decision": DECISIONS[expansion.decision],
-            "products": products,
+            "products": expansion.distance == "products",
             "single": functions == 1,
             "breaks_ties": expansion.break_ties,
             "calibrated": expansion.calibration is not None,

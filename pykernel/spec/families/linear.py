@@ -16,7 +16,7 @@ from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import STATE_LIMIT, Family, Refuse, affordable
+from pykernel.spec.family import Family, Models, Refuse, affordable
 from pykernel.spec.sections import (
     TRIED_ETA,
     TRIED_FEATURES,
@@ -25,6 +25,7 @@ from pykernel.spec.sections import (
     Learning,
     Of,
     StandardisedInput,
+    Within,
 )
 
 RULES = {
@@ -68,7 +69,7 @@ class LinearLearning(Learning):
         le=1,
         description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100",
     )
-    prior_variance: Annotated[float, Of(*RECURSIVE)] = Field(
+    prior_variance: Annotated[float, Of(*RECURSIVE), Within(float32=(1e-18, 1e18), float64=(1e-150, 1e150))] = Field(
         100.0, gt=0, description="variance of the weights before the first sample; its inverse is the ridge penalty"
     )
     features: Annotated[int | None, Of(*RANDOM), TRIED_FEATURES] = Field(
@@ -84,10 +85,6 @@ class LinearSpec(Spec):
     label: stages.StagedLabel = stages.StagedLabel()
     kernel: Annotated[KernelSection | None, Of(*RANDOM)] = None
     learning: LinearLearning = LinearLearning()
-
-    @property
-    def family(self) -> Family:
-        return LINEAR_MODELS
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
@@ -139,7 +136,7 @@ def random_features(seed: int, count: int, dim: int, function: str = "gaussian")
     return frequencies, phases
 
 
-class LinearModels:
+class LinearModels(Models):
     """Weighted sums of features."""
 
     rules: tuple[str, ...] = tuple(RULES)
@@ -156,65 +153,55 @@ class LinearModels:
         rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
         gain, kind = RULES[rule]
         stages.validate(spec, refuse)
-        low, high = (1e-18, 1e18) if narrow else (1e-150, 1e150)
-
-        def within(where: str, value: float) -> None:
-            if not low <= value <= high:
-                refuse(where, f"is {value:g}; it must be from {low:g} to {high:g} for {spec.precision}")
-
+        low, high = kernel_settings.range_of(spec)
+        if not low <= spec.input.max_abs <= high:
+            refuse(
+                "[input] max_abs",
+                f"is {spec.input.max_abs:g}; it must be from {low:g} to {high:g} for {spec.precision}",
+            )
+        spec.check_size(refuse)
         if kind is FeatureKind.FOURIER:
-            if random_count(spec) < 2:
-                refuse("[learning] features", f"is {random_count(spec)}; it must be 2 or more for {rule}")
-            if spec.kernel is None:
-                refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel that it approximates")
-            if spec.kernel.function not in SPECTRA:
-                refuse(
-                    "[kernel] function",
-                    f"is {spec.kernel.function}, which has no random Fourier features here; take "
-                    f"{', '.join(SPECTRA[:-1])} or {SPECTRA[-1]}",
-                )
-            if spec.kernel.function == "gaussian" and spec.kernel.sigma is None and spec.kernel.gamma is None:
-                refuse(
-                    "[kernel] sigma", f"is missing; {rule} must have it, the width of the kernel that it approximates"
-                )
-            kernel_settings.validate(spec, refuse)
-        within("[input] max_abs", spec.input.max_abs)
-        if gain is Gain.RLS:
-            within("[learning] prior_variance", learning.prior_variance)
-        self._complain_of_size(spec, refuse)
-        if kind is FeatureKind.FOURIER:
-            assert spec.kernel is not None
-            # from 2^32 intervals, a Cauchy number is at most 2^32 / pi, and a quotient of two normal numbers at most
-            # 2^36
-            tail = {"laplacian": 2.0**31, "matern12": 2.0**36}.get(spec.kernel.function, 1.0)
-            most = _reach(spec) / spec.length_scale * spec.dim * tail
-            if most > (1e36 if narrow else 1e300):
-                width = "sigma" if spec.kernel.function == "gaussian" else "1 / gamma"
-                refuse(
-                    "[input] max_abs",
-                    f"is {spec.input.max_abs:g}, too many times {width}, {spec.length_scale:g}; it must be lower, or the inputs standardised",
-                )
+            self._complain_of_kernel(spec, refuse)
+            return
         # the sum of squares, or phi'P phi, whose inverse must be a normal number
         largest = 2 * (
             math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if kind is FeatureKind.PRODUCTS else 1)
         )
+        other = ""
         if gain is Gain.RLS:
             largest += math.log10(WINDUP * learning.prior_variance / learning.forgetting)
-        if largest > (36 if narrow else 300) and kind is not FeatureKind.FOURIER:
+            other = f" with prior_variance {learning.prior_variance:g}"
+        if largest > (36 if narrow else 300):
             key = "clip" if spec.input.standardise else "max_abs"
-            other = f" with prior_variance {learning.prior_variance:g}" if gain is Gain.RLS else ""
             refuse(
                 f"[input] {key}",
                 f"is {getattr(spec.input, key):g}, for which {rule}{other} overflows {spec.precision}; it must be lower",
             )
 
-    def _complain_of_size(self, spec: LinearSpec, refuse: Refuse) -> None:
-        if spec.state_bytes_bound > STATE_LIMIT:
-            which, value = "[input] dim", spec.dim
-            if spec.learning.rule in RANDOM and random_count(spec) > spec.dim:
-                which, value = "[learning] features", random_count(spec)
-            takes = f"{spec.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}"
-            refuse(which, f"is {value}, which takes {takes}")
+    def _complain_of_kernel(self, spec: LinearSpec, refuse: Refuse) -> None:
+        """Refuse kernels that have no random features, or inputs that are too large for the kernel's width."""
+        rule, kernel = spec.learning.rule, spec.kernel
+        if random_count(spec) < 2:
+            refuse("[learning] features", f"is {random_count(spec)}; it must be 2 or more for {rule}")
+        if kernel is None:
+            refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel that it approximates")
+        if kernel.function not in SPECTRA:
+            refuse(
+                "[kernel] function",
+                f"is {kernel.function}, which has no random Fourier features here; take "
+                f"{', '.join(SPECTRA[:-1])} or {SPECTRA[-1]}",
+            )
+        if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
+            refuse("[kernel] sigma", f"is missing; {rule} must have it, the width of the kernel that it approximates")
+        kernel_settings.validate(spec, refuse)
+        # from 2^32 intervals, a Cauchy number is at most 2^32 / pi, and a quotient of two normal numbers at most 2^36
+        tail = {"laplacian": 2.0**31, "matern12": 2.0**36}.get(kernel.function, 1.0)
+        if _reach(spec) / spec.length_scale * spec.dim * tail > (1e36 if spec.precision == "float32" else 1e300):
+            width = "sigma" if kernel.function == "gaussian" else "1 / gamma"
+            refuse(
+                "[input] max_abs",
+                f"is {spec.input.max_abs:g}, too many times {width}, {spec.length_scale:g}; it must be lower, or the inputs standardised",
+            )
 
     def _features(self, spec: LinearSpec) -> int:
         """How many features there are, the constant included."""

@@ -16,6 +16,16 @@ from pykernel.algorithms.subspace.state import MOST_SEEN, Budget, Step, Update
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
+from pykernel.spec.families.features import (
+    KernelFamily,
+    coefficient_limit,
+    largest_value,
+    need_coefficients,
+    need_definite,
+    need_ridge,
+    need_threshold,
+    sum_limit,
+)
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import (
     TRIED_ETA,
@@ -23,9 +33,12 @@ from pykernel.spec.sections import (
     TRIED_FORGETTING,
     TRIED_RIDGE,
     AnyInput,
+    Counts,
+    Fading,
     KernelSection,
     Learning,
     Section,
+    Within,
 )
 
 BUDGET_LIMIT = 1024
@@ -57,6 +70,22 @@ GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
 ALARM_STEP, CENSOR_STEP = 0.1, 0.05
 """Largest change of a threshold's log odds in one sample."""
 
+LABELLED = ("label_kind",), ("real", "reals", "class")
+OF_HEAD = Counts("is of the linear model on the features, for which [label] must name a label: leave it out", *LABELLED)
+LOGISTIC = Counts('is of [subspace] head = "logistic"; leave it out', ("subspace.head",), ("logistic",))
+RIDGE = Counts('is of [subspace] head = "ridge"; leave it out', ("subspace.head",), ("ridge",))
+EXACT = Counts(
+    'is of [subspace] budget = "exact"; drop stores every sample: leave it out', ("subspace.budget",), ("exact",)
+)
+GRADIENT = ("parametric", "nonparametric", "hybrid")
+STEP = Counts('does not go with update = "rls", which has no step: leave it out', ("subspace.update",), GRADIENT)
+RLS = Counts('is of update = "rls"; the others follow by their steps: leave it out', ("subspace.update",), ("rls",))
+WINDOW = Counts(
+    'does not go with update = "rls", which has forgetting: leave it out',
+    ("subspace.update", "subspace.head"),
+    (*GRADIENT, "logistic"),
+)
+
 
 class SubspaceLearning(Learning):
     """How many features there are, and how the linear model on them learns."""
@@ -67,18 +96,18 @@ class SubspaceLearning(Learning):
         le=4096,
         description="number of features, which is the rank of the subspace; 8 or `n_max` if not given, at most 128 and at most `n_max`",
     )
-    ridge: Annotated[float, TRIED_RIDGE] = Field(
+    ridge: Annotated[float, OF_HEAD, TRIED_RIDGE] = Field(
         0.1,
         gt=0,
         description="with a label: weight of the squared coefficients; from 1e-6 (float64: 1e-14) of the largest k(x, x)",
     )
-    forgetting: Annotated[float, TRIED_FORGETTING] = Field(
+    forgetting: Annotated[float, OF_HEAD, RIDGE, Fading(), TRIED_FORGETTING] = Field(
         1.0,
         gt=0.5,
         le=1,
         description="ridge head: each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
     )
-    eta: Annotated[float, TRIED_ETA] = Field(
+    eta: Annotated[float, OF_HEAD, LOGISTIC, TRIED_ETA] = Field(
         0.5, gt=0, lt=2, description="logistic head: its step, in parts of the largest step that is safe"
     )
 
@@ -87,7 +116,7 @@ class SubspaceReduction(Section):
     """How many vectors span the subspace."""
 
     n_max: int = Field(32, ge=1, le=4096, description="the budget: largest number of expansion vectors, at most 1024")
-    ald_threshold: float | None = Field(
+    ald_threshold: Annotated[float | None, EXACT] = Field(
         None,
         ge=0,
         lt=1,
@@ -103,28 +132,28 @@ class SubspaceSection(Section):
         "parametric",
         description='how L = Φ A learns. `"parametric"`: stochastic gradient with respect to L (Algorithm 2). `"nonparametric"`: with respect to A (Algorithm 3). `"hybrid"`: the fit with respect to A, the ridge with respect to L. `"rls"`: recursive least squares',
     )
-    shrinkage: float = Field(
+    shrinkage: Annotated[float, Within(float32=(1e-6, 1e6), float64=(1e-12, 1e12))] = Field(
         0.1,
         gt=0,
         description="λ, the weight of |L|² and |q|²: singular values shrink by λ, and those below λ vanish; 1e-6 to 1e6 (float64: 1e-12 to 1e12)",
     )
-    step: Literal["constant", "normalised", "decreasing", "averaged"] | None = Field(
+    step: Annotated[Literal["constant", "normalised", "decreasing", "averaged"] | None, STEP] = Field(
         None,
         description='the length μ of a gradient step, with ρ = λ / min(n, `window`). `"constant"` (default of `parametric`): 4 η λ / k(x, x). `"normalised"` (default of `nonparametric` and `hybrid`): η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: the same with a sum that fades over the window. μ is at most 1.99 / (|q|² + ρ); `nonparametric` and `hybrid` divide it by the largest row sum of |K|',
     )
-    eta: float | None = Field(
+    eta: Annotated[float | None, STEP] = Field(
         None,
         gt=0,
         le=100,
         description="η in `step`. If not given: 1 for `constant`, 0.5 for `normalised`, 8 for `decreasing` and `averaged`. Below 2 for the first two",
     )
-    window: int = Field(
+    window: Annotated[int, WINDOW] = Field(
         1000,
         ge=0,
         le=2**22,
         description="how many samples share the ridge, and how far back `averaged` reaches; 0: all samples",
     )
-    forgetting: float = Field(
+    forgetting: Annotated[float, RLS, Fading()] = Field(
         1.0,
         gt=0.5,
         le=1,
@@ -134,7 +163,7 @@ class SubspaceSection(Section):
         "exact",
         description='which vector is removed when the budget is full; it may be the sample. `"exact"`: the one whose removal changes L least, after the others have taken over the part that they express. `"drop"`: the one with the smallest k(x, x) |a|², and nothing is taken over (Algorithm 5); less memory, no N² numbers',
     )
-    fading: float = Field(
+    fading: Annotated[float, Fading()] = Field(
         1.0,
         gt=0.5,
         le=1,
@@ -152,7 +181,9 @@ class SubspaceSection(Section):
         le=0.99,
         description="in place of `insensitivity`: the part of the samples that are not learned once the budget is full; the threshold adapts",
     )
-    head: Literal["ridge", "logistic"] = Field(
+    head: Annotated[
+        Literal["ridge", "logistic"], Counts("needs a label, which [label] must name: leave it out", *LABELLED)
+    ] = Field(
         "ridge",
         description='with a label, the linear model on the features: `"ridge"`: recursive least squares. `"logistic"`: logistic regression by gradients, classes only; then there is `NAME_probability`',
     )
@@ -161,7 +192,7 @@ class SubspaceSection(Section):
 class NoveltySection(Section):
     """When a sample is an alarm: okfeb."""
 
-    false_alarm_rate: float = Field(
+    false_alarm_rate: Annotated[float, Within(float32=(1e-6, 0.5), float64=(1e-12, 0.5))] = Field(
         0.01,
         gt=0,
         le=0.5,
@@ -194,10 +225,6 @@ class OkfebSpec(Spec):
     reduction: SubspaceReduction = SubspaceReduction()
     subspace: SubspaceSection = SubspaceSection()
     novelty: NoveltySection | None = None
-
-    @property
-    def family(self) -> Family:
-        return SUBSPACE_MODELS
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
@@ -236,49 +263,29 @@ def growth(logarithm: float) -> float:
     return float(Decimal(logarithm).exp())
 
 
-class SubspaceModels:
+class SubspaceModels(KernelFamily):
     """OKFEB, with a linear model on the features where there is a label."""
 
     rules: tuple[str, ...] = ("okfeb",)
     programs: Mapping[LabelKind, Program] = OKFEB
-    online = False
     spec = OkfebSpec
 
-    def why_ignored(self, spec: OkfebSpec, section: str, key: str) -> str | None:
-        subspace, kind = spec.subspace, spec.label_kind
-        logistic = subspace.head == "logistic"
-        if section == "learning":
-            if key in ("ridge", "forgetting", "eta") and kind == "none":
-                return "is of the linear model on the features, for which [label] must name a label: leave it out"
-            if key == "eta" and not logistic:
-                return 'is of [subspace] head = "logistic"; leave it out'
-            if key == "forgetting" and logistic:
-                return 'is of [subspace] head = "ridge"; leave it out'
-        if section == "reduction":
-            if key == "ald_threshold" and subspace.budget == "drop":
-                return 'is of [subspace] budget = "exact"; drop stores every sample: leave it out'
-        if section == "subspace":
-            if key in ("step", "eta") and subspace.update == "rls":
-                return 'does not go with update = "rls", which has no step: leave it out'
-            if key == "forgetting" and subspace.update != "rls":
-                return 'is of update = "rls"; the others follow by their steps: leave it out'
-            if key == "window" and subspace.update == "rls" and not logistic:
-                return 'does not go with update = "rls", which has forgetting: leave it out'
-            if key == "head" and kind == "none":
-                return "needs a label, which [label] must name: leave it out"
-        return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
-
     def validate(self, spec: OkfebSpec, refuse: Refuse) -> None:
-        kernel_settings.validate(spec, refuse)
         stages.validate(spec, refuse)
-        if spec.kernel is not None and spec.kernel.function == "sigmoid":
-            refuse(
-                "[kernel] function",
-                'is "sigmoid", which is not positive definite; okfeb must have a kernel that is',
-            )
-        subspace, n_max, rank = spec.subspace, spec.reduction.n_max, rank_of(spec)
-        value = kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
-        narrow = spec.precision == "float32"
+        value = need_definite(spec, refuse)
+        self._complain_of_size(spec, refuse)
+        self._complain_of_update(spec, refuse, value)
+        if spec.novelty is not None:
+            self._complain_of_alarms(spec.novelty, refuse)
+        if spec.label_kind != "none":
+            self._complain_of_head(spec, refuse, value)
+            return
+        for key in ("low", "high", "max_abs"):
+            if getattr(spec.label, key) != type(spec.label).model_fields[key].default:
+                refuse(f"[label] {key}", "is of models with a label, which column must name; leave it out")
+
+    def _complain_of_size(self, spec: OkfebSpec, refuse: Refuse) -> None:
+        n_max, rank, subspace = spec.reduction.n_max, rank_of(spec), spec.subspace
         if n_max > BUDGET_LIMIT:
             refuse("[reduction] n_max", f"is {n_max}; it must be at most {BUDGET_LIMIT}")
         if rank > min(n_max, RANK_LIMIT):
@@ -293,31 +300,22 @@ class SubspaceModels:
                 'is "drop" with update = "rls", which hardly learns: each vector that is dropped takes its part of all columns '
                 'along; take budget = "exact" or another update (in a spec, [reduction] force = true takes it)',
             )
-        if ald_threshold_of(spec) < LEAST_ALD_THRESHOLD[spec.precision]:
-            refuse(
-                "[reduction] ald_threshold",
-                f"is {ald_threshold_of(spec):g}; it must be {LEAST_ALD_THRESHOLD[spec.precision]:g} or more for {spec.precision}",
-            )
-        low, high = (1e-6, 1e6) if narrow else (1e-12, 1e12)
-        if not low <= subspace.shrinkage <= high:
-            refuse(
-                "[subspace] shrinkage",
-                f"is {subspace.shrinkage:g}; it must be from {low:g} to {high:g} for {spec.precision}",
-            )
-        most = kernel_settings.largest(spec.precision)
-        if not self._moment_limit(spec, value) * max(1.0, value) <= most:
+        need_threshold(spec, refuse, ald_threshold_of(spec), LEAST_ALD_THRESHOLD)
+
+    def _complain_of_update(self, spec: OkfebSpec, refuse: Refuse, value: float) -> None:
+        """value: the largest k(x, x)."""
+        subspace, step = spec.subspace, step_of(spec)
+        if not self._moment_limit(spec, value) * max(1.0, value) <= kernel_settings.largest(spec.precision):
             refuse(
                 "[subspace] shrinkage",
                 f"is {subspace.shrinkage:g}, with which sums of |q|^2, up to k(x, x) / (4 shrinkage), overflow where k(x, x) "
                 f"reaches {value:.3g}; it must be larger, or [input] max_abs lower",
             )
-        if step_of(spec) == "constant" and eta_of(spec) >= 2:
+        if step in ("constant", "normalised") and eta_of(spec) >= 2:
             refuse(
                 "[subspace] eta",
-                f'is {eta_of(spec):g}; with step = "constant" it must be below 2, or a step overshoots its own sample',
+                f'is {eta_of(spec):g}; with step = "{step}" it must be below 2, or a step overshoots its own sample',
             )
-        if step_of(spec) == "normalised" and eta_of(spec) >= 2:
-            refuse("[subspace] eta", f'is {eta_of(spec):g}; with step = "normalised" it must be below 2')
         if subspace.insensitivity > 0 and subspace.censoring > 0:
             refuse("[subspace]", "has both insensitivity and censoring, which adapts it; leave one of them out")
         if subspace.head == "logistic" and spec.label_kind != "class":
@@ -325,59 +323,22 @@ class SubspaceModels:
                 "[subspace] head",
                 'is "logistic", which tells classes apart; it must be "ridge", or give [label] classes',
             )
-        near = 0.99999 if narrow else 1 - 1e-12
-        for where, kept in (
-            ("[learning] forgetting", spec.learning.forgetting),
-            ("[subspace] forgetting", subspace.forgetting),
-            ("[subspace] fading", subspace.fading),
-        ):
-            if near < kept < 1:
-                refuse(where, f"is {kept}; it must be 1 or at most {near} for {spec.precision}")
-        if (
-            spec.novelty is not None
-            and spec.novelty.threshold is not None
-            and "false_alarm_rate" in spec.novelty.model_fields_set
-        ):
+
+    def _complain_of_alarms(self, novelty: NoveltySection, refuse: Refuse) -> None:
+        if novelty.threshold is not None and "false_alarm_rate" in novelty.model_fields_set:
             refuse("[novelty]", "has both false_alarm_rate and threshold, which does not adapt; leave one of them out")
-        least_rate = 1e-6 if narrow else 1e-12
-        if spec.novelty is not None and spec.novelty.false_alarm_rate < least_rate:
-            refuse(
-                "[novelty] false_alarm_rate",
-                f"is {spec.novelty.false_alarm_rate:g}; it must be {least_rate:g} or more for {spec.precision}",
-            )
-        if spec.novelty is not None and spec.novelty.warmup * spec.novelty.smoothing < 8:
+        if novelty.warmup * novelty.smoothing < 8:
             refuse(
                 "[novelty] warmup",
-                f"is {spec.novelty.warmup}; it must be {math.ceil(8 / spec.novelty.smoothing)} or more, 8 / smoothing: the level "
+                f"is {novelty.warmup}; it must be {math.ceil(8 / novelty.smoothing)} or more, 8 / smoothing: the level "
                 "starts at 1, and must settle before there are alarms",
             )
-        if spec.label_kind == "none":
-            for key in ("low", "high"):
-                if getattr(spec.label, key) is not None:
-                    refuse(f"[label] {key}", "is of models with a label, which column must name; leave it out")
-            if spec.label.max_abs != type(spec.label).model_fields["max_abs"].default:
-                refuse("[label] max_abs", "is of models with a label, which column must name; leave it out")
-        else:
-            self._complain_of_head(spec, refuse, value)
 
     def _complain_of_head(self, spec: OkfebSpec, refuse: Refuse, value: float) -> None:
-        ridge, narrow = spec.learning.ridge, spec.precision == "float32"
-        most = kernel_settings.largest(spec.precision)
-        least = (1e-6 if narrow else 1e-14) * value
-        if not least <= ridge <= 1e12:
-            refuse(
-                "[learning] ridge",
-                f"is {ridge:g}; it must be from {least:.3g} to 1e12 for {spec.precision}: beside features as long as "
-                f"{math.sqrt(value):.3g} it would be nothing",
-            )
-        size, sums = rank_of(spec) + 1, self._sum_limit(spec, value)
-        limit = self._coefficient_limit(spec, value)
-        if not sums * sums <= most or not limit * max(1.0, sums) * size <= most:
-            refuse(
-                "[label] max_abs",
-                f"is {spec.label_max_abs:g}, for which coefficients can reach {limit:.3g} with ridge {ridge:g}, and overflow; "
-                "it must be lower",
-            )
+        need_ridge(spec, refuse, value)
+        sums, most = self._sum_limit(spec, value), kernel_settings.largest(spec.precision)
+        # where squares of the sums overflow, no coefficient is small enough
+        need_coefficients(spec, refuse, math.sqrt(value), sums if sums * sums <= most else math.inf, rank_of(spec) + 1)
 
     def _moment_limit(self, spec: OkfebSpec, value: float) -> float:
         """A limit of the sums of q q' and of |q|^2 + rho.
@@ -388,18 +349,8 @@ class SubspaceModels:
             value / (4 * spec.subspace.shrinkage) + spec.subspace.shrinkage
         )
 
-    def _coefficient_limit(self, spec: OkfebSpec, value: float) -> float:
-        """A bound of the coefficients: |c| <= |y| |z| / ridge for least squares.
-
-        Logistic solutions stay far below it.
-        """
-        ridge = spec.learning.ridge
-        return 2.0**10 * stages.label_unit(spec) * max(1.0, math.sqrt(value) / ridge, 1 / math.sqrt(ridge))
-
     def _sum_limit(self, spec: OkfebSpec, value: float) -> float:
-        size = rank_of(spec) + 1
-        root = math.sqrt(max(1.0, value) * size) + math.sqrt(spec.learning.ridge)
-        return (2.0**14 if spec.precision == "float32" else 2.0**28) * root
+        return sum_limit(spec, spec.learning.ridge, math.sqrt(max(1.0, value) * (rank_of(spec) + 1)))
 
     def capacities(self, spec: OkfebSpec) -> dict[str, int]:
         n_max, rank = spec.reduction.n_max, rank_of(spec)
@@ -420,27 +371,17 @@ class SubspaceModels:
         return packed + n_max * (dim + 2 * rank + 6) + 5 * (rank + 2) ** 2 + (rank + 4) * spec.outputs + 2 * dim + 64
 
     def parameters(self, spec: OkfebSpec) -> dict[str, Any]:
-        subspace, learning, novelty = spec.subspace, spec.learning, spec.novelty
-
-        def never(where: str, message: str) -> Any:
-            raise AssertionError(f"{where} {message}")
-
-        reach = kernel_settings.reach(spec)
-        value = kernel_settings.bound(spec, never, reach)
+        subspace, learning, novelty = spec.subspace, spec.learning, spec.novelty or NoveltySection()
+        reach, value = kernel_settings.reach(spec), largest_value(spec)
         narrow, n_max, rank = spec.precision == "float32", spec.reduction.n_max, rank_of(spec)
         shrinkage, window = subspace.shrinkage, subspace.window or MOST_SEEN
         eta, rls = eta_of(spec), subspace.update == "rls"
-        constant = step_of(spec) == "constant"
-        labels, logistic = spec.label_kind != "none", subspace.head == "logistic"
         root_ridge = math.sqrt(learning.ridge)
         faded = learning.forgetting ** (rank + 1)
         square_limit = GROWTH[spec.precision] * shrinkage
-        rate = novelty.false_alarm_rate if novelty is not None else 0.01
-        fixed = novelty is not None and novelty.threshold is not None
-        staged = stages.parameters(spec, 1e37 if narrow else 1e305)
         return (
             kernel_settings.parameters(spec)
-            | staged
+            | stages.parameters(spec, 1e37 if narrow else 1e305)
             | {
                 "separates": False,  # a head learns 1 and -1
                 "scales": True,  # it works on a copy of the input
@@ -451,14 +392,14 @@ class SubspaceModels:
                 "leaks": subspace.forgetting < 1,
                 "tolerates": subspace.insensitivity > 0,
                 "censors": subspace.censoring > 0,
-                "watches": novelty is not None,
-                "adapts": not fixed,
-                "learns_labels": labels,
-                "logistic": logistic,
+                "watches": spec.novelty is not None,
+                "adapts": novelty.threshold is None,
+                "learns_labels": spec.label_kind != "none",
+                "logistic": subspace.head == "logistic",
                 "forgets": learning.forgetting < 1,
                 "shrinkage": shrinkage,
                 "root_bound": 1 / math.sqrt(shrinkage),
-                "eta": 4 * shrinkage * eta if constant else eta,
+                "eta": 4 * shrinkage * eta if step_of(spec) == "constant" else eta,
                 "window": window,
                 "averaging": 1 - 1 / window,
                 "memory": subspace.forgetting,
@@ -490,14 +431,14 @@ class SubspaceModels:
                 "head_least": 0.25 * root_ridge * math.sqrt(faded),
                 "root_forgetting": math.sqrt(learning.forgetting),
                 "refill": root_ridge * math.sqrt(1 - faded),
-                "coefficient_limit": self._coefficient_limit(spec, value),
+                "coefficient_limit": coefficient_limit(spec, learning.ridge, math.sqrt(value)),
                 "sum_limit": self._sum_limit(spec, value),
-                "smoothing": novelty.smoothing if novelty is not None else 1.0,
-                "alarm_threshold": novelty.threshold if novelty is not None and novelty.threshold is not None else 1.0,
-                "more_alarm": growth(ALARM_STEP * (1 - rate)),
-                "less_alarm": growth(-ALARM_STEP * rate),
-                "warmup": novelty.warmup if novelty is not None else 0,
-                "relearn_after": novelty.relearn_after if novelty is not None else 0,
+                "smoothing": novelty.smoothing,
+                "alarm_threshold": novelty.threshold if novelty.threshold is not None else 1.0,
+                "more_alarm": growth(ALARM_STEP * (1 - novelty.false_alarm_rate)),
+                "less_alarm": growth(-ALARM_STEP * novelty.false_alarm_rate),
+                "warmup": novelty.warmup if spec.novelty is not None else 0,
+                "relearn_after": novelty.relearn_after,
                 "rehearsed": n_max + 12 + (spec.input.warmup if spec.input.standardise else 0),
             }
         )

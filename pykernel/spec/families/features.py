@@ -1,0 +1,142 @@
+"""What families of models with a kernel share: which keys of [kernel] count, and limits of a linear model on features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pykernel.spec import kernel_settings, stages
+from pykernel.spec.base import Spec
+from pykernel.spec.family import Models, Refuse
+
+LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
+"""Smallest ridge of a linear model on features, as a fraction of the largest k(x, x)."""
+
+
+class KernelFamily(Models):
+    """A family whose only keys that may have no effect are those of [kernel], beside those that their declaration marks."""
+
+    online = False
+
+    def why_ignored(self, spec: Any, section: str, key: str) -> str | None:
+        return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
+
+
+def never(where: str, message: str) -> NoReturn:
+    """Refuses nothing: for a spec that was accepted."""
+    raise AssertionError(f"{where} {message}")
+
+
+def largest_value(spec: Spec, refuse: Refuse = never) -> float:
+    """The largest k(x, x).  Refuses inputs for which it overflows."""
+    return kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
+
+
+def need_definite(spec: Spec, refuse: Refuse) -> float:
+    """Refuse kernels that are not positive definite, or cannot be computed.  Returns the largest k(x, x)."""
+    kernel_settings.validate(spec, refuse)
+    if spec.kernel.function == "sigmoid":
+        refuse(
+            "[kernel] function",
+            f'is "sigmoid", which is not positive definite; {spec.learning.rule} must have a kernel that is',
+        )
+    return largest_value(spec, refuse)
+
+
+# ------------------------------------------------------------------------------------------ tables of [expansion]
+
+
+def need_count(
+    refuse: Refuse, key: str, values: Sequence[Any] | None, count: int, of: str, unit: str = "numbers"
+) -> None:
+    """Refuse a key of [expansion] that has not one value for each ``of``."""
+    if values is not None and len(values) != count:
+        has, have = ("has", "have") if unit == "rows" else ("holds", "hold")
+        refuse(f"[expansion] {key}", f"{has} {len(values)} {unit}; it must {have} {count}, one for each {of}")
+
+
+def need_width(refuse: Refuse, key: str, rows: Sequence[Sequence[float]], width: int, of: str = "") -> None:
+    """Refuse a table of [expansion] with a row of another length."""
+    for i, row in enumerate(rows):
+        if len(row) != width:
+            refuse(f"[expansion] {key}", f"has {len(row)} numbers in row {i}; it must be {width}{of}")
+
+
+def need_vectors(spec: Spec, refuse: Refuse, most: float = math.inf) -> None:
+    """Refuse vectors that have not a number for each input, and more than ``most``."""
+    vectors = spec.expansion.vectors
+    if len(vectors) > most:
+        refuse("[expansion] vectors", f"has {len(vectors)} rows; it must have at most {most}")
+    need_width(refuse, "vectors", vectors, spec.dim, ", the inputs")
+
+
+def need_weights(spec: Spec, refuse: Refuse, width: int, functions: int) -> None:
+    """Refuse weights that have not a row for each vector, and a bias that has not a number for each function."""
+    tables = spec.expansion
+    need_count(refuse, "weights", tables.weights, len(tables.vectors), "vector", "rows")
+    need_width(refuse, "weights", tables.weights, width)
+    need_count(refuse, "bias", tables.bias, functions, "function")
+
+
+def need_sums(spec: Spec, refuse: Refuse, value: float, slope: float = 1.0, offset: float = 0.0) -> None:
+    """Refuse weights with which a prediction f, or ``slope`` f + ``offset``, overflows.
+
+    value: the largest magnitude of what is weighted.
+    """
+    most = kernel_settings.largest(spec.precision)
+    with np.errstate(over="ignore"):
+        sums = np.abs(np.array(spec.expansion.weights, float)).sum(0).max() * value
+        sums += np.abs(spec.expansion.bias or 0.0).max()
+        argument = sums * slope + offset
+    if not argument <= most:
+        refuse("[expansion] weights", f"add up to {sums:g}; predictions must stay below {most:g} in {spec.precision}")
+
+
+# ------------------------------------------------------------------------------- recursive least squares on features
+
+
+def coefficient_limit(spec: Spec, ridge: float, length: float) -> float:
+    """A bound of the coefficients: |c| <= |y| |z| / ridge for a least-squares solution, and a margin.
+
+    length: the largest |z|.  Logistic solutions stay far below the bound.
+    """
+    return 2.0**10 * stages.label_unit(spec) * max(1.0, length / ridge, 1 / math.sqrt(ridge))
+
+
+def sum_limit(spec: Spec, ridge: float, length: float) -> float:
+    """A bound of the elements of R, whose square is the features' moment matrix.  length: of all features together."""
+    return (2.0**14 if spec.precision == "float32" else 2.0**28) * (length + math.sqrt(ridge))
+
+
+def need_threshold(spec: Spec, refuse: Refuse, threshold: float, least: dict[str, float]) -> None:
+    """Refuse a threshold of the residual that is lost in rounding.  least: for each precision."""
+    if threshold < least[spec.precision]:
+        refuse(
+            "[reduction] ald_threshold",
+            f"is {threshold:g}; it must be {least[spec.precision]:g} or more for {spec.precision}",
+        )
+
+
+def need_ridge(spec: Any, refuse: Refuse, value: float) -> None:
+    """Refuse a ridge that is nothing beside the features.  value: the largest k(x, x)."""
+    ridge, part = spec.learning.ridge, LEAST_RIDGE[spec.precision]
+    if not part * value <= ridge <= 1e12:
+        refuse(
+            "[learning] ridge",
+            f"is {ridge:g}; it must be from {part * value:.3g}, {part:g} of the largest k(x, x), to 1e12 for {spec.precision}",
+        )
+
+
+def need_coefficients(spec: Any, refuse: Refuse, length: float, sums: float, size: int) -> None:
+    """Refuse labels for which coefficients of ``size`` features overflow.  sums: as ``sum_limit`` gives them."""
+    ridge = spec.learning.ridge
+    limit = coefficient_limit(spec, ridge, length)
+    if not limit * max(1.0, sums) * size <= kernel_settings.largest(spec.precision):
+        refuse(
+            "[label] max_abs",
+            f"is {spec.label_max_abs:g}, for which coefficients can reach {limit:.3g} with ridge {ridge:g}, and "
+            "overflow; it must be lower",
+        )

@@ -1,0 +1,250 @@
+"""How far frozen models in whole numbers are from the same models in reals.  docs/whole-numbers.md derives the bounds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pykernel.algorithms.fixed.values import FALL, NATURAL, ONE, POWERS, ROOTS, STEPS, THIRD
+from pykernel.spec import kernel_settings
+from pykernel.spec.families.fixed_scales import centers, factors, kernel_parameters, limits, resolutions, unit_of
+
+MOST_NORMS = 3000
+"""Most vectors for which the error bound uses a Gram matrix."""
+
+
+class FrozenErrors:
+    """Real values, values in whole numbers, and bounds of their difference, for frozen models of whole numbers."""
+
+    def functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
+        """The functions in float64 at the rows of x, (samples, FUNCTIONS): the integers approximate these values."""
+        values = _real_values(spec, (x - centers(spec)) * factors(spec), np.array(spec.expansion.vectors, float))
+        return np.asarray(values @ weights_of_functions(spec) + np.array(spec.expansion.bias))
+
+    def whole_functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
+        """The functions of a Gaussian expansion, computed in integers at the rows of x, (samples, FUNCTIONS).
+
+        The results are the device's bits in the answer's unit; NaN for inputs beyond their limits.  Nothing is
+        compiled: O(samples N (DIM + FUNCTIONS)).
+        """
+        assert spec.kernel.function == "gaussian" and spec.expansion.decision == "functions"
+        scales, made = spec.scales, spec.conversion
+        counts = spec.raw_inputs(x).astype(np.int64) - made.center
+        z = ((counts * made.factor + made.rounding) >> made.shift).astype(np.float64)
+        v = scales.vectors.astype(np.float64)
+        # integers below 2^53 are exact in float64, whatever the order of the sum
+        square = (z * z).sum(1)[:, None] + (v * v).sum(1) - 2 * z @ v.T
+        octaves = square.astype(np.int64) >> max(0, scales.octave - 16)
+        values, places = powers(octaves), np.minimum((octaves >> 16) + scales.weight_shift, 32)
+        total = np.tile(scales.bias, (len(z), 1))
+        for value, place, weights in zip(values.T[:, :, None], places.T[:, :, None], scales.weights, strict=True):
+            total += np.where(place < 32, (value * weights) >> place, 0)
+        return np.where((np.abs(counts) <= made.most).all(1)[:, None], total * 2.0**-scales.label_shift, np.nan)
+
+    def answers(self, spec: Any, x: np.ndarray) -> np.ndarray:
+        """The values that ``predict`` approximates, (samples, FUNCTIONS): the functions, clipped to the label's low and
+        high.
+        """
+        low, high = spec.label.low, spec.label.high
+        return np.asarray(
+            np.clip(self.functions(spec, x), -np.inf if low is None else low, np.inf if high is None else high)
+        )
+
+    def error_bound(self, spec: Any, rounded: float | np.ndarray = 0.0) -> np.ndarray:
+        """The largest error of each function, for all inputs within their limits, (FUNCTIONS,).
+
+        rounded: the largest rounding error of an input's count, in counts, one number or (DIM,); ``ROUNDED`` if the
+        counts are made from floats.
+        docs/whole-numbers.md derives the bound.
+        """
+        weights, one, octave = weights_of_functions(spec), 2.0**spec.label_shift, spec.scales.octave
+        vectors, function = np.array(spec.expansion.vectors, float), spec.kernel.function
+        if function == "linear":
+            near = spec.conversion.error(spec, 2.0**octave, rounded)
+            real = weights.T @ vectors * one / 2.0**octave
+            lost = np.abs(spec.scales.vectors - real) @ spec.conversion.reach + np.abs(real) @ near
+            return np.asarray((lost + 0.5) / one)
+        near = spec.conversion.error(spec, unit_of(spec, octave), rounded)
+        apart = near + np.abs(spec.scales.vectors - vectors * unit_of(spec, octave))
+        # a weight of 1, and what is lost where a term is rounded to one of the answer's units
+        whole = spread(spec, spec.scales.weights * 2.0**-spec.scales.weight_shift)
+        counted = (spread(spec, np.ones_like(spec.scales.weights)).sum(0) / 2 + 1) / one
+        if function == "polynomial":
+            whole = whole * 2.0 ** (16 + spec.kernel.degree * (octave - 32)) / one
+            return np.asarray(counted + self._power_bound(spec, near, apart, whole, weights))
+        return np.asarray(counted + self._radial_bound(spec, near, apart, whole * (ONE / one), weights))
+
+    def _radial_bound(
+        self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """The part of ``error_bound`` for a kernel of a distance, without the rounding of the terms, (FUNCTIONS,).
+
+        near, apart: largest errors of an input, and of its difference to a vector.  whole: the weights, rounded.
+        """
+        vectors, unit = np.array(spec.expansion.vectors, float), unit_of(spec, spec.scales.octave)
+        # 1. kernel values
+        small = value_error(spec.kernel.function) + 2.0 ** (spec.scales.weight_shift - 31)
+        found = small * np.abs(whole).sum(0)
+        # 2. errors of inputs, vectors and weights: for each vector alone, with its largest errors
+        values = _moved_by(spec.kernel.function, apart, spec.scales.octave)
+        each = values @ np.abs(whole) + np.abs(whole - weights).sum(0)
+        if len(vectors) > MOST_NORMS:
+            return np.asarray(found + each)
+        # ... or by norms: a function f of a reproducing kernel is at most its norm, and differs between two points by at
+        # most its norm times the distance of their kernels
+        both = np.concatenate([vectors, spec.scales.vectors / unit])
+        gram = _real_values(spec, both, both)
+        made_of = np.concatenate([-weights, whole])
+        slack = 1e-15 * len(both) * np.abs(made_of).sum(0) ** 2
+        change = np.sqrt(np.maximum(np.einsum("if,ij,jf->f", made_of, gram, made_of, optimize=True), 0) + slack)
+        own = gram[len(vectors) :, len(vectors) :]
+        norm = np.sqrt(np.maximum(np.einsum("if,ij,jf->f", whole, own, whole, optimize=True), 0) + slack)
+        moved = math.sqrt(max(0.0, 2 - 2 * float(_real_values(spec, near[None] / unit, np.zeros((1, spec.dim)))[0, 0])))
+        return np.asarray(found + np.minimum(each, change + norm * moved))
+
+    def _power_bound(
+        self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """The part of ``error_bound`` for a polynomial kernel, without the rounding of the terms, (FUNCTIONS,)."""
+        kernel, vectors, octave = spec.kernel, np.abs(spec.scales.vectors), spec.scales.octave
+        reach, offset = spec.conversion.reach, kernel_parameters(spec, octave)["coef0"]
+        # the largest a'b + offset in integers, and its largest error
+        most = vectors @ reach + abs(offset)
+        wrong = vectors @ near + (apart - near) @ (reach + near) + abs(offset - kernel.coef0 * 2.0**octave)
+        largest = (most / 2.0**octave) ** kernel.degree
+        moved = ((most + wrong) / 2.0**octave) ** kernel.degree - largest
+        cut = (1 + 2.0**-15) ** (kernel.degree + 1) - 1
+        return np.asarray((moved + cut * largest) @ np.abs(whole) + (largest + moved) @ np.abs(whole - weights))
+
+    def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
+        """The largest difference between the answers in integers (``found``) and the real answers, (FUNCTIONS,).
+
+        rows: number of random inputs; half of them are near vectors.
+        """
+        rng, center, limit = np.random.default_rng(0), centers(spec), limits(spec)
+        vectors = spec.unscaled(np.array(spec.expansion.vectors, float))
+        x = center + limit * rng.uniform(-1, 1, (rows, spec.dim))
+        some = vectors[rng.integers(0, len(vectors), rows // 2)] if spec.kernel.function != "linear" else x[: rows // 2]
+        x[: rows // 2] = some + 0.1 * limit * rng.uniform(-1, 1, some.shape)
+        far = spec.conversion.most * resolutions(spec)
+        x = spec.as_seen(np.clip(x, center - far, center + far))
+        x = x[spec.accepts(x)]
+        return np.asarray(np.abs(found(x) - self.answers(spec, x)).max(0, initial=0.0))
+
+
+def spread(spec: Any, weights: np.ndarray) -> np.ndarray:
+    """The weight of each vector in each function, (N, FUNCTIONS); with pairs of classes, 0 in functions of other
+    classes.
+    """
+    if spec.expansion.decision == "functions":
+        return weights
+    classes, own = len(spec.label.classes), np.array(spec.expansion.support_class)
+    pairs = list(itertools.combinations(range(classes), 2))
+    found = np.zeros((len(weights), len(pairs)))
+    for at, (a, b) in enumerate(pairs):
+        found[own == a, at] = weights[own == a, b - 1]
+        found[own == b, at] = weights[own == b, a]
+    return found
+
+
+def weights_of_functions(spec: Any) -> np.ndarray:
+    """As the spec has them, (N, FUNCTIONS)."""
+    return spread(spec, np.array(spec.expansion.weights, float))
+
+
+def _real_values(spec: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Kernel values in float64 between rows of a and of b, (a, b)."""
+    kernel, rate = spec.kernel, kernel_settings.rate(spec)
+    if kernel.function in ("linear", "polynomial"):
+        products = a @ b.T
+        return np.asarray(
+            products if kernel.function == "linear" else (kernel.gamma * products + kernel.coef0) ** kernel.degree
+        )
+    if kernel.function == "laplacian":
+        return np.asarray(2.0 ** -(rate * np.stack([np.abs(row - b).sum(1) for row in a])))
+    squares = np.maximum((a**2).sum(1)[:, None] + (b**2).sum(1) - 2 * a @ b.T, 0)
+    if kernel.function == "gaussian":
+        return np.asarray(2.0 ** -(rate * squares))
+    return np.asarray(faded(kernel.function, kernel.gamma * np.sqrt(squares)))
+
+
+def faded(function: str, r: Any) -> Any:
+    """A Matern kernel's value at r."""
+    factor = {"matern12": 1.0, "matern32": 1 + r, "matern52": 1 + r + r * r / 3}[function]
+    return factor * np.exp(-r)
+
+
+def _moved_by(function: str, apart: np.ndarray, octave: int) -> np.ndarray:
+    """For each vector: the largest error of its kernel values, for any input, (N,).
+
+    apart: the largest errors of the differences between an input and a vector, (N, DIM).
+    """
+    if function == "laplacian":
+        return np.asarray(2.0 ** (apart.sum(1) / 2.0**octave) - 1)
+    far = np.sqrt((apart**2).sum(1))
+    if function != "gaussian":
+        return np.asarray(far * (math.log(2) * _slopes(function)[0] / 2.0**octave))
+    # at a distance of u octaves, the error of the squared distance is 2 apart sqrt(u) + apart^2
+    far = far[:, None] / 2.0 ** (octave / 2)
+    octaves = np.linspace(0, 40, 2561)
+    wrong = 2 * far * np.sqrt(octaves[1:]) + far**2
+    return np.asarray((2.0 ** -octaves[:-1] * (2.0**wrong - 1)).max(1))
+
+
+def _slopes(function: str) -> tuple[float, float]:
+    """The largest |k'(r)| and |r k'(r)| of a Matern kernel."""
+    r = np.linspace(0, 20, 20001)
+    slope = {"matern12": np.ones_like(r), "matern32": r, "matern52": (r + r * r) / 3}[function] * np.exp(-r)
+    return float(slope.max()), float((r * slope).max())
+
+
+def powers(u: np.ndarray) -> np.ndarray:
+    """The kernel ``power`` for an array of numbers."""
+    first = np.array(POWERS.by_precision["int16"])[(u >> 10) & (STEPS - 1)]
+    return np.asarray(first - (((first * (u & 1023)) >> 10) * FALL >> 16))
+
+
+def _power_error() -> float:
+    """The largest error of the kernel ``power``, for any number."""
+    u = np.arange(65536)
+    # bits of the argument that the kernel ignores may be all zeros or all ones
+    return float(max(np.abs(powers(u) / ONE - 2.0 ** -((u + end) / 65536)).max() for end in (0, 1)))
+
+
+POWER_ERROR = _power_error()
+
+
+@cache
+def root_error() -> float:
+    """The largest relative error of the kernel ``root``, for any number, without the bits that its shift cuts off."""
+    table, part = np.array(ROOTS.by_precision["int16"]), np.arange(0, 32769, 64)
+    first, last = table[:-1, None], table[1:, None]
+    exact = 32768 * np.sqrt(1 + (np.arange(96)[:, None] + part / 32768) / 32)
+    line = first + (last - first) * part / 32768
+    # between two of these points the error changes by less than 1e-9; the ignored bits are 1 / 32768 of a step
+    return float(max(np.abs((line - cut) / exact - 1).max() for cut in (0, 1))) + 1e-6
+
+
+@cache
+def value_error(function: str) -> float:
+    """The largest error of a kernel value for an exact distance, over all distances."""
+    if function not in kernel_settings.MATERN:
+        return POWER_ERROR
+    steepest, growth = _slopes(function)
+    cut = math.log(2) / 65536 * steepest
+    if function == "matern12":
+        return POWER_ERROR + growth * root_error() + cut
+    u = np.arange(24 * 65536)
+    first = powers(u)
+    r = u * NATURAL >> 16
+    total = first + (r * first >> 16)
+    if function == "matern52":
+        total += ((r * first >> 16) * 8) * (((r * THIRD >> 16) + 4) >> 3) >> 16
+    found = np.minimum(total >> (u >> 16), ONE) / ONE
+    wrong = np.abs(found - faded(function, u * (math.log(2) / 65536))).max()
+    return float(max(wrong, faded(function, 24 * math.log(2))) + growth * root_error() + 2 * cut)

@@ -1,0 +1,186 @@
+"""How numbers of models in whole numbers are scaled: conversions of inputs, units of kernels and of learning rates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pykernel.algorithms.fixed.values import FixedFunction
+from pykernel.spec import kernel_settings
+from pykernel.spec.base import Spec
+
+COUNTS = 32767
+"""Largest magnitude of a count.  -32768 means "not a number"."""
+ROUNDED = 0.5 + 4 * 2.0**-9
+"""Largest rounding error of ``NAME_counts``, in counts: half a count, and the error of four float32 operations on a
+number of 15 bits."""
+LARGEST = 2**31 - 1
+FUNCTIONS = {
+    "gaussian": FixedFunction.GAUSSIAN,
+    "laplacian": FixedFunction.LAPLACIAN,
+    "matern12": FixedFunction.MATERN12,
+    "matern32": FixedFunction.MATERN32,
+    "matern52": FixedFunction.MATERN52,
+    "polynomial": FixedFunction.POLYNOMIAL,
+    "linear": FixedFunction.LINEAR,
+}
+OCTAVES = {
+    # of a squared distance: the larger, the finer
+    "gaussian": range(31, 15, -1),
+    # of an absolute distance; these distances are small numbers
+    "laplacian": range(31, 3, -1),
+    # of a product of inputs
+    "polynomial": range(40, -30, -1),
+    # of the root of a squared distance; a root has 16 bits
+    **dict.fromkeys(kernel_settings.MATERN, range(16, 3, -1)),
+}
+"""Kernel -> powers of two by which its distance may be divided, the finest first."""
+FALL_ROOM = 15
+"""Most bits by which the product of a weight is shifted, in addition to its octaves: 16 octaves remain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Conversion:
+    """From counts to the kernel's unit: z = ((x - center) factor + rounding) / 2^shift, rounded down."""
+
+    center: np.ndarray
+    most: np.ndarray
+    factor: np.ndarray
+    rounding: np.ndarray
+    shift: np.ndarray
+
+    def error(self, spec: Spec, unit: float, rounded: float | np.ndarray = 0.0) -> np.ndarray:
+        """The largest error of each converted input, in the kernel's unit, (DIM,).
+
+        rounded: the largest rounding error of the count itself, in counts, one number or (DIM,).
+        """
+        resolution, rounding = resolutions(spec), 2.0**-self.shift
+        each = unit * resolution * factors(spec)
+        offset = (self.center * resolution - centers(spec)) * each / resolution
+        lost = np.abs(self.rounding * rounding - 0.5 - offset)
+        return np.asarray(
+            0.5 + rounding + lost + self.most * np.abs(self.factor * rounding - each) + rounded * np.abs(each)
+        )
+
+    @property
+    def alike(self) -> bool:
+        """Whether all inputs are converted in the same way."""
+        return all((values == values[0]).all() for values in vars(self).values())
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Values of FixedInputConfig's extents."""
+        return {"SCALES": 1 if self.alike else len(self.center)}
+
+    def parameters(self) -> dict[str, Any]:
+        """Values of FixedInputConfig's fields."""
+        tables = {name: values[:1] if self.alike else values for name, values in vars(self).items()}
+        return {**tables, "each": not self.alike, "reach": int(self.reach.max())}
+
+    @property
+    def reach(self) -> np.ndarray:
+        """Largest magnitude of each converted input."""
+        ends = [(e * self.factor + self.rounding) >> self.shift for e in (-self.most, self.most)]
+        return np.abs(ends).max(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """The scales that are chosen for one model.
+
+    octave: the power of 2 that a squared distance, or another distance of the kernel, is divided by; linear: a converted
+    input of 1 is this power of 2.  Labels and answers are in units of 2^-label_shift.
+    """
+
+    conversion: Conversion
+    octave: int
+    label_shift: int
+
+
+def limits(spec: Spec) -> np.ndarray:
+    """Largest |x - center| of each input, (DIM,)."""
+    return np.broadcast_to(np.array(spec.input.max_abs, float), spec.dim)
+
+
+def centers(spec: Spec) -> np.ndarray:
+    """Center of each input, (DIM,)."""
+    center, _ = spec.scaling
+    return np.zeros(spec.dim) if center is None else np.array(center, float)
+
+
+def factors(spec: Spec) -> np.ndarray:
+    """Factor of each input, (DIM,)."""
+    _, scale = spec.scaling
+    return np.ones(spec.dim) if scale is None else np.array(scale, float)
+
+
+def resolutions(spec: Spec) -> np.ndarray:
+    """The value of one count of each input, in the input's unit, (DIM,)."""
+    given = getattr(spec.input, "resolution", None)
+    if given is not None:
+        return np.array(np.broadcast_to(np.array(given, float), spec.dim))
+    return 2.0 ** np.ceil(np.log2((limits(spec) + np.abs(centers(spec))) / COUNTS))
+
+
+def conversion(spec: Spec, unit: float) -> Conversion:
+    """The conversion of counts to the kernel's unit.  unit: how many of the kernel's units a scaled input of 1 is."""
+    resolution, center, most = resolutions(spec), centers(spec), limits(spec)
+    each = unit * resolution * factors(spec)
+    counts = np.rint(center / resolution)
+    reach = np.minimum(np.floor(most / resolution * (1 + 1e-9)), COUNTS - np.abs(counts))
+    shift = np.clip(np.floor(np.log2(COUNTS / np.abs(each))), 0, 30)
+    lost = (counts - center / resolution) * each
+    whole = [counts, reach, np.rint(each * 2**shift), np.rint((0.5 + lost) * 2**shift), shift]
+    # no model accepts factors beyond 2^40; the clipping keeps the computations here from overflowing
+    return Conversion(*(np.clip(values, -(2.0**40), 2.0**40).astype(np.int64) for values in whole))
+
+
+def counted(bound: float | None, one: float, otherwise: int) -> int:
+    """A bound of predictions in units of 1 / one, within 32 bits."""
+    return otherwise if bound is None else int(np.clip(np.rint(bound * one), -LARGEST, LARGEST))
+
+
+def learning_rate(eta: float) -> tuple[int, int]:
+    """(factor, power): the rate is factor 2^-16 / 2^power, with the largest power for which the factor is at most
+    2^16.
+    """
+    doublings = math.floor(math.log2(1 / eta))
+    return min(65535, round(eta * 2**doublings * 65536)), doublings
+
+
+def unit_of(spec: Any, octave: int) -> float:
+    """How many of the kernel's units a scaled input of 1 is, if a distance of 2^octave halves the kernel's values.
+
+    For a polynomial kernel: if a product of 2^octave stands for 1.
+    """
+    if spec.kernel.function == "polynomial":
+        return math.sqrt(spec.kernel.gamma * 2.0**octave)
+    distance = kernel_settings.rate(spec) * 2.0**octave
+    return math.sqrt(distance) if spec.kernel.function == "gaussian" else distance
+
+
+def farthest(function: str, octave: int, differences: np.ndarray) -> float:
+    """The largest distance for differences of inputs, (..., DIM), in the unit of the kernel ``distance``."""
+    if function == "laplacian":
+        return float(differences.sum(-1).max()) * 2.0 ** max(0, 16 - octave)
+    return float((differences**2).sum(-1).max())
+
+
+def kernel_parameters(spec: Any, octave: int) -> dict[str, Any]:
+    """Values of FixedKernelConfig's fields."""
+    function = spec.kernel.function
+    rooted, radial = function in kernel_settings.MATERN, function in kernel_settings.UNIT
+    return {
+        "function": FUNCTIONS[function],
+        "rooted": rooted,
+        "rises": function in ("matern32", "matern52"),
+        "fine": max(0, octave - 16) if radial and not rooted else 0,
+        "stretch": 2 ** max(0, 16 - octave) if function == "laplacian" else 1,
+        "lift": 16 - octave if rooted else 0,
+        "coef0": round(spec.kernel.coef0 * 2.0**octave) if function == "polynomial" else 0,
+        "degree": spec.kernel.degree if function == "polynomial" else 1,
+        "odd": spec.kernel.degree % 2 == 1,
+    }
