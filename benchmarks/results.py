@@ -13,13 +13,14 @@ from typing import Any, Literal, get_args
 
 from benchmarks.device.signal_cost import ALONE, measured, with_features
 from benchmarks.provenance import ROOT, Result, Tree
+from pykernel.algorithms.kernel_choice import KERNEL_RULES
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.host.bikeshare import bikeshare_spec
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.nystrom import METHODS
 from pykernel.spec.families.subspace import BUDGETS, UPDATES
-from pykernel.spec.kernel_settings import FUNCTIONS, KERNEL_KEYS
+from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.spec.signal import FeatureName
 
@@ -62,7 +63,7 @@ def linear() -> list[Spec]:
 
 def kernels() -> list[Spec]:
     given = [{"function": name} for name in FUNCTIONS if name != "custom"]
-    given = [kernel | ({"gamma": 0.5} if kernel["function"] in KERNEL_KEYS["gamma"] else {}) for kernel in given]
+    given = [kernel | ({"gamma": 0.5} if "gamma" in KERNEL_RULES[kernel["function"]].keys else {}) for kernel in given]
     given += [{"function": "linear", "normalise": True}, {"function": "polynomial", "gamma": 0.5, "normalise": True}]
     return specs({"kernel": kernel, "learning": {"rule": "frozen"}, "expansion": WEIGHTED} for kernel in given)
 

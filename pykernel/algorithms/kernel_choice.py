@@ -170,9 +170,10 @@ def _one(reach: Reach) -> float:
 class KernelRule:
     """What a kernel brings.
 
-    says: k(a, b).  value: its kernel, in the dialect.  keys: of [kernel], for which it has a use.  step: the largest number on
+    says: k(a, b).  value: its kernel, in the dialect.  keys: of [kernel], for which it has a use; "normalise": it can be divided
+    by sqrt(k(a, a) k(b, b)).  step: the largest number on
     the way to a value, and most: the largest |value|, for inputs within reach.  unit: whether k(x, x) is 1 for every x.
-    definite: whether it is positive definite.  normal: whether it can be divided by sqrt(k(a, a) k(b, b)).  fades: whether its
+    definite: whether it is positive definite.  fades: whether its
     parameter is ``rate``, not ``gamma``.  length: of a function of gamma |a - b|, gamma for a length scale of 1.
     """
 
@@ -185,12 +186,11 @@ class KernelRule:
     most: Callable[[Reach], float] = _one
     unit: bool = False
     definite: bool = True
-    normal: bool = False
     fades: bool = False
     length: float | None = None
 
 
-KERNELS = {
+KERNEL_RULES = {
     rule.name: rule
     for rule in (
         KernelRule(
@@ -203,11 +203,11 @@ KERNELS = {
         ),
         KernelRule(
             "polynomial", "(gamma a'b + coef0)^degree", KernelFunction.POLYNOMIAL, polynomial_value,
-            ("gamma", "coef0", "degree"), lambda reach: reach.argument, _largest_power, normal=True,
+            ("gamma", "coef0", "degree", "normalise"), lambda reach: reach.argument, _largest_power,
         ),
         KernelRule(
-            "linear", "a'b", KernelFunction.LINEAR, linear_value, (),
-            lambda reach: reach.product, lambda reach: reach.product, normal=True,
+            "linear", "a'b", KernelFunction.LINEAR, linear_value, ("normalise",),
+            lambda reach: reach.product, lambda reach: reach.product,
         ),
         KernelRule(
             "sigmoid", "tanh(gamma a'b + coef0)", KernelFunction.SIGMOID, sigmoid_value, ("gamma", "coef0"),
@@ -218,11 +218,11 @@ KERNELS = {
             _largest_matern, unit=True, fades=True, length=1.0,
         ),
         KernelRule(
-            "matern32", "(1 + r) exp(-r)", KernelFunction.MATERN32, matern32_value, ("gamma",),
+            "matern32", "(1 + r) exp(-r), r as before", KernelFunction.MATERN32, matern32_value, ("gamma",),
             _largest_matern, unit=True, length=math.sqrt(3),
         ),
         KernelRule(
-            "matern52", "(1 + r + r^2 / 3) exp(-r)", KernelFunction.MATERN52, matern52_value, ("gamma",),
+            "matern52", "(1 + r + r^2 / 3) exp(-r), r as before", KernelFunction.MATERN52, matern52_value, ("gamma",),
             _largest_matern, unit=True, length=math.sqrt(5),
         ),
         KernelRule(
@@ -230,13 +230,13 @@ KERNELS = {
             rational_quadratic_value, ("gamma", "alpha"), lambda reach: max(1.0, reach.gamma) * reach.square, unit=True,
         ),
         KernelRule(
-            "fourier", "(`frozen`): cos(2 pi (a'b + phase)), see phases", KernelFunction.FOURIER, fourier_value, (),
+            "fourier", "cos(2 pi (a'b + phase)), see phases (`frozen`)", KernelFunction.FOURIER, fourier_value, (),
             lambda reach: reach.argument, definite=False,
         ),
         KernelRule(
             "custom", "yours, see source", KernelFunction.CUSTOM, custom_value,
-            ("gamma", "coef0", "degree", "source", "kernel", "max_value"),
-            lambda reach: reach.argument, lambda reach: reach.max_value, normal=True,
+            ("gamma", "coef0", "degree", "normalise", "source", "kernel", "max_value"),
+            lambda reach: reach.argument, lambda reach: reach.max_value,
         ),
     )
 }  # fmt: skip
@@ -246,12 +246,12 @@ def _by_function(kernels: Mapping[str, KernelRule], otherwise: Kernel | None = N
     return chosen("function", {rule.number: rule.value for rule in kernels.values()}, otherwise)
 
 
-@_by_function({name: rule for name, rule in KERNELS.items() if rule.normal}, linear_value)
+@_by_function({name: rule for name, rule in KERNEL_RULES.items() if "normalise" in rule.keys}, linear_value)
 def plain_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """k(a, b) before normalisation, for the kernels that can be normalised.  O(D)."""
 
 
-@_by_function(KERNELS)
+@_by_function(KERNEL_RULES)
 def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """k(a, b) of the model's kernel.  O(D)."""
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
+from pykernel.algorithms.kernel_choice import KERNEL_RULES, KernelConfig, KernelFunction
 from pykernel.dialect import FLOAT64, Kernel
 from pykernel.errors import MissingExtra, UserError
 from pykernel.spec.custom_kernel import custom_gram
-from pykernel.spec.kernel_settings import FUNCTIONS, KERNEL_KEYS, MATERN, UNIT
+from pykernel.spec.kernel_settings import FUNCTIONS, MATERN, UNIT
 
 try:
     from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
@@ -146,7 +146,7 @@ class MercerKernel:
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
             raise UserError(f"there is no kernel {self.function!r}; it must be one of {', '.join(FUNCTIONS)}")
-        if self.normalise and self.function not in KERNEL_KEYS["normalise"]:
+        if self.normalise and "normalise" not in KERNEL_RULES[self.function].keys:
             raise UserError(f"normalise does not go with a {self.function} kernel; leave it out")
         if (self.function == "custom") != (self.custom is not None):
             raise UserError(
@@ -226,7 +226,7 @@ class MercerKernel:
         """``[kernel]`` of a spec; a custom kernel is named by its file, which must then lie beside the spec."""
         found: dict[str, Any] = {"function": self.function}
         for key in ("gamma", "alpha", "coef0", "degree"):
-            if self.function in KERNEL_KEYS[key]:
+            if key in KERNEL_RULES[self.function].keys:
                 found[key] = getattr(self, key)
         if self.normalise:
             found["normalise"] = True

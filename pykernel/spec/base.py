@@ -315,8 +315,7 @@ class Spec(Section):
         kind = section_of(field)
         assert kind is not None
         marks = (mark for mark in (*field.metadata, *kind.model_fields[key].metadata) if isinstance(mark, Counts))
-        reasons = filter(None, (mark.why_ignored(self) for mark in marks))
-        return next(reasons, None) or self.family.why_ignored(self, section, key)
+        return next(filter(None, (mark.why_ignored(self) for mark in marks)), None)
 
     @property
     def forecasts(self) -> bool:

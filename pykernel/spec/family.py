@@ -28,9 +28,6 @@ class Family(Protocol):
     # whether the models learn sample by sample from raw inputs; ``choose`` and ``plan`` compare only these
     online: bool
 
-    def why_ignored(self, spec: Any, section: str, key: str) -> str | None:
-        """Why a key of the family has no effect beside the spec's other keys; None if it has an effect."""
-
     def validate(self, spec: Any, refuse: Refuse) -> None:
         """Refuse what cannot be computed."""
 
@@ -48,6 +45,7 @@ class Models:
     """A family alone with its class of specs, which therefore knows it: ``Spec.family``."""
 
     spec: type[Any]
+    online = False
 
     def __init__(self) -> None:
         self.spec.models = self

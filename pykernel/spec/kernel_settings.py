@@ -7,42 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.kernel_choice import KERNELS, Reach
+from pykernel.algorithms.kernel_choice import KERNEL_RULES, Reach
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Refuse
 from pykernel.spec.sections import StandardisedInput
 
-FUNCTIONS = {name: rule.number for name, rule in KERNELS.items()}
-KERNEL_KEYS = {
-    key: tuple(name for name, rule in KERNELS.items() if key in rule.keys or (key == "normalise" and rule.normal))
-    for key in ("sigma", "gamma", "alpha", "coef0", "degree", "normalise", "source", "kernel", "max_value")
-}
-"""Key of [kernel] -> the kernels for which it has an effect."""
-MATERN_UNITS = {name: rule.length for name, rule in KERNELS.items() if rule.length is not None}
+FUNCTIONS = {name: rule.number for name, rule in KERNEL_RULES.items()}
+MATERN_UNITS = {name: rule.length for name, rule in KERNEL_RULES.items() if rule.length is not None}
 """Kernels that are functions of gamma |a - b| -> gamma for a length scale of 1."""
 MATERN = tuple(MATERN_UNITS)
-INDEFINITE = tuple(name for name, rule in KERNELS.items() if not rule.definite)
+INDEFINITE = tuple(name for name, rule in KERNEL_RULES.items() if not rule.definite)
 """Kernels that are not positive definite."""
-UNIT = tuple(name for name, rule in KERNELS.items() if rule.unit)
+UNIT = tuple(name for name, rule in KERNEL_RULES.items() if rule.unit)
 """Kernels with k(x, x) = 1 for every x."""
 
 
 def largest(precision: str) -> float:
     """The limit of intermediate results, some decades below overflow."""
     return 1e300 if precision == "float64" else 1e35
-
-
-def why_ignored(spec: Spec, key: str) -> str | None:
-    """Why a key of [kernel] has no effect for the spec's kernel; None if it has an effect."""
-    assert spec.kernel is not None
-    function = spec.kernel.function
-    if key == "normalise" and function in UNIT:
-        return f"changes nothing: k(x, x) is 1 for every x with a {function} kernel; leave it out"
-    if function not in KERNEL_KEYS.get(key, (function,)):
-        *others, last = KERNEL_KEYS[key]
-        owners = f"{', '.join(others)} and {last}" if others else last
-        return f"is of {owners} kernels; {function} does not have it: leave it out"
-    return None
 
 
 def validate(spec: Spec, refuse: Refuse) -> None:
@@ -124,7 +106,7 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
             square, float(np.sum(own + vectors)), product, kernel.gamma or 1.0, kernel.coef0, kernel.degree,
             kernel.max_value or 1.0,
         )  # fmt: skip
-        rule = KERNELS[kernel.function]
+        rule = KERNEL_RULES[kernel.function]
         value = rule.most(within)
         step = max(rule.step(within), value)
         if kernel.normalise:
@@ -160,7 +142,7 @@ def parameters(spec: Spec) -> dict[str, Any]:
     """Values of KernelConfig's and InputConfig's fields, in float64."""
     kernel = spec.kernel
     assert kernel is not None
-    fades = KERNELS[kernel.function].fades
+    fades = KERNEL_RULES[kernel.function].fades
     return input_parameters(spec) | {
         "function": FUNCTIONS[kernel.function],
         "normalises": kernel.normalise,

@@ -12,11 +12,12 @@ import re
 import tomllib
 import unicodedata
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 from pydantic.fields import FieldInfo
+
+from pykernel.algorithms.kernel_choice import KERNEL_RULES
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -168,9 +169,16 @@ class Counts:
 
     def why_ignored(self, spec: Any) -> str | None:
         """Why the key has no effect in a spec; None if it has an effect."""
-        found = [attrgetter(name)(spec) for name in self.of]
+        found = [_at(spec, name) for name in self.of]
         counts = [value is not None if self.values is None else value in self.values for value in found]
         return None if any(counts) else self.otherwise.format(found[0])
+
+
+def _at(spec: Any, name: str) -> Any:
+    """A key's value, or a property's; None where the spec has no such section."""
+    section, _, key = name.rpartition(".")
+    owner = getattr(spec, section) if section else spec
+    return None if owner is None else getattr(owner, key)
 
 
 @dataclass(frozen=True)
@@ -315,49 +323,58 @@ class Label(Section):
     high: float | None = Field(None, description="largest prediction; learning is not affected. Not with classes")
 
 
-KernelFunctionName = Literal[
-    "gaussian",
-    "laplacian",
-    "polynomial",
-    "linear",
-    "sigmoid",
-    "matern12",
-    "matern32",
-    "matern52",
-    "rational-quadratic",
-    "fourier",
-    "custom",
-]
+if TYPE_CHECKING:
+    KernelFunctionName = str
+else:
+    KernelFunctionName = Literal[tuple(KERNEL_RULES)]
+
+
+def _of_kernels(key: str) -> Counts:
+    """Marks a key of [kernel] that some kernels have no use for."""
+    owners = tuple(name for name, rule in KERNEL_RULES.items() if key in rule.keys)
+    *others, last = owners
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return Counts(f"is of {listed} kernels; {{}} does not have it: leave it out", ("kernel.function",), owners)
+
+
+UNLIKE_UNIT = Counts(
+    "changes nothing: k(x, x) is 1 for every x with a {} kernel; leave it out",
+    ("kernel.function",),
+    tuple(name for name, rule in KERNEL_RULES.items() if not rule.unit),
+)
 
 
 class KernelSection(Section):
     """How near two inputs are: k(a, b)."""
 
     function: KernelFunctionName = Field(
-        "gaussian",
-        description="gaussian: exp(-gamma |a - b|^2); laplacian: exp(-gamma |a - b|_1); polynomial: (gamma a'b + coef0)^degree; linear: a'b; sigmoid: tanh(gamma a'b + coef0); matern12: exp(-r), matern32: (1 + r) exp(-r), matern52: (1 + r + r^2 / 3) exp(-r), r = gamma |a - b|; rational-quadratic: (1 + gamma |a - b|^2)^-alpha; fourier (`frozen`): cos(2 pi (a'b + phase)), see phases; custom: yours, see source",
+        "gaussian", description="; ".join(f"{name}: {rule.says}" for name, rule in KERNEL_RULES.items())
     )
-    sigma: Annotated[float | None, Tried((1 / 8, 1 / 4, 1 / 2, 1, 2), 2, 1 / 100, 100, widths=True)] = Field(
-        None, description="`gaussian`: width, in the inputs' unit"
-    )
-    gamma: float | None = Field(
+    sigma: Annotated[
+        float | None, Tried((1 / 8, 1 / 4, 1 / 2, 1, 2), 2, 1 / 100, 100, widths=True), _of_kernels("sigma")
+    ] = Field(None, description="`gaussian`: width, in the inputs' unit")
+    gamma: Annotated[float | None, _of_kernels("gamma")] = Field(
         None,
         description="γ in every kernel but `linear` and `fourier`. `gaussian`: in place of `sigma`, γ = 1 / (2 σ²). `custom`: 1 if not given",
     )
-    alpha: float = Field(1.0, gt=0, description="`rational-quadratic`: the exponent")
-    coef0: float = Field(0.0, description="`polynomial`, `sigmoid`, `custom`: the number added to γ a'b")
-    degree: int = Field(3, ge=1, le=9, description="`polynomial`, `custom`: the exponent")
-    normalise: bool = Field(
+    alpha: Annotated[float, _of_kernels("alpha")] = Field(1.0, gt=0, description="`rational-quadratic`: the exponent")
+    coef0: Annotated[float, _of_kernels("coef0")] = Field(
+        0.0, description="`polynomial`, `sigmoid`, `custom`: the number added to γ a'b"
+    )
+    degree: Annotated[int, _of_kernels("degree")] = Field(
+        3, ge=1, le=9, description="`polynomial`, `custom`: the exponent"
+    )
+    normalise: Annotated[bool, UNLIKE_UNIT, _of_kernels("normalise")] = Field(
         False, description="`polynomial`, `linear`, `custom`: k(a, b) / √(k(a, a) k(b, b)), and 0 where a norm is 0"
     )
-    source: Annotated[str, AfterValidator(plain_path)] | None = Field(
+    source: Annotated[Annotated[str, AfterValidator(plain_path)] | None, _of_kernels("source")] = Field(
         None,
         description="`custom`: the Python file with your kernel, in the spec's folder or below. It is executed, so `--trust-code` must be given",
     )
-    kernel: Annotated[str, AfterValidator(plain_name)] | None = Field(
+    kernel: Annotated[Annotated[str, AfterValidator(plain_name)] | None, _of_kernels("kernel")] = Field(
         None, description="`custom`: the name of your kernel in that file"
     )
-    max_value: float | None = Field(
+    max_value: Annotated[float | None, _of_kernels("max_value")] = Field(
         None,
         description="`custom`: largest k(x, x) of all inputs within `max_abs`; larger values are cut off",
     )

@@ -24,7 +24,7 @@ from pykernel.spec import stages
 from pykernel.spec.base import Spec
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.spec.schema import key_tables, spec_schema
-from pykernel.spec.sections import Learning, Of, Section, StandardisedInput, Tried
+from pykernel.spec.sections import Counts, Learning, Of, Section, StandardisedInput, Tried
 from tests.support.json_schema import misfits
 from tests.support.specs import named
 
@@ -96,8 +96,10 @@ class LevelLearning(Learning):
 class Drift(Section):
     """How the level moves by itself: a section that no other family has."""
 
-    per_hour: float = Field(0.0, description="what the level gains in an hour")
-    hours: int = Field(1, ge=1, description="after how many hours")
+    per_hour: float | None = Field(None, description="what the level gains in an hour")
+    hours: Annotated[int, Counts("counts with per_hour; give it, or leave hours out", ("drift.per_hour",))] = Field(
+        1, ge=1, description="after how many hours"
+    )
 
 
 class LevelSpec(Spec):
@@ -117,13 +119,8 @@ class Levels:
     online = True
     programs = LEVEL
 
-    def why_ignored(self, spec, section, key):
-        if (section, key) == ("drift", "hours") and spec.drift.per_hour == 0:
-            return "counts with per_hour; give it, or leave hours out"
-        return None
-
     def validate(self, spec, refuse):
-        if spec.drift.per_hour > spec.label.max_abs:
+        if (spec.drift.per_hour or 0.0) > spec.label.max_abs:
             refuse("[drift] per_hour", "must be within [label] max_abs")
 
     def capacities(self, spec):

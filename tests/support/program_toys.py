@@ -157,9 +157,6 @@ class GlassFamily:
         ),
     }
 
-    def why_ignored(self, spec, section, key):
-        return None
-
     def validate(self, spec, refuse):
         pass
 
@@ -431,9 +428,6 @@ class OvenFamily:
         ),
     }
 
-    def why_ignored(self, spec, section, key):
-        return None
-
     def validate(self, spec, refuse):
         pass
 
@@ -608,9 +602,6 @@ class GaugeFamily:
             alarms=(GaugeStatus.NOVEL, GaugeStatus.HELD),
         )
     }
-
-    def why_ignored(self, spec, section, key):
-        return None
 
     def validate(self, spec, refuse):
         pass

@@ -111,9 +111,6 @@ class FrozenFamily:
     rules = ("klms",)
     programs = {"real": FROZEN}  # noqa: RUF012
 
-    def why_ignored(self, spec, section, key):
-        return None
-
     def validate(self, spec, refuse):
         pass
 

@@ -208,9 +208,6 @@ class ToyFamily:
         "class": toy_program("toy classes", toy_update_class, Entry("classify", toy_classify, "question")),
     }
 
-    def why_ignored(self, spec, section, key):
-        return None
-
     def validate(self, spec, refuse):
         pass
 

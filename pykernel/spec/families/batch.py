@@ -16,8 +16,8 @@ from pykernel.algorithms.batch.fisher import FISHER
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
-from pykernel.spec.families.features import KernelFamily, largest_value, need_vectors, never
-from pykernel.spec.family import Family, Refuse
+from pykernel.spec.families.features import largest_value, need_vectors, never
+from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import TRIED_RIDGE, KernelSection, Learning, ScaledInput, VectorsSection, Within
 
 BASIS_LIMIT = 1024
@@ -67,7 +67,7 @@ class FisherSpec(Spec):
     expansion: VectorsSection | None = None
 
 
-class BatchModels(KernelFamily):
+class BatchModels(Models):
     """Kernel ridge regression and LS-SVM."""
 
     rules: tuple[str, ...] = ("krr", "ls-svm")
@@ -133,7 +133,7 @@ class BatchModels(KernelFamily):
         }
 
 
-class FisherModels(KernelFamily):
+class FisherModels(Models):
     """The kernel Fisher discriminant on a basis."""
 
     rules: tuple[str, ...] = ("kfd",)

@@ -10,19 +10,10 @@ import numpy as np
 
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Models, Refuse
+from pykernel.spec.family import Refuse
 
 LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge of a linear model on features, as a fraction of the largest k(x, x)."""
-
-
-class KernelFamily(Models):
-    """A family whose only keys that may have no effect are those of [kernel], beside those that their declaration marks."""
-
-    online = False
-
-    def why_ignored(self, spec: Any, section: str, key: str) -> str | None:
-        return kernel_settings.why_ignored(spec, key) if section == "kernel" else None
 
 
 def never(where: str, message: str) -> NoReturn:

@@ -38,7 +38,7 @@ from pykernel.spec.families.fixed_scales import (
 )
 from pykernel.spec.families.frozen import DECISIONS, Expansion, FrozenModels
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.sections import KernelSection, Learning, Numbers, ScaledInput, shown_value
+from pykernel.spec.sections import KernelSection, Label, Learning, Numbers, ScaledInput, shown_value
 from pykernel.spec.signal import SignalSection
 
 
@@ -268,14 +268,11 @@ class FixedFrozenModels(FrozenErrors, FrozenModels):
     programs: Mapping[LabelKind, Program] = FIXED_FROZEN
     spec = FixedFrozenSpec  # type: ignore[assignment]
 
-    def why_ignored(self, spec: Spec, section: str, key: str) -> str | None:
-        if (section, key) == ("label", "max_abs"):
-            return "changes nothing: the model learns no label; leave it out"
-        return super().why_ignored(spec, section, key)
-
     def validate(self, spec: Any, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse("[expansion]", "is missing; a frozen model must have vectors, weights and bias")
+        if spec.label.max_abs != Label.model_fields["max_abs"].default:
+            refuse("[label] max_abs", "changes nothing: the model learns no label; leave it out")
         complain_of_kernel(spec, refuse)
         complain_of_inputs(spec, refuse)
         self._complain_of_tables(spec, refuse)

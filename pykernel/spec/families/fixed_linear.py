@@ -45,9 +45,6 @@ class FixedLinearModels(Models):
     online = True
     spec = FixedLinearSpec
 
-    def why_ignored(self, spec: FixedLinearSpec, section: str, key: str) -> str | None:
-        return None
-
     def validate(self, spec: Any, refuse: Refuse) -> None:
         complain_of_inputs(spec, refuse)
         complain_of_label_range(spec, refuse)

@@ -18,7 +18,6 @@ from pykernel.algorithms.online.state import Metric
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
-from pykernel.spec.families.features import KernelFamily
 from pykernel.spec.families.fixed import (
     WholeFamily,
     WholeSpec,
@@ -40,7 +39,7 @@ from pykernel.spec.families.fixed_scales import (
     unit_of,
 )
 from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, TIES
-from pykernel.spec.family import Refuse, affordable, filling
+from pykernel.spec.family import Models, Refuse, affordable, filling
 from pykernel.spec.sections import Counts, KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
 
@@ -156,7 +155,7 @@ def _radius(function: str, value: float) -> float:
     return low
 
 
-class FixedOnlineModels(KernelFamily):
+class FixedOnlineModels(Models):
     """Expansions f(x) = sum_i alpha_i k(v_i, x) under a budget, in whole numbers."""
 
     rules: tuple[str, ...] = ("klms", "qklms")

@@ -14,8 +14,8 @@ from pykernel.algorithms.frozen import FROZEN, Decision
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
-from pykernel.spec.families.features import KernelFamily, need_count, need_sums, need_vectors, need_weights
-from pykernel.spec.family import Family, Refuse
+from pykernel.spec.families.features import need_count, need_sums, need_vectors, need_weights
+from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import KernelSection, Learning, Numbers, Rows, ScaledInput, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
@@ -73,7 +73,7 @@ class FrozenSpec(Spec):
     expansion: Expansion | None = None
 
 
-class FrozenModels(KernelFamily):
+class FrozenModels(Models):
     """Expansions that were trained elsewhere and stay as they are."""
 
     rules: tuple[str, ...] = ("frozen",)

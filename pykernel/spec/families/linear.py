@@ -144,11 +144,6 @@ class LinearModels(Models):
     online = True
     spec = LinearSpec
 
-    def why_ignored(self, spec: LinearSpec, section: str, key: str) -> str | None:
-        if section == "kernel" and spec.kernel is not None and spec.kernel.function in SPECTRA:
-            return kernel_settings.why_ignored(spec, key)
-        return None  # for another kernel, ``validate`` has the better message
-
     def validate(self, spec: LinearSpec, refuse: Refuse) -> None:
         rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
         gain, kind = RULES[rule]

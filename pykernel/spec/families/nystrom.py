@@ -23,7 +23,6 @@ from pykernel.errors import UserError
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.families.features import (
-    KernelFamily,
     coefficient_limit,
     largest_value,
     need_coefficients,
@@ -36,7 +35,7 @@ from pykernel.spec.families.features import (
     need_weights,
     sum_limit,
 )
-from pykernel.spec.family import Family, Refuse, affordable
+from pykernel.spec.family import Family, Models, Refuse, affordable
 from pykernel.spec.sections import (
     TRIED_FORGETTING,
     TRIED_RIDGE,
@@ -192,7 +191,7 @@ class NystromRlsSpec(Spec):
         return super().derived | {"reduction": {"ald_threshold": ald_threshold_of(self)}}
 
 
-class _NystromModels(KernelFamily):
+class _NystromModels(Models):
     """What both families share."""
 
     def _complain_of_vectors(self, spec: Spec, refuse: Refuse) -> None:

@@ -21,7 +21,17 @@ from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Refuse, affordable, filling
-from pykernel.spec.sections import TRIED_ETA, TRIED_FORGETTING, AnyInput, KernelSection, Learning, Of, Section, Tried
+from pykernel.spec.sections import (
+    TRIED_ETA,
+    TRIED_FORGETTING,
+    AnyInput,
+    Counts,
+    KernelSection,
+    Learning,
+    Of,
+    Section,
+    Tried,
+)
 
 DRIFT_LIMIT = 0.01
 """A refresh is due if an element of (K + ridge I) P - I is above this.
@@ -161,7 +171,15 @@ class Reduction(Section):
         lt=1,
         description="a sample is not stored, but absorbed, if at most this part of it is new; 2 ridge if not given",
     )
-    penalty: Annotated[float, Of(*SELECTING)] = Field(
+    penalty: Annotated[
+        float,
+        Of(*SELECTING),
+        Counts(
+            "is of lsreg and lsridge; {} does not have it: leave it out",
+            ("reduction.technique", "reduction.projection"),
+            ("lsreg", "lsridge"),
+        ),
+    ] = Field(
         1e-4,
         gt=0,
         le=1,
@@ -186,7 +204,14 @@ class Reduction(Section):
         le=1e30,
         description="a vector is removed as soon as its score is at most this, even if the budget is not full. At the ceiling `n_max` the lowest score goes, whatever it is",
     )
-    removals: Annotated[int, Of(*SELECTING)] = Field(
+    removals: Annotated[
+        int,
+        Of(*SELECTING),
+        Counts(
+            "counts with lambda_max, truncate_below or truncate_age; give one of them, or leave it out",
+            ("reduction.lambda_max", "reduction.truncate_below", "reduction.truncate_age"),
+        ),
+    ] = Field(
         1,
         ge=1,
         le=16,
@@ -302,20 +327,6 @@ class KernelModels:
     def __init__(self, *rules: str) -> None:
         self.rules: tuple[str, ...] = rules
         self.programs = RULES[rules[0]]
-
-    def why_ignored(self, spec: KernelSpec, section: str, key: str) -> str | None:
-        reduction = spec.reduction
-        if section == "kernel":
-            return kernel_settings.why_ignored(spec, key)
-        if section == "reduction":
-            if key == "penalty" and not (
-                reduction.technique in ("lsreg", "lsridge") or reduction.projection == "lsridge"
-            ):
-                return f"is of lsreg and lsridge; {reduction.technique} does not have it: leave it out"
-            truncates = reduction.truncate_below is not None or reduction.truncate_age is not None
-            if key == "removals" and reduction.lambda_max is None and not truncates:
-                return "counts with lambda_max, truncate_below or truncate_age; give one of them, or leave it out"
-        return None
 
     def validate(self, spec: KernelSpec, refuse: Refuse) -> None:
         self._complain_of_kernel(spec, refuse)

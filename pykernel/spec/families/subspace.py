@@ -17,7 +17,6 @@ from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.families.features import (
-    KernelFamily,
     coefficient_limit,
     largest_value,
     need_coefficients,
@@ -26,7 +25,7 @@ from pykernel.spec.families.features import (
     need_threshold,
     sum_limit,
 )
-from pykernel.spec.family import Family, Refuse
+from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import (
     TRIED_ETA,
     TRIED_FEATURES,
@@ -263,7 +262,7 @@ def growth(logarithm: float) -> float:
     return float(Decimal(logarithm).exp())
 
 
-class SubspaceModels(KernelFamily):
+class SubspaceModels(Models):
     """OKFEB, with a linear model on the features where there is a label."""
 
     rules: tuple[str, ...] = ("okfeb",)
