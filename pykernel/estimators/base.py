@@ -1,22 +1,15 @@
-"""The base of all estimators: parameters and their checks, inputs, labels, kernels, and learning sample by sample.
-
-A family declares its parameters once, as a list of `Parameter`: the place of each parameter in a spec, and, for
-parameters that no spec checks, what it must be.  A class of the family has the parameters that its ``__init__`` names.
-"""
+"""The base of all estimators: checks of parameters, inputs and labels, kernels, and learning sample by sample."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 import math
 import sys
-import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
@@ -29,12 +22,12 @@ from pykernel.algorithms.stages import VARIANCE_FLOOR
 from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Memory
 from pykernel.errors import UserError
+from pykernel.estimators.parameters import LEFT_OUT, POSITIVE, Declared, Must, Parameter, one_of, plain, short
 from pykernel.host.model import HostModel
 from pykernel.importers.sklearn import spec_columns
 from pykernel.importers.steps import affine_of, affine_types, scaler_types
 from pykernel.spec.kernel_settings import INDEFINITE, MATERN
 from pykernel.spec.model import Spec, make_spec, visible_name
-from pykernel.spec.schema import key_told
 from pykernel.training.trained import class_names
 
 LIMIT = 1e6
@@ -45,88 +38,6 @@ LINEAR_LIMIT = 1e3
 not overflow."""
 WARN_AFTER = 32
 """Number of consecutive refusals after which a warning is given."""
-
-# ---------------------------------------------------------------------------------------------------------- parameters
-
-
-@dataclass(frozen=True)
-class Must:
-    """A requirement for a parameter: in words, and as a function that checks a value."""
-
-    be: str
-    holds: Callable[[Any], bool]
-
-    def __or__(self, other: Must) -> Must:
-        return Must(f"{self.be} or {other.be}" if other.be else self.be, lambda v: self.holds(v) or other.holds(v))
-
-
-def number(words: str, holds: Callable[[float], bool]) -> Must:
-    return Must(f"a {words}", lambda v: type(v) in (int, float) and bool(holds(v)))
-
-
-def one_of(*names: str) -> Must:
-    return Must(" or ".join(f'"{name}"' for name in names), lambda v: isinstance(v, str) and v in names)
-
-
-def whole(least: int, most: float = math.inf) -> Must:
-    words = f"whole number from {least}" + (f" to {most}" if most < math.inf else "")
-    return Must(f"a {words}", lambda v: type(v) is int and least <= v <= most)
-
-
-POSITIVE = number("number above 0", lambda v: 0 < v < math.inf)
-NOT_NEGATIVE = number("number from 0", lambda v: 0 <= v < math.inf)
-FINITE = number("finite number", math.isfinite)
-LEFT_OUT = Must("", lambda v: v is None)
-"""Accepts only None; without words, because a missing parameter needs no message."""
-SCALED = POSITIVE | one_of("scale") | LEFT_OUT
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a family of estimators."""
-
-    section: str | None = None  # the spec's section of this parameter ("": top level); None: not in the spec
-    key: str = ""  # the key in the section, if its name is not the parameter's
-    must: Must | None = None  # requirement that no spec checks, or for which the spec has other words
-    absent: Any = None  # a value, besides None, with which the key is left out of the spec
-    text: str = ""  # description for generated docstrings; empty: the description in the spec's declaration
-
-
-def plain(value: Any) -> Any:
-    """A value as a Python type: parameter grids may hold NumPy's scalars."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def document(kind: type[KernelEstimator], attributes: Mapping[str, str], words: Mapping[str, str]) -> None:
-    """Fill a class's docstring: the parameters of ``__init__`` in their order, the attributes, and ``words`` for
-    {words}.
-    """
-    parameters = []
-    for name, parameter in inspect.signature(kind).parameters.items():
-        of, default = kind._family[name], parameter.default
-        told = of.text
-        if not told:
-            first, said, usual = key_told(of.section or "", of.key or name, kind._rules)
-            default = usual if default is None else default
-            told = f"{first}\n{textwrap.indent(textwrap.fill(said, 112), ' ' * 8)}"
-        first, _, rest = told.partition("\n")
-        shown = f'"{default}"' if isinstance(default, str) else default
-        first += "" if "default=" in told else f", default={shown}"
-        parameters.append(f"    {name} : {first}\n{rest}")
-    kept = [f"    {name} : {text}" for name, text in attributes.items()]
-    # Python 3.13 removes the indentation of docstrings; earlier versions keep it
-    text = textwrap.indent(inspect.cleandoc(kind.__doc__ or ""), "    ")
-    text = text.replace("    {parameters}", "\n".join(parameters))
-    text = text.replace("    {attributes}", "\n".join(kept))
-    for word, meaning in words.items():
-        text = text.replace(word, meaning)
-    kind.__doc__ = inspect.cleandoc(text)
-
 
 FEW = 4096
 """Up to this many numbers, inputs are checked here, which is faster.  With more numbers, scikit-learn's checks take
@@ -144,30 +55,16 @@ def warn(sentence: str) -> None:
     warnings.warn(sentence, stacklevel=level)
 
 
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(Declared, BaseEstimator):
     """The base of all estimators: parameters, inputs, errors, and the parts of a spec."""
 
-    _family: ClassVar[Mapping[str, Parameter]]
-    """The parameters of the family; a class has the parameters that its ``__init__`` names."""
-
-    _rules: ClassVar[tuple[str, ...]] = ()
-    """The rules that a spec of the family may have; used in docstrings."""
-
-    def _keep(self, given: Mapping[str, Any]) -> None:
-        """Keep the arguments of ``__init__`` (its ``locals()``) unchanged under their names, as scikit-learn
-        requires.
-        """
-        for name, value in given.items():
-            if name != "self":
-                setattr(self, name, value)
-
     def _given(self) -> dict[str, Any]:
-        """All parameters, in the order of the list.  Raises UserError for the first one with an invalid value."""
-        mine = self.get_params(deep=False)
-        values = {name: plain(mine[name]) for name in self._family if name in mine}
-        for name, value in values.items():
-            if (must := self._family[name].must) is not None:
-                self._require(name, value, must)
+        """All parameters, in their order.  Raises UserError for the first one with an invalid value."""
+        values = {}
+        for name, parameter in self._parameters().items():
+            values[name] = plain(getattr(self, name))
+            if parameter.must is not None:
+                self._require(name, values[name], parameter.must)
         return values
 
     def _require(self, name: str, value: Any, must: Must) -> None:
@@ -176,10 +73,10 @@ class KernelEstimator(BaseEstimator):
 
     def _stated(self, *names: str) -> list[str]:
         """The names among ``names`` whose parameters do not have their default values."""
-        defaults = inspect.signature(type(self)).parameters
+        known = self._parameters()
 
         def stated(name: str) -> bool:
-            given, default = getattr(self, name), defaults[name].default
+            given, default = getattr(self, name), known[name].default
             return not (given is default or (np.isscalar(given) and plain(given) == default))
 
         return [name for name in names if stated(name)]
@@ -187,9 +84,9 @@ class KernelEstimator(BaseEstimator):
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The sections of a spec whose keys are parameters with unchanged values; without [kernel]."""
         content: dict[str, Any] = {}
-        for name, value in values.items():
-            p = self._family[name]
-            if p.section in (None, "kernel") or value is None or (p.absent is not None and value is p.absent):
+        for name, p in self._parameters().items():
+            value = values[name]
+            if p.section in (None, "kernel") or value is None or (value is p.default and isinstance(value, bool)):
                 continue
             part = content.setdefault(p.section, {}) if p.section else content
             part[p.key or name] = value
@@ -618,17 +515,11 @@ class Streaming(KernelEstimator):
         return given.section(), max_abs
 
 
+SCALED = POSITIVE | one_of("scale") | LEFT_OUT
 KERNEL = {
-    "sigma": Parameter(
-        "kernel",
-        must=SCALED,
-        text="""float or "scale", default="scale"
-        Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
-        ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
-        or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.""",
-    ),
     "kernel": Parameter(
         "kernel",
+        kind=str | MercerKernel | None,
         text="""{"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, \
 default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``exp(-r)``, ``(1 + r) exp(-r)`` and
@@ -636,8 +527,18 @@ default="gaussian"
         ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for "linear". A MercerKernel is taken as it is, with
         its own gamma, coef0, degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.""",
     ),
+    "sigma": Parameter(
+        "kernel",
+        kind=float | str | None,
+        must=SCALED,
+        text="""float or "scale", default="scale"
+        Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
+        ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
+        or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.""",
+    ),
     "gamma": Parameter(
         "kernel",
+        kind=float | str | None,
         must=SCALED,
         text="""float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
@@ -645,9 +546,9 @@ default="gaussian"
         ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for
         "polynomial".""",
     ),
-    "coef0": Parameter("kernel"),
-    "degree": Parameter("kernel"),
-    "normalise": Parameter("kernel", absent=False),
+    "coef0": Parameter("kernel", kind=float | None),
+    "degree": Parameter("kernel", kind=int | None),
+    "normalise": Parameter("kernel", default=False, kind=bool),
 }
 """Parameters of the kernel, for lists of families that derive its scale from the inputs."""
 

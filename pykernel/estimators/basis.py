@@ -15,17 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
-from pykernel.estimators.base import (
-    LEFT_OUT,
-    POSITIVE,
-    KernelEstimator,
-    Must,
-    Parameter,
-    ToFrozen,
-    label_section,
-    one_of,
-    plain,
-)
+from pykernel.estimators.base import KernelEstimator, ToFrozen, label_section
+from pykernel.estimators.parameters import LEFT_OUT, POSITIVE, Must, Parameter, one_of, plain
 from pykernel.spec.model import Spec
 from pykernel.training.reduced import nystrom_content
 
@@ -34,23 +25,24 @@ MERCER = Must(
     f"one of {', '.join(KERNELS)}, or a MercerKernel",
     lambda v: isinstance(v, MercerKernel) or one_of(*KERNELS).holds(v),
 )
-CHOSEN = Parameter()
-"""Parameters that are passed to ``select_basis``, which checks them."""
 PARAMETERS = {
-    "kernel": Parameter(must=MERCER),
-    "gamma": Parameter(must=POSITIVE | LEFT_OUT),
-    "sigma": Parameter(must=POSITIVE | LEFT_OUT),
-    "coef0": Parameter(),
-    "degree": Parameter(),
-    "normalise": Parameter(),
-    "n_components": CHOSEN,
-    "method": CHOSEN,
-    "candidates": CHOSEN,
-    "points": CHOSEN,
-    "tau": CHOSEN,
-    "epsilon": CHOSEN,
-    "method_params": Parameter(must=Must("a dict, or None", lambda v: v is None or isinstance(v, dict))),
-    "random_state": Parameter(),
+    "kernel": Parameter(default="gaussian", must=MERCER),
+    "gamma": Parameter(kind=float | None, must=POSITIVE | LEFT_OUT),
+    "sigma": Parameter(kind=float | None, must=POSITIVE | LEFT_OUT),
+    "coef0": Parameter(default=1.0, kind=float),
+    "degree": Parameter(default=3, kind=int),
+    "normalise": Parameter(default=False, kind=bool),
+    # ``select_basis`` checks these
+    "n_components": Parameter(default=100, kind=int),
+    "method": Parameter(default="auto", kind=str),
+    "candidates": Parameter(default=59, kind=int | None),
+    "points": Parameter(default=59, kind=int | None),
+    "tau": Parameter(default=0.0, kind=float),
+    "epsilon": Parameter(default=1e-10, kind=float),
+    "method_params": Parameter(
+        kind=dict[str, Any] | None, must=Must("a dict, or None", lambda v: v is None or isinstance(v, dict))
+    ),
+    "random_state": Parameter(default=0),
 }
 
 
@@ -145,26 +137,6 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     basis_: Basis
     components_: np.ndarray
     component_indices_: np.ndarray
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        gamma: float | None = None,
-        sigma: float | None = None,
-        coef0: float = 1.0,
-        degree: int = 3,
-        normalise: bool = False,
-        n_components: int = 100,
-        method: str = "auto",
-        candidates: int | None = 59,
-        points: int | None = 59,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
-        method_params: dict[str, Any] | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the components.

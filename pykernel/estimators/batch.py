@@ -7,27 +7,16 @@ model for the device; ``device_spec`` gives a model that trains on the device.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
-from pykernel.estimators.base import (
-    FINITE,
-    Must,
-    Parameter,
-    column_names,
-    document,
-    one_of,
-    plain,
-    short,
-    warn,
-    whole,
-)
+from pykernel.estimators.base import column_names, warn
 from pykernel.estimators.functions import EXTREME, ClassifiesByFunctions, Expansion, RegressesByFunctions
+from pykernel.estimators.parameters import FINITE, Must, Parameter, one_of, plain, short, whole
 from pykernel.parallel import one_thread, working
 from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
 from pykernel.spec.kernel_settings import INDEFINITE
@@ -75,10 +64,10 @@ PROCESSES = Must(
     lambda v: v is None or isinstance(v, str) or whole(1).holds(v),
 )
 
-Kind = TypeVar("Kind", bound="type[_KernelMachine]")
-
 PARAMETERS = {
     "kernel": Parameter(
+        default="gaussian",
+        kind=str | MercerKernel,
         text="""str or pykernel.bases.gram.MercerKernel
         "gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``exp(-r)``, ``(1 + r) exp(-r)`` and
@@ -87,7 +76,7 @@ PARAMETERS = {
         therefore needs a large ``ridge``. "precomputed": X is the Gram matrix, (n_samples, n_samples), in ``fit``, and
         afterwards kernel values with all training samples, (n_samples, n_training); no width is chosen, and a device
         could compute nothing. A MercerKernel, which may be normalised or custom, is used with its own
-        parameters: no width is chosen."""
+        parameters: no width is chosen.""",
     ),
     "sigma": Parameter(
         must=OPEN,
@@ -101,11 +90,15 @@ PARAMETERS = {
         Scale of the other kernels, chosen in the same way. A kernel's parameters are refused with another kernel.""",
     ),
     "coef0": Parameter(
+        default=1.0,
+        kind=float,
         must=FINITE,
         text="""float
         Constant of the polynomial and the sigmoid kernel.""",
     ),
     "degree": Parameter(
+        default=3,
+        kind=int,
         must=whole(1, 9),
         text="""int
         Power of the polynomial kernel, from 1 to 9.""",
@@ -118,23 +111,27 @@ PARAMETERS = {
         ones.""",
     ),
     "coding": Parameter(
+        default="signs",
+        kind=str,
         text="""{"counts", "signs"}
         The targets of the functions. "counts": ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the
         others. "signs": 1 and -1. With a bias, "counts" scales and moves the functions so that their mean over all
-        samples is 0: small classes are predicted more often, also by mistake."""
+        samples is 0: small classes are predicted more often, also by mistake.""",
     ),
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         The expansion vectors: a number to choose from the training samples, again for each width; positions of
         training samples; any vectors; or a basis that was chosen, with its kernel. None: all samples. With p vectors
-        of n samples, training takes O(n p^2) and the frozen model p vectors. {basis}"""
+        of n samples, training takes O(n p^2) and the frozen model p vectors. {basis}""",
     ),
     "basis_params": Parameter(
+        kind=dict[str, Any] | None,
         text="""dict
         How vectors are chosen if ``basis`` is a number: parameters of ``pykernel.bases.select.select_basis``, such as
-        ``method``, ``candidates``, ``tau`` and ``epsilon``."""
+        ``method``, ``candidates``, ``tau`` and ``epsilon``.""",
     ),
     "cv": Parameter(
+        default="deleted",
         must=HOW,
         text="""{"deleted", "kept"} or int
         How candidates are compared. "deleted": leave-one-out, equal to training again without each sample. "kept":
@@ -142,6 +139,8 @@ PARAMETERS = {
         number: this number of stratified folds.""",
     ),
     "by": Parameter(
+        default="error",
+        kind=str,
         must=one_of("error", "press"),
         text="""{"error", "press"}
         What is minimised. "error": the error rate; if several are equal, the squared error. "press": the mean squared
@@ -149,23 +148,29 @@ PARAMETERS = {
         ridge is taken, then that with the smoothest kernel.""",
     ),
     "jobs": Parameter(
+        kind=int | str | None,
         must=PROCESSES,
         text="""int or str
         Number of processes that compare candidates, or a Dask scheduler's address. Each process takes one width at a
         time. None: this process.""",
     ),
     "progress": Parameter(
+        default=False,
+        kind=bool,
         text="""bool
-        Whether to show a progress bar, on a terminal."""
+        Whether to show a progress bar, on a terminal.""",
     ),
     "precision": Parameter(
+        default="float32",
+        kind=str,
         must=one_of("float32", "float64"),
         text="""{"float32", "float64"}
         Number format of the specs that ``to_spec`` and ``device_spec`` give. Training is in float64.""",
     ),
     "random_state": Parameter(
+        default=0,
         text="""int, RandomState or None
-        Seed of the random choice of folds."""
+        Seed of the random choice of folds.""",
     ),
 }
 """The parameters of the family, with their descriptions for docstrings."""
@@ -208,24 +213,15 @@ ATTRIBUTES = {
 OF_CLASSIFIERS = ("classes_", "loo_press_", "calibration_")
 
 
-def _documented(kind: Kind) -> Kind:
-    """Put the parameters of ``__init__``, in its order, and the attributes into the docstring."""
-    classifies, fisher = issubclass(kind, ClassifierMixin), kind._model == "kfd"
-    words = {
-        "{ridge}": "squared singular values of the Gram matrix" if fisher else "the Gram matrix's eigenvalues",
-        "{error}": "Their error rate" if classifies else "Their mean squared error",
-        "{basis}": "Samples that are left out leave\n        their vectors where they are, "
-        + ("if they were chosen." if fisher else "and vectors that earlier ones span are dropped."),
-    }
-    document(kind, {name: text for name, text in ATTRIBUTES.items() if classifies or name not in OF_CLASSIFIERS}, words)
-    return kind
-
-
 class _KernelMachine(Expansion):
     """Base of these kernel machines: training, leave-one-out, and conversion to a spec."""
 
-    _family = PARAMETERS
-
+    _family, _attributes = PARAMETERS, ATTRIBUTES
+    _words: ClassVar[dict[str, str]] = {
+        "{ridge}": "the Gram matrix's eigenvalues",
+        "{error}": "Their error rate",
+        "{basis}": "Samples that are left out leave\n    their vectors where they are, and vectors that earlier ones span are dropped.",
+    }
     _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
 
     alpha_: np.ndarray
@@ -239,25 +235,6 @@ class _KernelMachine(Expansion):
     optimism_: float
     loo_predictions_: np.ndarray
     loo_error_: float
-
-    def __init__(
-        self,
-        kernel: str | MercerKernel = "gaussian",
-        *,
-        sigma: Any = None,
-        gamma: Any = None,
-        coef0: float = 1.0,
-        degree: int = 3,
-        ridge: Any = None,
-        basis: Any = None,
-        basis_params: dict[str, Any] | None = None,
-        cv: Any = "deleted",
-        jobs: int | str | None = None,
-        progress: bool = False,
-        precision: str = "float32",
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
 
     # ---- training
 
@@ -694,27 +671,6 @@ class _Classifier(ClassifiesByFunctions, _KernelMachine):
     calibration_: np.ndarray
     loo_press_: float
 
-    def __init__(
-        self,
-        kernel: str | MercerKernel = "gaussian",
-        *,
-        sigma: Any = None,
-        gamma: Any = None,
-        coef0: float = 1.0,
-        degree: int = 3,
-        ridge: Any = None,
-        coding: str = "signs",
-        basis: Any = None,
-        basis_params: dict[str, Any] | None = None,
-        cv: Any = "deleted",
-        by: str = "error",
-        jobs: int | str | None = None,
-        progress: bool = False,
-        precision: str = "float32",
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
-
     def fit(self, X: Any, y: Any) -> Self:
         """Train, after choosing what was left open, and calibrate.
 
@@ -758,6 +714,10 @@ class _Classifier(ClassifiesByFunctions, _KernelMachine):
 
 class _Regressor(RegressesByFunctions, _KernelMachine):
     """Base of the regressors."""
+
+    _without = ("coding", "by")
+    _attributes: ClassVar[dict[str, str]] = {k: v for k, v in ATTRIBUTES.items() if k not in OF_CLASSIFIERS}
+    _words: ClassVar[dict[str, str]] = _KernelMachine._words | {"{error}": "Their mean squared error"}
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         self._given()
@@ -875,7 +835,6 @@ class _TrainsOnSamples(_KernelMachine):
         return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.custom)
 
 
-@_documented
 class KernelFisherClassifier(_Classifier):
     """Kernel Fisher discriminant, by regularised least squares on coded classes.
 
@@ -925,27 +884,11 @@ class KernelFisherClassifier(_Classifier):
     """
 
     _model = "kfd"
-
-    def __init__(
-        self,
-        kernel: str | MercerKernel = "gaussian",
-        *,
-        sigma: Any = None,
-        gamma: Any = None,
-        coef0: float = 1.0,
-        degree: int = 3,
-        ridge: Any = None,
-        coding: str = "counts",
-        basis: Any = None,
-        basis_params: dict[str, Any] | None = None,
-        cv: Any = "deleted",
-        by: str = "error",
-        jobs: int | str | None = None,
-        progress: bool = False,
-        precision: str = "float32",
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
+    _defaults: ClassVar[dict[str, Any]] = {"coding": "counts"}
+    _words: ClassVar[dict[str, str]] = _Classifier._words | {
+        "{ridge}": "squared singular values of the Gram matrix",
+        "{basis}": "Samples that are left out leave\n    their vectors where they are, if they were chosen.",
+    }
 
     def _reduces(self, given: Any, function: str) -> bool:
         """As in the base class.
@@ -991,7 +934,6 @@ class KernelFisherClassifier(_Classifier):
         return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.custom)
 
 
-@_documented
 class LSSVMClassifier(_TrainsOnSamples, _Classifier):
     """Least-squares support vector machine: a kernel expansion over all samples with a free bias.
 
@@ -1039,7 +981,6 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
     _model = "ls-svm"
 
 
-@_documented
 class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
     """Kernel ridge regression on classes, 1 and -1: a kernel expansion over all samples without a bias.
 
@@ -1084,7 +1025,6 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
 # ---------------------------------------------------------------------------------------------------------- regression
 
 
-@_documented
 class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     """Least-squares support vector machine for regression: kernel ridge regression with a free bias.
 
@@ -1131,7 +1071,6 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     _model = "ls-svm"
 
 
-@_documented
 class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     """Kernel ridge regression, the mean of a Gaussian process: a kernel expansion over all samples without a bias.
 

@@ -9,8 +9,8 @@ the features, to C.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Self, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import (  # type: ignore[import-untyped]
@@ -24,27 +24,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.estimators.base import (
-    KERNEL,
+from pykernel.estimators.base import KERNEL, LIMIT, KernelEstimator, Streaming, ToFrozen, kernel_section, warn
+from pykernel.estimators.online import COMMON, BudgetedKernelClassifier, BudgetedKernelRegressor
+from pykernel.estimators.parameters import (
     LEFT_OUT,
-    LIMIT,
     NOT_NEGATIVE,
     POSITIVE,
-    KernelEstimator,
     Parameter,
-    Streaming,
-    ToFrozen,
-    document,
-    kernel_section,
+    moved,
     number,
+    of_keys,
     one_of,
     plain,
-    warn,
     whole,
 )
-from pykernel.estimators.online import PARAMETERS as MODEL
-from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.spec.families.subspace import SUBSPACE_MODELS, rank_of
+from pykernel.spec.family import Family
 from pykernel.spec.kernel_settings import largest
 from pykernel.spec.model import Spec
 from pykernel.training.bkfe import (
@@ -63,57 +58,42 @@ from pykernel.training.trained import Machine, checked
 from pykernel.training.trained import to_spec as spec_of
 
 BATCH = {
-    "n_components": Parameter(must=whole(1)),
+    "n_components": Parameter(default=8, kind=int, must=whole(1)),
     **KERNEL,
-    "coef0": Parameter("kernel", must=NOT_NEGATIVE | LEFT_OUT),
-    "shrinkage": Parameter(must=POSITIVE),
-    "n_max": Parameter(must=whole(1) | LEFT_OUT),
-    "method": Parameter(must=one_of("closed", "alternating")),
-    "max_iter": Parameter(must=whole(1)),
-    "tol": Parameter(must=number("number from 0 to less than 1", lambda v: 0 <= v < 1)),
-    "random_state": Parameter(),
+    "coef0": Parameter("kernel", kind=float | None, must=NOT_NEGATIVE | LEFT_OUT),
+    "shrinkage": Parameter(default=0.1, kind=float, must=POSITIVE),
+    "n_max": Parameter(kind=int | None, must=whole(1) | LEFT_OUT),
+    "method": Parameter(default="closed", kind=str, must=one_of("closed", "alternating")),
+    "max_iter": Parameter(default=200, kind=int, must=whole(1)),
+    "tol": Parameter(default=1e-10, kind=float, must=number("number from 0 to less than 1", lambda v: 0 <= v < 1)),
+    "random_state": Parameter(default=0),
 }
 """Parameters of the batch estimator."""
-LEARNING, REDUCTION, SUBSPACE, NOVELTY = (Parameter(name) for name in ("learning", "reduction", "subspace", "novelty"))
-PARAMETERS = {
-    "n_components": Parameter("learning", "features"),
-    "n_max": REDUCTION,
-    **KERNEL,
-    "update": SUBSPACE,
-    "shrinkage": SUBSPACE,
-    "step": SUBSPACE,
-    "eta": SUBSPACE,
-    "window": SUBSPACE,
-    "forgetting": SUBSPACE,
-    "budget": SUBSPACE,
-    "ald_threshold": REDUCTION,
-    "fading": SUBSPACE,
-    "insensitivity": SUBSPACE,
-    "censoring": SUBSPACE,
-    "head": SUBSPACE,
-    "ridge": LEARNING,
-    "head_forgetting": Parameter("learning", "forgetting"),
-    "head_eta": Parameter("learning", "eta"),
+NAMED = {
+    ("learning", "features"): "n_components",
+    ("learning", "forgetting"): "head_forgetting",
+    ("learning", "eta"): "head_eta",
+}
+"""Keys whose parameters have other names: those of the model that learns labels on the features."""
+OWN = {
     "false_alarm_rate": Parameter(
         "novelty",
+        kind=float | None,
         text="""float
         Wanted number of alarms for each sample of normal operation, for example 0.001; the threshold of novelty adapts
         to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.""",
     ),
-    "threshold": NOVELTY,
-    "smoothing": NOVELTY,
-    "warmup": NOVELTY,
-    "relearn_after": NOVELTY,
-    "precision": MODEL["precision"],
     "n_epochs": Parameter(
+        default=1,
+        kind=int,
         must=whole(1),
         text="""int
         Number of passes of ``fit`` over the data, in order.""",
     ),
-    "input_max_abs": MODEL["input_max_abs"],
-    "label_max_abs": MODEL["label_max_abs"],
 }
-"""Parameters of the estimators that learn sample by sample."""
+"""Parameters that are told in other words than those of the spec."""
+HEAD = ("head", "ridge", "head_forgetting", "head_eta", "label_max_abs")
+"""Parameters of estimators that learn labels."""
 PIVOT = {"float32": 2.0**-16, "float64": 2.0**-40}
 """A pivot of G below this fraction of its diagonal element makes a feature zero, as on the device."""
 
@@ -221,25 +201,6 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     objective_: np.ndarray
     n_components_: int
     n_iter_: int
-
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        kernel: str | MercerKernel | None = None,
-        sigma: float | str | None = None,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: int | None = None,
-        normalise: bool = False,
-        shrinkage: float = 0.1,
-        n_max: int | None = None,
-        method: str = "closed",
-        max_iter: int = 200,
-        tol: float = 1e-10,
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the subspace of the samples.
@@ -416,40 +377,18 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming):
     """Base of the online estimators: features, novelty and exports."""
 
-    _family, _rules = PARAMETERS, SUBSPACE_MODELS.rules
+    _without: ClassVar[Sequence[str]] = ("rule", "force")
+    _defaults: ClassVar[dict[str, Any]] = {"n_components": 16, "n_max": 64}
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        n_max: int = 64,
-        kernel: str | MercerKernel | None = None,
-        sigma: float | str | None = None,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: int | None = None,
-        normalise: bool = False,
-        update: str | None = None,
-        shrinkage: float | None = None,
-        step: str | None = None,
-        eta: float | None = None,
-        window: int | None = None,
-        forgetting: float | None = None,
-        budget: str | None = None,
-        ald_threshold: float | None = None,
-        fading: float | None = None,
-        insensitivity: float | None = None,
-        censoring: float | None = None,
-        false_alarm_rate: float | None = None,
-        threshold: float | None = None,
-        smoothing: float | None = None,
-        warmup: int | None = None,
-        relearn_after: int | None = None,
-        precision: str = "float32",
-        n_epochs: int = 1,
-        input_max_abs: float | None = None,
-    ) -> None:
-        self._keep(locals())
+    @classmethod
+    def _families(cls) -> list[Family]:
+        return [SUBSPACE_MODELS]
+
+    @classmethod
+    def _declared(cls) -> dict[str, Parameter]:
+        keys = of_keys(cls._families(), ("subspace", "learning", "reduction", "novelty"), NAMED)
+        first = {name: keys[name] for name in ("n_components", "n_max")}
+        return moved(first | KERNEL | keys | COMMON | OWN, {"ald_threshold": "budget"})
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of samples, z(x).  O(n_max (n_features + n_components)) each.
@@ -626,7 +565,8 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 
     def _watches(self) -> bool:
         """Whether there are alarms."""
-        return any(p.section == "novelty" and getattr(self, name) is not None for name, p in PARAMETERS.items())
+        mine = self._parameters().items()
+        return any(p.section == "novelty" and getattr(self, name) is not None for name, p in mine)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         return True
@@ -768,6 +708,9 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
     array([ 1,  1, -1])
     """
 
+    _without = (*_OnlineSubspace._without, *HEAD)
+    _defaults: ClassVar[dict[str, Any]] = {"n_components": 8, "n_max": 64}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if not self._watches():
@@ -897,9 +840,7 @@ class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
     ----------
     n_components : int, default=16
         Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
-    n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, \
-relearn_after, precision, n_epochs, input_max_abs
+    {others}
         As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
         ``relearn_after`` are for ``monitor``.
     ridge : float, default=0.1
@@ -937,41 +878,7 @@ relearn_after, precision, n_epochs, input_max_abs
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 16,
-        *,
-        n_max: int = 64,
-        kernel: str | MercerKernel | None = None,
-        sigma: float | str | None = None,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: int | None = None,
-        normalise: bool = False,
-        update: str | None = None,
-        shrinkage: float | None = None,
-        step: str | None = None,
-        eta: float | None = None,
-        window: int | None = None,
-        forgetting: float | None = None,
-        budget: str | None = None,
-        ald_threshold: float | None = None,
-        fading: float | None = None,
-        insensitivity: float | None = None,
-        censoring: float | None = None,
-        ridge: float | None = None,
-        head_forgetting: float | None = None,
-        false_alarm_rate: float | None = None,
-        threshold: float | None = None,
-        smoothing: float | None = None,
-        warmup: int | None = None,
-        relearn_after: int | None = None,
-        precision: str = "float32",
-        n_epochs: int = 1,
-        input_max_abs: float | None = None,
-        label_max_abs: float | None = None,
-    ) -> None:
-        self._keep(locals())
+    _without = (*_OnlineSubspace._without, "head", "head_eta")
 
     def predict(self, X: Any) -> Any:  # type: ignore[override]
         """Values of the learned function.
@@ -1022,9 +929,7 @@ class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
     ----------
     n_components : int, default=16
         Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
-    n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, \
-relearn_after, precision, n_epochs, input_max_abs
+    {others}
         As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
         ``relearn_after`` are for ``monitor``.
     head : {"ridge", "logistic"}, default="ridge"
@@ -1065,42 +970,7 @@ relearn_after, precision, n_epochs, input_max_abs
     array([1., 1.])
     """
 
-    def __init__(
-        self,
-        n_components: int = 16,
-        *,
-        n_max: int = 64,
-        kernel: str | MercerKernel | None = None,
-        sigma: float | str | None = None,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: int | None = None,
-        normalise: bool = False,
-        update: str | None = None,
-        shrinkage: float | None = None,
-        step: str | None = None,
-        eta: float | None = None,
-        window: int | None = None,
-        forgetting: float | None = None,
-        budget: str | None = None,
-        ald_threshold: float | None = None,
-        fading: float | None = None,
-        insensitivity: float | None = None,
-        censoring: float | None = None,
-        head: str | None = None,
-        ridge: float | None = None,
-        head_forgetting: float | None = None,
-        head_eta: float | None = None,
-        false_alarm_rate: float | None = None,
-        threshold: float | None = None,
-        smoothing: float | None = None,
-        warmup: int | None = None,
-        relearn_after: int | None = None,
-        precision: str = "float32",
-        n_epochs: int = 1,
-        input_max_abs: float | None = None,
-    ) -> None:
-        self._keep(locals())
+    _without = (*_OnlineSubspace._without, "label_max_abs")
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of classes.
@@ -1224,6 +1094,3 @@ def _frozen_machine(
         **found,
     )  # fmt: skip
     return checked(machine, where)
-
-
-document(OnlineKernelSubspace, {}, {})

@@ -5,22 +5,14 @@ They train on the host in float64, and choose widths and ridge by cross-validati
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from pykernel.estimators.base import (
-    Must,
-    Parameter,
-    column_names,
-    document,
-    one_of,
-    plain,
-    warn,
-    whole,
-)
+from pykernel.estimators.base import column_names, warn
 from pykernel.estimators.functions import ClassifiesByFunctions, Expansion, RegressesByFunctions
+from pykernel.estimators.parameters import LEFT_OUT, Must, Parameter, one_of, plain, whole
 from pykernel.parallel import one_thread, working
 from pykernel.spec.model import Spec
 from pykernel.training import vectors
@@ -58,24 +50,29 @@ def _ridges(value: Any) -> list[float] | None:
 
 PARAMETERS = {
     "n_vectors": Parameter(
-        must=whole(1) | Must("", lambda v: v is None),
+        kind=int | None,
+        must=whole(1) | LEFT_OUT,
         text="""int
         Number of vectors, at most the number of samples. None: 16, or all samples if there are fewer.""",
     ),
     "loss": Parameter(
+        default="squared",
+        kind=str,
         must=one_of("squared", "absolute"),
         text="""{"squared", "absolute"}
         What is minimised. "absolute" is ``sqrt(r^2 + 0.05^2)`` for a residual of r standard deviations of the label: a
         few wrong labels count less.""",
     ),
     "standardise": Parameter(
+        kind=bool | None,
         must=Must("True, False or None", lambda v: v in (True, False, None)),
         text="""bool
         Whether distances are of standardised inputs, or of inputs as they are. None: whichever is better on samples left
         out. Either way ``predict`` and the device take inputs as they are.""",
     ),
     "widths": Parameter(
-        must=one_of("one", "inputs") | Must("", lambda v: v is None),
+        kind=str | None,
+        must=one_of("one", "inputs") | LEFT_OUT,
         text="""{"one", "inputs"}
         One width, or a width for each input (automatic relevance determination). None: whichever is better on samples left out.""",
     ),
@@ -86,16 +83,21 @@ PARAMETERS = {
         chosen on samples left out, from 1e-6 to 1e-2 or from the given ones.""",
     ),
     "cv": Parameter(
+        default=5,
+        kind=int,
         must=whole(2),
         text="""int
         Number of folds, of classes stratified. Of more than 2,000 samples so many are compared, drawn at random.""",
     ),
     "max_iter": Parameter(
+        default=vectors.STEPS,
+        kind=int,
         must=whole(5),
         text="""int
         Most steps of L-BFGS. It ends earlier where samples left out say so.""",
     ),
     "init": Parameter(
+        default="k-means",
         must=Must(
             '"k-means", "rows" or an array of vectors', lambda v: v in STARTS if isinstance(v, str) else _is_table(v)
         ),
@@ -103,24 +105,31 @@ PARAMETERS = {
         Where the vectors begin: centres of k-means, samples drawn at random, or these, such as a basis.""",
     ),
     "n_init": Parameter(
+        default=3,
+        kind=int,
         must=whole(1),
         text="""int
         Number of last searches, from different starts; the one with the least risk is taken, where samples are many on some
         that were set aside.""",
     ),
     "progress": Parameter(
+        default=False,
+        kind=bool,
         text="""bool or callable
-        Whether to show on a terminal that it works; or what is called with the part that is done, from 0 to 1."""
+        Whether to show on a terminal that it works; or what is called with the part that is done, from 0 to 1.""",
     ),
     "precision": Parameter(
+        default="float32",
+        kind=str,
         must=one_of("float32", "float64", "int16"),
         text="""{"float32", "float64", "int16"}
         Number format of the spec that ``to_spec`` gives. Training is in float64. With "int16" all that is judged on samples
         left out is judged as the device computes it.""",
     ),
     "random_state": Parameter(
+        default=0,
         text="""int, RandomState or None
-        Seed of folds and starts: the same seed gives the same model."""
+        Seed of folds and starts: the same seed gives the same model.""",
     ),
 }
 
@@ -355,23 +364,10 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
     (True, (6, 1))
     """
 
-    def __init__(
-        self,
-        n_vectors: int | None = None,
-        *,
-        loss: str = "squared",
-        standardise: bool | None = None,
-        widths: str | None = None,
-        ridge: Any = None,
-        cv: int = 5,
-        max_iter: int = vectors.STEPS,
-        init: Any = "k-means",
-        n_init: int = 3,
-        progress: bool = False,
-        precision: str = "float32",
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
+    _attributes: ClassVar[dict[str, str]] = {
+        k: v for k, v in ATTRIBUTES.items() if k not in ("classes_", "calibration_")
+    }
+    _words: ClassVar[dict[str, str]] = {"{error}": "Mean squared error"}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose widths, ridge and the number of steps, and train on all samples.
@@ -469,22 +465,9 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
     ('0', '1', '2')
     """
 
-    def __init__(
-        self,
-        n_vectors: int | None = None,
-        *,
-        standardise: bool | None = None,
-        widths: str | None = None,
-        ridge: Any = None,
-        cv: int = 5,
-        max_iter: int = vectors.STEPS,
-        init: Any = "k-means",
-        n_init: int = 3,
-        progress: bool = False,
-        precision: str = "float32",
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
+    _without = ("loss",)
+    _attributes: ClassVar[dict[str, str]] = {k: v for k, v in ATTRIBUTES.items() if k != "optimism_"}
+    _words: ClassVar[dict[str, str]] = {"{error}": "Error rate"}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose widths, ridge and the number of steps, train on all samples, and calibrate.
@@ -541,12 +524,3 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         errors = error(found.left_out, 0.0), error(linear, 0.5)
         self._judge(*errors, errors[1] <= errors[0])
         return self
-
-
-for _kind, _error in ((TrainedKernelRegressor, "Mean squared error"), (TrainedKernelClassifier, "Error rate")):
-    _told = {
-        k: v for k, v in ATTRIBUTES.items() if _kind is TrainedKernelClassifier or k not in ("classes_", "calibration_")
-    }
-    if _kind is TrainedKernelClassifier:
-        del _told["optimism_"]
-    document(_kind, _told, {"{error}": _error})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
 import operator
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,11 +15,12 @@ from river import base
 from river.utils import dataframe
 
 from pykernel.errors import UserError
-from pykernel.estimators.base import WARN_AFTER, plain, short
+from pykernel.estimators.base import WARN_AFTER
 from pykernel.estimators.online import CALIBRATED_ON
+from pykernel.estimators.parameters import Declared, Parameter, plain, short
 from pykernel.host.model import HostModel
 from pykernel.host.single import Single
-from pykernel.river.learners import ALARMS, Classification, Features, FromFirst, Monitoring, Regression, initialiser
+from pykernel.river.learners import Classification, Features, FromFirst, Monitoring, Regression
 from pykernel.spec.model import Spec
 from pykernel.spec.sections import OUTPUTS_LIMIT
 from pykernel.training.calibration import probabilities
@@ -29,38 +30,54 @@ EVERY = 64
 """Sigmoids are fitted again after at most this many samples."""
 
 
-class _Model(base.Estimator):  # type: ignore[misc]
+FITTING = ("n_epochs", "seed")
+"""Parameters that River's models do not have: there is no second pass, and River sets ``seed`` in every model that has
+it.
+"""
+
+
+class Calls(Single):
+    """Calls for one sample that are bound to a model's memory: its values by name, and questions with their answers."""
+
+    def __init__(self, model: HostModel, names: tuple[Any, ...], questions: Iterable[str]) -> None:
+        super().__init__(model)
+        get = operator.itemgetter(*names)
+        self.take: Callable[[Sample], Iterable[Any]] = get if len(names) > 1 else lambda x: (get(x),)
+        self.asked = {name: self.question(name) for name in questions}
+        self.ask, self.answer = next(iter(self.asked.values()))
+
+
+class _Model(Declared, base.Estimator):  # type: ignore[misc]
     """Base of all four models: the inputs' names, the estimator's model, and calls that are bound to its memory.
 
     For each sample, its length is checked, its values are fetched by name, and the values are copied into the model's
     row.
     """
 
-    _learner: ClassVar[Callable[..., Any]]
-    _asks: ClassVar[str]
-    """The question whose answer the model gives."""
+    _learner: ClassVar[type[FromFirst]]
+    _questions: ClassVar[tuple[str, ...]]
+    """What is asked of one sample: first the question whose answer the model gives."""
+    _without: ClassVar[Sequence[str]] = FITTING
 
-    def _reset(self) -> None:
-        self._inner: Any = None
-        self._inputs: tuple[Any, ...] = ()
-        self._counts: dict[int, int] = {}
-        self._refused_in_a_row = 0
-        self._status = 0
-        self._release()
+    @classmethod
+    def _declared(cls) -> Mapping[str, Parameter]:
+        """Those of the estimator."""
+        return cls._learner._parameters()
 
-    def _release(self) -> None:
-        """Drop the calls that are bound to memory; they are made again at the next sample."""
-        self._single: Single | None = None
-        self._take: Any = None
-        self._ask: Any = None
-        self._answer: Any = None
+    # what an instance has from its first sample on
+    _inner: Any = None
+    _inputs: tuple[Any, ...] = ()
+    _counts: dict[int, int]
+    _refused_in_a_row = 0
+    _status = 0
+    _calls: Calls | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | dict.fromkeys(("_single", "_take", "_ask", "_answer"))
+        return self.__dict__ | {"_calls": None}
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Any:
         """A new model with the same parameters, as in River.  include_attributes: also copy the learned state."""
-        self._release()  # bound calls stay with their memory
+        self._calls = None  # they stay with their memory
         return super().clone(new_params, include_attributes)
 
     # ---- attributes for pykernel.generate and pykernel.check
@@ -78,7 +95,7 @@ class _Model(base.Estimator):  # type: ignore[misc]
     @property
     def model_(self) -> HostModel:
         """The learned state, ``model_.memory``, and the functions that work on it."""
-        self._release()  # the caller may replace the model's memory
+        self._calls = None  # the caller may replace the model's memory
         return self._started.model_  # type: ignore[no-any-return]
 
     @property
@@ -116,75 +133,71 @@ class _Model(base.Estimator):  # type: ignore[misc]
 
     # ---- one sample
 
-    def _fill(self, x: Sample) -> Single:
+    def _fill(self, x: Sample) -> Calls:
         """Copy the sample into the model's row.
 
         Raises UserError if its names are not those of the first sample, or if a value is not a number.
         """
-        single = self._single
-        if single is None:
-            single = self._bind(x)
+        calls = self._calls or self._bind(x)
         try:
             if len(x) == len(self._inputs):
-                single.fill(*self._take(x))
-                return single
+                calls.fill(*calls.take(x))
+                return calls
         except (KeyError, struct.error):
             pass
-        raise self._misfit(x) or UserError(f"{type(self).__name__}: a sample cannot be read as numbers")
+        self._require(x)
+        raise UserError(f"{type(self).__name__}: a sample cannot be read as numbers")
 
-    def _bind(self, x: Sample) -> Single:
+    def _bind(self, x: Sample) -> Calls:
         if self._inner is None:
             names = _ordered(x)
-            if (misfit := self._misfit(x, names)) is not None:
-                raise misfit
+            self._require(x, names)
             self._begin(names, np.array([[float(x[name]) for name in names]]))
-        single, names = Single(self._inner.model_), self._inputs
-        self._take = operator.itemgetter(*names) if len(names) > 1 else lambda x: (x[names[0]],)
-        self._ask, self._answer = single.question(self._asks)
-        self._single = single
-        return single
+        self._calls = Calls(self._inner.model_, self._inputs, self._questions)
+        return self._calls
 
     def _begin(self, names: tuple[Any, ...], rows: np.ndarray) -> None:
         """Make a new model for these inputs.  rows: samples, which are used only if a parameter needs their scale."""
-        given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters if name != "classes"}
-        inner: FromFirst = self._learner(**given)
+        given = {name: getattr(self, name) for name in self._parameters() if name != "classes"}
+        inner = self._learner(**given)
         inner.begin(names, rows, self._class_names())
-        self._inner, self._inputs = inner, names
+        self._inner, self._inputs, self._counts = inner, names, {}
 
     def _class_names(self) -> Sequence[Any]:
         return ()
 
-    def _misfit(self, x: Sample, names: tuple[Any, ...] | None = None) -> UserError | None:
-        """An error that says what is wrong with a sample; None if the sample is correct.
-
-        names: other names of the inputs.
-        """
+    def _require(self, x: Sample, names: tuple[Any, ...] | None = None) -> None:
+        """Raises UserError, one sentence, if something is wrong with a sample.  names: other names of the inputs."""
         names, where = self._inputs if names is None else names, type(self).__name__
         if not names:
-            return UserError(f"{where}: the first sample has no features; it must have all that there will be")
+            raise UserError(f"{where}: the first sample has no features; it must have all that there will be")
         fixed = "; the first sample fixed the features, which are the inputs of the C"
         for name in names:
             if name not in x:
-                return UserError(f"{where}: a sample has no feature {name!r}{fixed}")
+                raise UserError(f"{where}: a sample has no feature {name!r}{fixed}")
         for name in x:
             if name not in names:
-                return UserError(f"{where}: a sample has an unexpected feature {name!r}{fixed}")
+                raise UserError(f"{where}: a sample has an unexpected feature {name!r}{fixed}")
         for name in names:
             value = x[name]
             if not isinstance(value, (numbers.Real, np.bool_)):
-                return UserError(f"{where}: feature {name!r} is {short(value)}; it must be a number")
+                raise UserError(f"{where}: feature {name!r} is {short(value)}; it must be a number")
             if not math.isfinite(value):
-                return UserError(f"{where}: feature {name!r} is {short(value)}; it must be a finite number")
-        return None
+                raise UserError(f"{where}: feature {name!r} is {short(value)}; it must be a finite number")
 
     def _asked(self, x: Sample) -> np.ndarray:
         """The answer for a sample, (values,), overwritten by the next; NaN, with a warning, beyond the limit of inputs."""
-        self._fill(x)
-        if self._ask() >= 0:
-            return self._answer  # type: ignore[no-any-return]
-        if (misfit := self._misfit(x)) is not None:
-            raise misfit
-        return self._inner._finite(np.full((1, len(self._answer)), np.nan))[0]  # type: ignore[no-any-return]
+        calls = self._fill(x)
+        if calls.ask() >= 0:
+            return calls.answer
+        self._require(x)
+        return self._inner._finite(np.full((1, len(calls.answer)), np.nan))[0]  # type: ignore[no-any-return]
+
+    def _learned(self, x: Sample, status: int) -> None:
+        """Count the status of a sample.  Raises UserError if it was refused because it is no sample."""
+        if status < 0:
+            self._require(x)
+        self._note(status)
 
     def _note(self, status: int) -> None:
         """Count the status of a sample, and warn if the model keeps refusing samples."""
@@ -212,9 +225,7 @@ class _Model(base.Estimator):  # type: ignore[misc]
         except (TypeError, ValueError) as error:
             raise UserError(f"{where}: a column of X holds something else than numbers: {error}") from None
         names = self._inputs or _ordered(columns)
-        sample = dict.fromkeys(columns, 0.0)
-        if (misfit := self._misfit(sample, names)) is not None:
-            raise misfit
+        self._require(dict.fromkeys(columns, 0.0), names)
         rows = rows[:, [columns.index(name) for name in names]]
         for i, j in np.argwhere(~np.isfinite(rows))[:1].tolist():
             raise UserError(f"{where}: feature {names[j]!r} is {rows[i, j]} in row {i}; it must be a finite number")
@@ -251,10 +262,7 @@ class _Unsupervised(_Model):
         UserError
             If a feature is missing, unexpected or no finite number; at the first sample, if a parameter cannot be.
         """
-        status = self._fill(x).learn()
-        if status < 0 and (misfit := self._misfit(x)) is not None:
-            raise misfit
-        self._note(status)
+        self._learned(x, self._fill(x).learn())
 
 
 class Regressor(_Model, base.MiniBatchRegressor):  # type: ignore[misc]
@@ -269,10 +277,7 @@ class Regressor(_Model, base.MiniBatchRegressor):  # type: ignore[misc]
 
     Parameters
     ----------
-    technique, rule, n_max, sigma, kernel, gamma, coef0, degree, normalise, eta, rho, step_limit, quantisation, \
-    coherence, epsilon, forgetting, \
-noise, relabel, prior_variance, features, ridge, ald_threshold, projection, penalty, when, candidates, lambda_max, removals, \
-truncate_below, truncate_age, tie, fading, force, precision, input_max_abs, label_max_abs
+    {others}
         As in `pykernel.BudgetedKernelRegressor`. Nothing is derived from data: with a rule that has a kernel, give ``sigma`` or
         ``gamma`` as a number, or begin with ``learn_many``, whose first frame then gives the scale. Limits that are not given are the spec's:
         1e12 for inputs and 1e9 for labels without a rule, 1e6 times ``sigma`` for inputs of a kernel with a width, else 1e6.
@@ -310,8 +315,7 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs, labe
     ('gallup', 'ipsos', 'morning_consult', 'ordinal_date', 'rasmussen', 'you_gov')
     """
 
-    _learner, _asks = Regression, "predict"
-    __init__ = initialiser(Regression)
+    _learner, _questions = Regression, ("predict",)
 
     def learn_one(self, x: Sample, y: float) -> None:
         """Learn a sample.  O(n_max^2 + n_max inputs).
@@ -329,18 +333,15 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs, labe
             If a feature is missing, unexpected or no finite number, or the label is none; at the first sample, if a
             parameter cannot be.
         """
-        single = self._fill(x)
+        calls = self._fill(x)
         try:
-            single.label(y)
+            calls.label(y)
         except struct.error:
             raise self._no_label(y) from None
-        status = single.learn()
-        if status < 0:
-            if not math.isfinite(y):
-                raise self._no_label(y)
-            if (misfit := self._misfit(x)) is not None:
-                raise misfit
-        self._note(status)
+        status = calls.learn()
+        if status < 0 and not math.isfinite(y):
+            raise self._no_label(y)
+        self._learned(x, status)
 
     def predict_one(self, x: Sample) -> float:
         """The value of the learned function.  O(n_max inputs).
@@ -411,10 +412,7 @@ class Classifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
     classes : sequence or int, default=(False, True)
         All classes, from 2 to 64, in the order of the device's positions. Or how many there are at most: then the
         position of a class is when it first came. A class beyond is refused.
-    technique, rule, n_max, sigma, kernel, gamma, coef0, degree, normalise, eta, rho, step_limit, quantisation, \
-    coherence, epsilon, forgetting, \
-noise, relabel, prior_variance, features, ridge, ald_threshold, projection, penalty, when, candidates, lambda_max, removals, \
-truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
+    {others}
         As in `pykernel.BudgetedKernelClassifier`. Nothing is derived from data: with a rule that has a kernel, give ``sigma`` or
         ``gamma`` as a number, or begin with ``learn_many``, whose first frame then gives the scale.
 
@@ -443,25 +441,19 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
     7
     """
 
-    _learner, _asks = Classification, "predict"
-    __init__ = initialiser(
-        Classification,
-        first=[inspect.Parameter("classes", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=(False, True))],
-    )
+    _learner, _questions = Classification, ("predict", "classify")
+    _positional = 2
 
-    def _reset(self) -> None:
-        super()._reset()
-        self._names: dict[Any, int] = {}
-        self._met = 0
+    _names: Mapping[Any, int] = MappingProxyType({})
+    """The classes that have a name, with their positions."""
+    _met = 0
+    """How many samples were kept for the sigmoids."""
+    _fitted: tuple[int, Any] = (0, None)
+    """The number of samples to which the sigmoids were fitted; the sigmoids."""
 
-    def _release(self) -> None:
-        super()._release()
-        self._classify: Any = None
-        self._position: Any = None
-        self._fitted: tuple[int, Any] = (0, None)  # number of samples to which the sigmoids were fitted; the sigmoids
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_classify": None, "_position": None, "_fitted": (0, None)}
+    @classmethod
+    def _declared(cls) -> dict[str, Parameter]:
+        return {"classes": Parameter(default=(False, True), kind=Sequence[Any] | int), **super()._declared()}
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -492,19 +484,15 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
             If a feature is missing, unexpected or no finite number, or the class is none of ``classes``; at the first
             sample, if a parameter cannot be.
         """
-        single = self._fill(x)
+        calls = self._fill(x)
         position = self._names.get(y)
         if position is None:
-            if (misfit := self._misfit(x)) is not None:
-                raise misfit
+            self._require(x)
             position = self._positions([y])[0]
-        if self._ask() >= 0:
-            self._keep(self._answer, position)
-        single.label(position)
-        status = single.learn()
-        if status < 0 and (misfit := self._misfit(x)) is not None:
-            raise misfit
-        self._note(status)
+        if calls.ask() >= 0:
+            self._keep(calls.answer, position)
+        calls.label(position)
+        self._learned(x, calls.learn())
 
     def predict_one(self, x: Sample) -> Any:
         """The class that the device's ``NAME_classify`` gives.  O(n_max inputs).
@@ -524,10 +512,11 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         UserError
             If a feature is missing, unexpected, no finite number or beyond ``input_max_abs``.
         """
-        self._fill(x)
-        if self._classify() < 0:
-            raise self._misfit(x) or self._beyond()
-        return self._label(self._position.item())
+        classify, position = self._fill(x).asked["classify"]
+        if classify() < 0:
+            self._require(x)
+            raise self._beyond()
+        return self._label(position.item())
 
     def predict_proba_one(self, x: Sample) -> dict[Any, float]:
         """How probable each class is, by Platt's sigmoids, as in `pykernel.BudgetedKernelClassifier`.
@@ -546,10 +535,11 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         p
             Of each class that has a name. The most probable one need not be that of ``predict_one``.
         """
-        self._fill(x)
-        if self._ask() < 0:
-            raise self._misfit(x) or self._beyond()
-        return dict(zip(self._names, self._probable(self._answer[None])[0].tolist(), strict=True))
+        calls = self._fill(x)
+        if calls.ask() < 0:
+            self._require(x)
+            raise self._beyond()
+        return dict(zip(self._names, self._probable(calls.answer[None])[0].tolist(), strict=True))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows in their order: the same bytes as ``learn_one`` of each.
@@ -634,11 +624,6 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         self._values = np.zeros((CALIBRATED_ON + EVERY, self._inner.spec_.outputs))
         self._owners = np.zeros(len(self._values), np.int32)
 
-    def _bind(self, x: Sample) -> Single:
-        single = super()._bind(x)
-        self._classify, self._position = single.question("classify")
-        return single
-
     def _positions(self, labels: Iterable[Any]) -> list[int]:
         """The position of each label's class; a new class takes the next free position.
 
@@ -714,9 +699,7 @@ class AnomalyDetector(_Unsupervised, base.AnomalyDetector):  # type: ignore[misc
 
     Parameters
     ----------
-    n_components, n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, \
-precision, input_max_abs
+    {others}
         As in `pykernel.OnlineKernelSubspace`; None: what docs/spec.md says. Nothing is derived from data: with a
         ``kernel``, give ``sigma`` or ``gamma`` as a number.
 
@@ -745,8 +728,8 @@ precision, input_max_abs
     True
     """
 
-    _learner, _asks = Monitoring, "novelty"
-    __init__ = initialiser(Monitoring, unset=("n_components", "n_max"))
+    _learner, _questions = Monitoring, ("novelty",)
+    _defaults: ClassVar[dict[str, Any]] = {"n_components": None, "n_max": None}
 
     @property
     def alarm_(self) -> bool:
@@ -781,8 +764,7 @@ class Transformer(_Unsupervised, base.MiniBatchTransformer):  # type: ignore[mis
 
     Parameters
     ----------
-    n_components, n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, precision, input_max_abs
+    {others}
         As in `pykernel.OnlineKernelSubspace`; None: what docs/spec.md says, but ``n_components`` is 12. Nothing is derived
         from data: with a ``kernel``, give ``sigma`` or ``gamma`` as a number.
 
@@ -811,8 +793,9 @@ budget, ald_threshold, fading, insensitivity, censoring, precision, input_max_ab
     ['z0', 'z1', 'z2', 'z3']
     """
 
-    _learner, _asks = Features, "features"
-    __init__ = initialiser(Features, without=ALARMS, unset=("n_components", "n_max"))
+    _learner, _questions = Features, ("features",)
+    _without = (*FITTING, *(name for name, each in Features._parameters().items() if each.section == "novelty"))
+    _defaults: ClassVar[dict[str, Any]] = {"n_components": None, "n_max": None}
 
     def transform_one(self, x: Sample) -> dict[str, float]:
         """Features of a sample, z(x).  O(n_max (inputs + n_components)).

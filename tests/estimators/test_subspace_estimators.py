@@ -133,7 +133,7 @@ def test_the_docstrings_tell_the_truth():
         named = {name for group in documented for names in group for name in re.split(r"[\s,\\]+", names)}
         assert set(kind().get_params()) <= named, set(kind().get_params()) - named
         for key, default in re.findall(r"^(\w+) : .*?,\s*default=(.*)$", inspect.getdoc(kind), re.MULTILINE):
-            where = subspace_estimators.PARAMETERS.get(key)
+            where = kind._parameters().get(key)
             if where is None or where.section not in sections or default == "None" or key in ("n_components", "n_max"):
                 continue
             field = section_of(OkfebSpec.model_fields[where.section]).model_fields[where.key or key]
