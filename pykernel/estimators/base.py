@@ -24,6 +24,7 @@ from pykernel.dialect import Memory
 from pykernel.errors import UserError
 from pykernel.estimators.parameters import LEFT_OUT, POSITIVE, Declared, Must, Parameter, one_of, plain, short
 from pykernel.host.model import HostModel
+from pykernel.importers.place import Place
 from pykernel.importers.sklearn import spec_columns
 from pykernel.importers.steps import affine_of, affine_types, scaler_types
 from pykernel.spec.kernel_settings import INDEFINITE, MATERN
@@ -151,7 +152,7 @@ class KernelEstimator(Declared, BaseEstimator):
                 f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds[:-1])} or {kinds[-1]}"
             )
         check_is_fitted(scaler)
-        affine = affine_of(scaler, f"{self._where}: scaler")
+        affine = affine_of(scaler, Place(f"{self._where}: scaler"))
         if affine.matrix is not None:
             raise self._error(
                 f"{affine.mixed_by}: mixes inputs, and the model's vectors have a center and a factor for each; scalers and "
