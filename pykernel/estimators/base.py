@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
@@ -22,11 +22,11 @@ from pykernel.algorithms.stages import VARIANCE_FLOOR
 from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Memory
 from pykernel.errors import UserError
-from pykernel.estimators.parameters import LEFT_OUT, POSITIVE, Declared, Must, Parameter, one_of, plain, short
+from pykernel.estimators.parameters import LEFT_OUT, POSITIVE, Declared, Parameter, one_of, plain, short
 from pykernel.host.model import HostModel
 from pykernel.importers.place import Place
 from pykernel.importers.sklearn import spec_columns
-from pykernel.importers.steps import affine_of, affine_types, scaler_types
+from pykernel.importers.steps import FILE, affine_of, affine_types, scaler_types
 from pykernel.spec.kernel_settings import INDEFINITE, MATERN
 from pykernel.spec.model import Spec, make_spec, visible_name
 from pykernel.training.trained import class_names
@@ -64,13 +64,9 @@ class KernelEstimator(Declared, BaseEstimator):
         values = {}
         for name, parameter in self._parameters().items():
             values[name] = plain(getattr(self, name))
-            if parameter.must is not None:
-                self._require(name, values[name], parameter.must)
+            if (must := parameter.must) is not None and not must.holds(values[name]):
+                raise self._where.error(f"{name} is {short(values[name])}; it must be {must.be}")
         return values
-
-    def _require(self, name: str, value: Any, must: Must) -> None:
-        if not must.holds(value):
-            raise self._error(f"{name} is {short(value)}; it must be {must.be}")
 
     def _stated(self, *names: str) -> list[str]:
         """The names among ``names`` whose parameters do not have their default values."""
@@ -96,13 +92,10 @@ class KernelEstimator(Declared, BaseEstimator):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _error(self, sentence: str) -> UserError:
-        return UserError(f"{self._where}: {sentence}")
-
     @property
-    def _where(self) -> str:
+    def _where(self) -> Place:
         """The beginning of an error's sentence: the name of the estimator."""
-        return type(self).__name__
+        return Place(type(self).__name__)
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
@@ -110,7 +103,7 @@ class KernelEstimator(Declared, BaseEstimator):
         try:
             yield
         except UserError as error:
-            raise self._error(str(error)) from None
+            raise self._where.error(str(error)) from None
 
     def _as_is(self, X: Any) -> bool:
         """Whether scikit-learn's checks would leave these later inputs unchanged; the checks themselves take 50 µs."""
@@ -146,20 +139,18 @@ class KernelEstimator(Declared, BaseEstimator):
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
         """Center and scale of a fitted scaler, or of a pipeline of such, and the names of its inputs that are used."""
-        if not isinstance(scaler, (Pipeline, *affine_types())):
-            kinds = [kind.__name__ for kind in scaler_types()]
-            raise self._error(
-                f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds[:-1])} or {kinds[-1]}"
-            )
+        where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]
+        fits = isinstance(scaler, (Pipeline, *affine_types()))
+        where.need(fits, f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds)} or {last}")
         check_is_fitted(scaler)
-        affine = affine_of(scaler, Place(f"{self._where}: scaler"))
-        if affine.matrix is not None:
-            raise self._error(
-                f"{affine.mixed_by}: mixes inputs, and the model's vectors have a center and a factor for each; scalers and "
-                "selections can stand before it"
-            )
-        if affine.width != self.n_features_in_:
-            raise self._error(f"scaler has {affine.width} inputs, and the model has {self.n_features_in_}")
+        affine = affine_of(scaler, Place(f"{where}: scaler"))
+        where.need(
+            affine.matrix is None,
+            f"{affine.mixed_by}: mixes inputs, and the model's vectors have a center and a factor for each; scalers and "
+            "selections can stand before it",
+        )
+        fits = affine.width == self.n_features_in_
+        where.need(fits, f"scaler has {affine.width} inputs, and the model has {self.n_features_in_}")
         names = getattr(scaler, "feature_names_in_", None)
         names = None if names is None else spec_columns([names[at] for at in affine.taken])
         return affine.center, affine.scale, names or self._columns
@@ -169,33 +160,33 @@ class KernelEstimator(Declared, BaseEstimator):
     def _alone(self, *names: str) -> None:
         """Raises UserError if a MercerKernel is given together with other parameters of the kernel."""
         for name in self._stated(*names):
-            raise self._error(
-                f"{name} is {short(getattr(self, name))}, and kernel, a MercerKernel, has its own; leave {name} out"
-            )
+            given = short(getattr(self, name))
+            raise self._where.error(f"{name} is {given}, and kernel, a MercerKernel, has its own; leave {name} out")
 
     def _mercer(self, section: Mapping[str, Any]) -> MercerKernel:
         """The host's kernel for a spec's [kernel]: only positive definite kernels, and only with parameters that they
         have.
         """
-        found = {"function": "gaussian", **section}
+        found, where = {"function": "gaussian", **section}, self._where
         function, sigma = found["function"], found.pop("sigma", None)
         if sigma is not None:
-            if function != "gaussian" or "gamma" in found:
-                raise self._error("sigma is given; it is of the gaussian kernel, in place of gamma")
+            alone = function == "gaussian" and "gamma" not in found
+            where.need(alone, "sigma is given; it is of the gaussian kernel, in place of gamma")
             found["gamma"] = 0.5 / sigma / sigma
         if function == "polynomial":
             found = {"coef0": 0.0, "degree": 3} | found
-        elif strange := [key for key in ("coef0", "degree") if key in found]:
-            raise self._error(f"{strange[0]} is of polynomial kernels; {function} does not have it")
-        if function == "linear" and "gamma" in found:
-            raise self._error("gamma is given, which the linear kernel does not have; leave it out")
+        else:
+            for key in found.keys() & {"coef0", "degree"}:
+                raise where.error(f"{key} is of polynomial kernels; {function} does not have it")
+        scaled = function == "linear" and "gamma" in found
+        where.need(not scaled, "gamma is given, which the linear kernel does not have; leave it out")
         with self._named():
             kernel = MercerKernel(**found)
         return self._definite(kernel)
 
     def _definite(self, kernel: MercerKernel) -> MercerKernel:
-        if kernel.function in INDEFINITE:
-            raise self._error(f"the {kernel.function} kernel is not positive definite; take one that is")
+        definite = kernel.function not in INDEFINITE
+        self._where.need(definite, f"the {kernel.function} kernel is not positive definite; take one that is")
         return kernel
 
 
@@ -268,8 +259,8 @@ class Regresses:
         if as_is and _is_row(y, "f", X) and np.isfinite(y).all():
             return X, y
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, **options)
-        if hasattr(y, "toarray"):
-            raise ValueError(f"{type(self).__name__} takes labels as a dense array, not a sparse one")
+        dense = not hasattr(y, "toarray")
+        FILE.need(dense, f"{type(self).__name__} takes labels as a dense array, not a sparse one")
         return X, np.asarray(y, np.float64)
 
 
@@ -288,12 +279,9 @@ class Classifies:
 
     def _classes_of(self, y: np.ndarray) -> np.ndarray:
         """The different classes, sorted.  Raises an error if there are fewer than two."""
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise UserError(
-                f"{type(self).__name__}: y holds one class, {classes.tolist()[0]!r}; "
-                "a classifier needs samples of two or more"
-            )
+        classes, where = np.unique(y), Place(type(self).__name__)
+        one = f"y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more"
+        where.need(len(classes) > 1, one)
         return classes
 
 
@@ -349,20 +337,20 @@ class Streaming(KernelEstimator):
             return self._made(content, spec.custom)
         center, scale, names = self._scaling(scaler)
         # the model's limit, in the units before the scaler
-        max_abs = float((spec.input.max_abs / np.abs(scale) - np.abs(center)).min())
-        if spec.standardises:  # with standardised inputs, no number overflows
-            max_abs = float((spec.input.max_abs / np.abs(scale) + np.abs(center)).max())
-        if not max_abs > 0:
-            raise self._error(
-                f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one"
-            )
+        reach, middle = spec.input.max_abs / np.abs(scale), np.abs(center)
+        # with standardised inputs, no number overflows
+        max_abs = float((reach + middle).max() if spec.standardises else (reach - middle).min())
+        beyond = (
+            f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one"
+        )
+        self._where.need(max_abs > 0, beyond)
         inputs = {k: v for k, v in content["input"].items() if k not in ("columns", "dim")} | {"max_abs": max_abs}
         if not spec.standardises:
-            if not spec.has("input", "center"):
-                raise self._error(
-                    f"rule {spec.learning.rule} has no center and scale of its inputs; leave the rule out (rule=None), which "
-                    "standardises them on the device, or take a kernel's rule such as krls-t"
-                )
+            self._where.need(
+                spec.has("input", "center"),
+                f"rule {spec.learning.rule} has no center and scale of its inputs; leave the rule out (rule=None), which "
+                "standardises them on the device, or take a kernel's rule such as krls-t",
+            )
             inputs |= {"center": center.tolist(), "scale": scale.tolist()}
         return self._made({**content, "input": self._input_section(names) | inputs}, spec.custom)
 
@@ -397,12 +385,12 @@ class Streaming(KernelEstimator):
         """Labels as the host model takes them."""
         return None
 
-    def _passes(self, values: Mapping[str, Any]) -> int:
-        """The number of passes over the data if ``n_epochs`` is None."""
-        return 1
-
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         return True
+
+    def _epochs(self) -> int:
+        """The number of passes of ``fit`` over the data."""
+        return int(self._given()["n_epochs"])
 
     def _limit(self, X: np.ndarray) -> float:
         """The default limit of inputs without a sigma; infinite: the spec's default is used."""
@@ -421,10 +409,6 @@ class Streaming(KernelEstimator):
         return self.model_.update(X, y)
 
     # ---- learning: shared by all families
-
-    def _epochs(self) -> int:
-        values = self._given()
-        return values["n_epochs"] or self._passes(values)
 
     def _stream(self, X: Any, y: Any, *, epochs: int = 1, afresh: bool, known: Any = None) -> Self:
         """Learn samples in their order.  afresh: begin with a new model.  known: all labels that may occur."""
@@ -449,10 +433,7 @@ class Streaming(KernelEstimator):
         content["input"] = self._input_section(self._columns) | limits | content.get("input", {})
         if label is not None:
             content["label"] = label | content.get("label", {})
-        kernel = values["kernel"]
-        self.spec_ = self._made(
-            {"name": "model", **content}, kernel.custom if isinstance(kernel, MercerKernel) else None
-        )
+        self.spec_ = self._made({"name": "model", **content}, getattr(values["kernel"], "custom", None))
         self.model_ = HostModel(self.spec_)
         self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}
         self._last_statuses = np.zeros(0, np.int32)
@@ -509,10 +490,9 @@ class Streaming(KernelEstimator):
         self._alone(*(name for name in KERNEL if name != "kernel"))
         if given.custom is None:
             return kernel_section({**values, **given.section(), "kernel": given.function}, X, max_abs)
-        if values["input_max_abs"] is None:
-            raise self._error(
-                "input_max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs"
-            )
+        bounded = values["input_max_abs"] is not None
+        within = "max_value bounds the kernel only for inputs within max_abs"
+        self._where.need(bounded, f"input_max_abs must be given with a custom kernel: {within}")
         return given.section(), max_abs
 
 
@@ -569,46 +549,48 @@ def width(sigma: Any, X: np.ndarray) -> float:
     return found
 
 
+SCALES: dict[str, Callable[[float, int], float]] = {
+    "laplacian": lambda sigma, dim: 1 / (sigma * math.sqrt(2 * dim)),
+    "matern12": lambda sigma, dim: 1 / sigma,
+    "matern32": lambda sigma, dim: math.sqrt(3) / sigma,
+    "matern52": lambda sigma, dim: math.sqrt(5) / sigma,
+    "polynomial": lambda sigma, dim: 0.5 / sigma**2,
+}
+"""gamma of a kernel for a width and a number of inputs."""
+
+
 def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
     """The spec's [kernel] for a kernel that is given by name, and the limit of inputs for it.
 
     The limit is ``max_abs`` if the kernel needs no other one.
     """
-    dim, function = X.shape[1], values["kernel"] or "gaussian"
-    section = {
-        key: values[key] for key in KERNEL if key != "kernel" and values[key] is not None and values[key] is not False
-    }
-    if "alpha" in values:  # the kernel is a MercerKernel
-        section["alpha"] = values["alpha"]
-    scaled = values["gamma"] in (None, "scale")
+    dim, function, gamma = X.shape[1], values["kernel"] or "gaussian", values["gamma"]
+    given = {key: values.get(key) for key in (*KERNEL, "alpha") if key != "kernel"}  # alpha: of a MercerKernel
+    section = {key: value for key, value in given.items() if value is not None and value is not False}
+    scaled = gamma in (None, "scale")
     if scaled:
         section.pop("gamma", None)
-    if function == "gaussian" and scaled:
+    if "sigma" in section or (scaled and function == "gaussian"):
         section["sigma"] = width(values["sigma"], X)
+    if scaled and function == "gaussian":
         return section, LIMIT * section["sigma"]
-    section["function"] = function
-    if "sigma" in section:
-        section["sigma"] = width(values["sigma"], X)
-    scales = {
-        "laplacian": lambda sigma: 1 / (sigma * math.sqrt(2 * dim)),
-        "matern12": lambda sigma: 1 / sigma,
-        "matern32": lambda sigma: math.sqrt(3) / sigma,
-        "matern52": lambda sigma: math.sqrt(5) / sigma,
-        "polynomial": lambda sigma: 0.5 / sigma**2,
-    }
-    if scaled and function in scales:
-        section["gamma"] = scales[function](width("scale", X))
+    if scaled and function in SCALES:
+        section["gamma"] = SCALES[function](width("scale", X), dim)
+    return {**section, "function": function}, _limit_of(section, function, dim, values["precision"], max_abs)
+
+
+def _limit_of(section: Mapping[str, Any], function: str, dim: int, precision: str, otherwise: float) -> float:
+    """The default limit of inputs for a kernel of this gamma, and of dot products for these powers."""
     gamma = section.get("gamma")
     if gamma is not None and function in ("gaussian", "rational-quadratic"):
-        return section, LIMIT * math.sqrt(0.5 / gamma)
+        return LIMIT * math.sqrt(0.5 / gamma)
     if gamma is not None and function in ("laplacian", *MATERN):
-        return section, LIMIT / gamma
-    if function not in ("polynomial", "linear"):
-        return section, max_abs
+        return LIMIT / gamma
     # two values (gamma dim limit^2 + coef0)^degree are multiplied
-    degree = section.get("degree", 3) if function == "polynomial" else 1
-    coef0 = section.get("coef0", 0.0) if function == "polynomial" else 0.0
+    degree, coef0 = {
+        "polynomial": (section.get("degree", 3), section.get("coef0", 0.0)), "linear": (1, 0.0)
+    }.get(function, (None, 0.0))  # fmt: skip
     if type(degree) is not int or degree < 1 or type(coef0) not in (int, float):
-        return section, max_abs
-    product = (1e16 if values["precision"] == "float32" else 1e140) ** (1 / degree) - coef0
-    return section, min(max_abs, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))
+        return otherwise
+    product = (1e16 if precision == "float32" else 1e140) ** (1 / degree) - coef0
+    return min(otherwise, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))

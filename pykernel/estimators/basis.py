@@ -257,22 +257,22 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     def _linear(self, model: Any) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         """Weights (n, o), bias (o,) and [label] of a linear model."""
-        if not hasattr(model, "coef_") or not hasattr(model, "intercept_"):
-            raise self._error(
-                f"model is a {type(model).__name__}; it must be a fitted linear model, with coef_ and intercept_"
-            )
+        where, fits = self._where, hasattr(model, "coef_") and hasattr(model, "intercept_")
+        kind = type(model).__name__
+        where.need(fits, f"model is a {kind}; it must be a fitted linear model, with coef_ and intercept_")
         weights = np.atleast_2d(np.asarray(model.coef_, np.float64)).T
-        if len(weights) != len(self.components_):
-            raise self._error(
-                f"model has weights of {len(weights)} features, and there are {len(self.components_)} components; give one "
-                "that learned what transform returns"
-            )
-        bias = np.broadcast_to(np.asarray(model.intercept_, np.float64), (weights.shape[1],))
-        if hasattr(model, "classes_"):
-            if weights.shape[1] != (1 if len(model.classes_) == 2 else len(model.classes_)):
-                raise self._error("model has functions of pairs of classes; it must have one for each class")
-            return weights, bias, label_section(None, [], classes=np.asarray(model.classes_).tolist())
-        return weights, bias, label_section(None, [], weights.shape[1])
+        where.need(
+            len(weights) == len(self.components_),
+            f"model has weights of {len(weights)} features, and there are {len(self.components_)} components; give one that "
+            "learned what transform returns",
+        )
+        functions = weights.shape[1]
+        bias = np.broadcast_to(np.asarray(model.intercept_, np.float64), (functions,))
+        if not hasattr(model, "classes_"):
+            return weights, bias, label_section(None, [], functions)
+        each = functions == (1 if len(model.classes_) == 2 else len(model.classes_))
+        where.need(each, "model has functions of pairs of classes; it must have one for each class")
+        return weights, bias, label_section(None, [], classes=np.asarray(model.classes_).tolist())
 
     def _chosen_kernel(self, X: np.ndarray, given: dict[str, Any]) -> MercerKernel:
         function, gamma = given["kernel"], given["gamma"]

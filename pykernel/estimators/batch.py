@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
-from pykernel.estimators.base import column_names, warn
+from pykernel.estimators.base import warn
 from pykernel.estimators.functions import EXTREME, ClassifiesByFunctions, Expansion, RegressesByFunctions
 from pykernel.estimators.parameters import FINITE, Must, Parameter, one_of, plain, short, whole
 from pykernel.parallel import one_thread, working
@@ -241,10 +241,9 @@ class _KernelMachine(Expansion):
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
         """As in the base class, but X may also be a Gram matrix."""
         weights, counts = super()._weights(sample_weight, X)
-        if self._precomputed and not counts.all():
-            raise self._error(
-                "sample_weight holds 0; with a Gram matrix leave out that sample's row and column, and its label"
-            )
+        whole = not self._precomputed or counts.all()
+        left_out = "sample_weight holds 0; with a Gram matrix leave out that sample's row and column, and its label"
+        self._where.need(whole, left_out)
         return weights, counts
 
     def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
@@ -355,58 +354,43 @@ class _KernelMachine(Expansion):
 
     def _basis_of(self, X: np.ndarray) -> Any:
         """``basis``, checked: None, a Basis, how many vectors to choose, positions of samples or vectors."""
-        basis, number = self.basis, plain(self.basis)
-        if self.basis_params is not None and (type(number) is not int or not isinstance(self.basis_params, dict)):
-            raise self._error(
-                f"basis_params is {short(self.basis_params)}; it must be a dict, beside a basis that is a number of vectors"
-            )
-        if self.basis_params and "seed" in self.basis_params:
-            raise self._error("basis_params holds seed; give random_state")
-        if basis is None or isinstance(basis, Basis):
-            if basis is not None and basis.vectors.shape[1] != X.shape[1]:
-                raise self._error(
-                    f"basis holds vectors of {basis.vectors.shape[1]} inputs; the samples have {X.shape[1]}"
-                )
-            return basis
-        if type(number) is int and number > 0:
+        basis, number, where = self.basis, plain(self.basis), self._where
+        chosen, options = type(number) is int and number > 0, self.basis_params
+        where.need(
+            options is None or (type(number) is int and isinstance(options, dict)),
+            f"basis_params is {short(options)}; it must be a dict, beside a basis that is a number of vectors",
+        )
+        where.need("seed" not in (options or ()), "basis_params holds seed; give random_state")
+        if basis is None or chosen:
             return number
-        try:
-            given = np.asarray(basis)
-        except ValueError:  # ragged
-            given = np.zeros(0)
+        given = basis.vectors if isinstance(basis, Basis) else _array(basis)
         if given.size and given.ndim == 1 and given.dtype.kind in "iu":
-            wrong = given[(given < 0) | (given >= len(X))]
-            if len(wrong):
-                raise self._error(f"basis holds {wrong[0]}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
-            if len(np.unique(given)) < len(given):
-                raise self._error("basis holds a position twice; each vector counts once")
+            for wrong in given[(given < 0) | (given >= len(X))]:
+                raise where.error(f"basis holds {wrong}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
+            where.need(len(np.unique(given)) == len(given), "basis holds a position twice; each vector counts once")
             return given.astype(np.int64)
         if self._precomputed:
-            raise self._error(
+            raise where.error(
                 f"basis is {short(basis)}; with a Gram matrix it must be positions of training samples, how many to choose, or None"
             )
-        if given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all():
-            if given.shape[1] != X.shape[1]:
-                raise self._error(f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}")
-            return given.astype(np.float64)
-        raise self._error(
-            f"basis is {short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
-            "None for all samples; or a Basis, or how many vectors to choose"
-        )
+        if not (given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all()):
+            raise where.error(
+                f"basis is {short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
+                "None for all samples; or a Basis, or how many vectors to choose"
+            )
+        fits = given.shape[1] == X.shape[1]
+        where.need(fits, f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}")
+        return basis if isinstance(basis, Basis) else given.astype(np.float64)
 
     def _reduces(self, given: Any, function: str) -> bool:
         """Whether the model lies in the span of a basis that does not change when samples are left out."""
-        if given is None:
-            return False
-        if function in INDEFINITE:
-            raise self._error(f"the {function} kernel is not positive definite; a basis must have one that is")
-        return True
+        definite = given is None or function not in INDEFINITE
+        self._where.need(definite, f"the {function} kernel is not positive definite; a basis must have one that is")
+        return given is not None
 
     def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
         """Expansion vectors, and the sample that each is (-1: none)."""
-        if given.ndim == 1:
-            return X[given], given
-        return given, np.full(len(given), -1)
+        return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
 
     def _choices(
         self, values: dict[str, Any], X: np.ndarray
@@ -415,59 +399,53 @@ class _KernelMachine(Expansion):
 
         Raises UserError for parameters without an effect.
         """
+        basis, name, where = self.basis, None, self._where
         if isinstance(self.kernel, MercerKernel):
-            kernel, name = self._kernel_as_it_is(self.kernel), None
-        elif isinstance(self.basis, Basis):
-            if "precomputed" in (self.kernel, self.basis.kernel.function):
-                raise self._error(
-                    "a Basis does not go with a Gram matrix; give positions, such as basis=chosen.indices"
-                )
-            kernel, name = self._kernel_of_basis(self.basis.kernel)
+            kernel = self.kernel
+            self._alone(*SHAPE)
+            same = not isinstance(basis, Basis) or basis.kernel == kernel
+            where.need(same, "kernel is another than the one that basis was chosen with; leave kernel out")
+        elif isinstance(basis, Basis):
+            gram = "precomputed" in (self.kernel, basis.kernel.function)
+            where.need(not gram, "a Basis does not go with a Gram matrix; give positions, such as basis=chosen.indices")
+            kernel, name = self._kernel_of_basis(basis.kernel)
         else:
             kernel, name = self._kernel_by_name(values, X)
         widths = [reduced.width_of(kernel)] if name is None else _candidates(values[name])
-        if name is not None and widths and not EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2:
-            raise self._error(f"{name} is {short(values[name])}; its square must not overflow: scale the data")
+        near = name is None or not widths or EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2
+        where.need(near, f"{name} is {short(values.get(name or ''))}; its square must not overflow: scale the data")
         return kernel, widths, _candidates(values["ridge"])
 
     def _kernel_by_name(self, values: dict[str, Any], X: np.ndarray) -> tuple[MercerKernel, str | None]:
         """The kernel, and the name of its width (None: the width is fixed)."""
-        function = values["kernel"]
-        if not isinstance(function, str) or function not in SHAPED_BY:
-            raise self._error(f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel")
-        for name in self._stated(*SHAPE):
-            if name not in SHAPED_BY[function]:
-                known = " and ".join(SHAPED_BY[function]) or "no parameters"
-                raise self._error(
-                    f"{name} is {getattr(self, name)!r}, which the {function} kernel does not have; it has {known}"
-                )
+        function, where = values["kernel"], self._where
+        known = isinstance(function, str) and function in SHAPED_BY
+        where.need(known, f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel")
+        shaped = SHAPED_BY[function]
+        has = " and ".join(shaped) or "no parameters"
+        for name in set(self._stated(*SHAPE)).difference(shaped):
+            given = getattr(self, name)
+            raise where.error(f"{name} is {given!r}, which the {function} kernel does not have; it has {has}")
         if function == "precomputed":
             with self._named():
                 return PrecomputedKernel(matrix=X), None
         shape: dict[str, Any] = {"coef0": float(values["coef0"]), "degree": values["degree"]}
-        shape = {key: value for key, value in shape.items() if key in SHAPED_BY[function]}
+        shape = {key: value for key, value in shape.items() if key in shaped}
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
-
-    def _kernel_as_it_is(self, kernel: MercerKernel) -> MercerKernel:
-        self._alone(*SHAPE)
-        if isinstance(self.basis, Basis) and self.basis.kernel != kernel:
-            raise self._error("kernel is another than the one that basis was chosen with; leave kernel out")
-        return kernel
 
     def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
         """The kernel of a given Basis.
 
         Other parameters of the kernel must agree with it or be missing; only the width may differ.
         """
-        of_basis = {"kernel": kernel.function, "coef0": kernel.coef0, "degree": kernel.degree}
+        of_basis, where = {"kernel": kernel.function, "coef0": kernel.coef0, "degree": kernel.degree}, self._where
         for key in self._stated(*of_basis):
             given, theirs = plain(getattr(self, key)), of_basis[key]
-            if given != theirs:
-                raise self._error(f"{key} is {given!r}, but basis was chosen with {theirs!r}; leave {key} out")
+            where.need(given == theirs, f"{key} is {given!r}, but basis was chosen with {theirs!r}; leave {key} out")
         name = selection.width_name(kernel.function)  # type: ignore[arg-type]
-        for other in ("sigma", "gamma"):
-            if other != name and getattr(self, other) is not None:
-                raise self._error(f"{other} is given, which the {kernel.function} kernel of basis does not have")
+        for other in {"sigma", "gamma"} - {name}:
+            absent = getattr(self, other) is None
+            where.need(absent, f"{other} is given, which the {kernel.function} kernel of basis does not have")
         return kernel, None if name is None or getattr(self, name) is None else name
 
     @property
@@ -576,8 +554,7 @@ class _KernelMachine(Expansion):
         """
         check_is_fitted(self)
         precision = self.precision if precision is None else precision
-        if rule not in ("frozen", "nystrom"):
-            raise self._error(f'rule is {rule!r}; it must be "frozen" or "nystrom"')
+        self._where.need(rule in ("frozen", "nystrom"), f'rule is {rule!r}; it must be "frozen" or "nystrom"')
         if rule == "nystrom":
             return self._nystrom(name, precision, max_abs, distance)
         spec = frozen(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
@@ -593,9 +570,9 @@ class _KernelMachine(Expansion):
         """The functions on projection features."""
         self._exported()
         if self.reduced_ is None:
-            raise self._error('rule is "nystrom", which is of models on a basis; give basis when training')
-        if distance != "auto":
-            raise self._error(f'distance is {distance!r}, which is of rule "frozen"; leave it out')
+            raise self._where.error('rule is "nystrom", which is of models on a basis; give basis when training')
+        automatic = distance == "auto"
+        self._where.need(automatic, f'distance is {distance!r}, which is of rule "frozen"; leave it out')
         with self._named():
             content = reduced.nystrom_content(
                 self.reduced_.basis, name, precision, self._largest, max_abs=plain(max_abs), columns=self._columns,
@@ -632,17 +609,16 @@ class _KernelMachine(Expansion):
         centre, scale, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
         if scaler is not None:
             centre, scale, columns = self._scaling(scaler)
-        inputs = self._input_section(columns)
-        if self._mercer_kernel.custom is not None and max_abs is None:
-            raise self._error(
-                "max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs"
-            )
+        within = "max_value bounds the kernel only for inputs within max_abs"
+        bounded = self._mercer_kernel.custom is None or max_abs is not None
+        self._where.need(bounded, f"max_abs must be given with a custom kernel: {within}")
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
         largest = float((self._largest / scale + np.abs(centre)).max())
+        inputs = self._input_section(columns)
         inputs["max_abs"] = reach * (largest or 1.0) if max_abs is None else plain(max_abs)
         if scaler is not None:
             inputs |= {"center": centre.tolist(), "scale": scale.tolist()}
-        precision = self.precision if precision is None else precision
+        precision, label = self.precision if precision is None else precision, self._label(columns)
         least = (LEAST_OF_TRACE if self._model == "kfd" else LEAST).get(precision, 0.0) * self._size * part
         if self.ridge_ < least:
             warn(
@@ -650,16 +626,9 @@ class _KernelMachine(Expansion):
                 f"the device needs {least:.3g}: choose among larger ones, as ridge=[{2 * least:.2g}, …]"
                 + (", or precision='float64'" if precision == "float32" else "")
             )
-        label = self._label(columns)
         if hasattr(self, "_largest_label"):
             label["max_abs"] = REACH * (self._largest_label or 1.0)
-        return {
-            "name": name,
-            "precision": precision,
-            "input": inputs,
-            "label": label,
-            "kernel": dict(self.kernel_),
-        }
+        return {"name": name, "precision": precision, "input": inputs, "label": label, "kernel": dict(self.kernel_)}
 
 
 # ------------------------------------------------------------------------------------------------------ classification
@@ -695,17 +664,13 @@ class _Classifier(ClassifiesByFunctions, _KernelMachine):
         return self._fit(X, y)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        self._given()
-        names = column_names(y)
-        X, y = self._validated(X, y, ensure_min_samples=2)
-        weights, counts = self._weights(sample_weight, X)
+        X, y, weights, counts = self._samples(X, y, sample_weight)
         classes, positions = self._classes_of(y[counts]), np.unique(y[counts], return_inverse=True)[1]
         with self._named():
             targets = Targets.of_classes(positions, len(classes), self.coding, weights)  # type: ignore[arg-type]
         values = self._train(X, targets, counts)
         left_out = values[counts]
-        self.classes_, self._label_names = classes, names
-        self.loo_predictions_ = self._flat(values)
+        self.classes_, self.loo_predictions_ = classes, self._flat(values)
         self.loo_error_, self.loo_press_ = error_rate(targets, left_out), press(targets, left_out)
         resolution = RESOLUTION * float(np.abs(targets.values).max())
         self.calibration_ = fit_calibration(left_out, positions, len(classes), resolution, weights)
@@ -720,13 +685,10 @@ class _Regressor(RegressesByFunctions, _KernelMachine):
     _words: ClassVar[dict[str, str]] = _KernelMachine._words | {"{error}": "Their mean squared error"}
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        self._given()
-        names = column_names(y)
-        X, y = self._validated(X, y, ensure_min_samples=2)
-        weights, counts = self._weights(sample_weight, X)
+        X, y, weights, counts = self._samples(X, y, sample_weight)
         targets = Targets.of_values(y[counts], weights)
         values = self._train(X, targets, counts)
-        self._label_names, self._shape, self._largest_label = names, y.shape[1:], float(np.abs(y).max())
+        self._shape, self._largest_label = y.shape[1:], float(np.abs(y).max())
         self.loo_predictions_ = values.reshape(y.shape)
         self.loo_error_ = press(targets, values[counts])
         return self
@@ -807,8 +769,8 @@ class _TrainsOnSamples(_KernelMachine):
             If the ridge is so small that the device would refuse to train.
         """
         check_is_fitted(self)
-        if getattr(self, "coding", "signs") != "signs":
-            raise self._error(f'coding is {self.coding!r}; the device learns "signs"')  # type: ignore[attr-defined]
+        coding = getattr(self, "coding", "signs")
+        self._where.need(coding == "signs", f'coding is {coding!r}; the device learns "signs"')
         if self.reduced_ is not None:
             return self._device_spec_of_basis(name, samples, precision, max_abs, scaler)
         samples = len(self.basis_) if samples is None else plain(samples)
@@ -820,13 +782,12 @@ class _TrainsOnSamples(_KernelMachine):
         )
 
     def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, max_abs: Any, scaler: Any) -> Spec:
-        if self._model == "ls-svm":
-            raise self._error(
-                "the device's recursive least squares on a basis has no bias; take a KernelRidgeRegressor or "
-                "KernelRidgeClassifier, or all samples"
-            )
-        if samples is not None:
-            raise self._error("samples is given, but on a basis no samples are kept; leave it out")
+        self._where.need(
+            self._model != "ls-svm",
+            "the device's recursive least squares on a basis has no bias; take a KernelRidgeRegressor or KernelRidgeClassifier, "
+            "or all samples",
+        )
+        self._where.need(samples is None, "samples is given, but on a basis no samples are kept; leave it out")
         assert self.reduced_ is not None
         content = self._learning_content(name, precision, max_abs, scaler)
         with self._named():
@@ -927,8 +888,7 @@ class KernelFisherClassifier(_Classifier):
             If the ridge is so small that the device would refuse to train.
         """
         check_is_fitted(self)
-        if self.coding != "counts":
-            raise self._error(f'coding is {self.coding!r}; the device learns "counts"')
+        self._where.need(self.coding == "counts", f'coding is {self.coding!r}; the device learns "counts"')
         content = self._learning_content(name, precision, max_abs, scaler)
         content |= {"learning": {"rule": self._model, "ridge": self.ridge_}}
         return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.custom)
@@ -1125,13 +1085,18 @@ def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
     return float((sizes[spread > 0] / spread[spread > 0]).max(initial=0.0))
 
 
+def _array(given: Any) -> np.ndarray:
+    """What is given as an array; empty if it is none."""
+    try:
+        return np.asarray(given)
+    except ValueError:  # ragged
+        return np.zeros(0)
+
+
 def _candidates(given: Any) -> list[float] | None:
     """The candidates of a parameter: one number above 0, or several numbers to choose from; None if the value is
     invalid.
     """
-    try:
-        values = np.asarray(given)
-        fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
-    except ValueError:  # ragged
-        return None
+    values = _array(given)
+    fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
     return np.unique(values.astype(np.float64)).tolist() if fits and values.size and (values > 0).all() else None

@@ -118,15 +118,13 @@ class _BudgetedKernelModel(Streaming):
             If the rule is a linear one, whose features span everything.
         """
         X = self._inputs(X)
-        if not self.model_.has("novelty"):
-            raise self._error(
-                f"rule {self.spec_.learning.rule!r} is linear and knows no novelty; it takes a rule with a kernel, such as "
-                "'klms'"
-            )
+        linear = f"rule {self.spec_.learning.rule!r} is linear and knows no novelty"
+        self._where.need(self.model_.has("novelty"), f"{linear}; it takes a rule with a kernel, such as 'klms'")
         return self._finite(self.model_.novelty(X))
 
-    def _passes(self, values: Mapping[str, Any]) -> int:
-        return GRADIENT_EPOCHS if values["rule"] in GRADIENT else 1
+    def _epochs(self) -> int:
+        values = self._given()
+        return values["n_epochs"] or (GRADIENT_EPOCHS if values.get("rule") in GRADIENT else 1)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         """Whether the model has [kernel].  A linear rule with a kernel is refused by the spec.
@@ -318,10 +316,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
             If ``return_std`` is asked of another rule than "krls-t".
         """
         X = self._inputs(X)
-        if return_std and not self.model_.has("variance"):
-            raise self._error(
-                f"rule {self.spec_.learning.rule!r} does not know how sure it is; for return_std give rule='krls-t'"
-            )
+        unsure = f"rule {self.spec_.learning.rule!r} does not know how sure it is; for return_std give rule='krls-t'"
+        self._where.need(not return_std or self.model_.has("variance"), unsure)
         y = self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
         if not return_std:
             return y
@@ -478,11 +474,11 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         X = self._inputs(X)
         positions = self.model_.classify(X)
         refused = np.count_nonzero(positions < 0)
-        if refused:
-            raise self._error(
-                f"{refused} of {len(X)} samples have an input beyond the limit of {self.spec_.input.max_abs:g} and cannot be "
-                "classified; leave them out, or learn with a larger input_max_abs"
-            )
+        self._where.need(
+            refused == 0,
+            f"{refused} of {len(X)} samples have an input beyond the limit of {self.spec_.input.max_abs:g} and cannot be "
+            "classified; leave them out, or learn with a larger input_max_abs",
+        )
         return self.classes_[positions]
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -513,7 +509,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         values, positions, count = self._forecasts
         half = min(len(values), (count + 1) // 2)
         values, positions = values[len(values) - half :], positions[len(values) - half :]
-        if not len(values):
+        if not half:
             raise Absent(
                 f"{self._where}: no sample was within the limits, so that nothing says how probable a class is"
             )

@@ -225,12 +225,12 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         X, spec = self._inputs(X), self._spec()
         assert spec.signal is not None
         least = raw_samples_needed(spec.signal)
-        if len(X) < least:
-            raise self._error(f"X has {len(X)} rows, and the first features need {least}; give {least} or more")
+        few = f"X has {len(X)} rows, and the first features need {least}; give {least} or more"
+        self._where.need(len(X) >= least, few)
         statuses, values = SignalStage(spec).push(X)
-        if (refused := np.flatnonzero(statuses == SignalStatus.REFUSED_SAMPLE)).size:
-            raise self._error(
-                f"row {refused[0]} of X holds a number beyond max_abs, which the device refuses; raise max_abs, or transform "
-                "the parts before and behind by themselves"
+        for row in np.flatnonzero(statuses == SignalStatus.REFUSED_SAMPLE):
+            raise self._where.error(
+                f"row {row} of X holds a number beyond max_abs, which the device refuses; raise max_abs, or transform the parts "
+                "before and behind by themselves"
             )
         return statuses, values.astype(np.float64)

@@ -237,11 +237,11 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 self.objective_ = np.array([0.5 * (kernel.diagonal(X).sum() - np.square(found.eigenvalues).sum())])
         values, turn = np.linalg.eigh(found.gram)
         kept = np.flatnonzero(above_rounding(values))[::-1]
-        if not len(kept):
-            raise self._error(
-                f"shrinkage is {shrinkage:g}, and no singular value of the {len(X)} samples in feature space exceeds it; it "
-                "must be lower"
-            )
+        self._where.need(
+            len(kept),
+            f"shrinkage is {shrinkage:g}, and no singular value of the {len(X)} samples in feature space exceeds it; it must be "
+            "lower",
+        )
         # coordinates in which G is diagonal: so features are sorted by size, for each method
         a = found.a @ turn[:, kept]
         heaviest = a[np.abs(a).argmax(axis=0), np.arange(len(kept))]
@@ -439,8 +439,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         scores : ndarray of shape (n_samples,)
             From -1, new, to 0.
         """
-        X = self._inputs(X)
-        return -self._finite(self.model_.novelty(X))
+        return -self.novelty(X)
 
     def approximation(self, X: Any) -> Approximation:
         """How well features approximate the kernel on samples, with the bounds.  O(n^2 n_features).
@@ -551,8 +550,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         """The expansion vectors in use, (n, DIM), and A, (n, RANK), in float64."""
         memory = self.model_.memory
         n = int(memory.field("n")[0])
-        if n == 0:
-            raise self._error("has no expansion vectors, as every sample was refused; see status_counts_")
+        self._where.need(n, "has no expansion vectors, as every sample was refused; see status_counts_")
         return memory.field("v")[:n].astype(np.float64), memory.field("a")[:n].astype(np.float64)
 
     def _gram(self) -> np.ndarray:
@@ -791,8 +789,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
         values : ndarray of shape (n_samples,)
             ``score_samples(X) - offset_``; below 0 for what is new.
         """
-        X = self._inputs(X)
-        return -self._finite(self.model_.novelty(X)) - self.offset_
+        return self.score_samples(X) - self.offset_
 
     @available_if(_watching)  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> np.ndarray:
@@ -1082,7 +1079,7 @@ def _frozen_machine(
         try:
             weights, bias = affine_of_model(model, w.shape[1])
         except UserError as error:
-            raise estimator._error(f"model: {error}") from None
+            raise estimator._where.error(f"model: {error}") from None
         found["classes"] = classes_of_model(model)
         if type(model[-1] if hasattr(model, "steps") else model) is LogisticRegression and len(model.classes_) == 2:
             found["calibration"] = np.array([[-1.0, 0.0]])

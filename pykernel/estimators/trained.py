@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from pykernel.estimators.base import column_names, warn
+from pykernel.estimators.base import warn
 from pykernel.estimators.functions import ClassifiesByFunctions, Expansion, RegressesByFunctions
 from pykernel.estimators.parameters import LEFT_OUT, Must, Parameter, one_of, plain, whole
 from pykernel.parallel import one_thread, working
@@ -195,11 +195,10 @@ class _TrainedVectors(Expansion):
         predictions of a linear model for the compared samples, in the same folds, (places, O).
         """
         self._near_one("inputs", X)
-        if len(X) > 1 and not np.ptp(X, axis=0).any():
-            raise self._error("every input is constant; a model needs inputs that change")
+        changes = len(X) == 1 or np.ptp(X, axis=0).any()
+        self._where.need(changes, "every input is constant; a model needs inputs that change")
         m = self._count(len(X))
-        if m > len(X):
-            raise self._error(f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
+        self._where.need(m <= len(X), f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
         # the ranges, and for each input the value farthest from an integer: else it could look like counts
         broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
         start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
@@ -227,8 +226,8 @@ class _TrainedVectors(Expansion):
                 computed=whole if self.precision == "int16" else None,
                 tell=self.progress if callable(self.progress) else lambda part: None,
             )
-        if not all(np.isfinite(part).all() for part in vars(found.found).values()):
-            raise self._error("the search left all bounds; scale the inputs to magnitudes near 1")
+        bounded = all(np.isfinite(part).all() for part in vars(found.found).values())
+        self._where.need(bounded, "the search left all bounds; scale the inputs to magnitudes near 1")
         self.vectors_, self.scale_ = found.found.vectors, np.exp(found.found.log_scale)
         self.standardised_ = found.taken.units == "standardised"
         self.widths_, self.ridge_, self.n_iter_ = found.taken.widths, found.taken.ridge, found.taken.step
@@ -262,10 +261,11 @@ class _TrainedVectors(Expansion):
         if isinstance(self.init, str):
             return vectors.k_means if self.init == "k-means" else vectors.drawn_rows
         given = np.array(self.init, np.float64)
-        if given.shape != (m, X.shape[1]) or not np.isfinite(given).all():
-            raise self._error(
-                f'init must be "k-means", "rows" or finite numbers of shape {(m, X.shape[1])}, n_vectors and inputs'
-            )
+        shape = (m, X.shape[1])
+        fits = given.shape == shape and np.isfinite(given).all()
+        self._where.need(
+            fits, f'init must be "k-means", "rows" or finite numbers of shape {shape}, n_vectors and inputs'
+        )
         return given
 
     def _judge(self, error: float, linear: float, as_good: bool) -> None:
@@ -277,8 +277,7 @@ class _TrainedVectors(Expansion):
             )
 
     def _values(self, X: Any) -> np.ndarray:
-        X = self._inputs(X)
-        found = self._found()
+        X, found = self._inputs(X), self._found()
         with one_thread:
             parts = [found.functions(X[at : at + 4096]) for at in range(0, len(X), 4096)]
         return np.concatenate(parts)
@@ -397,10 +396,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         UserWarning
             If a linear model is as good.
         """
-        self._given()
-        names = column_names(y)
-        X, y = self._validated(X, y, ensure_min_samples=2)
-        weights, used = self._weights(sample_weight, X)
+        X, y, weights, used = self._samples(X, y, sample_weight)
         rows, labels = X[used], y.reshape(len(y), -1)[used]
         counts = np.ones(len(rows)) if weights is None else weights / weights.max()
         self._near_one("labels", labels)
@@ -409,7 +405,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         found, linear = self._train(rows, targets, Targets.of_values(labels), counts, self.loss, middle, deviation)  # type: ignore[arg-type]
         answering, at = found.found.answering(middle, deviation), found.places
         self.alpha_, self.bias_ = answering.weights, answering.bias
-        self._label_names, self._shape = names, y.shape[1:]
+        self._shape = y.shape[1:]
         self.cv_indices_ = np.flatnonzero(used)[at]
         self.cv_predictions_ = (middle + found.left_out * deviation).reshape(len(at), *self._shape)
         self.optimism_ = 2 * found.optimism * float(np.square(deviation).mean()) if self.loss == "squared" else 0.0
@@ -498,21 +494,16 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         UserWarning
             If a linear model is as good.
         """
-        self._given()
-        names = column_names(y)
-        X, y = self._validated(X, y, ensure_min_samples=2)
-        weights, used = self._weights(sample_weight, X)
+        X, y, weights, used = self._samples(X, y, sample_weight)
         rows = X[used]
         counts = np.ones(len(rows)) if weights is None else weights / weights.max()
         classes, positions = self._classes_of(y[used]), np.unique(y[used], return_inverse=True)[1]
-        coded, targets = (
-            Targets.of_classes(positions, len(classes), "signs"),
-            vectors.class_targets(positions, len(classes)),
-        )
+        coded = Targets.of_classes(positions, len(classes), "signs")
+        targets = vectors.class_targets(positions, len(classes))
         found, linear = self._train(rows, targets, coded, counts, "classes")
         at = found.places
         self.alpha_, self.bias_ = found.found.weights, found.found.bias
-        self.classes_, self._label_names = classes, names
+        self.classes_ = classes
         self.cv_indices_, self.cv_predictions_ = np.flatnonzero(used)[at], self._flat(found.left_out)
         of_weights = None if weights is None else counts[at]
         self.calibration_ = fit_calibration(found.left_out, positions[at], len(classes), weights=of_weights)
