@@ -20,6 +20,8 @@ from pykernel.estimators.online import CALIBRATED_ON
 from pykernel.estimators.parameters import Declared, Parameter, plain, short
 from pykernel.host.model import HostModel
 from pykernel.host.single import Single
+from pykernel.importers.place import Place
+from pykernel.importers.steps import FILE
 from pykernel.river.learners import Classification, Features, FromFirst, Monitoring, Regression
 from pykernel.spec.model import Spec
 from pykernel.spec.sections import OUTPUTS_LIMIT
@@ -114,8 +116,7 @@ class _Model(Declared, base.Estimator):  # type: ignore[misc]
 
         Raises UserError if the name is not valid, or if no sample was seen.
         """
-        if self._inner is None:
-            raise UserError(f"the {type(self).__name__} has learned nothing yet; call its learn_one first")
+        FILE.need(self._inner, f"the {type(self).__name__} has learned nothing yet; call its learn_one first")
         return self._inner.to_spec(name)  # type: ignore[no-any-return]
 
     @property
@@ -146,7 +147,7 @@ class _Model(Declared, base.Estimator):  # type: ignore[misc]
         except (KeyError, struct.error):
             pass
         self._require(x)
-        raise UserError(f"{type(self).__name__}: a sample cannot be read as numbers")
+        raise self._where.error("a sample cannot be read as numbers")
 
     def _bind(self, x: Sample) -> Calls:
         if self._inner is None:
@@ -168,22 +169,22 @@ class _Model(Declared, base.Estimator):  # type: ignore[misc]
 
     def _require(self, x: Sample, names: tuple[Any, ...] | None = None) -> None:
         """Raises UserError, one sentence, if something is wrong with a sample.  names: other names of the inputs."""
-        names, where = self._inputs if names is None else names, type(self).__name__
-        if not names:
-            raise UserError(f"{where}: the first sample has no features; it must have all that there will be")
+        names, where = self._inputs if names is None else names, self._where
+        where.need(names, "the first sample has no features; it must have all that there will be")
         fixed = "; the first sample fixed the features, which are the inputs of the C"
         for name in names:
-            if name not in x:
-                raise UserError(f"{where}: a sample has no feature {name!r}{fixed}")
+            where.need(name in x, f"a sample has no feature {name!r}{fixed}")
         for name in x:
-            if name not in names:
-                raise UserError(f"{where}: a sample has an unexpected feature {name!r}{fixed}")
+            where.need(name in names, f"a sample has an unexpected feature {name!r}{fixed}")
         for name in names:
-            value = x[name]
-            if not isinstance(value, (numbers.Real, np.bool_)):
-                raise UserError(f"{where}: feature {name!r} is {short(value)}; it must be a number")
-            if not math.isfinite(value):
-                raise UserError(f"{where}: feature {name!r} is {short(value)}; it must be a finite number")
+            number = isinstance(x[name], (numbers.Real, np.bool_))
+            if not number or not math.isfinite(x[name]):
+                kind = "finite number" if number else "number"
+                raise where.error(f"feature {name!r} is {short(x[name])}; it must be a {kind}")
+
+    @property
+    def _where(self) -> Place:
+        return Place(type(self).__name__)
 
     def _asked(self, x: Sample) -> np.ndarray:
         """The answer for a sample, (values,), overwritten by the next; NaN, with a warning, beyond the limit of inputs."""
@@ -218,20 +219,27 @@ class _Model(Declared, base.Estimator):  # type: ignore[misc]
 
     def _rows(self, X: Any) -> tuple[Any, np.ndarray]:
         """The frame in the form that River's helpers take, and its values in the order of the inputs, (n, inputs)."""
-        frame, where = dataframe.into_frame(X), type(self).__name__
+        frame, where = dataframe.into_frame(X), self._where
         columns = list(frame.columns)
         try:
             rows = dataframe.to_numpy(frame)
         except (TypeError, ValueError) as error:
-            raise UserError(f"{where}: a column of X holds something else than numbers: {error}") from None
+            raise where.error(f"a column of X holds something else than numbers: {error}") from None
         names = self._inputs or _ordered(columns)
         self._require(dict.fromkeys(columns, 0.0), names)
         rows = rows[:, [columns.index(name) for name in names]]
         for i, j in np.argwhere(~np.isfinite(rows))[:1].tolist():
-            raise UserError(f"{where}: feature {names[j]!r} is {rows[i, j]} in row {i}; it must be a finite number")
+            raise where.error(f"feature {names[j]!r} is {rows[i, j]} in row {i}; it must be a finite number")
         if self._inner is None and len(rows):
             self._begin(names, rows)
         return frame, rows
+
+    def _answers(self, X: Any) -> tuple[Any, np.ndarray]:
+        """The frame, and the answers of the model's question for its rows, (n, values); NaN beyond the limit of inputs."""
+        frame, rows = self._rows(X)
+        if not len(rows):
+            return frame, np.zeros((0, 0))
+        return frame, self._inner.model_.ask(self._questions[0], rows)[0].reshape(len(rows), -1)
 
     def _noted(self, statuses: np.ndarray) -> None:
         for status in statuses.tolist():
@@ -373,7 +381,7 @@ class Regressor(_Model, base.MiniBatchRegressor):  # type: ignore[misc]
         try:
             labels = np.asarray(y, np.float64)
         except (TypeError, ValueError):
-            raise UserError("Regressor: y holds something else than numbers") from None
+            raise self._where.error("y holds something else than numbers") from None
         for strange in labels[~np.isfinite(labels)][:1]:
             raise self._no_label(float(strange))
         if len(rows):
@@ -387,12 +395,12 @@ class Regressor(_Model, base.MiniBatchRegressor):  # type: ignore[misc]
         X
             A data frame of shape (samples, inputs).
         """
-        frame, rows = self._rows(X)
-        values = self._inner._finite(self._inner.model_.predict(rows)) if len(rows) else np.zeros(0)
-        return dataframe.to_native_series(values, name=None, like=frame)
+        frame, values = self._answers(X)
+        found = self._inner._finite(values).ravel() if len(values) else np.zeros(0)
+        return dataframe.to_native_series(found, name=None, like=frame)
 
     def _no_label(self, y: Any) -> UserError:
-        return UserError(f"Regressor: the label is {short(y)}; it must be a finite number")
+        return self._where.error(f"the label is {short(y)}; it must be a finite number")
 
 
 class Classifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
@@ -552,16 +560,13 @@ class Classifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
             The classes, a series.
         """
         _, rows = self._rows(X)
-        if not len(rows):
-            return
-        positions = self._positions(np.asarray(y).tolist())
-        model = self._inner.model_
-        values, statuses = model.prequential(rows, np.array(positions, np.int32))
-        values = values.reshape(len(rows), -1)
-        for value, position in zip(values, positions, strict=True):
-            if not np.isnan(value[0]):
-                self._keep(value, position)
-        self._noted(statuses)
+        if len(rows):
+            positions = self._positions(np.asarray(y).tolist())
+            values, statuses = self._inner.model_.prequential(rows, np.array(positions, np.int32))
+            for value, position in zip(values.reshape(len(rows), -1), positions, strict=True):
+                if not np.isnan(value[0]):
+                    self._keep(value, position)
+            self._noted(statuses)
 
     def predict_many(self, X: Any) -> Any:
         """Classes, as ``predict_one`` gives them: a series with the frame's index.
@@ -585,11 +590,10 @@ class Classifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
         X
             A data frame of shape (samples, inputs).
         """
-        frame, rows = self._rows(X)
-        values = self._inner.model_.ask("predict", rows)[0] if len(rows) else np.zeros((0, 1))
+        frame, values = self._answers(X)
         if np.isnan(values).any():
             raise self._beyond()
-        columns = self._probable(values).T if len(rows) else np.zeros((len(self._names), 0))
+        columns = self._probable(values).T if len(values) else np.zeros((len(self._names), 0))
         return dataframe.to_native_frame(dict(zip(self._names, columns, strict=True)), like=frame)
 
     # ---- classes
@@ -607,16 +611,13 @@ class Classifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
 
     def _begin(self, names: tuple[Any, ...], rows: np.ndarray) -> None:
         given = self.classes
-        if self._open:
-            fits = 2 <= given <= OUTPUTS_LIMIT
-        else:
-            fits = isinstance(given, Sequence) and not isinstance(given, str)
-            fits = fits and 2 <= len(set(given)) == len(given) <= OUTPUTS_LIMIT
-        if not fits:
-            raise UserError(
-                f"Classifier: classes is {short(given)}; it must be a list of 2 to {OUTPUTS_LIMIT} different ones, or how "
-                "many there will be at most"
-            )
+        several = isinstance(given, Sequence) and not isinstance(given, str) and len(set(given)) == len(given)
+        count = given if self._open else len(given) if several else 0
+        self._where.need(
+            2 <= count <= OUTPUTS_LIMIT,
+            f"classes is {short(given)}; it must be a list of 2 to {OUTPUTS_LIMIT} different ones, or how many there will be at "
+            "most",
+        )
         super()._begin(names, rows)
         if not self._open:
             self._names = {name: position for position, name in enumerate(self._class_names())}
@@ -633,13 +634,10 @@ class Classifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
         for y in labels:
             if y in names:
                 continue
-            if y is None or y != y or not self._open:
-                raise UserError(f"Classifier: the class {y!r} is none of classes, {short([*names])}")
-            if len(names) == self.classes:
-                raise UserError(
-                    f"Classifier: the class {y!r} is one more than classes={self.classes}, which are {short([*names])}; make a "
-                    "model with room for it"
-                )
+            known, named = short([*names]), y is not None and y == y
+            self._where.need(named and self._open, f"the class {y!r} is none of classes, {known}")
+            more = f"the class {y!r} is one more than classes={self.classes}, which are {known}"
+            self._where.need(len(names) != self.classes, f"{more}; make a model with room for it")
             names[y] = len(names)
         if len(names) > len(self._names):
             self._names = names
@@ -652,8 +650,8 @@ class Classifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
 
     def _beyond(self) -> UserError:
         limit = self._inner.spec_.input.max_abs
-        return UserError(
-            f"Classifier: an input is beyond the limit of {limit:g}; give input_max_abs, or leave the sample out"
+        return self._where.error(
+            f"an input is beyond the limit of {limit:g}; give input_max_abs, or leave the sample out"
         )
 
     # ---- probabilities
@@ -833,8 +831,6 @@ class Transformer(_Unsupervised, base.MiniBatchTransformer):  # type: ignore[mis
         X
             A data frame of shape (samples, inputs).
         """
-        frame, rows = self._rows(X)
-        if not len(rows):
-            return dataframe.to_native_frame({}, like=frame)
-        z = self._inner._finite(self._inner.model_.features(rows))
-        return dataframe.to_native_frame({f"z{i}": column for i, column in enumerate(z.T)}, like=frame)
+        frame, z = self._answers(X)
+        columns = self._inner._finite(z).T if len(z) else ()
+        return dataframe.to_native_frame({f"z{i}": column for i, column in enumerate(columns)}, like=frame)
