@@ -7,7 +7,7 @@ import copy
 import io
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -445,23 +445,12 @@ def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
     return None if machine.linear or machine.signal is not None else machine.inputs()
 
 
-@dataclass(frozen=True)
-class Itself:
-    """A machine that takes the place of its source in a comparison with its own spec."""
-
-    machine: Machine
-
-    def functions(self, x: np.ndarray) -> np.ndarray:
-        return self.machine.functions(self.machine.scaled(x))
-
-
 def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, Any]:
     """As ``compare``, for the spec of a smaller machine and the machine's own values in float64.
 
     x: rows of its inputs.
     """
-    alone = replace(machine, taken=None, inputs_of_source=None, signal=None)
-    return compare(spec.inner, alone, Itself(alone), x)
+    return compare(spec.inner, replace(machine, taken=None, inputs_of_source=None, signal=None), None, x)
 
 
 # ------------------------------------------------------------------------------------------------------ comparison
@@ -472,7 +461,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
     x: rows of the spec's inputs, or of all inputs of the source; with a signal stage, raw samples in the order of time,
     (raw samples, channels).
-    source: the estimator; or the ONNX model, which ONNX's reference implementation computes in float32; or the process.
+    source: the estimator; or the ONNX model, whose own operations are computed in float64; or the process; or None for the
+    machine itself.
 
     Returns:
     rows: number of compared rows, or of steps for raw samples.
@@ -499,7 +489,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     def of_source(question: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         return _asked(machine, lambda: np.concatenate([question(given)[rows] for given, rows in asked]))
 
-    functions = of_source(lambda given: source_functions(source, given))
+    itself = source is None
+    functions = of_source(lambda x: machine.functions(machine.scaled(x)) if itself else source_functions(source, x))
     fits = functions.shape == (len(exact), len(machine.bias))
     told = f"itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
     Place(machine.source).need(fits, told)

@@ -137,6 +137,7 @@ class Source:
 
     steps: list[Callable[[np.ndarray], np.ndarray]]
     node: Node
+    machine: Machine  # which the node became; of it only the kernel and the vectors are taken
 
     def functions(self, x: np.ndarray) -> np.ndarray:
         """The machine's values at rows of x, (rows, F), in float64, computed with the file's operations; signs as in
@@ -153,9 +154,7 @@ class Source:
                 return np.asarray(scores)
             return np.asarray(scores[:, 1:] - scores[:, :1] if _transform(self.node) == "SOFTMAX" else scores[:, 1:])
         sizes = has["vectors_per_class"] if classifier else [has["n_supports"]]
-        vectors = has["support_vectors"].reshape(sum(sizes), -1)
-        coefficients = has["coefficients"].reshape(-1, sum(sizes))
-        k = np.array([self._kernel(row, vectors) for row in z]).reshape(len(z), len(vectors))
+        coefficients, k = has["coefficients"].reshape(-1, sum(sizes)), self.machine.values(z)
         if not classifier:
             return np.asarray(k @ coefficients.T + has["rho"])
         ends, found = np.cumsum([0, *sizes]), []
@@ -165,16 +164,6 @@ class Source:
                 found.append(k[:, own] @ coefficients[j - 1, own] + k[:, other] @ coefficients[i, other])
         values = np.column_stack(found) + has["rho"]
         return -values if len(sizes) == 2 else values
-
-    def _kernel(self, row: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        name = _text(self.node.has.get("kernel_type"), "LINEAR")
-        if name == "LINEAR":
-            return np.asarray(vectors @ row)
-        gamma, coef0, degree = self.node.has["kernel_params"]
-        if name == "RBF":
-            return np.asarray(np.exp(-gamma * np.square(vectors - row).sum(axis=1)))
-        argument = gamma * (vectors @ row) + coef0
-        return np.asarray(np.tanh(argument) if name == "SIGMOID" else argument ** int(degree))
 
 
 def read_onnx(data: bytes) -> tuple[Machine, Source]:
@@ -210,7 +199,7 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     with np.errstate(all="ignore"):  # scales of 0 are refused below
         machine = behind(machine, affine, Place(node.kind))
     decided = _linear_decided if machine.largest is not None else _decided
-    return checked(decided(graph, node, after, machine), node.kind), Source(steps, node)
+    return checked(decided(graph, node, after, machine), node.kind), Source(steps, node, machine)
 
 
 # ----------------------------------------------------------------------------------------------------- the graph

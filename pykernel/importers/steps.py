@@ -602,6 +602,8 @@ def _quadratic(machine: Machine, step: Any, where: Place) -> Machine:
     the difference of the two squares divided by 4.  If it needs fewer vectors, v = e_i, -e_i and e_i + e_j are used for
     all functions.
     """
+    from scipy.linalg import block_diag  # type: ignore[import-untyped]
+
     least, most = step.degree if isinstance(step.degree, (tuple, list)) else (0, step.degree)
     dim = int(step.n_features_in_)
     known = most in (1, 2) and least in (0, 1, 2)
@@ -626,10 +628,8 @@ def _quadratic(machine: Machine, step: Any, where: Place) -> Machine:
     if 2 * dim * functions < dim * (dim + 3) // 2:
         values, turned = np.linalg.eigh(square)
         vectors = np.concatenate([np.hstack([q, -q]).T for q in turned])
-        found = np.zeros((len(vectors), functions))
-        for f in range(functions):
-            slope = line[f] @ turned[f] / 4
-            found[2 * dim * f : 2 * dim * (f + 1), f] = np.concatenate([values[f] / 2 + slope, values[f] / 2 - slope])
+        slope = np.array([a @ q for a, q in zip(line, turned, strict=True)]) / 4
+        found = block_diag(*np.hstack([values / 2 + slope, values / 2 - slope])[:, :, None])
         bias = bias - values.sum(axis=1)
     else:
         i, j = np.triu_indices(dim, 1)

@@ -15,6 +15,7 @@ import numpy as np
 from pykernel.estimators.base import KERNEL, Streaming, label_section
 from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.estimators.subspace import OnlineKernelSubspace
+from pykernel.importers.place import Place
 from pykernel.spec.defaults import completed
 
 
@@ -25,8 +26,8 @@ class FromFirst(Streaming):
     _name: str
 
     @property
-    def _where(self) -> str:
-        return self._name
+    def _where(self) -> Place:
+        return Place(self._name)
 
     def _limit(self, X: np.ndarray) -> float:
         return math.inf

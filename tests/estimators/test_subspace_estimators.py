@@ -31,7 +31,7 @@ from pykernel import (
 )
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.estimators import base
+from pykernel.estimators import base, subspace_batch
 from pykernel.estimators import subspace as subspace_estimators
 from pykernel.gen import compilers
 from pykernel.gen.project import build
@@ -123,8 +123,8 @@ def test_scikit_learn_conventions(estimator, check):
 
 
 def test_the_docstrings_tell_the_truth():
-    result = doctest.testmod(subspace_estimators)
-    assert result.attempted >= 25 and not result.failed
+    results = [doctest.testmod(module) for module in (subspace_estimators, subspace_batch)]
+    assert sum(result.attempted for result in results) >= 25 and not any(result.failed for result in results)
     sections = {"subspace", "novelty", "learning", "reduction"}
     for kind in (OnlineKernelSubspace, OnlineSubspaceRegressor, OnlineSubspaceClassifier):
         documented = re.findall(
