@@ -19,8 +19,7 @@ from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
 from pykernel.training.closed_form import Targets, problem
-from pykernel.training.trained import Machine
-from pykernel.training.trained import to_spec as frozen
+from pykernel.training.trained import Machine, to_spec
 
 SHAPED_BY: dict[str, tuple[str, ...]] = {
     "gaussian": ("sigma",),
@@ -548,7 +547,7 @@ class KernelMachine(Expansion):
         self._where.need(rule in ("frozen", "nystrom"), f'rule is {rule!r}; it must be "frozen" or "nystrom"')
         if rule == "nystrom":
             return self._nystrom(name, precision, max_abs, distance)
-        spec = frozen(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
+        spec = to_spec(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
             warn(

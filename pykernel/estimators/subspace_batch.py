@@ -39,8 +39,7 @@ from pykernel.training.bkfe import (
 )
 from pykernel.training.reduced import gram_operator
 from pykernel.training.rounding import notes
-from pykernel.training.trained import Machine, checked
-from pykernel.training.trained import to_spec as spec_of
+from pykernel.training.trained import Machine, checked, to_spec
 
 BATCH = {
     "n_components": Parameter(default=8, kind=int, must=whole(1)),
@@ -338,7 +337,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 def exported(machine: Machine, name: str, precision: str, max_abs: float | None) -> Spec:
     """The frozen spec of a machine.  Gives a warning if the precision is too coarse for the machine's weights."""
-    spec = spec_of(machine, name, precision, max_abs)
+    spec = to_spec(machine, name, precision, max_abs)
     for note in notes(machine, spec):
         warn(note)
     return spec

@@ -19,8 +19,7 @@ from pykernel.training import vectors
 from pykernel.training.calibration import fit_calibration
 from pykernel.training.closed_form import Targets
 from pykernel.training.selection import stratified_folds
-from pykernel.training.trained import Machine
-from pykernel.training.trained import to_spec as frozen
+from pykernel.training.trained import Machine, to_spec
 
 LINEAR_RIDGE = 1e-3
 """Ridge of the linear model with which the machine is compared, in squares of the inputs' unit."""
@@ -205,7 +204,7 @@ class _TrainedVectors(Expansion):
 
         def whole(model: vectors.Vectors, x: np.ndarray) -> np.ndarray:
             machine = model.answering(middle, deviation).machine(self._where, seen=self._seen)
-            spec: Any = frozen(machine, "judged", "int16")
+            spec: Any = to_spec(machine, "judged", "int16")
             return np.asarray((spec.family.whole_functions(spec, x) - middle) / deviation)
 
         with self._named():
@@ -307,7 +306,7 @@ class _TrainedVectors(Expansion):
         """
         check_is_fitted(self)
         precision = self.precision if precision is None else precision
-        return frozen(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
+        return to_spec(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
 
     def _machine(self) -> Machine:
         check_is_fitted(self)

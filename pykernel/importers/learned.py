@@ -17,7 +17,7 @@ import numpy as np
 from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Memory
 from pykernel.errors import UserError
-from pykernel.files import open_plain
+from pykernel.files import bytes_of
 from pykernel.host.model import HostModel
 from pykernel.host.replay import device_memory
 from pykernel.host.snapshot import is_valid, snapshot_bytes
@@ -70,12 +70,7 @@ def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
     where = Place.of_file(state)
     if not spec.program.persistent:
         raise UserError(f"{spec.name} learns nothing on the device, so there is no state of it; leave {where} out")
-    try:
-        with open_plain(state) as file:
-            data = file.read(snapshot_bytes(spec) + 1)
-    except (OSError, ValueError) as error:
-        raise where.error(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    memory = device_memory(spec, data, where)
+    memory = device_memory(spec, bytes_of(Path(state), snapshot_bytes(spec) + 1), where)
     # a state without header and CRC was not checked before
     where.need(is_valid(spec, memory), "holds a number that learning cannot give; do not use it")
     machine, answers = machine_of(spec, memory, Place(spec.name))

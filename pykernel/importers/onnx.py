@@ -637,13 +637,12 @@ def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
         if _text(node.has.get("norm"), "MAX") != "L1" or first.dtype.kind != "f":
             raise TypeError
         return np.asarray(first / np.maximum(np.abs(first).sum(axis=1, keepdims=True), 1e-30))
-    if kind == "Sum":
-        return np.asarray(functools.reduce(np.add, taken))
     if kind == "Div" and first.dtype.kind != "f":
         raise TypeError
     return np.asarray(UFUNCS[kind](*taken))
 
 
-UFUNCS = {
+UFUNCS: dict[str, Callable[..., Any]] = {
     "Abs": np.abs, "Add": np.add, "Div": np.divide, "Less": np.less, "Mul": np.multiply, "Neg": np.negative, "Sign": np.sign,
+    "Sum": lambda *taken: functools.reduce(np.add, taken),
 }  # fmt: skip

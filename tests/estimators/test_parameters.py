@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import pydoc
+from types import SimpleNamespace
 
 import pytest
 from sklearn.base import clone
@@ -10,6 +11,9 @@ from sklearn.base import clone
 import pykernel
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, KernelBasis, OnlineKernelSubspace
 from pykernel.errors import UserError
+from pykernel.estimators.parameters import Parameter, moved, of_keys
+from pykernel.spec.families.online import KernelSpec
+from pykernel.spec.sections import Section
 from tests.support.signatures import shown
 
 SIGNATURES = {
@@ -157,3 +161,21 @@ def test_a_class_below_may_have_its_own_init():
     below = pickle.loads(pickle.dumps(Renamed("nt", n_max=7)))
     assert below.get_params()["n_max"] == 7 and shown(Renamed) == shown(BudgetedKernelRegressor)
     assert inspect.getdoc(Renamed) == inspect.getdoc(BudgetedKernelRegressor)
+
+
+class Gate(Section):
+    eta: float = 1.0
+    open: bool = True
+
+
+class GatedSpec(KernelSpec):
+    gate: Gate = Gate()
+
+
+def test_keys_of_several_sections_become_parameters_of_different_names():
+    found = of_keys([SimpleNamespace(spec=GatedSpec)] * 2, ["learning", "gate"], {("learning", "rho"): "decay"})
+    assert found["eta"] == Parameter("learning", "eta", None, float | None)
+    assert found["gate_eta"] == Parameter("gate", "eta", None, float | None)
+    assert found["open"] == Parameter("gate", "open", True, bool) and found["noise"].kind == float | str | None
+    assert found["decay"].key == "rho" and "rho" not in found and list(found)[:2] == ["rule", "eta"]
+    assert list(moved(found, {"eta": "decay"}))[:3] == ["rule", "decay", "eta"]
