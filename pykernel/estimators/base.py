@@ -143,8 +143,10 @@ class KernelEstimator(Declared, BaseEstimator):
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
         """Center and scale of a fitted scaler, or of a pipeline of such, and the names of its inputs that are used."""
         where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]
-        fits = isinstance(scaler, (Pipeline, *affine_types()))
-        where.need(fits, f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds)} or {last}")
+        where.need(
+            isinstance(scaler, (Pipeline, *affine_types())),
+            f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds)} or {last}",
+        )
         check_is_fitted(scaler)
         affine = affine_of(scaler, Place(f"{where}: scaler"))
         where.need(
@@ -152,8 +154,10 @@ class KernelEstimator(Declared, BaseEstimator):
             f"{affine.mixed_by}: mixes inputs, and the model's vectors have a center and a factor for each; scalers and "
             "selections can stand before it",
         )
-        fits = affine.width == self.n_features_in_
-        where.need(fits, f"scaler has {affine.width} inputs, and the model has {self.n_features_in_}")
+        where.need(
+            affine.width == self.n_features_in_,
+            f"scaler has {affine.width} inputs, and the model has {self.n_features_in_}",
+        )
         names = getattr(scaler, "feature_names_in_", None)
         names = None if names is None else spec_columns([names[at] for at in affine.taken])
         return affine.center, affine.scale, names or self._columns
@@ -173,8 +177,10 @@ class KernelEstimator(Declared, BaseEstimator):
         found, where = {"function": "gaussian", **section}, self._where
         function, sigma = found["function"], found.pop("sigma", None)
         if sigma is not None:
-            alone = function == "gaussian" and "gamma" not in found
-            where.need(alone, "sigma is given; it is of the gaussian kernel, in place of gamma")
+            where.need(
+                function == "gaussian" and "gamma" not in found,
+                "sigma is given; it is of the gaussian kernel, in place of gamma",
+            )
             found["gamma"] = 0.5 / sigma / sigma
         if function == "polynomial":
             found = {"coef0": 0.0, "degree": 3} | found
@@ -188,8 +194,10 @@ class KernelEstimator(Declared, BaseEstimator):
         return self._definite(kernel)
 
     def _definite(self, kernel: MercerKernel) -> MercerKernel:
-        definite = kernel.function not in INDEFINITE
-        self._where.need(definite, f"the {kernel.function} kernel is not positive definite; take one that is")
+        self._where.need(
+            kernel.function not in INDEFINITE,
+            f"the {kernel.function} kernel is not positive definite; take one that is",
+        )
         return kernel
 
 
@@ -261,8 +269,7 @@ class Regresses:
         if self._as_is(X, options) and _is_row(y, "f", X) and np.isfinite(y).all():  # type: ignore[attr-defined]
             return X, y
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, **options)
-        dense = not hasattr(y, "toarray")
-        FILE.need(dense, f"{type(self).__name__} takes labels as a dense array, not a sparse one")
+        FILE.need(not hasattr(y, "toarray"), f"{type(self).__name__} takes labels as a dense array, not a sparse one")
         return X, np.asarray(y, np.float64)
 
 
@@ -281,8 +288,9 @@ class Classifies:
     def _classes_of(self, y: np.ndarray) -> np.ndarray:
         """The different classes, sorted.  Raises an error if there are fewer than two."""
         classes, where = np.unique(y), Place(type(self).__name__)
-        one = f"y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more"
-        where.need(len(classes) > 1, one)
+        where.need(
+            len(classes) > 1, f"y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more"
+        )
         return classes
 
 
@@ -341,10 +349,10 @@ class Streaming(KernelEstimator):
         reach, middle = spec.input.max_abs / np.abs(scale), np.abs(center)
         # with standardised inputs, no number overflows
         max_abs = float((reach + middle).max() if spec.standardises else (reach - middle).min())
-        beyond = (
-            f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one"
+        self._where.need(
+            max_abs > 0,
+            f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one",
         )
-        self._where.need(max_abs > 0, beyond)
         inputs = {k: v for k, v in content["input"].items() if k not in ("columns", "dim")} | {"max_abs": max_abs}
         if not spec.standardises:
             self._where.need(

@@ -270,8 +270,10 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         bias = np.broadcast_to(np.asarray(model.intercept_, np.float64), (functions,))
         if not hasattr(model, "classes_"):
             return weights, bias, label_section(None, [], functions)
-        each = functions == (1 if len(model.classes_) == 2 else len(model.classes_))
-        where.need(each, "model has functions of pairs of classes; it must have one for each class")
+        where.need(
+            functions == (1 if len(model.classes_) == 2 else len(model.classes_)),
+            "model has functions of pairs of classes; it must have one for each class",
+        )
         return weights, bias, label_section(None, [], classes=np.asarray(model.classes_).tolist())
 
     def _chosen_kernel(self, X: np.ndarray, given: dict[str, Any]) -> MercerKernel:

@@ -33,11 +33,14 @@ class Expansion(ToFrozen, KernelEstimator):
             return None, np.ones(len(X), bool)
         weights, where = _check_sample_weight(sample_weight, X, dtype=np.float64), self._where
         where.need(weights.min() >= 0, f"sample_weight holds {weights.min():g}; weights must be 0 or more")
-        small = weights.max() <= LARGEST_WEIGHT
-        where.need(small, f"sample_weight holds {weights.max():g}; weights must be at most {LARGEST_WEIGHT:g}")
+        where.need(
+            weights.max() <= LARGEST_WEIGHT,
+            f"sample_weight holds {weights.max():g}; weights must be at most {LARGEST_WEIGHT:g}",
+        )
         counts = weights > 0
-        few = f"sample_weight is above 0 for {counts.sum()} samples; leaving one out takes two or more"
-        where.need(counts.sum() > 1, few)
+        where.need(
+            counts.sum() > 1, f"sample_weight is above 0 for {counts.sum()} samples; leaving one out takes two or more"
+        )
         return weights[counts], counts
 
     def _samples(
@@ -52,8 +55,10 @@ class Expansion(ToFrozen, KernelEstimator):
     def _near_one(self, what: str, values: np.ndarray) -> None:
         """Raises UserError for values whose powers overflow or underflow."""
         largest = np.abs(values).max()
-        near = largest == 0 or 1 / EXTREME <= largest <= EXTREME
-        self._where.need(near, f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
+        self._where.need(
+            largest == 0 or 1 / EXTREME <= largest <= EXTREME,
+            f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1",
+        )
 
     def __pykernel_machine__(self) -> Machine:
         """The machine from which ``from_sklearn`` makes a spec.  A class with this method can be imported."""

@@ -236,8 +236,9 @@ class KernelMachine(Expansion):
         """As in the base class, but X may also be a Gram matrix."""
         weights, counts = super()._weights(sample_weight, X)
         whole = not self._precomputed or counts.all()
-        left_out = "sample_weight holds 0; with a Gram matrix leave out that sample's row and column, and its label"
-        self._where.need(whole, left_out)
+        self._where.need(
+            whole, "sample_weight holds 0; with a Gram matrix leave out that sample's row and column, and its label"
+        )
         return weights, counts
 
     def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
@@ -368,14 +369,18 @@ class KernelMachine(Expansion):
                 f"basis is {short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
                 "None for all samples; or a Basis, or how many vectors to choose"
             )
-        fits = given.shape[1] == X.shape[1]
-        where.need(fits, f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}")
+        where.need(
+            given.shape[1] == X.shape[1],
+            f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}",
+        )
         return basis if isinstance(basis, Basis) else given.astype(np.float64)
 
     def _reduces(self, given: Any, function: str) -> bool:
         """Whether the model lies in the span of a basis that does not change when samples are left out."""
-        definite = given is None or function not in INDEFINITE
-        self._where.need(definite, f"the {function} kernel is not positive definite; a basis must have one that is")
+        self._where.need(
+            given is None or function not in INDEFINITE,
+            f"the {function} kernel is not positive definite; a basis must have one that is",
+        )
         return given is not None
 
     def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -393,8 +398,10 @@ class KernelMachine(Expansion):
         if isinstance(self.kernel, MercerKernel):
             kernel = self.kernel
             self._alone(*SHAPE)
-            same = not isinstance(basis, Basis) or basis.kernel == kernel
-            where.need(same, "kernel is another than the one that basis was chosen with; leave kernel out")
+            where.need(
+                not isinstance(basis, Basis) or basis.kernel == kernel,
+                "kernel is another than the one that basis was chosen with; leave kernel out",
+            )
         elif isinstance(basis, Basis):
             gram = "precomputed" in (self.kernel, basis.kernel.function)
             where.need(not gram, "a Basis does not go with a Gram matrix; give positions, such as basis=chosen.indices")
@@ -402,15 +409,19 @@ class KernelMachine(Expansion):
         else:
             kernel, name = self._kernel_by_name(values, X)
         widths = [reduced.width_of(kernel)] if name is None else _candidates(values[name])
-        near = name is None or not widths or EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2
-        where.need(near, f"{name} is {short(values.get(name or ''))}; its square must not overflow: scale the data")
+        where.need(
+            name is None or not widths or EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2,
+            f"{name} is {short(values.get(name or ''))}; its square must not overflow: scale the data",
+        )
         return kernel, widths, _candidates(values["ridge"])
 
     def _kernel_by_name(self, values: dict[str, Any], X: np.ndarray) -> tuple[MercerKernel, str | None]:
         """The kernel, and the name of its width (None: the width is fixed)."""
         function, where = values["kernel"], self._where
-        known = isinstance(function, str) and function in SHAPED_BY
-        where.need(known, f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel")
+        where.need(
+            isinstance(function, str) and function in SHAPED_BY,
+            f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel",
+        )
         shaped = SHAPED_BY[function]
         has = " and ".join(shaped) or "no parameters"
         for name in set(self._stated(*SHAPE)).difference(shaped):
@@ -434,8 +445,10 @@ class KernelMachine(Expansion):
             where.need(given == theirs, f"{key} is {given!r}, but basis was chosen with {theirs!r}; leave {key} out")
         name = selection.width_name(kernel.function)  # type: ignore[arg-type]
         for other in {"sigma", "gamma"} - {name}:
-            absent = getattr(self, other) is None
-            where.need(absent, f"{other} is given, which the {kernel.function} kernel of basis does not have")
+            where.need(
+                getattr(self, other) is None,
+                f"{other} is given, which the {kernel.function} kernel of basis does not have",
+            )
         return kernel, None if name is None or getattr(self, name) is None else name
 
     @property
@@ -561,8 +574,7 @@ class KernelMachine(Expansion):
         self._exported()
         if self.reduced_ is None:
             raise self._where.error('rule is "nystrom", which is of models on a basis; give basis when training')
-        automatic = distance == "auto"
-        self._where.need(automatic, f'distance is {distance!r}, which is of rule "frozen"; leave it out')
+        self._where.need(distance == "auto", f'distance is {distance!r}, which is of rule "frozen"; leave it out')
         with self._named():
             content = reduced.nystrom_content(
                 self.reduced_.basis, name, precision, self._largest, max_abs=plain(max_abs), columns=self._columns,
@@ -600,8 +612,10 @@ class KernelMachine(Expansion):
         if scaler is not None:
             centre, scale, columns = self._scaling(scaler)
         within = "max_value bounds the kernel only for inputs within max_abs"
-        bounded = self._mercer_kernel.custom is None or max_abs is not None
-        self._where.need(bounded, f"max_abs must be given with a custom kernel: {within}")
+        self._where.need(
+            self._mercer_kernel.custom is None or max_abs is not None,
+            f"max_abs must be given with a custom kernel: {within}",
+        )
         reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
         largest = float((self._largest / scale + np.abs(centre)).max())
         inputs = self._input_section(columns)

@@ -316,8 +316,10 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
             If ``return_std`` is asked of another rule than "krls-t".
         """
         X = self._inputs(X)
-        unsure = f"rule {self.spec_.learning.rule!r} does not know how sure it is; for return_std give rule='krls-t'"
-        self._where.need(not return_std or self.model_.has("variance"), unsure)
+        self._where.need(
+            not return_std or self.model_.has("variance"),
+            f"rule {self.spec_.learning.rule!r} does not know how sure it is; for return_std give rule='krls-t'",
+        )
         y = self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
         if not return_std:
             return y

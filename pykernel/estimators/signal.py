@@ -225,8 +225,9 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         X, spec = self._inputs(X), self._spec()
         assert spec.signal is not None
         least = raw_samples_needed(spec.signal)
-        few = f"X has {len(X)} rows, and the first features need {least}; give {least} or more"
-        self._where.need(len(X) >= least, few)
+        self._where.need(
+            len(X) >= least, f"X has {len(X)} rows, and the first features need {least}; give {least} or more"
+        )
         statuses, values = SignalStage(spec).push(X)
         for row in np.flatnonzero(statuses == SignalStatus.REFUSED_SAMPLE):
             raise self._where.error(

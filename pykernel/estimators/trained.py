@@ -194,8 +194,9 @@ class _TrainedVectors(Expansion):
         predictions of a linear model for the compared samples, in the same folds, (places, O).
         """
         self._near_one("inputs", X)
-        changes = len(X) == 1 or np.ptp(X, axis=0).any()
-        self._where.need(changes, "every input is constant; a model needs inputs that change")
+        self._where.need(
+            len(X) == 1 or np.ptp(X, axis=0).any(), "every input is constant; a model needs inputs that change"
+        )
         m = self._count(len(X))
         self._where.need(m <= len(X), f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
         # the ranges, and for each input the value farthest from an integer: else it could look like counts
@@ -225,8 +226,10 @@ class _TrainedVectors(Expansion):
                 computed=whole if self.precision == "int16" else None,
                 tell=self.progress if callable(self.progress) else lambda part: None,
             )
-        bounded = all(np.isfinite(part).all() for part in vars(found.found).values())
-        self._where.need(bounded, "the search left all bounds; scale the inputs to magnitudes near 1")
+        self._where.need(
+            all(np.isfinite(part).all() for part in vars(found.found).values()),
+            "the search left all bounds; scale the inputs to magnitudes near 1",
+        )
         self.vectors_, self.scale_ = found.found.vectors, np.exp(found.found.log_scale)
         self.standardised_ = found.taken.units == "standardised"
         self.widths_, self.ridge_, self.n_iter_ = found.taken.widths, found.taken.ridge, found.taken.step
@@ -261,9 +264,9 @@ class _TrainedVectors(Expansion):
             return vectors.k_means if self.init == "k-means" else vectors.drawn_rows
         given = np.array(self.init, np.float64)
         shape = (m, X.shape[1])
-        fits = given.shape == shape and np.isfinite(given).all()
         self._where.need(
-            fits, f'init must be "k-means", "rows" or finite numbers of shape {shape}, n_vectors and inputs'
+            given.shape == shape and np.isfinite(given).all(),
+            f'init must be "k-means", "rows" or finite numbers of shape {shape}, n_vectors and inputs',
         )
         return given
 

@@ -284,8 +284,9 @@ def _constrained(entry: _Entry, where: Place, name: str, least: float | None = 0
 
 
 def _one(values: np.ndarray, where: Place, name: str) -> float:
-    several = f"{name} holds {values.size} numbers, as of several outputs; a model of one can be imported"
-    where.need(values.size == 1, several)
+    where.need(
+        values.size == 1, f"{name} holds {values.size} numbers, as of several outputs; a model of one can be imported"
+    )
     return float(values.ravel()[0])
 
 
@@ -302,8 +303,10 @@ def _whitened(found: Mapping[str, _Entry]) -> bool:
 
 def _read(found: Mapping[str, _Entry], kernel: str, jitter: float | None, where: Place) -> SparseGaussianProcess:
     points, dtype = found["inducing_points"].array, found["inducing_points"].dtype
-    rows = points.ndim == 2 and points.size
-    where.need(rows, f"inducing_points has shape {points.shape}; a model of one output has a row for each point")
+    where.need(
+        points.ndim == 2 and points.size,
+        f"inducing_points has shape {points.shape}; a model of one output has a row for each point",
+    )
     n, dim = points.shape
     where.need(
         n <= POINTS_LIMIT and dim <= DIM_LIMIT,
@@ -335,8 +338,7 @@ def _read(found: Mapping[str, _Entry], kernel: str, jitter: float | None, where:
             covariance = _solved(factor, _solved(factor, covariance).T)
             jitter = 0.0
     covariance = (covariance + covariance.T) / 2
-    finite = np.isfinite(mean).all() and np.isfinite(covariance).all()
-    where.need(finite, "its values overflow; train the model again")
+    where.need(np.isfinite(mean).all() and np.isfinite(covariance).all(), "its values overflow; train the model again")
     return SparseGaussianProcess(
         where, kernel, points, lengths, size, constant, factor, mean, covariance, jitter, noise, notes
     )
@@ -350,12 +352,13 @@ def _kernel(function: str) -> MercerKernel:
 
 def _kernel_parameters(found: Mapping[str, _Entry], dim: int, where: Place) -> tuple[np.ndarray, float]:
     """Length scales and k(x, x).  The paths of the parameters show whether a kernel is within another kernel."""
-    known = "raw_lengthscale" in found
-    where.need(known, "has no raw_lengthscale; its kernel must be an RBFKernel or a MaternKernel")
+    where.need("raw_lengthscale" in found, "has no raw_lengthscale; its kernel must be an RBFKernel or a MaternKernel")
     entry = found["raw_lengthscale"]
     lengths, top, size = _constrained(entry, where, "raw_lengthscale"), entry.path, 1.0
-    fits = lengths.shape in ((1, 1), (1, dim))
-    where.need(fits, f"raw_lengthscale has shape {lengths.shape}; with {dim} inputs it must have (1, 1) or (1, {dim})")
+    where.need(
+        lengths.shape in ((1, 1), (1, dim)),
+        f"raw_lengthscale has shape {lengths.shape}; with {dim} inputs it must have (1, 1) or (1, {dim})",
+    )
     alone = True
     if "raw_outputscale" in found:
         outer = found["raw_outputscale"]
@@ -370,8 +373,9 @@ def _kernel_parameters(found: Mapping[str, _Entry], dim: int, where: Place) -> t
         "another kernel is around its RBFKernel or MaternKernel; a ScaleKernel directly around can be imported, and an "
         "InducingPointKernel around that",
     )
-    positive = (lengths > 0).all() and size > 0
-    where.need(positive, "a length scale or the outputscale is not above 0; train the model again")
+    where.need(
+        (lengths > 0).all() and size > 0, "a length scale or the outputscale is not above 0; train the model again"
+    )
     return lengths.ravel(), size
 
 
@@ -401,8 +405,10 @@ def _factorised(gram: np.ndarray, dtype: np.dtype[Any], where: Place) -> tuple[n
 def _variational(found: Mapping[str, _Entry], n: int, where: Place) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of the variational distribution, (n,) and (n, n)."""
     started = found.get("variational_params_initialized")
-    begun = started is None or started.array.all()
-    where.need(begun, "its variational distribution was never initialized; train the model first")
+    where.need(
+        started is None or started.array.all(),
+        "its variational distribution was never initialized; train the model first",
+    )
 
     def get(name: str, *shape: int) -> np.ndarray:
         return array_of(found[name].array, shape, where, name)
@@ -455,8 +461,10 @@ def _of_data(
         f"train_inputs has shape {x.shape} and train_targets {y.shape}; with {dim} inputs they must have (rows, {dim}) and "
         "(rows,)",
     )
-    few = len(x) * len(factor) <= 4 * NUMBERS_LIMIT
-    where.need(few, f"has {len(x):,} rows of training data, too many for {len(factor)} inducing points")
+    where.need(
+        len(x) * len(factor) <= 4 * NUMBERS_LIMIT,
+        f"has {len(x):,} rows of training data, too many for {len(factor)} inducing points",
+    )
     z = _solved(factor, gram(x))  # (n, rows)
     spread = noise + np.maximum(size - np.square(z).sum(axis=0), 0.0)
     half = z / np.sqrt(spread)

@@ -124,8 +124,9 @@ def from_sklearn(
         machine, answers = read_learned(estimator)
     else:
         machine = read_estimator(estimator)
-    whole = vectors is None or not variance
-    Place(machine.source).need(whole, "a variance needs all vectors; leave vectors out, or variance")
+    Place(machine.source).need(
+        vectors is None or not variance, "a variance needs all vectors; leave vectors out, or variance"
+    )
     machine, seen = prepared(machine, vectors, data, answers)
     more = (lambda: posterior(estimator, machine, precision)) if variance else None
     return _warned(*_spec_of(machine, more, name, precision, max_abs, inputs, classes, distance, seen))
@@ -324,8 +325,10 @@ def read_file(
     learned = f"add {option('state')}, a device's state"
     where.need(suffix != ".toml", f"is a spec, which says nothing of what was learned; {learned}")
     where.need(suffix in (".skops", ".onnx", ".safetensors"), f"is not a model's file; give {FILES}")
-    silent = suffix == ".safetensors" or (kernel is None and jitter is None)
-    where.need(silent, "tells its kernel itself; kernel and jitter are for .safetensors files")
+    where.need(
+        suffix == ".safetensors" or (kernel is None and jitter is None),
+        "tells its kernel itself; kernel and jitter are for .safetensors files",
+    )
     with told_of_file(path):
         if suffix == ".safetensors":
             process = read_process(read_safetensors(data), kernel, jitter)
@@ -349,8 +352,10 @@ def read_device(
 ) -> tuple[Machine, Answers]:
     """The machine that a device with this spec has learned, as in ``machine_of``.  Raises UserError, one sentence."""
     where = Place.of_file(path)
-    is_spec = Path(path).suffix.lower() == ".toml"
-    where.need(is_spec, "is no spec, and a state is of one; give the .toml file that the firmware came from")
+    where.need(
+        Path(path).suffix.lower() == ".toml",
+        "is no spec, and a state is of one; give the .toml file that the firmware came from",
+    )
     fixed = f"add {option('vectors')} for one that does not"
     where.need(vectors is not None, f"goes on learning, so that its state is no spec; {fixed}")
     return read_state(load_spec(path, trust_code, announce), state)
@@ -416,8 +421,9 @@ def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
         return _steps_of(machine.signal, x.astype(machine.signal.real.dtype))[0].astype(np.float64)
     if machine.taken is not None and x.ndim == 2 and x.shape[1] == machine.taking:
         x = x[:, list(machine.taken)]
-    rows = x.ndim == 2 and x.shape[1] == machine.dim
-    where.need(rows, f"data has shape {x.shape}; it must be (rows, {machine.taking})")
+    where.need(
+        x.ndim == 2 and x.shape[1] == machine.dim, f"data has shape {x.shape}; it must be (rows, {machine.taking})"
+    )
     return x
 
 
@@ -492,8 +498,9 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     itself = source is None
     functions = of_source(lambda x: machine.functions(machine.scaled(x)) if itself else source_functions(source, x))
     fits = functions.shape == (len(exact), len(machine.bias))
-    told = f"itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
-    Place(machine.source).need(fits, told)
+    Place(machine.source).need(
+        fits, f"itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
+    )
     allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)

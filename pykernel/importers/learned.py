@@ -92,8 +92,9 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
         for name in struct.fields:
             host.memory.field(name)[...] = memory.field(name)
     known = {name for struct in memory.structs for name in struct.fields}
-    stores = spec.expansion is not None or "v" in known
-    where.need(stores, "stores no vectors of its inputs; vectors is for models that do")
+    where.need(
+        spec.expansion is not None or "v" in known, "stores no vectors of its inputs; vectors is for models that do"
+    )
     where.need(host.has("predict"), "learns no function of its inputs; vectors is for models that do")
     vectors = _vectors(spec, memory)
     where.need(len(vectors), "stores no vectors yet; let it learn more")
@@ -108,8 +109,9 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
 
     kernel, told = MercerKernel.of(spec), answers(vectors)
     where.need(np.isfinite(told).all(), "refuses some of its own vectors; let it learn more")
-    differ = len(vectors) == 1 or np.ptp(told, axis=0).any()
-    where.need(differ, "answers the same for all that it stores; let it learn more")
+    where.need(
+        len(vectors) == 1 or np.ptp(told, axis=0).any(), "answers the same for all that it stores; let it learn more"
+    )
     if {"alpha", "v"} <= known and not spec.real.is_integer:
         weights = np.array(memory.field("alpha")[: len(vectors)], np.float64)
     else:

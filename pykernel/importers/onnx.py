@@ -171,8 +171,10 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
 
     Raises UserError, one sentence.
     """
-    few = len(data) <= ONNX_LIMIT
-    FILE.need(few, f"has more than {ONNX_LIMIT:,} bytes; give the estimator itself, or a .skops file of it")
+    FILE.need(
+        len(data) <= ONNX_LIMIT,
+        f"has more than {ONNX_LIMIT:,} bytes; give the estimator itself, or a .skops file of it",
+    )
     try:
         model = onnx.load_model_from_string(data)
     except Exception:
@@ -191,8 +193,9 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     after = _after(graph, node)
     part = {id(other) for other in (*chain, node, *after.nodes)}
     for other in graph.nodes:
-        known = id(other) in part
-        FILE.need(known, f"holds a {shown_value(other.kind)} that is no part of the model; save the model without")
+        FILE.need(
+            id(other) in part, f"holds a {shown_value(other.kind)} that is no part of the model; save the model without"
+        )
     makers = {"SVMClassifier": _classifier, "SVMRegressor": _regressor}
     machine = makers.get(node.kind, _linear)(node)
     steps, affine = _scaling(graph, chain, machine.dim)
@@ -241,8 +244,10 @@ def _graph(model: Any) -> Graph:
     for proto in graph.node:
         node = _node(proto)
         for name in node.inputs:
-            made = not name or name in known
-            FILE.need(made, f"its {shown_value(node.kind)} takes {shown_value(name)}, which nothing before it makes")
+            FILE.need(
+                not name or name in known,
+                f"its {shown_value(node.kind)} takes {shown_value(name)}, which nothing before it makes",
+            )
         for name in node.outputs:
             define(name)
         if node.kind == "Constant":
@@ -250,8 +255,10 @@ def _graph(model: Any) -> Graph:
         else:
             nodes.append(node)
     outputs = [value.name for value in graph.output]
-    whole = len(set(outputs)) == len(outputs) and known.issuperset(outputs)
-    FILE.need(whole, "names a result that no node computes, or names it twice; save the model again")
+    FILE.need(
+        len(set(outputs)) == len(outputs) and known.issuperset(outputs),
+        "names a result that no node computes, or names it twice; save the model again",
+    )
     dims = kind.shape.dim
     width = dims[1].dim_value if len(dims) == 2 and dims[1].HasField("dim_value") else 0
     return Graph(nodes, tables, inputs[0].name, kind.elem_type, width or None, outputs)
@@ -259,8 +266,10 @@ def _graph(model: Any) -> Graph:
 
 def _node(proto: Any) -> Node:
     kind, domain = proto.op_type, "" if proto.domain == "ai.onnx" else proto.domain
-    few = max(len(proto.input), len(proto.output)) <= JOINED
-    FILE.need(few, f"its {shown_value(kind)} takes or makes more than {JOINED} tables; save the model without")
+    FILE.need(
+        max(len(proto.input), len(proto.output)) <= JOINED,
+        f"its {shown_value(kind)} takes or makes more than {JOINED} tables; save the model without",
+    )
     inputs, outputs = tuple(proto.input), tuple(name for name in proto.output if name)
     if kind not in OPERATIONS or domain != OPERATIONS[kind][0]:
         return Node(
@@ -271,15 +280,19 @@ def _node(proto: Any) -> Node:
         )
     _, least, most, attributes = OPERATIONS[kind]
     classifies = kind in CLASSIFIERS
-    fits = least <= len(inputs) <= most and "" not in inputs and 1 <= len(outputs) <= (2 if classifies else 1)
-    FILE.need(fits, f"its {kind} has {len(inputs)} inputs and {len(outputs)} outputs; save the model again")
+    FILE.need(
+        least <= len(inputs) <= most and "" not in inputs and 1 <= len(outputs) <= (2 if classifies else 1),
+        f"its {kind} has {len(inputs)} inputs and {len(outputs)} outputs; save the model again",
+    )
     classless = classifies and not proto.output[0]
     FILE.need(not classless, f"its {kind} does not give the class; save the model again")
     has: dict[str, Any] = {}
     for attribute in proto.attribute:
         name = attribute.name
-        defined = name not in has and attributes.get(name) == attribute.type and not attribute.ref_attr_name
-        FILE.need(defined, f"its {kind} has {shown_value(name)}, which is not as ONNX defines it; save the model again")
+        FILE.need(
+            name not in has and attributes.get(name) == attribute.type and not attribute.ref_attr_name,
+            f"its {kind} has {shown_value(name)}, which is not as ONNX defines it; save the model again",
+        )
         has[name] = _value(attribute)
     for name in {"Cast": ["to"], "Concat": ["axis"]}.get(kind, []):
         FILE.need(name in has, f"its {kind} has no {name}; save the model again")
@@ -304,8 +317,10 @@ def _read_table(tables: dict[str, np.ndarray], name: str, tensor: Any) -> None:
         tables[name] = np.array(numpy_helper.to_array(tensor))
     except (TypeError, ValueError):
         raise damaged from None
-    finite = np.isfinite(tables[name]).all()
-    FILE.need(finite, f"table {shown_value(name)} holds numbers that are not finite; save the model again")
+    FILE.need(
+        np.isfinite(tables[name]).all(),
+        f"table {shown_value(name)} holds numbers that are not finite; save the model again",
+    )
 
 
 # --------------------------------------------------------------------------------------------------- the machine
@@ -329,8 +344,9 @@ def _transform(node: Node) -> str:
     """The name of the operation that a machine applies to its own values (post_transform)."""
     transform = _text(node.has.get("post_transform"), "NONE")
     known = ("NONE", "LOGISTIC", "SOFTMAX") if node.kind == "LinearClassifier" else ("NONE",)
-    fits = transform in known
-    Place(node.kind).need(fits, f"post_transform is {shown_value(transform)}; it must be {' or '.join(known)}")
+    Place(node.kind).need(
+        transform in known, f"post_transform is {shown_value(transform)}; it must be {' or '.join(known)}"
+    )
     return transform
 
 
@@ -340,8 +356,10 @@ def _labels(has: dict[str, Any], numbers: str) -> list[Any]:
 
 def _vectors(has: dict[str, Any], count: int, where: Place) -> np.ndarray:
     numbers = has.get("support_vectors", ())
-    whole = count >= 1 and len(numbers) and len(numbers) % count == 0
-    where.need(whole, f"{len(numbers):,} numbers are not {count:,} support vectors; save the model again")
+    where.need(
+        count >= 1 and len(numbers) and len(numbers) % count == 0,
+        f"{len(numbers):,} numbers are not {count:,} support vectors; save the model again",
+    )
     require_inputs(len(numbers) // count, where)
     return array_of(numbers, (len(numbers),), where, "support_vectors").reshape(count, -1)
 
@@ -354,8 +372,10 @@ def _classifier(node: Node) -> Machine:
     labels = _labels(has, "classlabels_ints")
     count, n = len(sizes), sum(sizes)
     require_classes(count, where)
-    each = len(labels) == count and min(sizes) >= 0
-    where.need(each, f"vectors_per_class is {shown_value(sizes)} for {len(labels)} classes; save the model again")
+    where.need(
+        len(labels) == count and min(sizes) >= 0,
+        f"vectors_per_class is {shown_value(sizes)} for {len(labels)} classes; save the model again",
+    )
     vectors, functions = _vectors(has, n, where), count * (count - 1) // 2
     weights = array_of(has.get("coefficients", ()), ((count - 1) * n,), where, "coefficients").reshape(count - 1, n).T
     bias, sign = array_of(has.get("rho", ()), (functions,), where, "rho"), -1 if count == 2 else 1
@@ -396,8 +416,10 @@ def _linear(node: Node) -> Machine:
     coef = array_of(numbers, (len(numbers),), where, "coefficients").reshape(rows, -1)
     bias = array_of(has.get("intercepts", ()), (rows,), where, "intercepts")
     if labels is not None and rows == 2:
-        one = transform == "SOFTMAX" or ((coef[0] == -coef[1]).all() and bias[0] == -bias[1])
-        where.need(one, "the coefficients of its two classes differ by more than their sign; save it with SOFTMAX")
+        where.need(
+            transform == "SOFTMAX" or ((coef[0] == -coef[1]).all() and bias[0] == -bias[1]),
+            "the coefficients of its two classes differ by more than their sign; save it with SOFTMAX",
+        )
         both = transform == "SOFTMAX"
         coef, bias = (coef[1:] - coef[:1], bias[1:] - bias[:1]) if both else (coef[1:], bias[1:])
     functions = len(bias)
@@ -432,8 +454,7 @@ ARITHMETIC = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.d
 
 def _scaling(graph: Graph, chain: Sequence[Node], dim: int) -> tuple[list[Callable[[np.ndarray], np.ndarray]], Affine]:
     """The operations, and the map x -> (x - center) * scale that they compute."""
-    fits = graph.width in (None, dim)
-    FILE.need(fits, f"takes {graph.width} inputs, but its vectors have {dim} numbers")
+    FILE.need(graph.width in (None, dim), f"takes {graph.width} inputs, but its vectors have {dim} numbers")
     affine, steps, kind = Affine.identity(dim), [], graph.type
     for node in chain:
         if node.kind == "Cast":
@@ -448,8 +469,7 @@ def _scaling(graph: Graph, chain: Sequence[Node], dim: int) -> tuple[list[Callab
             step, slope, offset = _arithmetic(graph, node, kind)
         steps.append(step)
         for values in (slope, offset):
-            each = values.size in (1, dim)
-            FILE.need(each, f"scales {values.size} inputs, but its vectors have {dim} numbers")
+            FILE.need(values.size in (1, dim), f"scales {values.size} inputs, but its vectors have {dim} numbers")
         with np.errstate(all="ignore"):
             scale = affine.scale * slope
             affine = replace(affine, center=affine.center - offset / scale, scale=scale)
@@ -462,8 +482,10 @@ Step = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray, np.ndarray]
 
 def _scaler(node: Node) -> Step:
     scale, offset = (node.has.get(name, np.zeros(0)) for name in ("scale", "offset"))
-    fits = scale.size and offset.size and len({scale.size, offset.size} - {1}) <= 1
-    FILE.need(fits, f"its Scaler has {scale.size} scales and {offset.size} offsets; save the model again")
+    FILE.need(
+        scale.size and offset.size and len({scale.size, offset.size} - {1}) <= 1,
+        f"its Scaler has {scale.size} scales and {offset.size} offsets; save the model again",
+    )
     return lambda z: (z - offset) * scale, scale, -offset * scale
 
 
@@ -471,9 +493,9 @@ def _arithmetic(graph: Graph, node: Node, kind: int) -> Step:
     """Of Add, Sub, Mul or Div with a constant.  kind: the type of the input's numbers."""
     first = node.inputs[0] not in graph.tables
     table, operation = graph.tables[node.inputs[1 if first else 0]], ARITHMETIC[node.kind]
-    row = table.ndim <= 2 and table.size == (table.shape or (1,))[-1]
     FILE.need(
-        row, f"its {node.kind} takes a table of shape {shown_value(table.shape)}; it must be a number for each input"
+        table.ndim <= 2 and table.size == (table.shape or (1,))[-1],
+        f"its {node.kind} takes a table of shape {shown_value(table.shape)}; it must be a number for each input",
     )
     FILE.need(
         kind in FLOATS and table.dtype == NUMBERS[kind],
@@ -512,21 +534,25 @@ def _after(graph: Graph, node: Node) -> After:
     maps: set[str] = set()
     for other in graph.nodes:  # each node comes after the nodes whose results it takes
         if labels.intersection(other.inputs):
-            named = other.kind == "Identity" or other.has.get("to") in (*NUMBERS, TensorProto.STRING)
-            FILE.need(named, f"changes the class by a {shown_value(other.kind)}, which has no C")
+            FILE.need(
+                other.kind == "Identity" or other.has.get("to") in (*NUMBERS, TensorProto.STRING),
+                f"changes the class by a {shown_value(other.kind)}, which has no C",
+            )
             labels.update(other.outputs)
         elif values.intersection(other.inputs):
-            known = other.kind in AFTER and not maps.intersection(other.inputs)
-            FILE.need(known, f"changes the decision values by a {shown_value(other.kind)}, which has no C")
+            FILE.need(
+                other.kind in AFTER and not maps.intersection(other.inputs),
+                f"changes the decision values by a {shown_value(other.kind)}, which has no C",
+            )
             values.update(other.outputs)
             maps.update(other.outputs if other.kind == "ZipMap" else ())
         else:
             continue
         nodes.append(other)
     for name in graph.outputs:
-        of_machine = name in labels or name in values
         FILE.need(
-            of_machine, f"also gives {shown_value(name)}, which is no result of the machine; save the model without"
+            name in labels or name in values,
+            f"also gives {shown_value(name)}, which is no result of the machine; save the model without",
         )
     return After(nodes, labels, values)
 
@@ -557,8 +583,10 @@ def _probes(width: int, most: float) -> np.ndarray:
 
 def _require_named(after: After, machine: Machine) -> None:
     for other in after.nodes:
-        named = other.kind != "ZipMap" or tuple(_labels(other.has, "classlabels_int64s")) == machine.classes
-        FILE.need(named, "gives its values names that are not those of its classes; save the model again")
+        FILE.need(
+            other.kind != "ZipMap" or tuple(_labels(other.has, "classlabels_int64s")) == machine.classes,
+            "gives its values names that are not those of its classes; save the model again",
+        )
 
 
 def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:

@@ -39,8 +39,9 @@ def read_safetensors(data: bytes) -> dict[str, np.ndarray]:
     """The arrays of a file, by name.  Raises UserError, one sentence."""
     length = int.from_bytes(data[:8], "little")
     FILE.need(8 <= 8 + length <= len(data), f"is not a whole file of safetensors; {DAMAGED}")
-    short = length <= HEADER_LIMIT
-    FILE.need(short, f"has a header of more than {HEADER_LIMIT:,} bytes; save the model's state_dict() alone")
+    FILE.need(
+        length <= HEADER_LIMIT, f"has a header of more than {HEADER_LIMIT:,} bytes; save the model's state_dict() alone"
+    )
     try:
         header = json.loads(data[8 : 8 + length].decode(), object_pairs_hook=_once)
     except ValueError:
@@ -57,25 +58,33 @@ def read_safetensors(data: bytes) -> dict[str, np.ndarray]:
         taken.append((start, end))
     # the format: without overlaps, and without bytes between
     adjacent = all(end == start for (_, end), (start, _) in pairwise(sorted(taken)))
-    whole = adjacent and sum(end - start for start, end in taken) == len(numbers)
-    FILE.need(whole, f"has arrays that overlap, or bytes that belong to none; {DAMAGED}")
+    FILE.need(
+        adjacent and sum(end - start for start, end in taken) == len(numbers),
+        f"has arrays that overlap, or bytes that belong to none; {DAMAGED}",
+    )
     return arrays
 
 
 def _entry(name: str, about: Any, size: int) -> tuple[np.dtype[Any], list[int], list[int]]:
     """Type, shape and byte range of an array.  Raises an error if they do not agree."""
-    typed = isinstance(about, dict) and isinstance(about.get("dtype"), str)
-    FILE.need(typed, f"does not say of what type {shown_value(name)} is; {DAMAGED}")
+    FILE.need(
+        isinstance(about, dict) and isinstance(about.get("dtype"), str),
+        f"does not say of what type {shown_value(name)} is; {DAMAGED}",
+    )
     named = f"{shown_value(name)} of type {shown_value(about['dtype'])}"
     FILE.need(about["dtype"] in TYPES, f"holds {named}; those that are read are {', '.join(TYPES)}")
     kind = np.dtype(TYPES[about["dtype"]])
     shape: Any = about.get("shape")
     offsets: Any = about.get("data_offsets")
-    told = _whole(shape) and len(shape) <= 8 and _whole(offsets) and len(offsets) == 2
-    FILE.need(told, f"does not say which numbers {shown_value(name)} has; {DAMAGED}")
+    FILE.need(
+        _whole(shape) and len(shape) <= 8 and _whole(offsets) and len(offsets) == 2,
+        f"does not say which numbers {shown_value(name)} has; {DAMAGED}",
+    )
     start, end = offsets
-    fits = start <= end <= size and end - start == math.prod(shape) * kind.itemsize and max(shape, default=0) <= size
-    FILE.need(fits, f"says of {shown_value(name)} a shape that is not that of its bytes; {DAMAGED}")
+    FILE.need(
+        start <= end <= size and end - start == math.prod(shape) * kind.itemsize and max(shape, default=0) <= size,
+        f"says of {shown_value(name)} a shape that is not that of its bytes; {DAMAGED}",
+    )
     return kind, shape, offsets
 
 

@@ -201,8 +201,10 @@ def _svc(model: Any, where: Place) -> Machine:
     weights = array_of(model.dual_coef_, (count - 1, n), where, "dual_coef_").T
     bias = array_of(model.intercept_, (functions,), where, "intercept_")
     sizes = np.asarray(model._n_support)
-    whole = sizes.shape == (count,) and sizes.sum() == n and (sizes >= 0).all()
-    where.need(whole, f"n_support_ does not add up to its {n} support vectors; fit it again")
+    where.need(
+        sizes.shape == (count,) and sizes.sum() == n and (sizes >= 0).all(),
+        f"n_support_ does not add up to its {n} support vectors; fit it again",
+    )
     _require_intact(model, where, weights.T, bias, sizes)
     votes = model.decision_function_shape == "ovr"
     where.need(
@@ -293,11 +295,14 @@ def _gaussian_process(model: Any, where: Place) -> Machine:
     widths = [(size, shape[1]) for size, shape in terms if shape is not None]
     functions = sorted({shape[0] for _, shape in terms if shape is not None})
     where.need(widths, "kernel_ has no RBF, so its mean is a constant; there is nothing to compute")
-    several = f"kernel_ is a sum of {' and '.join(functions)} kernels; one of them can be computed"
-    where.need(len(functions) == 1, several)
+    where.need(
+        len(functions) == 1, f"kernel_ is a sum of {' and '.join(functions)} kernels; one of them can be computed"
+    )
     function, first = functions[0], widths[0][1]
-    fits = function in ("polynomial", "rational-quadratic") or first.size in (1, dim)
-    where.need(fits, f"kernel_ has {first.size} length scales for {dim} inputs")
+    where.need(
+        function in ("polynomial", "rational-quadratic") or first.size in (1, dim),
+        f"kernel_ has {first.size} length scales for {dim} inputs",
+    )
     alike = (inverse.shape == first.shape and np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:])
     kinds = {"gaussian": "RBFs", "polynomial": "dot products", "rational-quadratic": "RationalQuadratics"}
     kind = kinds.get(function, "Matern kernels")
@@ -344,11 +349,15 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     from sklearn.gaussian_process import GaussianProcessRegressor
 
     model, where = steps_of(estimator)[-1][1], Place(machine.source)
-    one = isinstance(model, GaussianProcessRegressor)
-    where.need(one, "variance is of a GaussianProcessRegressor, or of a pipeline of scalers and one")
+    where.need(
+        isinstance(model, GaussianProcessRegressor),
+        "variance is of a GaussianProcessRegressor, or of a pipeline of scalers and one",
+    )
     plain = _gaussian_process(model, where)
-    same = plain.vectors.shape == machine.vectors.shape and np.array_equal(plain.weights, machine.weights)
-    where.need(same, "variance needs a pipeline of scalers alone before the GaussianProcessRegressor")
+    where.need(
+        plain.vectors.shape == machine.vectors.shape and np.array_equal(plain.weights, machine.weights),
+        "variance needs a pipeline of scalers alone before the GaussianProcessRegressor",
+    )
     where.need(machine.weights.shape[1] == 1, f"has {machine.weights.shape[1]} targets; variance is of one")
     terms = _terms(model.kernel_, where, [])
     size = sum(size for size, shape in terms if shape is not None)
@@ -361,8 +370,10 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     extra = np.broadcast_to(np.asarray(model.alpha, float), white.shape) + white
     # white is a difference of two numbers as large as the diagonal, so it has their rounding error
     rounding = 1e-13 * float(np.abs(model.kernel_.diag(model.X_train_)).max())
-    even = np.ptp(extra) <= 1e-9 * np.abs(extra).max() + rounding
-    where.need(even, "alpha differs from sample to sample; variance has C for one alpha of all")
+    where.need(
+        np.ptp(extra) <= 1e-9 * np.abs(extra).max() + rounding,
+        "alpha differs from sample to sample; variance has C for one alpha of all",
+    )
     noise, deviation = max(0.0, float(extra.mean())) / size, float(np.ravel(model._y_train_std)[0])
     try:
         factor = np.linalg.cholesky(gram + noise * np.eye(len(gram)))
@@ -397,8 +408,9 @@ Terms = list[tuple[float, Shape | None]]
 
 def _power(terms: Terms, exponent: float, where: Place) -> Terms:
     """A power of a kernel.  A power of a sum is refused: there is no C for it."""
-    alone = len(terms) == 1 and exponent > 0
-    where.need(alone, "kernel_ holds a power of a sum, which has no C; one of RBF or DotProduct has")
+    where.need(
+        len(terms) == 1 and exponent > 0, "kernel_ holds a power of a sum, which has no C; one of RBF or DotProduct has"
+    )
     ((size, shape),) = terms
     if shape is None:
         return [(size**exponent, None)]
@@ -466,8 +478,7 @@ def _terms(kernel: Any, where: Place, seen: list[Any]) -> Terms:
     first, second = _terms(kernel.k1, where, seen), _terms(kernel.k2, where, seen)
     if kind == "Sum":
         return first + second
-    few = len(first) * len(second) <= PARTS
-    where.need(few, f"kernel_ is a sum of more than {PARTS} products; fit it with fewer")
+    where.need(len(first) * len(second) <= PARTS, f"kernel_ is a sum of more than {PARTS} products; fit it with fewer")
     return [(a * b, _product(p, q, where)) for a, p in first for b, q in second]
 
 
@@ -486,8 +497,9 @@ def _linear(model: Any, where: Place) -> Machine:
     require_targets(functions, where)
     bias = -np.asarray(model.offset_) if name == "SGDOneClassSVM" else model.intercept_
     bias = array_of(bias, np.shape(bias), where, "intercept_").ravel()
-    fits = bias.size in (1, functions)
-    where.need(fits, f"intercept_ has {bias.size} numbers for {functions} functions; fit it again")
+    where.need(
+        bias.size in (1, functions), f"intercept_ has {bias.size} numbers for {functions} functions; fit it again"
+    )
     machine = Machine(
         where, "linear", vectors=coef, weights=np.eye(functions), bias=np.broadcast_to(bias, (functions,)), largest=1.0
     )
@@ -497,8 +509,10 @@ def _linear(model: Any, where: Place) -> Machine:
         return machine
     count = np.size(model.classes_)
     require_classes(count, where)
-    each = functions == (1 if count == 2 else count)
-    where.need(each, f"has {functions} functions for {count} classes; it must have one for each class")
+    where.need(
+        functions == (1 if count == 2 else count),
+        f"has {functions} functions for {count} classes; it must have one for each class",
+    )
     sure = name in ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis") and count == 2
     sure = sure or (name == "SGDClassifier" and model.loss == "log_loss")
     calibration = np.tile([-1.0, 0.0], (functions, 1)) if sure else None
@@ -514,14 +528,18 @@ def _calibrated(model: Any, where: Place) -> Machine:
     where.need(len(found) == 1, f"averages {len(found)} classifiers, which has no C; fit it with ensemble=False")
     (one,) = found
     machine, calibrators = _read(one.estimator, where), one.calibrators
-    sigmoid = {type(calibrator) for calibrator in calibrators} <= set(
-        sklearn_types({"calibration": "_SigmoidCalibration"})
+    where.need(
+        {type(calibrator) for calibrator in calibrators} <= set(sklearn_types({"calibration": "_SigmoidCalibration"})),
+        f"method is {shown_value(model.method)}, which has no C; 'sigmoid' has",
     )
-    where.need(sigmoid, f"method is {shown_value(model.method)}, which has no C; 'sigmoid' has")
-    single = machine.support_class is None
-    where.need(single, "calibrates votes of pairs of classes; put the SVC into a OneVsRestClassifier first")
-    same = machine.classes == tuple(np.asarray(model.classes_).tolist()) and len(calibrators) == len(machine.bias)
-    where.need(same, "its classifier knows other classes; fit it again")
+    where.need(
+        machine.support_class is None,
+        "calibrates votes of pairs of classes; put the SVC into a OneVsRestClassifier first",
+    )
+    where.need(
+        machine.classes == tuple(np.asarray(model.classes_).tolist()) and len(calibrators) == len(machine.bias),
+        "its classifier knows other classes; fit it again",
+    )
     a, b = (
         array_of([getattr(calibrator, name) for calibrator in calibrators], (len(calibrators),), where, name)
         for name in ("a_", "b_")
@@ -551,8 +569,10 @@ def _transformed_target(model: Any, where: Place) -> Machine:
     for name, step in steps_of(model.transformer_):
         inside = Place(f"{where}, transformer {shown_value(name)}")
         target = after(target, step, inside)
-        alone = target.matrix is None and len(target.taken) == count
-        inside.need(alone, f"a {type(step).__name__} mixes the targets; a scaler of each target has C")
+        inside.need(
+            target.matrix is None and len(target.taken) == count,
+            f"a {type(step).__name__} mixes the targets; a scaler of each target has C",
+        )
     return _rescaled(machine, 1 / target.scale, target.center)
 
 
@@ -563,13 +583,18 @@ def _several_targets(model: Any, where: Place) -> Machine:
 def _one_vs_rest(model: Any, where: Place) -> Machine:
     machines = [_read(part, where) for part in model.estimators_]
     kind, classes = model.label_binarizer_.y_type_, tuple(np.asarray(model.classes_).tolist())
-    one = kind in ("binary", "multiclass")
-    where.need(one, f"its labels are {shown_value(kind)}; a model tells one class of several")
+    where.need(
+        kind in ("binary", "multiclass"), f"its labels are {shown_value(kind)}; a model tells one class of several"
+    )
     require_classes(len(classes), where)
-    tells = all(machine.classes is not None and len(machine.bias) == 1 for machine in machines)
-    where.need(tells, "its estimators do not tell two classes apart; fit it again")
-    fits = len(machines) == (1 if len(classes) == 2 else len(classes))
-    where.need(fits, f"has {len(machines)} estimators for {len(classes)} classes; fit it again")
+    where.need(
+        all(machine.classes is not None and len(machine.bias) == 1 for machine in machines),
+        "its estimators do not tell two classes apart; fit it again",
+    )
+    where.need(
+        len(machines) == (1 if len(classes) == 2 else len(classes)),
+        f"has {len(machines)} estimators for {len(classes)} classes; fit it again",
+    )
     sure = [machine.calibration for machine in machines if machine.calibration is not None]
     calibration = np.concatenate(sure) if len(sure) == len(machines) else None
     return replace(joined(machines, where), classes=classes, calibration=calibration)
@@ -584,16 +609,17 @@ def joined(machines: Sequence[Machine], where: Place) -> Machine:
     require_targets(functions, where)
     if all(machine.linear for machine in machines):
         machines = [_in_units_of(collapsed(machine), first) for machine in machines]
-    single = all(machine.support_class is None for machine in machines)
-    where.need(single, "holds functions of pairs of classes; give its estimators_ one by one")
+    where.need(
+        all(machine.support_class is None for machine in machines),
+        "holds functions of pairs of classes; give its estimators_ one by one",
+    )
 
     def shape(machine: Machine) -> tuple[Any, ...]:
         scaling = [None if a is None else a.tobytes() for a in (machine.center, machine.scale)]
         return (machine.kernel.section(), machine.taken, machine.dim, machine.signal, *scaling)
 
-    alike = all(shape(machine) == shape(machines[0]) for machine in machines[1:])
     where.need(
-        alike,
+        all(shape(machine) == shape(machines[0]) for machine in machines[1:]),
         "its estimators have different kernels, inputs or scalings; fit them with one gamma and one scaler, or give its "
         "estimators_ one by one",
     )

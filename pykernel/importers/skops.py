@@ -131,11 +131,12 @@ def _copy(archive: zipfile.ZipFile, about: bytes, files: Sequence[tuple[str, str
 def _unpacked(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
     """The content of a file in an archive.  No more bytes are unpacked than the archive declares."""
     info = archive.getinfo(name)
-    few = info.file_size <= limit
-    FILE.need(few, f"unpacks to more than {FILE_LIMIT:,} bytes; no device holds such a model")
+    FILE.need(info.file_size <= limit, f"unpacks to more than {FILE_LIMIT:,} bytes; no device holds such a model")
     # with other compression methods, Python unpacks everything at once
-    usual = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-    FILE.need(usual, f"is packed by another method than zip's usual one; {SAVE}")
+    FILE.need(
+        info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+        f"is packed by another method than zip's usual one; {SAVE}",
+    )
     with archive.open(info) as file:
         return file.read(info.file_size)
 

@@ -253,12 +253,16 @@ def _selector(affine: Affine, step: Any, where: Place) -> Affine:
 def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
     """An imputer becomes the identity: a missing number is NaN, which the device refuses."""
     missing = step.missing_values
-    unknown = isinstance(missing, float) and math.isnan(missing)
-    where.need(unknown, f"missing_values is {shown_value(missing)}; where it is NaN, the step can be left out")
+    where.need(
+        isinstance(missing, float) and math.isnan(missing),
+        f"missing_values is {shown_value(missing)}; where it is NaN, the step can be left out",
+    )
     where.need(not step.add_indicator, "add_indicator=True makes inputs of missing ones; fit with add_indicator=False")
     statistics = np.asarray(step.statistics_)
-    each = statistics.shape == (affine.width,) and statistics.dtype.kind == "f"
-    where.need(each, "statistics_ is not a number for each input; fit it on numbers")
+    where.need(
+        statistics.shape == (affine.width,) and statistics.dtype.kind == "f",
+        "statistics_ is not a number for each input; fit it on numbers",
+    )
     note = f"{where}: is left out, for the device refuses a sample with a missing (NaN) input"
     affine = replace(affine, notes=(*affine.notes, note))
     if np.isnan(statistics).any() and not step.keep_empty_features:
@@ -268,8 +272,9 @@ def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
 
 def _function(affine: Affine, step: Any, where: Place) -> Affine:
     name = getattr(step.func, "__name__", type(step.func).__name__)
-    own = f"{shown_value(name)} is a function of its own; scalers, selections and projections have C"
-    where.need(step.func is None, own)
+    where.need(
+        step.func is None, f"{shown_value(name)} is a function of its own; scalers, selections and projections have C"
+    )
     return affine
 
 
@@ -478,8 +483,10 @@ def composed(machine: Machine, features: Machine, where: Place) -> Machine:
         machine.linear,
         f"has a {machine.function} kernel behind a {features.source}, which has no C; put a linear model behind it",
     )
-    single = machine.support_class is None
-    where.need(single, f"has a function for each pair of classes behind a {features.source}; take LinearSVC")
+    where.need(
+        machine.support_class is None,
+        f"has a function for each pair of classes behind a {features.source}; take LinearSVC",
+    )
     slope, offset = (1.0, 0.0) if machine.function == "linear" else (machine.gamma, machine.coef0)
     columns, (center, scale) = machine.columns_of_weights(), _scaling(machine)
     linear = slope * columns.T @ machine.vectors * scale
@@ -511,8 +518,10 @@ def features_of(step: Any, width: int | None, where: Place) -> tuple[int, Callab
     if kind not in kernel_types():
         return None
     require_plain(step, where)
-    fits = width is None or width == step.n_features_in_
-    where.need(fits, f"takes {step.n_features_in_} inputs, but the step before it gives {width}")
+    where.need(
+        width is None or width == step.n_features_in_,
+        f"takes {step.n_features_in_} inputs, but the step before it gives {width}",
+    )
     if kind.__name__ == "PolynomialFeatures":
         return int(step.n_output_features_), lambda machine: _quadratic(machine, step, where)
     features = {"Nystroem": _nystroem, "KernelPCA": _kernel_pca, "RBFSampler": _fourier}[kind.__name__](step, where)
@@ -606,8 +615,10 @@ def _quadratic(machine: Machine, step: Any, where: Place) -> Machine:
 
     least, most = step.degree if isinstance(step.degree, (tuple, list)) else (0, step.degree)
     dim = int(step.n_features_in_)
-    known = most in (1, 2) and least in (0, 1, 2)
-    where.need(known, f"degree is {shown_value(step.degree)}; the degrees that have C are 1 and 2")
+    where.need(
+        most in (1, 2) and least in (0, 1, 2),
+        f"degree is {shown_value(step.degree)}; the degrees that have C are 1 and 2",
+    )
     where.need(1 <= dim <= QUADRATIC_DIM, f"takes {dim} inputs; products of two have C for up to {QUADRATIC_DIM}")
     pairs = list((combinations if step.interaction_only else combinations_with_replacement)(range(dim), 2))
     first = 1 if step.include_bias else 0
