@@ -281,8 +281,10 @@ class KernelMachine(Expansion):
                 gram = self._gram(X)
                 machine = problem(self._model, gram, targets, columns)
                 self._solved(machine.solve(self.ridge_), X, X, gram)
-                spread = np.abs(gram).sum(axis=1).max()
-                self._size = float(((gram - gram.mean(axis=0)) ** 2).sum() if self._model == "kfd" else spread)
+                fisher = self._model == "kfd"
+                self._size = float(
+                    ((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max()
+                )
                 return machine.leave_one_out(self.ridge_)
 
     def _train_reduced(

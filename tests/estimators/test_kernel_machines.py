@@ -485,7 +485,7 @@ def test_many_samples_are_predicted_in_blocks(monkeypatch):
     x, y = samples("three classes")
     model = single(KernelFisherClassifier).fit(x, y)
     whole = values(model, x)
-    monkeypatch.setattr(kernel_machines, "BLOCK", 7 * 60)
+    monkeypatch.setattr(kernel_machine, "BLOCK", 7 * 60)
     np.testing.assert_allclose(values(model, x), whole, rtol=1e-12, atol=1e-12)
 
 

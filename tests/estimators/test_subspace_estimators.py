@@ -214,7 +214,7 @@ def test_few_expansion_vectors_say_nearly_the_same(stream):
 
 def test_a_gram_matrix_that_is_not_held_gives_the_same(stream, monkeypatch):
     held = KernelSubspace(4).fit(stream[0])
-    monkeypatch.setattr(subspace_estimators, "WHOLE", 50)
+    monkeypatch.setattr(subspace_batch, "WHOLE", 50)
     model = KernelSubspace(4).fit(stream[0])
     assert np.allclose(model.transform(stream[0]), held.transform(stream[0]), atol=1e-8)
     assert np.allclose(model.objective_, held.objective_)
