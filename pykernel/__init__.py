@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pykernel.estimators.online import BudgetedKernelClassifier as BudgetedKernelClassifier
     from pykernel.estimators.online import BudgetedKernelRegressor as BudgetedKernelRegressor
     from pykernel.estimators.signal import SignalFeatures as SignalFeatures
-    from pykernel.estimators.subspace import KernelSubspace as KernelSubspace
     from pykernel.estimators.subspace import OnlineKernelSubspace as OnlineKernelSubspace
     from pykernel.estimators.subspace import OnlineSubspaceClassifier as OnlineSubspaceClassifier
     from pykernel.estimators.subspace import OnlineSubspaceRegressor as OnlineSubspaceRegressor
+    from pykernel.estimators.subspace_batch import KernelSubspace as KernelSubspace
     from pykernel.estimators.trained import TrainedKernelClassifier as TrainedKernelClassifier
     from pykernel.estimators.trained import TrainedKernelRegressor as TrainedKernelRegressor
     from pykernel.host.model import HostModel as HostModel
@@ -83,7 +83,7 @@ _HOMES = {
     "KernelFisherClassifier": "pykernel.estimators.batch",
     "KernelRidgeClassifier": "pykernel.estimators.batch",
     "KernelRidgeRegressor": "pykernel.estimators.batch",
-    "KernelSubspace": "pykernel.estimators.subspace",
+    "KernelSubspace": "pykernel.estimators.subspace_batch",
     "LSSVMClassifier": "pykernel.estimators.batch",
     "LSSVMRegressor": "pykernel.estimators.batch",
     "MercerKernel": "pykernel.bases.gram",

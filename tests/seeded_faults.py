@@ -302,7 +302,7 @@ FAULTS += of_room(
     ("two scalers", "center=self.center + center / self.scale", "center=self.center + center * self.scale"),
     ("a scaler behind a matrix", "offset=(self.offset - center) * scale)", "offset=self.offset - center)"),
     ("a selection behind a matrix", "matrix=self.matrix[kept], offset=offset[kept]", "matrix=self.matrix[kept], offset=offset[: len(kept)]"),
-    ("MinMaxScaler's zero", 'return -array_of(scaler.min_, (dim,), where, "min_") / scale, scale', 'return -array_of(scaler.min_, (dim,), where, "min_"), scale'),
+    ("MinMaxScaler's zero", 'array_of(step.min_, (dim,), where, "min_") / scale, scale)', 'array_of(step.min_, (dim,), where, "min_"), scale)'),
     ("whitened by the variance", "np.maximum(np.sqrt(variance),", "np.maximum(variance,"),
     ("branches have one centre", "matrix @ ((center[at] - part.center) * part.scale)", "matrix @ np.zeros(len(at))"),
     ("a linear machine's slope", "bias = machine.bias + slope * machine.columns_of_weights().T @ (machine.vectors @ t)", "bias = machine.bias + machine.columns_of_weights().T @ (machine.vectors @ t)"),

@@ -1,4 +1,4 @@
-"""For mkdocstrings, which parses: some docstrings are put together when their module is imported."""
+"""For mkdocstrings, which parses: some docstrings and signatures are put together when they are asked for."""
 
 import importlib
 import inspect
@@ -12,3 +12,6 @@ class Docstrings(griffe.Extension):
         if cls.docstring and "{" in cls.docstring.value:
             found = getattr(importlib.import_module(cls.module.path), cls.name)
             cls.docstring.value = inspect.getdoc(found) or ""
+            # names suffice, against which griffe checks the docstring: it has the types and the defaults
+            names = (griffe.Parameter(name) for name in inspect.signature(found).parameters)
+            cls.set_member("__init__", griffe.Function("__init__", parameters=griffe.Parameters(*names)))

@@ -1,22 +1,15 @@
-"""The base of all estimators: parameters and their checks, inputs, labels, kernels, and learning sample by sample.
-
-A family declares its parameters once, as a list of `Parameter`: the place of each parameter in a spec, and, for
-parameters that no spec checks, what it must be.  A class of the family has the parameters that its ``__init__`` names.
-"""
+"""The base of all estimators: checks of parameters, inputs and labels, kernels, and learning sample by sample."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 import math
 import sys
-import textwrap
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
@@ -29,12 +22,13 @@ from pykernel.algorithms.stages import VARIANCE_FLOOR
 from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Memory
 from pykernel.errors import UserError
+from pykernel.estimators.parameters import LEFT_OUT, POSITIVE, Declared, Parameter, one_of, plain, short
 from pykernel.host.model import HostModel
+from pykernel.importers.place import Place
 from pykernel.importers.sklearn import spec_columns
-from pykernel.importers.steps import affine_of, affine_types, scaler_types
+from pykernel.importers.steps import FILE, affine_of, affine_types, scaler_types
 from pykernel.spec.kernel_settings import INDEFINITE, MATERN
 from pykernel.spec.model import Spec, make_spec, visible_name
-from pykernel.spec.schema import key_told
 from pykernel.training.trained import class_names
 
 LIMIT = 1e6
@@ -46,91 +40,11 @@ not overflow."""
 WARN_AFTER = 32
 """Number of consecutive refusals after which a warning is given."""
 
-# ---------------------------------------------------------------------------------------------------------- parameters
-
-
-@dataclass(frozen=True)
-class Must:
-    """A requirement for a parameter: in words, and as a function that checks a value."""
-
-    be: str
-    holds: Callable[[Any], bool]
-
-    def __or__(self, other: Must) -> Must:
-        return Must(f"{self.be} or {other.be}" if other.be else self.be, lambda v: self.holds(v) or other.holds(v))
-
-
-def number(words: str, holds: Callable[[float], bool]) -> Must:
-    return Must(f"a {words}", lambda v: type(v) in (int, float) and bool(holds(v)))
-
-
-def one_of(*names: str) -> Must:
-    return Must(" or ".join(f'"{name}"' for name in names), lambda v: isinstance(v, str) and v in names)
-
-
-def whole(least: int, most: float = math.inf) -> Must:
-    words = f"whole number from {least}" + (f" to {most}" if most < math.inf else "")
-    return Must(f"a {words}", lambda v: type(v) is int and least <= v <= most)
-
-
-POSITIVE = number("number above 0", lambda v: 0 < v < math.inf)
-NOT_NEGATIVE = number("number from 0", lambda v: 0 <= v < math.inf)
-FINITE = number("finite number", math.isfinite)
-LEFT_OUT = Must("", lambda v: v is None)
-"""Accepts only None; without words, because a missing parameter needs no message."""
-SCALED = POSITIVE | one_of("scale") | LEFT_OUT
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a family of estimators."""
-
-    section: str | None = None  # the spec's section of this parameter ("": top level); None: not in the spec
-    key: str = ""  # the key in the section, if its name is not the parameter's
-    must: Must | None = None  # requirement that no spec checks, or for which the spec has other words
-    absent: Any = None  # a value, besides None, with which the key is left out of the spec
-    text: str = ""  # description for generated docstrings; empty: the description in the spec's declaration
-
-
-def plain(value: Any) -> Any:
-    """A value as a Python type: parameter grids may hold NumPy's scalars."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def document(kind: type[KernelEstimator], attributes: Mapping[str, str], words: Mapping[str, str]) -> None:
-    """Fill a class's docstring: the parameters of ``__init__`` in their order, the attributes, and ``words`` for
-    {words}.
-    """
-    parameters = []
-    for name, parameter in inspect.signature(kind).parameters.items():
-        of, default = kind._family[name], parameter.default
-        told = of.text
-        if not told:
-            first, said, usual = key_told(of.section or "", of.key or name, kind._rules)
-            default = usual if default is None else default
-            told = f"{first}\n{textwrap.indent(textwrap.fill(said, 112), ' ' * 8)}"
-        first, _, rest = told.partition("\n")
-        shown = f'"{default}"' if isinstance(default, str) else default
-        first += "" if "default=" in told else f", default={shown}"
-        parameters.append(f"    {name} : {first}\n{rest}")
-    kept = [f"    {name} : {text}" for name, text in attributes.items()]
-    # Python 3.13 removes the indentation of docstrings; earlier versions keep it
-    text = textwrap.indent(inspect.cleandoc(kind.__doc__ or ""), "    ")
-    text = text.replace("    {parameters}", "\n".join(parameters))
-    text = text.replace("    {attributes}", "\n".join(kept))
-    for word, meaning in words.items():
-        text = text.replace(word, meaning)
-    kind.__doc__ = inspect.cleandoc(text)
-
-
 FEW = 4096
 """Up to this many numbers, inputs are checked here, which is faster.  With more numbers, scikit-learn's checks take
 little time compared with learning."""
+LATER = {"reset": False}
+"""Options of scikit-learn's checks for inputs after the first."""
 INSIDE = ("pykernel.estimators.", "pykernel.river.", "river.", "sklearn.")
 
 
@@ -144,42 +58,24 @@ def warn(sentence: str) -> None:
     warnings.warn(sentence, stacklevel=level)
 
 
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(Declared, BaseEstimator):
     """The base of all estimators: parameters, inputs, errors, and the parts of a spec."""
 
-    _family: ClassVar[Mapping[str, Parameter]]
-    """The parameters of the family; a class has the parameters that its ``__init__`` names."""
-
-    _rules: ClassVar[tuple[str, ...]] = ()
-    """The rules that a spec of the family may have; used in docstrings."""
-
-    def _keep(self, given: Mapping[str, Any]) -> None:
-        """Keep the arguments of ``__init__`` (its ``locals()``) unchanged under their names, as scikit-learn
-        requires.
-        """
-        for name, value in given.items():
-            if name != "self":
-                setattr(self, name, value)
-
     def _given(self) -> dict[str, Any]:
-        """All parameters, in the order of the list.  Raises UserError for the first one with an invalid value."""
-        mine = self.get_params(deep=False)
-        values = {name: plain(mine[name]) for name in self._family if name in mine}
-        for name, value in values.items():
-            if (must := self._family[name].must) is not None:
-                self._require(name, value, must)
+        """All parameters, in their order.  Raises UserError for the first one with an invalid value."""
+        values = {}
+        for name, parameter in self._parameters().items():
+            values[name] = plain(getattr(self, name))
+            if (must := parameter.must) is not None and not must.holds(values[name]):
+                raise self._where.error(f"{name} is {short(values[name])}; it must be {must.be}")
         return values
-
-    def _require(self, name: str, value: Any, must: Must) -> None:
-        if not must.holds(value):
-            raise self._error(f"{name} is {short(value)}; it must be {must.be}")
 
     def _stated(self, *names: str) -> list[str]:
         """The names among ``names`` whose parameters do not have their default values."""
-        defaults = inspect.signature(type(self)).parameters
+        known = self._parameters()
 
         def stated(name: str) -> bool:
-            given, default = getattr(self, name), defaults[name].default
+            given, default = getattr(self, name), known[name].default
             return not (given is default or (np.isscalar(given) and plain(given) == default))
 
         return [name for name in names if stated(name)]
@@ -187,9 +83,9 @@ class KernelEstimator(BaseEstimator):
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The sections of a spec whose keys are parameters with unchanged values; without [kernel]."""
         content: dict[str, Any] = {}
-        for name, value in values.items():
-            p = self._family[name]
-            if p.section in (None, "kernel") or value is None or (p.absent is not None and value is p.absent):
+        for name, p in self._parameters().items():
+            value = values[name]
+            if p.section in (None, "kernel") or value is None or (value is p.default and isinstance(value, bool)):
                 continue
             part = content.setdefault(p.section, {}) if p.section else content
             part[p.key or name] = value
@@ -198,13 +94,10 @@ class KernelEstimator(BaseEstimator):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _error(self, sentence: str) -> UserError:
-        return UserError(f"{self._where}: {sentence}")
-
     @property
-    def _where(self) -> str:
+    def _where(self) -> Place:
         """The beginning of an error's sentence: the name of the estimator."""
-        return type(self).__name__
+        return Place(type(self).__name__)
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
@@ -212,13 +105,14 @@ class KernelEstimator(BaseEstimator):
         try:
             yield
         except UserError as error:
-            raise self._error(str(error)) from None
+            raise self._where.error(str(error)) from None
 
-    def _as_is(self, X: Any) -> bool:
+    def _as_is(self, X: Any, options: Mapping[str, Any] = LATER) -> bool:
         """Whether scikit-learn's checks would leave these later inputs unchanged; the checks themselves take 50 µs."""
         mine = vars(self)
         return (
-            type(X) is np.ndarray
+            options == LATER
+            and type(X) is np.ndarray
             and X.dtype == np.float64
             and X.ndim == 2
             and 0 < X.size <= FEW
@@ -248,20 +142,22 @@ class KernelEstimator(BaseEstimator):
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
         """Center and scale of a fitted scaler, or of a pipeline of such, and the names of its inputs that are used."""
-        if not isinstance(scaler, (Pipeline, *affine_types())):
-            kinds = [kind.__name__ for kind in scaler_types()]
-            raise self._error(
-                f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds[:-1])} or {kinds[-1]}"
-            )
+        where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]
+        where.need(
+            isinstance(scaler, (Pipeline, *affine_types())),
+            f"scaler is a {type(scaler).__name__}; it must be a fitted {', '.join(kinds)} or {last}",
+        )
         check_is_fitted(scaler)
-        affine = affine_of(scaler, f"{self._where}: scaler")
-        if affine.matrix is not None:
-            raise self._error(
-                f"{affine.mixed_by}: mixes inputs, and the model's vectors have a center and a factor for each; scalers and "
-                "selections can stand before it"
-            )
-        if affine.width != self.n_features_in_:
-            raise self._error(f"scaler has {affine.width} inputs, and the model has {self.n_features_in_}")
+        affine = affine_of(scaler, Place(f"{where}: scaler"))
+        where.need(
+            affine.matrix is None,
+            f"{affine.mixed_by}: mixes inputs, and the model's vectors have a center and a factor for each; scalers and "
+            "selections can stand before it",
+        )
+        where.need(
+            affine.width == self.n_features_in_,
+            f"scaler has {affine.width} inputs, and the model has {self.n_features_in_}",
+        )
         names = getattr(scaler, "feature_names_in_", None)
         names = None if names is None else spec_columns([names[at] for at in affine.taken])
         return affine.center, affine.scale, names or self._columns
@@ -271,33 +167,37 @@ class KernelEstimator(BaseEstimator):
     def _alone(self, *names: str) -> None:
         """Raises UserError if a MercerKernel is given together with other parameters of the kernel."""
         for name in self._stated(*names):
-            raise self._error(
-                f"{name} is {short(getattr(self, name))}, and kernel, a MercerKernel, has its own; leave {name} out"
-            )
+            given = short(getattr(self, name))
+            raise self._where.error(f"{name} is {given}, and kernel, a MercerKernel, has its own; leave {name} out")
 
     def _mercer(self, section: Mapping[str, Any]) -> MercerKernel:
         """The host's kernel for a spec's [kernel]: only positive definite kernels, and only with parameters that they
         have.
         """
-        found = {"function": "gaussian", **section}
+        found, where = {"function": "gaussian", **section}, self._where
         function, sigma = found["function"], found.pop("sigma", None)
         if sigma is not None:
-            if function != "gaussian" or "gamma" in found:
-                raise self._error("sigma is given; it is of the gaussian kernel, in place of gamma")
+            where.need(
+                function == "gaussian" and "gamma" not in found,
+                "sigma is given; it is of the gaussian kernel, in place of gamma",
+            )
             found["gamma"] = 0.5 / sigma / sigma
         if function == "polynomial":
             found = {"coef0": 0.0, "degree": 3} | found
-        elif strange := [key for key in ("coef0", "degree") if key in found]:
-            raise self._error(f"{strange[0]} is of polynomial kernels; {function} does not have it")
-        if function == "linear" and "gamma" in found:
-            raise self._error("gamma is given, which the linear kernel does not have; leave it out")
+        else:
+            for key in found.keys() & {"coef0", "degree"}:
+                raise where.error(f"{key} is of polynomial kernels; {function} does not have it")
+        scaled = function == "linear" and "gamma" in found
+        where.need(not scaled, "gamma is given, which the linear kernel does not have; leave it out")
         with self._named():
             kernel = MercerKernel(**found)
         return self._definite(kernel)
 
     def _definite(self, kernel: MercerKernel) -> MercerKernel:
-        if kernel.function in INDEFINITE:
-            raise self._error(f"the {kernel.function} kernel is not positive definite; take one that is")
+        self._where.need(
+            kernel.function not in INDEFINITE,
+            f"the {kernel.function} kernel is not positive definite; take one that is",
+        )
         return kernel
 
 
@@ -346,7 +246,7 @@ def label_section(
     return label | ({"outputs": outputs} if outputs > 1 else {})
 
 
-def _is_row(y: Any, kinds: str, X: np.ndarray) -> bool:
+def _is_row(y: Any, kinds: str, X: Any) -> bool:
     """Whether labels are an array of 8-byte numbers, one for each sample."""
     return (
         type(y) is np.ndarray
@@ -366,12 +266,10 @@ class Regresses:
         return tags
 
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-        as_is = options == {"reset": False} and self._as_is(X)  # type: ignore[attr-defined]
-        if as_is and _is_row(y, "f", X) and np.isfinite(y).all():
+        if self._as_is(X, options) and _is_row(y, "f", X) and np.isfinite(y).all():  # type: ignore[attr-defined]
             return X, y
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, **options)
-        if hasattr(y, "toarray"):
-            raise ValueError(f"{type(self).__name__} takes labels as a dense array, not a sparse one")
+        FILE.need(not hasattr(y, "toarray"), f"{type(self).__name__} takes labels as a dense array, not a sparse one")
         return X, np.asarray(y, np.float64)
 
 
@@ -381,8 +279,7 @@ class Classifies:
     classes_: np.ndarray
 
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-        as_is = options == {"reset": False} and self._as_is(X)  # type: ignore[attr-defined]
-        if as_is and _is_row(y, "iu", X):
+        if self._as_is(X, options) and _is_row(y, "iu", X):  # type: ignore[attr-defined]
             return X, y
         X, y = validate_data(self, X, y, dtype=np.float64, **options)
         check_classification_targets(y)
@@ -390,12 +287,10 @@ class Classifies:
 
     def _classes_of(self, y: np.ndarray) -> np.ndarray:
         """The different classes, sorted.  Raises an error if there are fewer than two."""
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise UserError(
-                f"{type(self).__name__}: y holds one class, {classes.tolist()[0]!r}; "
-                "a classifier needs samples of two or more"
-            )
+        classes, where = np.unique(y), Place(type(self).__name__)
+        where.need(
+            len(classes) > 1, f"y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more"
+        )
         return classes
 
 
@@ -451,20 +346,20 @@ class Streaming(KernelEstimator):
             return self._made(content, spec.custom)
         center, scale, names = self._scaling(scaler)
         # the model's limit, in the units before the scaler
-        max_abs = float((spec.input.max_abs / np.abs(scale) - np.abs(center)).min())
-        if spec.standardises:  # with standardised inputs, no number overflows
-            max_abs = float((spec.input.max_abs / np.abs(scale) + np.abs(center)).max())
-        if not max_abs > 0:
-            raise self._error(
-                f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one"
-            )
+        reach, middle = spec.input.max_abs / np.abs(scale), np.abs(center)
+        # with standardised inputs, no number overflows
+        max_abs = float((reach + middle).max() if spec.standardises else (reach - middle).min())
+        self._where.need(
+            max_abs > 0,
+            f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one",
+        )
         inputs = {k: v for k, v in content["input"].items() if k not in ("columns", "dim")} | {"max_abs": max_abs}
         if not spec.standardises:
-            if not spec.has("input", "center"):
-                raise self._error(
-                    f"rule {spec.learning.rule} has no center and scale of its inputs; leave the rule out (rule=None), which "
-                    "standardises them on the device, or take a kernel's rule such as krls-t"
-                )
+            self._where.need(
+                spec.has("input", "center"),
+                f"rule {spec.learning.rule} has no center and scale of its inputs; leave the rule out (rule=None), which "
+                "standardises them on the device, or take a kernel's rule such as krls-t",
+            )
             inputs |= {"center": center.tolist(), "scale": scale.tolist()}
         return self._made({**content, "input": self._input_section(names) | inputs}, spec.custom)
 
@@ -485,7 +380,7 @@ class Streaming(KernelEstimator):
     # ---- learning: methods that a family, or a kind of labels, overrides
 
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, Any]:
-        if options == {"reset": False} and self._as_is(X):
+        if self._as_is(X, options):
             return X, None
         return validate_data(self, X, dtype=np.float64, **options), None
 
@@ -499,12 +394,12 @@ class Streaming(KernelEstimator):
         """Labels as the host model takes them."""
         return None
 
-    def _passes(self, values: Mapping[str, Any]) -> int:
-        """The number of passes over the data if ``n_epochs`` is None."""
-        return 1
-
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         return True
+
+    def _epochs(self) -> int:
+        """The number of passes of ``fit`` over the data."""
+        return int(self._given()["n_epochs"])
 
     def _limit(self, X: np.ndarray) -> float:
         """The default limit of inputs without a sigma; infinite: the spec's default is used."""
@@ -523,10 +418,6 @@ class Streaming(KernelEstimator):
         return self.model_.update(X, y)
 
     # ---- learning: shared by all families
-
-    def _epochs(self) -> int:
-        values = self._given()
-        return values["n_epochs"] or self._passes(values)
 
     def _stream(self, X: Any, y: Any, *, epochs: int = 1, afresh: bool, known: Any = None) -> Self:
         """Learn samples in their order.  afresh: begin with a new model.  known: all labels that may occur."""
@@ -551,10 +442,7 @@ class Streaming(KernelEstimator):
         content["input"] = self._input_section(self._columns) | limits | content.get("input", {})
         if label is not None:
             content["label"] = label | content.get("label", {})
-        kernel = values["kernel"]
-        self.spec_ = self._made(
-            {"name": "model", **content}, kernel.custom if isinstance(kernel, MercerKernel) else None
-        )
+        self.spec_ = self._made({"name": "model", **content}, getattr(values["kernel"], "custom", None))
         self.model_ = HostModel(self.spec_)
         self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}
         self._last_statuses = np.zeros(0, np.int32)
@@ -611,24 +499,17 @@ class Streaming(KernelEstimator):
         self._alone(*(name for name in KERNEL if name != "kernel"))
         if given.custom is None:
             return kernel_section({**values, **given.section(), "kernel": given.function}, X, max_abs)
-        if values["input_max_abs"] is None:
-            raise self._error(
-                "input_max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs"
-            )
+        bounded = values["input_max_abs"] is not None
+        within = "max_value bounds the kernel only for inputs within max_abs"
+        self._where.need(bounded, f"input_max_abs must be given with a custom kernel: {within}")
         return given.section(), max_abs
 
 
+SCALED = POSITIVE | one_of("scale") | LEFT_OUT
 KERNEL = {
-    "sigma": Parameter(
-        "kernel",
-        must=SCALED,
-        text="""float or "scale", default="scale"
-        Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
-        ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
-        or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.""",
-    ),
     "kernel": Parameter(
         "kernel",
+        kind=str | MercerKernel | None,
         text="""{"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, \
 default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``exp(-r)``, ``(1 + r) exp(-r)`` and
@@ -636,8 +517,18 @@ default="gaussian"
         ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for "linear". A MercerKernel is taken as it is, with
         its own gamma, coef0, degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.""",
     ),
+    "sigma": Parameter(
+        "kernel",
+        kind=float | str | None,
+        must=SCALED,
+        text="""float or "scale", default="scale"
+        Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
+        ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
+        or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.""",
+    ),
     "gamma": Parameter(
         "kernel",
+        kind=float | str | None,
         must=SCALED,
         text="""float or "scale", default="scale"
         The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
@@ -645,9 +536,9 @@ default="gaussian"
         ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for
         "polynomial".""",
     ),
-    "coef0": Parameter("kernel"),
-    "degree": Parameter("kernel"),
-    "normalise": Parameter("kernel", absent=False),
+    "coef0": Parameter("kernel", kind=float | None),
+    "degree": Parameter("kernel", kind=int | None),
+    "normalise": Parameter("kernel", default=False, kind=bool),
 }
 """Parameters of the kernel, for lists of families that derive its scale from the inputs."""
 
@@ -667,46 +558,48 @@ def width(sigma: Any, X: np.ndarray) -> float:
     return found
 
 
+SCALES: dict[str, Callable[[float, int], float]] = {
+    "laplacian": lambda sigma, dim: 1 / (sigma * math.sqrt(2 * dim)),
+    "matern12": lambda sigma, dim: 1 / sigma,
+    "matern32": lambda sigma, dim: math.sqrt(3) / sigma,
+    "matern52": lambda sigma, dim: math.sqrt(5) / sigma,
+    "polynomial": lambda sigma, dim: 0.5 / sigma**2,
+}
+"""gamma of a kernel for a width and a number of inputs."""
+
+
 def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
     """The spec's [kernel] for a kernel that is given by name, and the limit of inputs for it.
 
     The limit is ``max_abs`` if the kernel needs no other one.
     """
-    dim, function = X.shape[1], values["kernel"] or "gaussian"
-    section = {
-        key: values[key] for key in KERNEL if key != "kernel" and values[key] is not None and values[key] is not False
-    }
-    if "alpha" in values:  # the kernel is a MercerKernel
-        section["alpha"] = values["alpha"]
-    scaled = values["gamma"] in (None, "scale")
+    dim, function, gamma = X.shape[1], values["kernel"] or "gaussian", values["gamma"]
+    given = {key: values.get(key) for key in (*KERNEL, "alpha") if key != "kernel"}  # alpha: of a MercerKernel
+    section = {key: value for key, value in given.items() if value is not None and value is not False}
+    scaled = gamma in (None, "scale")
     if scaled:
         section.pop("gamma", None)
-    if function == "gaussian" and scaled:
+    if "sigma" in section or (scaled and function == "gaussian"):
         section["sigma"] = width(values["sigma"], X)
+    if scaled and function == "gaussian":
         return section, LIMIT * section["sigma"]
-    section["function"] = function
-    if "sigma" in section:
-        section["sigma"] = width(values["sigma"], X)
-    scales = {
-        "laplacian": lambda sigma: 1 / (sigma * math.sqrt(2 * dim)),
-        "matern12": lambda sigma: 1 / sigma,
-        "matern32": lambda sigma: math.sqrt(3) / sigma,
-        "matern52": lambda sigma: math.sqrt(5) / sigma,
-        "polynomial": lambda sigma: 0.5 / sigma**2,
-    }
-    if scaled and function in scales:
-        section["gamma"] = scales[function](width("scale", X))
+    if scaled and function in SCALES:
+        section["gamma"] = SCALES[function](width("scale", X), dim)
+    return {**section, "function": function}, _limit_of(section, function, dim, values["precision"], max_abs)
+
+
+def _limit_of(section: Mapping[str, Any], function: str, dim: int, precision: str, otherwise: float) -> float:
+    """The default limit of inputs for a kernel of this gamma, and of dot products for these powers."""
     gamma = section.get("gamma")
     if gamma is not None and function in ("gaussian", "rational-quadratic"):
-        return section, LIMIT * math.sqrt(0.5 / gamma)
+        return LIMIT * math.sqrt(0.5 / gamma)
     if gamma is not None and function in ("laplacian", *MATERN):
-        return section, LIMIT / gamma
-    if function not in ("polynomial", "linear"):
-        return section, max_abs
+        return LIMIT / gamma
     # two values (gamma dim limit^2 + coef0)^degree are multiplied
-    degree = section.get("degree", 3) if function == "polynomial" else 1
-    coef0 = section.get("coef0", 0.0) if function == "polynomial" else 0.0
+    degree, coef0 = {
+        "polynomial": (section.get("degree", 3), section.get("coef0", 0.0)), "linear": (1, 0.0)
+    }.get(function, (None, 0.0))  # fmt: skip
     if type(degree) is not int or degree < 1 or type(coef0) not in (int, float):
-        return section, max_abs
-    product = (1e16 if values["precision"] == "float32" else 1e140) ** (1 / degree) - coef0
-    return section, min(max_abs, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))
+        return otherwise
+    product = (1e16 if precision == "float32" else 1e140) ** (1 / degree) - coef0
+    return min(otherwise, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))

@@ -15,17 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
-from pykernel.estimators.base import (
-    LEFT_OUT,
-    POSITIVE,
-    KernelEstimator,
-    Must,
-    Parameter,
-    ToFrozen,
-    label_section,
-    one_of,
-    plain,
-)
+from pykernel.estimators.base import KernelEstimator, ToFrozen, label_section
+from pykernel.estimators.parameters import LEFT_OUT, POSITIVE, Must, Parameter, one_of, plain
 from pykernel.spec.model import Spec
 from pykernel.training.reduced import nystrom_content
 
@@ -34,23 +25,24 @@ MERCER = Must(
     f"one of {', '.join(KERNELS)}, or a MercerKernel",
     lambda v: isinstance(v, MercerKernel) or one_of(*KERNELS).holds(v),
 )
-CHOSEN = Parameter()
-"""Parameters that are passed to ``select_basis``, which checks them."""
 PARAMETERS = {
-    "kernel": Parameter(must=MERCER),
-    "gamma": Parameter(must=POSITIVE | LEFT_OUT),
-    "sigma": Parameter(must=POSITIVE | LEFT_OUT),
-    "coef0": Parameter(),
-    "degree": Parameter(),
-    "normalise": Parameter(),
-    "n_components": CHOSEN,
-    "method": CHOSEN,
-    "candidates": CHOSEN,
-    "points": CHOSEN,
-    "tau": CHOSEN,
-    "epsilon": CHOSEN,
-    "method_params": Parameter(must=Must("a dict, or None", lambda v: v is None or isinstance(v, dict))),
-    "random_state": Parameter(),
+    "kernel": Parameter(default="gaussian", must=MERCER),
+    "gamma": Parameter(kind=float | None, must=POSITIVE | LEFT_OUT),
+    "sigma": Parameter(kind=float | None, must=POSITIVE | LEFT_OUT),
+    "coef0": Parameter(default=1.0, kind=float),
+    "degree": Parameter(default=3, kind=int),
+    "normalise": Parameter(default=False, kind=bool),
+    # ``select_basis`` checks these
+    "n_components": Parameter(default=100, kind=int),
+    "method": Parameter(default="auto", kind=str),
+    "candidates": Parameter(default=59, kind=int | None),
+    "points": Parameter(default=59, kind=int | None),
+    "tau": Parameter(default=0.0, kind=float),
+    "epsilon": Parameter(default=1e-10, kind=float),
+    "method_params": Parameter(
+        kind=dict[str, Any] | None, must=Must("a dict, or None", lambda v: v is None or isinstance(v, dict))
+    ),
+    "random_state": Parameter(default=0),
 }
 
 
@@ -145,26 +137,6 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     basis_: Basis
     components_: np.ndarray
     component_indices_: np.ndarray
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        gamma: float | None = None,
-        sigma: float | None = None,
-        coef0: float = 1.0,
-        degree: int = 3,
-        normalise: bool = False,
-        n_components: int = 100,
-        method: str = "auto",
-        candidates: int | None = 59,
-        points: int | None = 59,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
-        method_params: dict[str, Any] | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the components.
@@ -285,22 +257,24 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
 
     def _linear(self, model: Any) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         """Weights (n, o), bias (o,) and [label] of a linear model."""
-        if not hasattr(model, "coef_") or not hasattr(model, "intercept_"):
-            raise self._error(
-                f"model is a {type(model).__name__}; it must be a fitted linear model, with coef_ and intercept_"
-            )
+        where, fits = self._where, hasattr(model, "coef_") and hasattr(model, "intercept_")
+        kind = type(model).__name__
+        where.need(fits, f"model is a {kind}; it must be a fitted linear model, with coef_ and intercept_")
         weights = np.atleast_2d(np.asarray(model.coef_, np.float64)).T
-        if len(weights) != len(self.components_):
-            raise self._error(
-                f"model has weights of {len(weights)} features, and there are {len(self.components_)} components; give one "
-                "that learned what transform returns"
-            )
-        bias = np.broadcast_to(np.asarray(model.intercept_, np.float64), (weights.shape[1],))
-        if hasattr(model, "classes_"):
-            if weights.shape[1] != (1 if len(model.classes_) == 2 else len(model.classes_)):
-                raise self._error("model has functions of pairs of classes; it must have one for each class")
-            return weights, bias, label_section(None, [], classes=np.asarray(model.classes_).tolist())
-        return weights, bias, label_section(None, [], weights.shape[1])
+        where.need(
+            len(weights) == len(self.components_),
+            f"model has weights of {len(weights)} features, and there are {len(self.components_)} components; give one that "
+            "learned what transform returns",
+        )
+        functions = weights.shape[1]
+        bias = np.broadcast_to(np.asarray(model.intercept_, np.float64), (functions,))
+        if not hasattr(model, "classes_"):
+            return weights, bias, label_section(None, [], functions)
+        where.need(
+            functions == (1 if len(model.classes_) == 2 else len(model.classes_)),
+            "model has functions of pairs of classes; it must have one for each class",
+        )
+        return weights, bias, label_section(None, [], classes=np.asarray(model.classes_).tolist())
 
     def _chosen_kernel(self, X: np.ndarray, given: dict[str, Any]) -> MercerKernel:
         function, gamma = given["kernel"], given["gamma"]

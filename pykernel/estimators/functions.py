@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import _check_sample_weight  # type: ignore[import-untyped]
 
-from pykernel.estimators.base import Classifies, KernelEstimator, Regresses, ToFrozen, label_section
+from pykernel.estimators.base import Classifies, KernelEstimator, Regresses, ToFrozen, column_names, label_section
 from pykernel.training.calibration import log_probabilities, probabilities
 from pykernel.training.trained import Machine
 
@@ -24,33 +24,46 @@ class Expansion(ToFrozen, KernelEstimator):
     """Base of models that are functions of kernel values: checks of the samples, and conversion to a frozen spec."""
 
     alpha_: np.ndarray
+    _validated: Callable[..., tuple[np.ndarray, np.ndarray]]
     _label_names: list[str]
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
         """The weights of the samples that count (None without weights), and which samples count."""
         if sample_weight is None:
             return None, np.ones(len(X), bool)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if not (weights >= 0).all():
-            raise self._error(f"sample_weight holds {weights.min():g}; weights must be 0 or more")
-        if weights.max() > LARGEST_WEIGHT:
-            raise self._error(f"sample_weight holds {weights.max():g}; weights must be at most {LARGEST_WEIGHT:g}")
+        weights, where = _check_sample_weight(sample_weight, X, dtype=np.float64), self._where
+        where.need(weights.min() >= 0, f"sample_weight holds {weights.min():g}; weights must be 0 or more")
+        where.need(
+            weights.max() <= LARGEST_WEIGHT,
+            f"sample_weight holds {weights.max():g}; weights must be at most {LARGEST_WEIGHT:g}",
+        )
         counts = weights > 0
-        if counts.sum() < 2:
-            raise self._error(f"sample_weight is above 0 for {counts.sum()} samples; leaving one out takes two or more")
+        where.need(
+            counts.sum() > 1, f"sample_weight is above 0 for {counts.sum()} samples; leaving one out takes two or more"
+        )
         return weights[counts], counts
+
+    def _samples(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
+        """Checked inputs and labels, the weights of the samples that count, and which samples these are."""
+        self._given()
+        self._label_names = column_names(y)
+        X, y = self._validated(X, y, ensure_min_samples=2)
+        return X, y, *self._weights(sample_weight, X)
 
     def _near_one(self, what: str, values: np.ndarray) -> None:
         """Raises UserError for values whose powers overflow or underflow."""
         largest = np.abs(values).max()
-        if largest > EXTREME or 0 < largest < 1 / EXTREME:
-            raise self._error(f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1")
+        self._where.need(
+            largest == 0 or 1 / EXTREME <= largest <= EXTREME,
+            f"the largest of the {what} is {largest:g}; scale them to magnitudes nearer to 1",
+        )
 
     def __pykernel_machine__(self) -> Machine:
         """The machine from which ``from_sklearn`` makes a spec.  A class with this method can be imported."""
         classes = getattr(self, "classes_", None)
-        machine = self._machine()
-        return machine if classes is None else replace(machine, classes=tuple(classes.tolist()))
+        return replace(self._machine(), classes=None if classes is None else tuple(classes.tolist()))
 
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
@@ -58,9 +71,8 @@ class Expansion(ToFrozen, KernelEstimator):
 
     def _label(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
         """The spec's [label].  columns: the inputs' names, from which the labels' names must differ."""
-        classes = getattr(self, "classes_", None)
-        if classes is not None:
-            return label_section(columns, self._label_names, classes=classes.tolist())
+        if hasattr(self, "classes_"):
+            return label_section(columns, self._label_names, classes=self.classes_.tolist())
         return label_section(columns, self._label_names, self.alpha_.shape[1])
 
 

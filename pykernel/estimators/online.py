@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, column_or_1d  # type: ignore[import-untyped]
 
-from pykernel.bases.gram import MercerKernel
-from pykernel.estimators.base import (
-    KERNEL,
-    LEFT_OUT,
-    LIMIT,
-    Absent,
-    Classifies,
-    Parameter,
-    Regresses,
-    Streaming,
-    document,
-    label_section,
-    whole,
-)
-from pykernel.spec.families.linear import LINEAR_MODELS
+from pykernel.estimators.base import KERNEL, LIMIT, Absent, Classifies, Regresses, Streaming, label_section
+from pykernel.estimators.parameters import LEFT_OUT, Parameter, moved, of_keys, whole
+from pykernel.spec import model
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
-from pykernel.spec.families.online import KERNEL_MODELS, KernelSpec, projection_of
+from pykernel.spec.families.online import KernelSpec, projection_of
+from pykernel.spec.family import Family
 from pykernel.spec.model import declared
 from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
 
-RULES = tuple(rule for family in (*KERNEL_MODELS, LINEAR_MODELS) for rule in family.rules)
 GRADIENT = ("klms", "qklms", "knlms", "nlms")
 """Rules that correct a part of each error.  The other rules are least squares, for which a second pass would count
 every sample twice."""
@@ -37,12 +26,11 @@ GRADIENT_EPOCHS = 5
 CALIBRATED_ON = 1000
 """Most samples to which probabilities are fitted; the last samples are used."""
 
-LEARNING, REDUCTION = Parameter("learning"), Parameter("reduction")
-PARAMETERS = {
-    "technique": REDUCTION,
-    "rule": Parameter(
-        "learning",
-        text="""{rules}, default=None
+SHARED = ("signal", "input", "label", "target", "kernel", "linear")
+"""Sections whose keys are no parameters, or parameters with other names or words."""
+BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
+"""What stands elsewhere in signatures than in the declarations: signatures keep their order."""
+OF_RULES = """{{{rules}}}
         How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
         deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
         kernel, and the noise is estimated. A rule that is named learns as its paper says: "klms": stochastic gradient.
@@ -51,49 +39,26 @@ PARAMETERS = {
         "sw-krls": the same on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until
         the budget is full, and never removed. "knlms": normalised gradient steps of all multipliers; vectors as with
         "ald-krls". Linear models of fixed features: "nlms" and "rls" in the inputs, "quadratic-rls" also in their
-        products, "rff-rls" in random Fourier features, which approximate a kernel. These four have an intercept.""",
-    ),
-    "n_max": REDUCTION,
-    **KERNEL,
-    "eta": LEARNING,
-    "rho": LEARNING,
-    "step_limit": LEARNING,
-    "quantisation": LEARNING,
-    "coherence": LEARNING,
-    "epsilon": LEARNING,
-    "forgetting": LEARNING,
-    "noise": LEARNING,
-    "relabel": LEARNING,
-    "prior_variance": LEARNING,
-    "features": LEARNING,
-    "seed": LEARNING,
-    "ridge": REDUCTION,
-    "ald_threshold": REDUCTION,
-    "projection": REDUCTION,
-    "penalty": REDUCTION,
-    "when": REDUCTION,
-    "candidates": REDUCTION,
-    "lambda_max": REDUCTION,
-    "removals": REDUCTION,
-    "truncate_below": REDUCTION,
-    "truncate_age": REDUCTION,
-    "tie": REDUCTION,
-    "fading": REDUCTION,
-    "force": Parameter("reduction", absent=False),
+        products, "rff-rls" in random Fourier features, which approximate a kernel. These four have an intercept."""
+COMMON = {
     "precision": Parameter(
         "",
+        default="float32",
+        kind=str,
         text="""{"float32", "float64"}
         Number format of the model, on the host and on the device.""",
     ),
     "n_epochs": Parameter(
+        kind=int | None,
         must=whole(1) | LEFT_OUT,
         text="""int
-        Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms" and "nlms", which correct
+        Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms", "knlms" and "nlms", which correct
         only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.""",
     ),
     "input_max_abs": Parameter(
         "input",
         "max_abs",
+        kind=float | None,
         text="""float
         Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
         neither, and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or
@@ -102,61 +67,31 @@ PARAMETERS = {
     "label_max_abs": Parameter(
         "label",
         "max_abs",
+        kind=float | None,
         text="""float
         Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
         ``fit`` or of the first ``partial_fit``.""",
     ),
 }
-"""Of the family."""
+"""Parameters of all models that learn sample by sample."""
 
 
 class _BudgetedKernelModel(Streaming):
     """Base of the regressor and the classifier."""
 
-    _family, _rules = PARAMETERS, RULES
+    @classmethod
+    def _families(cls) -> list[Family]:
+        return [family for family in model.FAMILIES if family.online]
 
-    def __init__(
-        self,
-        technique: str | None = None,
-        *,
-        rule: str | None = None,
-        n_max: int | None = None,
-        sigma: float | str | None = None,
-        kernel: str | MercerKernel | None = None,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: int | None = None,
-        normalise: bool = False,
-        eta: float | None = None,
-        rho: float | None = None,
-        step_limit: float | None = None,
-        quantisation: float | None = None,
-        coherence: float | None = None,
-        epsilon: float | None = None,
-        forgetting: float | None = None,
-        noise: float | str | None = None,
-        relabel: bool = False,
-        prior_variance: float | None = None,
-        features: int | None = None,
-        seed: int | None = None,
-        ridge: float | None = None,
-        ald_threshold: float | None = None,
-        projection: str | None = None,
-        penalty: float | None = None,
-        when: str | None = None,
-        candidates: str | None = None,
-        lambda_max: float | None = None,
-        removals: int | None = None,
-        truncate_below: float | None = None,
-        truncate_age: int | None = None,
-        tie: str | None = None,
-        fading: float | None = None,
-        force: bool = False,
-        precision: str = "float32",
-        n_epochs: int | None = None,
-        input_max_abs: float | None = None,
-    ) -> None:
-        self._keep(locals())
+    @classmethod
+    def _declared(cls) -> dict[str, Parameter]:
+        families = cls._families()
+        sections = dict.fromkeys(name for family in families for name in family.spec.model_fields)
+        keys = of_keys(families, [name for name in sections if name not in SHARED])
+        rules = ", ".join(f'"{rule}"' for family in families for rule in family.rules)
+        keys["rule"] = replace(keys["rule"], text=OF_RULES.format(rules=rules))
+        first = {name: keys[name] for name in ("technique", "rule", "n_max")}
+        return moved(first | KERNEL | keys | COMMON, BEHIND)
 
     def novelty(self, X: Any) -> np.ndarray:
         """How much of each sample is new to the model: its residual power.  O(n_max (n_max + n_features)) each.
@@ -183,15 +118,13 @@ class _BudgetedKernelModel(Streaming):
             If the rule is a linear one, whose features span everything.
         """
         X = self._inputs(X)
-        if not self.model_.has("novelty"):
-            raise self._error(
-                f"rule {self.spec_.learning.rule!r} is linear and knows no novelty; it takes a rule with a kernel, such as "
-                "'klms'"
-            )
+        linear = f"rule {self.spec_.learning.rule!r} is linear and knows no novelty"
+        self._where.need(self.model_.has("novelty"), f"{linear}; it takes a rule with a kernel, such as 'klms'")
         return self._finite(self.model_.novelty(X))
 
-    def _passes(self, values: Mapping[str, Any]) -> int:
-        return GRADIENT_EPOCHS if values["rule"] in GRADIENT else 1
+    def _epochs(self) -> int:
+        values = self._given()
+        return values["n_epochs"] or (GRADIENT_EPOCHS if values.get("rule") in GRADIENT else 1)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         """Whether the model has [kernel].  A linear rule with a kernel is refused by the spec.
@@ -316,50 +249,6 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     array([0.1, 0.9])
     """
 
-    def __init__(
-        self,
-        technique: str | None = None,
-        *,
-        rule: str | None = None,
-        n_max: int | None = None,
-        sigma: float | str | None = None,
-        kernel: str | MercerKernel | None = None,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: int | None = None,
-        normalise: bool = False,
-        eta: float | None = None,
-        rho: float | None = None,
-        step_limit: float | None = None,
-        quantisation: float | None = None,
-        coherence: float | None = None,
-        epsilon: float | None = None,
-        forgetting: float | None = None,
-        noise: float | str | None = None,
-        relabel: bool = False,
-        prior_variance: float | None = None,
-        features: int | None = None,
-        seed: int | None = None,
-        ridge: float | None = None,
-        ald_threshold: float | None = None,
-        projection: str | None = None,
-        penalty: float | None = None,
-        when: str | None = None,
-        candidates: str | None = None,
-        lambda_max: float | None = None,
-        removals: int | None = None,
-        truncate_below: float | None = None,
-        truncate_age: int | None = None,
-        tie: str | None = None,
-        fading: float | None = None,
-        force: bool = False,
-        precision: str = "float32",
-        n_epochs: int | None = None,
-        input_max_abs: float | None = None,
-        label_max_abs: float | None = None,
-    ) -> None:
-        self._keep(locals())
-
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the samples in order, ``n_epochs`` times.
 
@@ -427,10 +316,10 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
             If ``return_std`` is asked of another rule than "krls-t".
         """
         X = self._inputs(X)
-        if return_std and not self.model_.has("variance"):
-            raise self._error(
-                f"rule {self.spec_.learning.rule!r} does not know how sure it is; for return_std give rule='krls-t'"
-            )
+        self._where.need(
+            not return_std or self.model_.has("variance"),
+            f"rule {self.spec_.learning.rule!r} does not know how sure it is; for return_std give rule='krls-t'",
+        )
         y = self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
         if not return_std:
             return y
@@ -510,6 +399,8 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     ('0', '1', '2')
     """
 
+    _without: ClassVar[Sequence[str]] = ("label_max_abs",)
+
     _forecasts: tuple[np.ndarray, np.ndarray, int]
     """What was forecast of the last samples, (m, n_functions), their classes, (m,), and how many there were in all."""
 
@@ -585,11 +476,11 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         X = self._inputs(X)
         positions = self.model_.classify(X)
         refused = np.count_nonzero(positions < 0)
-        if refused:
-            raise self._error(
-                f"{refused} of {len(X)} samples have an input beyond the limit of {self.spec_.input.max_abs:g} and cannot be "
-                "classified; leave them out, or learn with a larger input_max_abs"
-            )
+        self._where.need(
+            refused == 0,
+            f"{refused} of {len(X)} samples have an input beyond the limit of {self.spec_.input.max_abs:g} and cannot be "
+            "classified; leave them out, or learn with a larger input_max_abs",
+        )
         return self.classes_[positions]
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -620,7 +511,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         values, positions, count = self._forecasts
         half = min(len(values), (count + 1) // 2)
         values, positions = values[len(values) - half :], positions[len(values) - half :]
-        if not len(values):
+        if not half:
             raise Absent(
                 f"{self._where}: no sample was within the limits, so that nothing says how probable a class is"
             )
@@ -694,7 +585,3 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         if strange:
             raise ValueError(f"y holds {strange[0]!r}, which is not one of the classes, {self.classes_.tolist()}")
         return np.array([known[value] for value in values.tolist()], np.int32)[inverse]
-
-
-for _kind in (BudgetedKernelRegressor, BudgetedKernelClassifier):
-    document(_kind, {}, {"{rules}": "{" + ", ".join(f'"{rule}"' for rule in RULES) + "}"})

@@ -10,26 +10,28 @@ from sklearn.base import TransformerMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from pykernel.algorithms.signal.state import SignalStatus
-from pykernel.estimators.base import KernelEstimator, Parameter
+from pykernel.estimators.base import KernelEstimator
+from pykernel.estimators.parameters import Parameter
 from pykernel.host.signal import SignalStage
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import raw_samples_needed
 
-SIGNAL = Parameter("signal")
+COUNTS = Parameter("signal", kind=Sequence[int] | None)
+NUMBERS = Parameter("signal", kind=float | Sequence[float] | None)
 PARAMETERS = {
-    "window": SIGNAL,
-    "hop": SIGNAL,
-    "rate": SIGNAL,
-    "features": SIGNAL,
-    "bands": SIGNAL,
-    "log": Parameter("signal", absent=False),
-    "lags": SIGNAL,
-    "differences": SIGNAL,
-    "averages": SIGNAL,
-    "periods": SIGNAL,
-    "max_abs": SIGNAL,
-    "resolution": SIGNAL,
-    "precision": Parameter(""),
+    "window": Parameter("signal", kind=int | None),
+    "hop": Parameter("signal", kind=int | None),
+    "rate": Parameter("signal", kind=float | None),
+    "features": Parameter("signal", kind=Sequence[str] | Mapping[str, Sequence[str]] | None),
+    "bands": Parameter("signal", kind=Sequence[Sequence[float]] | None),
+    "log": Parameter("signal", default=False, kind=bool),
+    "lags": COUNTS,
+    "differences": COUNTS,
+    "averages": COUNTS,
+    "periods": COUNTS,
+    "max_abs": NUMBERS,
+    "resolution": NUMBERS,
+    "precision": Parameter("", default="float32", kind=str),
 }
 """The keys of a spec's [signal] that make features."""
 
@@ -111,26 +113,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     (['rms x0', 'crest x0'], (40, 2), (4, 2))
     """
 
-    _family = PARAMETERS
-
-    def __init__(
-        self,
-        window: int | None = None,
-        hop: int | None = None,
-        *,
-        rate: float | None = None,
-        features: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
-        bands: Sequence[Sequence[float]] | None = None,
-        log: bool = False,
-        lags: Sequence[int] | None = None,
-        differences: Sequence[int] | None = None,
-        averages: Sequence[int] | None = None,
-        periods: Sequence[int] | None = None,
-        max_abs: float | Sequence[float] | None = None,
-        resolution: float | Sequence[float] | None = None,
-        precision: str = "float32",
-    ) -> None:
-        self._keep(locals())
+    _family, _positional = PARAMETERS, 2
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Take the names and the number of the channels; nothing else is learned.
@@ -242,12 +225,13 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         X, spec = self._inputs(X), self._spec()
         assert spec.signal is not None
         least = raw_samples_needed(spec.signal)
-        if len(X) < least:
-            raise self._error(f"X has {len(X)} rows, and the first features need {least}; give {least} or more")
+        self._where.need(
+            len(X) >= least, f"X has {len(X)} rows, and the first features need {least}; give {least} or more"
+        )
         statuses, values = SignalStage(spec).push(X)
-        if (refused := np.flatnonzero(statuses == SignalStatus.REFUSED_SAMPLE)).size:
-            raise self._error(
-                f"row {refused[0]} of X holds a number beyond max_abs, which the device refuses; raise max_abs, or transform "
-                "the parts before and behind by themselves"
+        for row in np.flatnonzero(statuses == SignalStatus.REFUSED_SAMPLE):
+            raise self._where.error(
+                f"row {row} of X holds a number beyond max_abs, which the device refuses; raise max_abs, or transform the parts "
+                "before and behind by themselves"
             )
         return statuses, values.astype(np.float64)

@@ -9,8 +9,8 @@ the features, to C.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Self, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import (  # type: ignore[import-untyped]
@@ -18,438 +18,72 @@ from sklearn.base import (  # type: ignore[import-untyped]
     OutlierMixin,
     TransformerMixin,
 )
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
-from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.bases.gram import MercerKernel
-from pykernel.errors import UserError
-from pykernel.estimators.base import (
-    KERNEL,
-    LEFT_OUT,
-    LIMIT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    KernelEstimator,
+from pykernel.estimators.base import KERNEL, Streaming
+from pykernel.estimators.online import COMMON, BudgetedKernelClassifier, BudgetedKernelRegressor
+from pykernel.estimators.parameters import (
     Parameter,
-    Streaming,
-    ToFrozen,
-    document,
-    kernel_section,
-    number,
-    one_of,
+    moved,
+    of_keys,
     plain,
-    warn,
     whole,
 )
-from pykernel.estimators.online import PARAMETERS as MODEL
-from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
+from pykernel.estimators.subspace_batch import PIVOT, coefficients, exported, frozen_machine
 from pykernel.spec.families.subspace import SUBSPACE_MODELS, rank_of
+from pykernel.spec.family import Family
 from pykernel.spec.kernel_settings import largest
 from pykernel.spec.model import Spec
 from pykernel.training.bkfe import (
-    WHOLE,
     Approximation,
-    Factors,
     HostSubspace,
-    above_rounding,
-    affine_of_model,
-    bkfe,
-    classes_of_model,
 )
-from pykernel.training.reduced import gram_operator
-from pykernel.training.rounding import notes
-from pykernel.training.trained import Machine, checked
-from pykernel.training.trained import to_spec as spec_of
+from pykernel.training.trained import Machine
 
-BATCH = {
-    "n_components": Parameter(must=whole(1)),
-    **KERNEL,
-    "coef0": Parameter("kernel", must=NOT_NEGATIVE | LEFT_OUT),
-    "shrinkage": Parameter(must=POSITIVE),
-    "n_max": Parameter(must=whole(1) | LEFT_OUT),
-    "method": Parameter(must=one_of("closed", "alternating")),
-    "max_iter": Parameter(must=whole(1)),
-    "tol": Parameter(must=number("number from 0 to less than 1", lambda v: 0 <= v < 1)),
-    "random_state": Parameter(),
+NAMED = {
+    ("learning", "features"): "n_components",
+    ("learning", "forgetting"): "head_forgetting",
+    ("learning", "eta"): "head_eta",
 }
-"""Parameters of the batch estimator."""
-LEARNING, REDUCTION, SUBSPACE, NOVELTY = (Parameter(name) for name in ("learning", "reduction", "subspace", "novelty"))
-PARAMETERS = {
-    "n_components": Parameter("learning", "features"),
-    "n_max": REDUCTION,
-    **KERNEL,
-    "update": SUBSPACE,
-    "shrinkage": SUBSPACE,
-    "step": SUBSPACE,
-    "eta": SUBSPACE,
-    "window": SUBSPACE,
-    "forgetting": SUBSPACE,
-    "budget": SUBSPACE,
-    "ald_threshold": REDUCTION,
-    "fading": SUBSPACE,
-    "insensitivity": SUBSPACE,
-    "censoring": SUBSPACE,
-    "head": SUBSPACE,
-    "ridge": LEARNING,
-    "head_forgetting": Parameter("learning", "forgetting"),
-    "head_eta": Parameter("learning", "eta"),
+"""Keys whose parameters have other names: those of the model that learns labels on the features."""
+OWN = {
     "false_alarm_rate": Parameter(
         "novelty",
+        kind=float | None,
         text="""float
         Wanted number of alarms for each sample of normal operation, for example 0.001; the threshold of novelty adapts
         to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.""",
     ),
-    "threshold": NOVELTY,
-    "smoothing": NOVELTY,
-    "warmup": NOVELTY,
-    "relearn_after": NOVELTY,
-    "precision": MODEL["precision"],
     "n_epochs": Parameter(
+        default=1,
+        kind=int,
         must=whole(1),
         text="""int
         Number of passes of ``fit`` over the data, in order.""",
     ),
-    "input_max_abs": MODEL["input_max_abs"],
-    "label_max_abs": MODEL["label_max_abs"],
 }
-"""Parameters of the estimators that learn sample by sample."""
-PIVOT = {"float32": 2.0**-16, "float64": 2.0**-40}
-"""A pivot of G below this fraction of its diagonal element makes a feature zero, as on the device."""
-
-
-class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
-    """Kernel features of samples from the subspace that represents all of them best: batch BKFE.
-
-    Samples ``phi(x)`` in the kernel's feature space are approximated by ``L q(x)`` with few features q, so that
-    ``1/2 sum |phi(x_n) - L q_n|^2 + shrinkage/2 (|L|^2 + sum |q_n|^2)`` is least. ``L = Phi A`` is spanned by samples.
-    ``transform`` gives ``z(x) = G^(1/2) q(x)`` with ``G = L'L``, for which ``z(x)'z(y)`` approximates ``k(x, y)``: so
-    a linear model of z is nearly a kernel model. The directions are those of kernel PCA without centring, but each
-    singular value is reduced by ``shrinkage``. The features with the largest singular values come first.
-
-    Parameters
-    ----------
-    n_components : int, default=8
-        Largest number of features. There are fewer if fewer singular values exceed ``shrinkage``.
-    kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
-        ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
-        ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel has its own parameters; it may
-        be custom.
-    sigma : float or "scale", default="scale"
-        Width of the Gaussian kernel. "scale" takes ``sigma^2 = n_features * v / 2``, with v the mean over features of
-        their variance.
-    gamma : float or "scale", default="scale"
-        The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
-        ``sigma`` that "scale" would give.
-    coef0 : float, default=0.0
-        "polynomial": what is added to ``gamma a'b``.
-    degree : int, default=3
-        "polynomial": the exponent.
-    normalise : bool, default=False
-        "polynomial", "linear": whether ``k(a, b)`` is divided by ``sqrt(k(a, a) k(b, b))``.
-    shrinkage : float, default=0.1
-        lambda: the number that is subtracted from each singular value of the samples in feature space. Directions with
-        smaller singular values vanish. Singular values grow with the root of the number of samples.
-    n_max : int, default=None
-        Largest number of expansion vectors. The samples are then projected on the span of these vectors, which are
-        chosen by ``pykernel.bases.select.select_basis``; memory and time grow as ``n_samples n_max``. None: all
-        samples.
-    method : {"closed", "alternating"}, default="closed"
-        How the minimum is found. "closed": by eigenvalues. "alternating": by the paper's Algorithm 1, with ridge
-        regressions for q and L in turn.
-    max_iter : int, default=200
-        "alternating": largest number of turns.
-    tol : float, default=1e-10
-        "alternating": stop when the relative decrease of the objective is below this.
-    random_state : int, RandomState or None, default=0
-        Seed of the random start of "alternating", and of the random choice of vectors with ``n_max``.
-
-    Attributes
-    ----------
-    subspace_ : pykernel.training.bkfe.HostSubspace
-        L: the kernel, the expansion vectors and A.
-    vectors_ : ndarray of shape (n_vectors, n_features)
-        The expansion vectors.
-    singular_values_ : ndarray of shape (n_components_,)
-        Those of the samples in feature space, before they are lowered, falling. "alternating": as far as it came.
-    objective_ : ndarray of shape (n_iter_,)
-        The objective after each turn; it never rises.
-    n_components_ : int
-        Features.
-    n_iter_ : int
-        Turns; 1 for "closed".
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if the data had any.
-
-    See Also
-    --------
-    OnlineKernelSubspace : The same sample by sample, in fixed memory.
-    KernelBasis : Features by projection on the span of a few samples.
-    sklearn.decomposition.KernelPCA : With centring and without shrinkage.
-
-    Notes
-    -----
-    O(n^2 n_features + n^2 n_components) for n samples with "closed", O(n n_max (n_features + n_max)) with ``n_max``.
-    Features of a new sample: O(n_vectors (n_features + n_components)).
-
-    References
-    ----------
-    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via
-    budgeted nonlinear subspace tracking. Algorithm 1.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from pykernel import KernelSubspace
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = make_pipeline(KernelSubspace(30), LogisticRegression(C=100, max_iter=1000))
-    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.93)
-    True
-    >>> model[:-1].transform(X).shape
-    (1797, 30)
-    """
-
-    _family = BATCH
-
-    subspace_: HostSubspace
-    vectors_: np.ndarray
-    singular_values_: np.ndarray
-    objective_: np.ndarray
-    n_components_: int
-    n_iter_: int
-
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        kernel: str | MercerKernel | None = None,
-        sigma: float | str | None = None,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: int | None = None,
-        normalise: bool = False,
-        shrinkage: float = 0.1,
-        n_max: int | None = None,
-        method: str = "closed",
-        max_iter: int = 200,
-        tol: float = 1e-10,
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the subspace of the samples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : ignored
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        UserError
-            If a parameter cannot be, or no singular value exceeds ``shrinkage``.
-        ValueError
-            If the data are not finite numbers of the right shape, or "scale" finds no variance.
-        """
-        given = self._given()
-        X = validate_data(self, X, dtype=np.float64)
-        rank, shrinkage, n_max = given["n_components"], float(given["shrinkage"]), given["n_max"]
-        kernel, seed = self._chosen_kernel(X, given), self._seed()
-        with self._named():
-            if n_max is None:
-                factors = self._solved(X, kernel, given, seed)
-                found = HostSubspace(kernel, X, factors.a, shrinkage)
-                self.objective_ = factors.objective
-            else:
-                found = HostSubspace.fit(X, kernel, rank, shrinkage, method=given["method"], basis=n_max, seed=seed)
-                # the objective of the best L in this span: 1/2 tr K - 1/2 |G|^2
-                self.objective_ = np.array([0.5 * (kernel.diagonal(X).sum() - np.square(found.eigenvalues).sum())])
-        values, turn = np.linalg.eigh(found.gram)
-        kept = np.flatnonzero(above_rounding(values))[::-1]
-        if not len(kept):
-            raise self._error(
-                f"shrinkage is {shrinkage:g}, and no singular value of the {len(X)} samples in feature space exceeds it; it "
-                "must be lower"
-            )
-        # coordinates in which G is diagonal: so features are sorted by size, for each method
-        a = found.a @ turn[:, kept]
-        heaviest = a[np.abs(a).argmax(axis=0), np.arange(len(kept))]
-        self.subspace_ = HostSubspace(kernel, found.vectors, a * np.where(heaviest < 0, -1.0, 1.0), shrinkage)
-        self.vectors_, self.singular_values_ = self.subspace_.vectors, values[kept] + shrinkage
-        self.n_components_, self.n_iter_ = len(kept), len(self.objective_)
-        self._largest = float(np.abs(X).max())
-        return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Features of samples.  O(n_vectors (n_features + n_components)) each.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        z : ndarray of shape (n_samples, n_components_)
-        """
-        X = self._inputs(X)
-        return self.subspace_.features(X)
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """How usual each sample is: minus the part of its squared length that the features leave out.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            ``-|phi(x) - L q(x)|^2 / k(x, x)``, from -1 (nothing of it is known) to 0.
-        """
-        X = self._inputs(X)
-        return -self.subspace_.score(X)
-
-    def approximation(self, X: Any) -> Approximation:
-        """How well ``z(x)'z(y)`` approximates the kernel on samples, with the bounds.  O(n^2 n_features).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        report : pykernel.training.bkfe.Approximation
-        """
-        X = self._inputs(X)
-        return self.subspace_.approximation(X)
-
-    def to_spec(
-        self,
-        name: str,
-        model: Any = None,
-        *,
-        precision: str = "float32",
-        max_abs: float | None = None,
-        scaler: Any = None,
-    ) -> Spec:
-        """The features, or a linear model of them, as a frozen kernel expansion for the device.
-
-        ``z(x) = W' k(vectors_, x)``, and weights of z are collapsed into W: a model of o functions is
-        ``n_vectors (n_features + o)`` numbers in flash, however many features there are.
-
-        Parameters
-        ----------
-        name : str
-            Prefix of every symbol and file in C.
-        model : fitted linear regressor or classifier, or KMeans, default=None
-            One that learned what transform returns: with ``coef_`` and ``intercept_``, such as Ridge or
-            LogisticRegression, or with ``cluster_centers_``. None: ``NAME_predict`` writes the features.
-        precision : {"float32", "float64"}, default="float32"
-        max_abs : float, default=None
-            Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
-            less where that could overflow.
-        scaler : fitted scaler, default=None
-            StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler that scaled the inputs: the device takes them as
-            they were before.
-
-        Returns
-        -------
-        spec : Spec
-            Rule "frozen"; ``HostModel(spec)`` computes what the device will.
-
-        Raises
-        ------
-        UserError
-            If a name or number cannot be; if the model is not linear, or learned something else than these features.
-
-        Warns
-        -----
-        UserWarning
-            If weights are so large, for little shrinkage, that float32 is too coarse for what they add up to.
-        """
-        check_is_fitted(self)
-        machine = _frozen_machine(
-            self,
-            self.subspace_.kernel,
-            self.subspace_.vectors,
-            self.subspace_.expansion(),
-            model,
-            scaler,
-            self._largest,
-        )
-        return _exported(machine, name, precision, plain(max_abs))
-
-    def _solved(self, X: np.ndarray, kernel: MercerKernel, given: Mapping[str, Any], seed: int) -> Factors:
-        """L in the span of all samples."""
-        few = len(X) <= WHOLE
-        return bkfe(
-            kernel.gram(X, X) if few else gram_operator(kernel, X, keep=0), given["n_components"], given["shrinkage"],
-            method=given["method"], iterations=given["max_iter"], tolerance=given["tol"], seed=seed,
-            trace=None if few else float(kernel.diagonal(X).sum()),
-        )  # fmt: skip
-
-    def _chosen_kernel(self, X: np.ndarray, given: Mapping[str, Any]) -> MercerKernel:
-        if isinstance(given["kernel"], MercerKernel):
-            self._alone(*(name for name in KERNEL if name != "kernel"))
-            return self._definite(given["kernel"])
-        # the limit that belongs to the section is ignored: no input is refused here
-        return self._mercer(kernel_section({**given, "precision": "float64"}, X, LIMIT)[0])
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
+"""Parameters that are told in other words than those of the spec."""
+HEAD = ("head", "ridge", "head_forgetting", "head_eta", "label_max_abs")
+"""Parameters of estimators that learn labels."""
 
 
 class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming):
     """Base of the online estimators: features, novelty and exports."""
 
-    _family, _rules = PARAMETERS, SUBSPACE_MODELS.rules
+    _without: ClassVar[Sequence[str]] = ("rule", "force")
+    _defaults: ClassVar[dict[str, Any]] = {"n_components": 16, "n_max": 64}
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        n_max: int = 64,
-        kernel: str | MercerKernel | None = None,
-        sigma: float | str | None = None,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: int | None = None,
-        normalise: bool = False,
-        update: str | None = None,
-        shrinkage: float | None = None,
-        step: str | None = None,
-        eta: float | None = None,
-        window: int | None = None,
-        forgetting: float | None = None,
-        budget: str | None = None,
-        ald_threshold: float | None = None,
-        fading: float | None = None,
-        insensitivity: float | None = None,
-        censoring: float | None = None,
-        false_alarm_rate: float | None = None,
-        threshold: float | None = None,
-        smoothing: float | None = None,
-        warmup: int | None = None,
-        relearn_after: int | None = None,
-        precision: str = "float32",
-        n_epochs: int = 1,
-        input_max_abs: float | None = None,
-    ) -> None:
-        self._keep(locals())
+    @classmethod
+    def _families(cls) -> list[Family]:
+        return [SUBSPACE_MODELS]
+
+    @classmethod
+    def _declared(cls) -> dict[str, Parameter]:
+        keys = of_keys(cls._families(), ("subspace", "learning", "reduction", "novelty"), NAMED)
+        first = {name: keys[name] for name in ("n_components", "n_max")}
+        return moved(first | KERNEL | keys | COMMON | OWN, {"ald_threshold": "budget"})
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of samples, z(x).  O(n_max (n_features + n_components)) each.
@@ -500,8 +134,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         scores : ndarray of shape (n_samples,)
             From -1, new, to 0.
         """
-        X = self._inputs(X)
-        return -self._finite(self.model_.novelty(X))
+        return -self.novelty(X)
 
     def approximation(self, X: Any) -> Approximation:
         """How well features approximate the kernel on samples, with the bounds.  O(n^2 n_features).
@@ -596,13 +229,13 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         """
         check_is_fitted(self)
         machine = self._machine(model, scaler)
-        return _exported(machine, name, self.spec_.precision if precision is None else precision, plain(max_abs))
+        return exported(machine, name, self.spec_.precision if precision is None else precision, plain(max_abs))
 
     def _machine(self, model: Any = None, scaler: Any = None) -> Machine:
         """The frozen map, or a linear model of it."""
         vectors, a = self._held()
-        w = a @ _coefficients(self._gram(), self._shrinkage, PIVOT[self.spec_.precision])
-        return _frozen_machine(self, MercerKernel.of(self.spec_), vectors, w, model, scaler)
+        w = a @ coefficients(self._gram(), self._shrinkage, PIVOT[self.spec_.precision])
+        return frozen_machine(self, MercerKernel.of(self.spec_), vectors, w, model, scaler)
 
     @property
     def _shrinkage(self) -> float:
@@ -612,8 +245,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         """The expansion vectors in use, (n, DIM), and A, (n, RANK), in float64."""
         memory = self.model_.memory
         n = int(memory.field("n")[0])
-        if n == 0:
-            raise self._error("has no expansion vectors, as every sample was refused; see status_counts_")
+        self._where.need(n, "has no expansion vectors, as every sample was refused; see status_counts_")
         return memory.field("v")[:n].astype(np.float64), memory.field("a")[:n].astype(np.float64)
 
     def _gram(self) -> np.ndarray:
@@ -626,7 +258,8 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 
     def _watches(self) -> bool:
         """Whether there are alarms."""
-        return any(p.section == "novelty" and getattr(self, name) is not None for name, p in PARAMETERS.items())
+        mine = self._parameters().items()
+        return any(p.section == "novelty" and getattr(self, name) is not None for name, p in mine)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         return True
@@ -768,6 +401,9 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
     array([ 1,  1, -1])
     """
 
+    _without = (*_OnlineSubspace._without, *HEAD)
+    _defaults: ClassVar[dict[str, Any]] = {"n_components": 8, "n_max": 64}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if not self._watches():
@@ -848,8 +484,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
         values : ndarray of shape (n_samples,)
             ``score_samples(X) - offset_``; below 0 for what is new.
         """
-        X = self._inputs(X)
-        return -self._finite(self.model_.novelty(X)) - self.offset_
+        return self.score_samples(X) - self.offset_
 
     @available_if(_watching)  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> np.ndarray:
@@ -887,7 +522,31 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
         return cast(np.ndarray, self.fit(X).predict(X))
 
 
-class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
+class _WithHead(_OnlineSubspace):
+    """Base of the estimators whose head learns labels on the features."""
+
+    def monitor(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What the device tells of a stream as it learns it: each sample's novelty, then the sample is learned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs, in the order in which they come.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels: numbers, or classes.
+
+        Returns
+        -------
+        novelty : ndarray of shape (n_samples,)
+            Before the sample was learned; NaN where it is refused.
+        alarms : ndarray of shape (n_samples,) of bool
+            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or
+            ``threshold``.
+        """
+        return self._monitored(X, y)
+
+
+class OnlineSubspaceRegressor(_WithHead, BudgetedKernelRegressor):
     """Linear regression on kernel features that follow a stream, in fixed memory, bit for bit as on a microcontroller.
 
     The features z(x) are those of `OnlineKernelSubspace`. Recursive least squares with an intercept learns each label
@@ -897,9 +556,7 @@ class OnlineSubspaceRegressor(_OnlineSubspace, BudgetedKernelRegressor):
     ----------
     n_components : int, default=16
         Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
-    n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, \
-relearn_after, precision, n_epochs, input_max_abs
+    {others}
         As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
         ``relearn_after`` are for ``monitor``.
     ridge : float, default=0.1
@@ -937,41 +594,7 @@ relearn_after, precision, n_epochs, input_max_abs
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 16,
-        *,
-        n_max: int = 64,
-        kernel: str | MercerKernel | None = None,
-        sigma: float | str | None = None,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: int | None = None,
-        normalise: bool = False,
-        update: str | None = None,
-        shrinkage: float | None = None,
-        step: str | None = None,
-        eta: float | None = None,
-        window: int | None = None,
-        forgetting: float | None = None,
-        budget: str | None = None,
-        ald_threshold: float | None = None,
-        fading: float | None = None,
-        insensitivity: float | None = None,
-        censoring: float | None = None,
-        ridge: float | None = None,
-        head_forgetting: float | None = None,
-        false_alarm_rate: float | None = None,
-        threshold: float | None = None,
-        smoothing: float | None = None,
-        warmup: int | None = None,
-        relearn_after: int | None = None,
-        precision: str = "float32",
-        n_epochs: int = 1,
-        input_max_abs: float | None = None,
-        label_max_abs: float | None = None,
-    ) -> None:
-        self._keep(locals())
+    _without = (*_OnlineSubspace._without, "head", "head_eta")
 
     def predict(self, X: Any) -> Any:  # type: ignore[override]
         """Values of the learned function.
@@ -990,28 +613,8 @@ relearn_after, precision, n_epochs, input_max_abs
         X = self._inputs(X)
         return self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
 
-    def monitor(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """What the device tells of a stream as it learns it: each sample's novelty, then the sample is learned.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs, in the order in which they come.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels.
-
-        Returns
-        -------
-        novelty : ndarray of shape (n_samples,)
-            Before the sample was learned; NaN where it is refused.
-        alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or
-            ``threshold``.
-        """
-        return self._monitored(X, y)
-
-
-class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
+class OnlineSubspaceClassifier(_WithHead, BudgetedKernelClassifier):
     """Linear classification on kernel features that follow a stream, in fixed memory, bit for bit as on a
     microcontroller.
 
@@ -1022,9 +625,7 @@ class OnlineSubspaceClassifier(_OnlineSubspace, BudgetedKernelClassifier):
     ----------
     n_components : int, default=16
         Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
-    n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, \
-relearn_after, precision, n_epochs, input_max_abs
+    {others}
         As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
         ``relearn_after`` are for ``monitor``.
     head : {"ridge", "logistic"}, default="ridge"
@@ -1065,42 +666,7 @@ relearn_after, precision, n_epochs, input_max_abs
     array([1., 1.])
     """
 
-    def __init__(
-        self,
-        n_components: int = 16,
-        *,
-        n_max: int = 64,
-        kernel: str | MercerKernel | None = None,
-        sigma: float | str | None = None,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: int | None = None,
-        normalise: bool = False,
-        update: str | None = None,
-        shrinkage: float | None = None,
-        step: str | None = None,
-        eta: float | None = None,
-        window: int | None = None,
-        forgetting: float | None = None,
-        budget: str | None = None,
-        ald_threshold: float | None = None,
-        fading: float | None = None,
-        insensitivity: float | None = None,
-        censoring: float | None = None,
-        head: str | None = None,
-        ridge: float | None = None,
-        head_forgetting: float | None = None,
-        head_eta: float | None = None,
-        false_alarm_rate: float | None = None,
-        threshold: float | None = None,
-        smoothing: float | None = None,
-        warmup: int | None = None,
-        relearn_after: int | None = None,
-        precision: str = "float32",
-        n_epochs: int = 1,
-        input_max_abs: float | None = None,
-    ) -> None:
-        self._keep(locals())
+    _without = (*_OnlineSubspace._without, "label_max_abs")
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of classes.
@@ -1148,82 +714,3 @@ relearn_after, precision, n_epochs, input_max_abs
 
     def _met(self, X: np.ndarray, y: Any) -> np.ndarray:
         return self.model_.update(X, y) if self.head == "logistic" else super()._met(X, y)
-
-    def monitor(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """What the device tells of a stream as it learns it: each sample's novelty, then the sample is learned.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs, in the order in which they come.
-        y : array-like of shape (n_samples,)
-            Classes.
-
-        Returns
-        -------
-        novelty : ndarray of shape (n_samples,)
-            Before the sample was learned; NaN where it is refused.
-        alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or
-            ``threshold``.
-        """
-        return self._monitored(X, y)
-
-
-# ---------------------------------------------------------------------------------------------------------- exports
-
-
-def _coefficients(gram: np.ndarray, shrinkage: float, least: float) -> np.ndarray:
-    """(G + lambda I)^-1 R' with R'R = G, (r, r): z = R q of v is v' times it.
-
-    R is upper triangular; where a pivot is below ``least`` of G's diagonal, its row is zero, as on the device.
-    """
-    rank = len(gram)
-    root = np.zeros((rank, rank))
-    for i in range(rank):
-        rest = gram[i] - root[:i, i] @ root[:i]
-        if rest[i] > least * gram[i, i]:
-            root[i, i:] = rest[i:] / np.sqrt(rest[i])
-    return np.linalg.solve(gram + shrinkage * np.eye(rank), root.T)
-
-
-def _exported(machine: Machine, name: str, precision: str, max_abs: float | None) -> Spec:
-    """The frozen spec of a machine.  Gives a warning if the precision is too coarse for the machine's weights."""
-    spec = spec_of(machine, name, precision, max_abs)
-    for note in notes(machine, spec):
-        warn(note)
-    return spec
-
-
-def _frozen_machine(
-    estimator: KernelEstimator,
-    kernel: MercerKernel,
-    vectors: np.ndarray,
-    w: np.ndarray,
-    model: Any,
-    scaler: Any,
-    reach: float | None = None,
-) -> Machine:
-    """z(x) = W' k(vectors, x), or a linear model of z; w: (n, r)."""
-    where = estimator._where
-    center, scale, columns = (None, None, estimator._columns) if scaler is None else estimator._scaling(scaler)
-    weights, bias, found = np.eye(w.shape[1]), np.zeros(w.shape[1]), cast(dict[str, Any], {})
-    if model is not None:
-        try:
-            weights, bias = affine_of_model(model, w.shape[1])
-        except UserError as error:
-            raise estimator._error(f"model: {error}") from None
-        found["classes"] = classes_of_model(model)
-        if type(model[-1] if hasattr(model, "steps") else model) is LogisticRegression and len(model.classes_) == 2:
-            found["calibration"] = np.array([[-1.0, 0.0]])
-    if reach is not None and scale is not None and center is not None:
-        reach = float((reach / np.abs(scale) + np.abs(center)).max())
-    machine = Machine(
-        where, kernel.function, vectors, w @ weights, bias, kernel.gamma, kernel.coef0, kernel.degree, center=center,
-        scale=scale, columns=columns, largest=reach, normalise=kernel.normalise, custom=kernel.custom, max_value=kernel.max_value,
-        **found,
-    )  # fmt: skip
-    return checked(machine, where)
-
-
-document(OnlineKernelSubspace, {}, {})

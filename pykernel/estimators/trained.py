@@ -5,30 +5,21 @@ They train on the host in float64, and choose widths and ridge by cross-validati
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from pykernel.estimators.base import (
-    Must,
-    Parameter,
-    column_names,
-    document,
-    one_of,
-    plain,
-    warn,
-    whole,
-)
+from pykernel.estimators.base import warn
 from pykernel.estimators.functions import ClassifiesByFunctions, Expansion, RegressesByFunctions
+from pykernel.estimators.parameters import LEFT_OUT, Must, Parameter, one_of, plain, whole
 from pykernel.parallel import one_thread, working
 from pykernel.spec.model import Spec
 from pykernel.training import vectors
 from pykernel.training.calibration import fit_calibration
 from pykernel.training.closed_form import Targets
 from pykernel.training.selection import stratified_folds
-from pykernel.training.trained import Machine
-from pykernel.training.trained import to_spec as frozen
+from pykernel.training.trained import Machine, to_spec
 
 LINEAR_RIDGE = 1e-3
 """Ridge of the linear model with which the machine is compared, in squares of the inputs' unit."""
@@ -58,24 +49,29 @@ def _ridges(value: Any) -> list[float] | None:
 
 PARAMETERS = {
     "n_vectors": Parameter(
-        must=whole(1) | Must("", lambda v: v is None),
+        kind=int | None,
+        must=whole(1) | LEFT_OUT,
         text="""int
         Number of vectors, at most the number of samples. None: 16, or all samples if there are fewer.""",
     ),
     "loss": Parameter(
+        default="squared",
+        kind=str,
         must=one_of("squared", "absolute"),
         text="""{"squared", "absolute"}
         What is minimised. "absolute" is ``sqrt(r^2 + 0.05^2)`` for a residual of r standard deviations of the label: a
         few wrong labels count less.""",
     ),
     "standardise": Parameter(
+        kind=bool | None,
         must=Must("True, False or None", lambda v: v in (True, False, None)),
         text="""bool
         Whether distances are of standardised inputs, or of inputs as they are. None: whichever is better on samples left
         out. Either way ``predict`` and the device take inputs as they are.""",
     ),
     "widths": Parameter(
-        must=one_of("one", "inputs") | Must("", lambda v: v is None),
+        kind=str | None,
+        must=one_of("one", "inputs") | LEFT_OUT,
         text="""{"one", "inputs"}
         One width, or a width for each input (automatic relevance determination). None: whichever is better on samples left out.""",
     ),
@@ -86,16 +82,21 @@ PARAMETERS = {
         chosen on samples left out, from 1e-6 to 1e-2 or from the given ones.""",
     ),
     "cv": Parameter(
+        default=5,
+        kind=int,
         must=whole(2),
         text="""int
         Number of folds, of classes stratified. Of more than 2,000 samples so many are compared, drawn at random.""",
     ),
     "max_iter": Parameter(
+        default=vectors.STEPS,
+        kind=int,
         must=whole(5),
         text="""int
         Most steps of L-BFGS. It ends earlier where samples left out say so.""",
     ),
     "init": Parameter(
+        default="k-means",
         must=Must(
             '"k-means", "rows" or an array of vectors', lambda v: v in STARTS if isinstance(v, str) else _is_table(v)
         ),
@@ -103,24 +104,31 @@ PARAMETERS = {
         Where the vectors begin: centres of k-means, samples drawn at random, or these, such as a basis.""",
     ),
     "n_init": Parameter(
+        default=3,
+        kind=int,
         must=whole(1),
         text="""int
         Number of last searches, from different starts; the one with the least risk is taken, where samples are many on some
         that were set aside.""",
     ),
     "progress": Parameter(
+        default=False,
+        kind=bool,
         text="""bool or callable
-        Whether to show on a terminal that it works; or what is called with the part that is done, from 0 to 1."""
+        Whether to show on a terminal that it works; or what is called with the part that is done, from 0 to 1.""",
     ),
     "precision": Parameter(
+        default="float32",
+        kind=str,
         must=one_of("float32", "float64", "int16"),
         text="""{"float32", "float64", "int16"}
         Number format of the spec that ``to_spec`` gives. Training is in float64. With "int16" all that is judged on samples
         left out is judged as the device computes it.""",
     ),
     "random_state": Parameter(
+        default=0,
         text="""int, RandomState or None
-        Seed of folds and starts: the same seed gives the same model."""
+        Seed of folds and starts: the same seed gives the same model.""",
     ),
 }
 
@@ -186,18 +194,18 @@ class _TrainedVectors(Expansion):
         predictions of a linear model for the compared samples, in the same folds, (places, O).
         """
         self._near_one("inputs", X)
-        if len(X) > 1 and not np.ptp(X, axis=0).any():
-            raise self._error("every input is constant; a model needs inputs that change")
+        self._where.need(
+            len(X) == 1 or np.ptp(X, axis=0).any(), "every input is constant; a model needs inputs that change"
+        )
         m = self._count(len(X))
-        if m > len(X):
-            raise self._error(f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
+        self._where.need(m <= len(X), f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
         # the ranges, and for each input the value farthest from an integer: else it could look like counts
         broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
         start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
 
         def whole(model: vectors.Vectors, x: np.ndarray) -> np.ndarray:
             machine = model.answering(middle, deviation).machine(self._where, seen=self._seen)
-            spec: Any = frozen(machine, "judged", "int16")
+            spec: Any = to_spec(machine, "judged", "int16")
             return np.asarray((spec.family.whole_functions(spec, x) - middle) / deviation)
 
         with self._named():
@@ -218,8 +226,10 @@ class _TrainedVectors(Expansion):
                 computed=whole if self.precision == "int16" else None,
                 tell=self.progress if callable(self.progress) else lambda part: None,
             )
-        if not all(np.isfinite(part).all() for part in vars(found.found).values()):
-            raise self._error("the search left all bounds; scale the inputs to magnitudes near 1")
+        self._where.need(
+            all(np.isfinite(part).all() for part in vars(found.found).values()),
+            "the search left all bounds; scale the inputs to magnitudes near 1",
+        )
         self.vectors_, self.scale_ = found.found.vectors, np.exp(found.found.log_scale)
         self.standardised_ = found.taken.units == "standardised"
         self.widths_, self.ridge_, self.n_iter_ = found.taken.widths, found.taken.ridge, found.taken.step
@@ -253,10 +263,11 @@ class _TrainedVectors(Expansion):
         if isinstance(self.init, str):
             return vectors.k_means if self.init == "k-means" else vectors.drawn_rows
         given = np.array(self.init, np.float64)
-        if given.shape != (m, X.shape[1]) or not np.isfinite(given).all():
-            raise self._error(
-                f'init must be "k-means", "rows" or finite numbers of shape {(m, X.shape[1])}, n_vectors and inputs'
-            )
+        shape = (m, X.shape[1])
+        self._where.need(
+            given.shape == shape and np.isfinite(given).all(),
+            f'init must be "k-means", "rows" or finite numbers of shape {shape}, n_vectors and inputs',
+        )
         return given
 
     def _judge(self, error: float, linear: float, as_good: bool) -> None:
@@ -268,8 +279,7 @@ class _TrainedVectors(Expansion):
             )
 
     def _values(self, X: Any) -> np.ndarray:
-        X = self._inputs(X)
-        found = self._found()
+        X, found = self._inputs(X), self._found()
         with one_thread:
             parts = [found.functions(X[at : at + 4096]) for at in range(0, len(X), 4096)]
         return np.concatenate(parts)
@@ -299,7 +309,7 @@ class _TrainedVectors(Expansion):
         """
         check_is_fitted(self)
         precision = self.precision if precision is None else precision
-        return frozen(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
+        return to_spec(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
 
     def _machine(self) -> Machine:
         check_is_fitted(self)
@@ -355,23 +365,10 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
     (True, (6, 1))
     """
 
-    def __init__(
-        self,
-        n_vectors: int | None = None,
-        *,
-        loss: str = "squared",
-        standardise: bool | None = None,
-        widths: str | None = None,
-        ridge: Any = None,
-        cv: int = 5,
-        max_iter: int = vectors.STEPS,
-        init: Any = "k-means",
-        n_init: int = 3,
-        progress: bool = False,
-        precision: str = "float32",
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
+    _attributes: ClassVar[dict[str, str]] = {
+        k: v for k, v in ATTRIBUTES.items() if k not in ("classes_", "calibration_")
+    }
+    _words: ClassVar[dict[str, str]] = {"{error}": "Mean squared error"}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose widths, ridge and the number of steps, and train on all samples.
@@ -401,10 +398,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         UserWarning
             If a linear model is as good.
         """
-        self._given()
-        names = column_names(y)
-        X, y = self._validated(X, y, ensure_min_samples=2)
-        weights, used = self._weights(sample_weight, X)
+        X, y, weights, used = self._samples(X, y, sample_weight)
         rows, labels = X[used], y.reshape(len(y), -1)[used]
         counts = np.ones(len(rows)) if weights is None else weights / weights.max()
         self._near_one("labels", labels)
@@ -413,7 +407,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         found, linear = self._train(rows, targets, Targets.of_values(labels), counts, self.loss, middle, deviation)  # type: ignore[arg-type]
         answering, at = found.found.answering(middle, deviation), found.places
         self.alpha_, self.bias_ = answering.weights, answering.bias
-        self._label_names, self._shape = names, y.shape[1:]
+        self._shape = y.shape[1:]
         self.cv_indices_ = np.flatnonzero(used)[at]
         self.cv_predictions_ = (middle + found.left_out * deviation).reshape(len(at), *self._shape)
         self.optimism_ = 2 * found.optimism * float(np.square(deviation).mean()) if self.loss == "squared" else 0.0
@@ -469,22 +463,9 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
     ('0', '1', '2')
     """
 
-    def __init__(
-        self,
-        n_vectors: int | None = None,
-        *,
-        standardise: bool | None = None,
-        widths: str | None = None,
-        ridge: Any = None,
-        cv: int = 5,
-        max_iter: int = vectors.STEPS,
-        init: Any = "k-means",
-        n_init: int = 3,
-        progress: bool = False,
-        precision: str = "float32",
-        random_state: Any = 0,
-    ) -> None:
-        self._keep(locals())
+    _without = ("loss",)
+    _attributes: ClassVar[dict[str, str]] = {k: v for k, v in ATTRIBUTES.items() if k != "optimism_"}
+    _words: ClassVar[dict[str, str]] = {"{error}": "Error rate"}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose widths, ridge and the number of steps, train on all samples, and calibrate.
@@ -515,21 +496,16 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         UserWarning
             If a linear model is as good.
         """
-        self._given()
-        names = column_names(y)
-        X, y = self._validated(X, y, ensure_min_samples=2)
-        weights, used = self._weights(sample_weight, X)
+        X, y, weights, used = self._samples(X, y, sample_weight)
         rows = X[used]
         counts = np.ones(len(rows)) if weights is None else weights / weights.max()
         classes, positions = self._classes_of(y[used]), np.unique(y[used], return_inverse=True)[1]
-        coded, targets = (
-            Targets.of_classes(positions, len(classes), "signs"),
-            vectors.class_targets(positions, len(classes)),
-        )
+        coded = Targets.of_classes(positions, len(classes), "signs")
+        targets = vectors.class_targets(positions, len(classes))
         found, linear = self._train(rows, targets, coded, counts, "classes")
         at = found.places
         self.alpha_, self.bias_ = found.found.weights, found.found.bias
-        self.classes_, self._label_names = classes, names
+        self.classes_ = classes
         self.cv_indices_, self.cv_predictions_ = np.flatnonzero(used)[at], self._flat(found.left_out)
         of_weights = None if weights is None else counts[at]
         self.calibration_ = fit_calibration(found.left_out, positions[at], len(classes), weights=of_weights)
@@ -541,12 +517,3 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         errors = error(found.left_out, 0.0), error(linear, 0.5)
         self._judge(*errors, errors[1] <= errors[0])
         return self
-
-
-for _kind, _error in ((TrainedKernelRegressor, "Mean squared error"), (TrainedKernelClassifier, "Error rate")):
-    _told = {
-        k: v for k, v in ATTRIBUTES.items() if _kind is TrainedKernelClassifier or k not in ("classes_", "calibration_")
-    }
-    if _kind is TrainedKernelClassifier:
-        del _told["optimism_"]
-    document(_kind, _told, {"{error}": _error})

@@ -19,6 +19,7 @@ import numpy as np
 
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
+from pykernel.importers.place import Place
 from pykernel.importers.sklearn import with_lengths
 from pykernel.spec.families.nystrom import LEAST_FACTOR
 from pykernel.spec.model import DIM_LIMIT, shown_value
@@ -74,7 +75,7 @@ most.
 class SparseGaussianProcess:
     """f of inducing points (n, D): mean c + m'z(x), variance k(x, x) - z'(I - S) z + jitter, z(x) = L^-1 k(x)."""
 
-    source: str  # words for the original model
+    source: Place  # words for the original model
     function: str
     points: np.ndarray  # (n, D)
     lengths: np.ndarray  # length scales, (1,) or (D,)
@@ -89,12 +90,10 @@ class SparseGaussianProcess:
 
     def machine(self) -> Machine:
         """The mean.  O(n^2)."""
-        from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
-
-        back = solve_triangular(self.factor, self.whitened_mean, trans=1, lower=True)
+        back = _solved(self.factor, self.whitened_mean, trans=1)
         weights = (self.size * back)[:, None]
         # a bound of the rounding error of the triangular solve: each number is rounded n times
-        lost = solve_triangular(np.abs(self.factor), np.abs(self.factor).T @ np.abs(back), trans=1, lower=True)
+        lost = _solved(np.abs(self.factor), np.abs(self.factor).T @ np.abs(back), trans=1)
         made = Machine(
             self.source,
             self.function,
@@ -109,22 +108,18 @@ class SparseGaussianProcess:
 
     def functions(self, x: np.ndarray) -> np.ndarray:
         """The mean at rows of x, as GPyTorch computes it but in float64, (rows, 1)."""
-        from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
-
-        z = solve_triangular(self.factor, self._values(np.asarray(x, float)), lower=True)
-        return np.asarray((self.constant + self.whitened_mean @ z)[:, None])
+        return np.asarray((self.constant + self.whitened_mean @ self._features(x))[:, None])
 
     def variances(self, x: np.ndarray) -> np.ndarray:
         """The variance of a label at rows of x, as GPyTorch computes it but in float64, (rows,)."""
-        from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
-
-        z = solve_triangular(self.factor, self._values(np.asarray(x, float)), lower=True)
+        z = self._features(x)
         told = np.sum(z * (z - self.whitened_covariance @ z), axis=0)
         return np.asarray(self.size + self.added + self.noise - told)
 
-    def _values(self, x: np.ndarray) -> np.ndarray:
-        """k of the inducing points at rows of x, (n, rows)."""
-        return self.size * _kernel(self.function).gram(self.points / self.lengths, x / self.lengths)
+    def _features(self, x: np.ndarray) -> np.ndarray:
+        """z at rows of x, (n, rows)."""
+        scaled = np.asarray(x, float) / self.lengths
+        return _solved(self.factor, self.size * _kernel(self.function).gram(self.points / self.lengths, scaled))
 
     def excess(self) -> float:
         """How far S exceeds the prior's covariance, as a fraction of the prior variance.
@@ -149,20 +144,20 @@ class SparseGaussianProcess:
         O(n^3).
         """
         told, directions = np.linalg.eigh(np.eye(len(self.points)) - self.whitened_covariance)
-        if self.excess() > EXCEEDS:
-            raise UserError(
-                f"{self.source}: its variational covariance exceeds the prior's by {self.excess():.2g} of it, and the variance "
-                "of such a model has no C; train it longer, or leave variance out"
-            )
+        self.source.need(
+            self.excess() <= EXCEEDS,
+            f"its variational covariance exceeds the prior's by {self.excess():.2g} of it, and the variance of such a model has no "
+            "C; train it longer, or leave variance out",
+        )
         roots = self.factor @ (directions / np.sqrt(np.maximum(told, LEAST_TOLD))) / math.sqrt(self.size)
         factor = np.linalg.qr(roots.T)[1].T
         factor = factor * np.where(factor.diagonal() < 0, -1.0, 1.0)
         least = LEAST_FACTOR[precision]
-        if not (factor.diagonal() ** 2 > least * np.square(factor).sum(axis=1)).all():
-            raise UserError(
-                f"{self.source}: inducing points are so alike that {precision} cannot tell their part of the variance; train "
-                "with fewer" + (", or take precision='float64'" if precision == "float32" else "")
-            )
+        self.source.need(
+            (factor.diagonal() ** 2 > least * np.square(factor).sum(axis=1)).all(),
+            f"inducing points are so alike that {precision} cannot tell their part of the variance; train with fewer"
+            + (", or take precision='float64'" if precision == "float32" else ""),
+        )
         return {
             "kernel": machine.kernel.section(),
             "learning": {"rule": "nystrom"},
@@ -177,6 +172,13 @@ class SparseGaussianProcess:
         }
 
 
+def _solved(factor: np.ndarray, right: np.ndarray, trans: int = 0) -> np.ndarray:
+    """L^-1 of the right side, or L^-T."""
+    from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
+
+    return np.asarray(solve_triangular(factor, right, trans=trans, lower=True))
+
+
 def read_state(state: Any, kernel: str | None, jitter: float | None = None) -> SparseGaussianProcess:
     """The sparse Gaussian process of a state dictionary.  Raises UserError, one sentence.
 
@@ -186,22 +188,19 @@ def read_state(state: Any, kernel: str | None, jitter: float | None = None) -> S
         raise UserError(
             f"a {type(state).__name__} is not a state dictionary; give model.state_dict() | likelihood.state_dict()"
         )
-    where = "state dictionary of GPyTorch"
+    where = Place("state dictionary of GPyTorch")
     found = _sorted(state, where)
-    if "inducing_points" not in found:
-        raise UserError(f"{where}: has no inducing_points; it is not that of a sparse Gaussian process")
+    where.need("inducing_points" in found, "has no inducing_points; it is not that of a sparse Gaussian process")
     known = ", ".join(f"{name} ({kind})" for name, kind in KERNELS.items())
     if kernel is None:
-        raise UserError(f"{where}: does not tell its kernel; give kernel, one of {known}")
-    if kernel not in KERNELS:
-        raise UserError(f"{where}: kernel is {shown_value(kernel)}; it must be one of {known}")
-    if jitter is not None and not 0 <= jitter < 1:
-        raise UserError(f"{where}: jitter is {jitter:g}; it must be from 0 to below 1")
-    variational = any(name in found for name in ("variational_mean", "natural_vec"))
+        raise where.error(f"does not tell its kernel; give kernel, one of {known}")
+    where.need(kernel in KERNELS, f"kernel is {shown_value(kernel)}; it must be one of {known}")
+    if jitter is not None:
+        where.need(0 <= jitter < 1, f"jitter is {jitter:g}; it must be from 0 to below 1")
     source = "InducingPointKernel"
-    if variational:
+    if "variational_mean" in found or "natural_vec" in found:
         source = "VariationalStrategy" if _whitened(found) else "UnwhitenedVariationalStrategy"
-    return _read(found, kernel, jitter, source)
+    return _read(found, kernel, jitter, Place(source))
 
 
 # ---------------------------------------------------------------------------------------------------------- names
@@ -215,7 +214,7 @@ class _Entry:
     bounds: tuple[float, float] | None  # of its constraint
 
 
-def _sorted(state: Mapping[Any, Any], where: str) -> dict[str, _Entry]:
+def _sorted(state: Mapping[Any, Any], where: Place) -> dict[str, _Entry]:
     """The parameters by the last part of their names.  An unknown name is refused, because it may change the values."""
     names = [str(name) for name in state]
     arrays = dict(zip(names, state.values(), strict=True))
@@ -225,26 +224,23 @@ def _sorted(state: Mapping[Any, Any], where: str) -> dict[str, _Entry]:
         modules = path.split(".")
         if any(module.endswith(IGNORED) for module in modules):
             continue
-        if last not in KNOWN or "kernels" in modules:
-            raise UserError(
-                f"{where}: holds {shown_value(name)}, which is no part of a model that can be imported: inducing points, one RBF or "
-                "Matern kernel with a ScaleKernel or without, a constant or no mean and one noise"
-            )
+        where.need(
+            last in KNOWN and "kernels" not in modules,
+            f"holds {shown_value(name)}, which is no part of a model that can be imported: inducing points, one RBF or Matern "
+            "kernel with a ScaleKernel or without, a constant or no mean and one noise",
+        )
         array, dtype = _numbers(arrays[name], where, name)
-        bounds = _bounds(arrays, f"{name}_constraint", where)
-        if last in found:
-            other = found[last]
-            # the same likelihood occurs twice: in the model and in its InducingPointKernel
-            if not (np.array_equal(other.array, array) and last == "raw_noise"):
-                raise UserError(
-                    f"{where}: holds {last} in {shown_value(other.path)} and in {shown_value(path)}; a model with one can be imported"
-                )
-        else:
-            found[last] = _Entry(path, array, dtype, bounds)
+        entry = _Entry(path, array, dtype, _bounds(arrays, f"{name}_constraint", where))
+        other = found.setdefault(last, entry)
+        # the same likelihood occurs twice: in the model and in its InducingPointKernel
+        where.need(
+            other is entry or (np.array_equal(other.array, array) and last == "raw_noise"),
+            f"holds {last} in {shown_value(other.path)} and in {shown_value(path)}; a model with one can be imported",
+        )
     return found
 
 
-def _bounds(arrays: Mapping[str, Any], constraint: str, where: str) -> tuple[float, float] | None:
+def _bounds(arrays: Mapping[str, Any], constraint: str, where: Place) -> tuple[float, float] | None:
     names = [f"{constraint}.{side}_bound" for side in ("lower", "upper")]
     if not all(name in arrays for name in names):
         return None
@@ -253,8 +249,7 @@ def _bounds(arrays: Mapping[str, Any], constraint: str, where: str) -> tuple[flo
         low, high = np.asarray(low, float).item(), np.asarray(high, float).item()
     except (TypeError, ValueError):
         low = high = math.nan
-    if not low < high:
-        raise UserError(f"{where}: {shown_value(constraint)} must have two numbers, the lower one first")
+    where.need(low < high, f"{shown_value(constraint)} must have two numbers, the lower one first")
     return low, high
 
 
@@ -262,45 +257,36 @@ def _plain(value: Any) -> Any:
     """The array of a tensor: torch is not imported here."""
     if isinstance(value, (list, tuple)) and len(value) == 1:  # train_inputs of an ExactGP
         value = value[0]
-    if hasattr(value, "detach"):
-        value = value.detach().cpu().double().numpy()
-    return value
+    return value.detach().cpu().double().numpy() if hasattr(value, "detach") else value
 
 
-def _numbers(value: Any, where: str, name: str) -> tuple[np.ndarray, np.dtype[Any]]:
+def _numbers(value: Any, where: Place, name: str) -> tuple[np.ndarray, np.dtype[Any]]:
     """An array in float64, and the precision that it was computed in."""
     wide = "float64" in str(getattr(value, "dtype", "float64"))
     return array_of(_plain(value), None, where, shown_value(name)), np.dtype(np.float64 if wide else np.float32)
 
 
-def _constrained(entry: _Entry, where: str, name: str, least: float | None = 0.0) -> np.ndarray:
+def _constrained(entry: _Entry, where: Place, name: str, least: float | None = 0.0) -> np.ndarray:
     """A parameter from its raw value: GPyTorch's softplus for one bound, or its sigmoid for two bounds.
 
     least: the lower bound if the state has no bounds; None: without bounds, the value is not transformed.
     """
     raw = entry.array
-    if entry.bounds is None and least is None:
-        return raw
-    low, high = (least, math.inf) if entry.bounds is None else entry.bounds
-    assert low is not None
+    low, high = entry.bounds or (-math.inf if least is None else least, math.inf)
     if math.isfinite(low) and math.isfinite(high):
-        value = low + (high - low) * np.exp(-np.logaddexp(0.0, -raw))
+        raw = low + (high - low) * np.exp(-np.logaddexp(0.0, -raw))
     elif math.isfinite(low):
-        value = low + np.logaddexp(0.0, raw)
+        raw = low + np.logaddexp(0.0, raw)
     elif math.isfinite(high):
-        value = high - np.logaddexp(0.0, -raw)
-    else:
-        value = raw
-    if not np.isfinite(value).all():
-        raise UserError(f"{where}: {name} overflows; train the model again")
-    return np.asarray(value)
+        raw = high - np.logaddexp(0.0, -raw)
+    where.need(np.isfinite(raw).all(), f"{name} overflows; train the model again")
+    return np.asarray(raw)
 
 
-def _one(values: np.ndarray, where: str, name: str) -> float:
-    if values.size != 1:
-        raise UserError(
-            f"{where}: {name} holds {values.size} numbers, as of several outputs; a model of one can be imported"
-        )
+def _one(values: np.ndarray, where: Place, name: str) -> float:
+    where.need(
+        values.size == 1, f"{name} holds {values.size} numbers, as of several outputs; a model of one can be imported"
+    )
     return float(values.ravel()[0])
 
 
@@ -315,27 +301,25 @@ def _whitened(found: Mapping[str, _Entry]) -> bool:
     return "updated_strategy" in found and bool(found["updated_strategy"].array.all())
 
 
-def _read(found: Mapping[str, _Entry], kernel: str, jitter: float | None, where: str) -> SparseGaussianProcess:
-    from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
-
+def _read(found: Mapping[str, _Entry], kernel: str, jitter: float | None, where: Place) -> SparseGaussianProcess:
     points, dtype = found["inducing_points"].array, found["inducing_points"].dtype
-    if points.ndim != 2 or not points.size:
-        raise UserError(
-            f"{where}: inducing_points has shape {points.shape}; a model of one output has a row for each point"
-        )
+    where.need(
+        points.ndim == 2 and points.size,
+        f"inducing_points has shape {points.shape}; a model of one output has a row for each point",
+    )
     n, dim = points.shape
-    if n > POINTS_LIMIT or dim > DIM_LIMIT:
-        raise UserError(
-            f"{where}: has {n:,} inducing points of {dim:,} inputs; a model can have {POINTS_LIMIT:,} of {DIM_LIMIT:,}"
-        )
+    where.need(
+        n <= POINTS_LIMIT and dim <= DIM_LIMIT,
+        f"has {n:,} inducing points of {dim:,} inputs; a model can have {POINTS_LIMIT:,} of {DIM_LIMIT:,}",
+    )
     lengths, size = _kernel_parameters(found, dim, where)
-    constant = 0.0
-    for name in ("raw_constant", "constant"):
-        if name in found:
-            constant = _one(_constrained(found[name], where, name, None), where, name)
-    noise = 0.0
-    if "raw_noise" in found:
-        noise = _one(_constrained(found["raw_noise"], where, "raw_noise", 1e-4), where, "raw_noise")
+    numbers = {"raw_constant": None, "constant": None, "raw_noise": 1e-4}
+    given = {
+        name: _one(_constrained(found[name], where, name, least), where, name)
+        for name, least in numbers.items()
+        if name in found
+    }
+    constant, noise = given.get("constant", given.get("raw_constant", 0.0)), given.get("raw_noise", 0.0)
 
     def gram(other: np.ndarray) -> np.ndarray:
         return size * _kernel(kernel).gram(points / lengths, other / lengths)
@@ -350,13 +334,11 @@ def _read(found: Mapping[str, _Entry], kernel: str, jitter: float | None, where:
         factor, notes = _factorised(gram(points) + jitter * np.eye(n), np.dtype(np.float64), where)
         mean, covariance = _variational(found, n, where)
         if not _whitened(found):
-            mean = solve_triangular(factor, mean - constant, lower=True)
-            half = solve_triangular(factor, covariance, lower=True)
-            covariance = solve_triangular(factor, half.T, lower=True)
+            mean = _solved(factor, mean - constant)
+            covariance = _solved(factor, _solved(factor, covariance).T)
             jitter = 0.0
     covariance = (covariance + covariance.T) / 2
-    if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
-        raise UserError(f"{where}: its values overflow; train the model again")
+    where.need(np.isfinite(mean).all() and np.isfinite(covariance).all(), "its values overflow; train the model again")
     return SparseGaussianProcess(
         where, kernel, points, lengths, size, constant, factor, mean, covariance, jitter, noise, notes
     )
@@ -368,28 +350,32 @@ def _kernel(function: str) -> MercerKernel:
     return with_lengths(made, np.ones(1)).kernel
 
 
-def _kernel_parameters(found: Mapping[str, _Entry], dim: int, where: str) -> tuple[np.ndarray, float]:
+def _kernel_parameters(found: Mapping[str, _Entry], dim: int, where: Place) -> tuple[np.ndarray, float]:
     """Length scales and k(x, x).  The paths of the parameters show whether a kernel is within another kernel."""
-    if "raw_lengthscale" not in found:
-        raise UserError(f"{where}: has no raw_lengthscale; its kernel must be an RBFKernel or a MaternKernel")
+    where.need("raw_lengthscale" in found, "has no raw_lengthscale; its kernel must be an RBFKernel or a MaternKernel")
     entry = found["raw_lengthscale"]
     lengths, top, size = _constrained(entry, where, "raw_lengthscale"), entry.path, 1.0
-    if lengths.shape not in ((1, 1), (1, dim)):
-        raise UserError(
-            f"{where}: raw_lengthscale has shape {lengths.shape}; with {dim} inputs it must have (1, 1) or (1, {dim})"
-        )
+    where.need(
+        lengths.shape in ((1, 1), (1, dim)),
+        f"raw_lengthscale has shape {lengths.shape}; with {dim} inputs it must have (1, 1) or (1, {dim})",
+    )
+    alone = True
     if "raw_outputscale" in found:
         outer = found["raw_outputscale"]
         size, top = _one(_constrained(outer, where, "raw_outputscale"), where, "raw_outputscale"), outer.path
-        if entry.path != _inside(top):
-            raise _around(where)
+        alone = entry.path == _inside(top)
     if where == "InducingPointKernel":
-        if top != _inside(found["inducing_points"].path):
-            raise _around(where)
-    elif top.split(".")[-1] == "base_kernel":
-        raise _around(where)
-    if not ((lengths > 0).all() and size > 0):
-        raise UserError(f"{where}: a length scale or the outputscale is not above 0; train the model again")
+        alone = alone and top == _inside(found["inducing_points"].path)
+    else:
+        alone = alone and top.split(".")[-1] != "base_kernel"
+    where.need(
+        alone,
+        "another kernel is around its RBFKernel or MaternKernel; a ScaleKernel directly around can be imported, and an "
+        "InducingPointKernel around that",
+    )
+    where.need(
+        (lengths > 0).all() and size > 0, "a length scale or the outputscale is not above 0; train the model again"
+    )
     return lengths.ravel(), size
 
 
@@ -397,14 +383,7 @@ def _inside(path: str) -> str:
     return f"{path}.base_kernel" if path else "base_kernel"
 
 
-def _around(where: str) -> UserError:
-    return UserError(
-        f"{where}: another kernel is around its RBFKernel or MaternKernel; a ScaleKernel directly around can be imported, and an "
-        "InducingPointKernel around that"
-    )
-
-
-def _factorised(gram: np.ndarray, dtype: np.dtype[Any], where: str) -> tuple[np.ndarray, tuple[str, ...]]:
+def _factorised(gram: np.ndarray, dtype: np.dtype[Any], where: Place) -> tuple[np.ndarray, tuple[str, ...]]:
     """The factor L of K, and notes.
 
     If K has no factor in its precision, a number is added to its diagonal, as in GPyTorch.
@@ -420,14 +399,16 @@ def _factorised(gram: np.ndarray, dtype: np.dtype[Any], where: str) -> tuple[np.
             f"{where}: inducing points are so alike that {added:.0e} was added to their kernel matrix, as GPyTorch does"
         )
         return factor, (note,) if added else ()
-    raise UserError(f"{where}: the kernel matrix of its inducing points is singular; train with fewer")
+    raise where.error("the kernel matrix of its inducing points is singular; train with fewer")
 
 
-def _variational(found: Mapping[str, _Entry], n: int, where: str) -> tuple[np.ndarray, np.ndarray]:
+def _variational(found: Mapping[str, _Entry], n: int, where: Place) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of the variational distribution, (n,) and (n, n)."""
     started = found.get("variational_params_initialized")
-    if started is not None and not started.array.all():
-        raise UserError(f"{where}: its variational distribution was never initialized; train the model first")
+    where.need(
+        started is None or started.array.all(),
+        "its variational distribution was never initialized; train the model first",
+    )
 
     def get(name: str, *shape: int) -> np.ndarray:
         return array_of(found[name].array, shape, where, name)
@@ -440,27 +421,18 @@ def _variational(found: Mapping[str, _Entry], n: int, where: str) -> tuple[np.nd
         if "_variational_stddev" in found:
             return mean, np.diag(get("_variational_stddev", n) ** 2)
         return mean, np.zeros((n, n))  # a DeltaVariationalDistribution
-    if not _whitened(found):
-        # a CiqVariationalStrategy has the same names, but its parameters belong to another root of K
-        raise UserError(f"{where}: has natural parameters; with a VariationalStrategy they can be imported")
+    # a CiqVariationalStrategy has the same names, but its parameters belong to another root of K
+    where.need(_whitened(found), "has natural parameters; with a VariationalStrategy they can be imported")
     vector = get("natural_vec", n)
-    if "natural_tril_mat" in found:
-        root = np.tril(get("natural_tril_mat", n, n))
-        precision = root.T @ root
-        inverse = _inverse(root, where)
-        return inverse @ (inverse.T @ vector), inverse @ inverse.T
-    if "natural_mat" not in found:
-        raise UserError(f"{where}: has natural_vec without natural_mat; save the whole state_dict()")
-    precision = -2 * get("natural_mat", n, n)
-    covariance = _inverse(precision, where)
-    return covariance @ vector, covariance
-
-
-def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
     try:
-        return np.linalg.inv(matrix)
+        if "natural_tril_mat" in found:
+            inverse = np.linalg.inv(np.tril(get("natural_tril_mat", n, n)))
+            return inverse @ (inverse.T @ vector), inverse @ inverse.T
+        where.need("natural_mat" in found, "has natural_vec without natural_mat; save the whole state_dict()")
+        covariance = np.linalg.inv(-2 * get("natural_mat", n, n))
     except np.linalg.LinAlgError:
-        raise UserError(f"{where}: its natural parameters are singular; train the model again") from None
+        raise where.error("its natural parameters are singular; train the model again") from None
+    return covariance @ vector, covariance
 
 
 def _of_data(
@@ -471,29 +443,29 @@ def _of_data(
     constant: float,
     noise: float,
     dim: int,
-    where: str,
+    where: Place,
 ) -> tuple[np.ndarray, np.ndarray]:
     """m and S from training data, for a model that approximates the data's K by K_XZ K^-1 K_ZX with an exact
     diagonal.
     """
-    from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
-
     missing = [name for name in (*DATA, "raw_noise") if name not in found]
-    if missing:
-        raise UserError(
-            f"{where}: {' and '.join(missing)} missing; its values come from the training data: give "
-            "model.state_dict() | {'train_inputs': x, 'train_targets': y}"
-        )
+    where.need(
+        not missing,
+        f"{' and '.join(missing)} missing; its values come from the training data: give model.state_dict() | "
+        "{'train_inputs': x, 'train_targets': y}",
+    )
     x, y = (found[name].array for name in DATA)
     x = x[:, None] if x.ndim == 1 else x
-    if x.ndim != 2 or x.shape[1] != dim or y.shape != x.shape[:1] or not y.size:
-        raise UserError(
-            f"{where}: train_inputs has shape {x.shape} and train_targets {y.shape}; with {dim} inputs they must have (rows, "
-            f"{dim}) and (rows,)"
-        )
-    if len(x) * len(factor) > 4 * NUMBERS_LIMIT:
-        raise UserError(f"{where}: has {len(x):,} rows of training data, too many for {len(factor)} inducing points")
-    z = solve_triangular(factor, gram(x), lower=True)  # (n, rows)
+    where.need(
+        x.ndim == 2 and x.shape[1] == dim and y.shape == x.shape[:1] and y.size,
+        f"train_inputs has shape {x.shape} and train_targets {y.shape}; with {dim} inputs they must have (rows, {dim}) and "
+        "(rows,)",
+    )
+    where.need(
+        len(x) * len(factor) <= 4 * NUMBERS_LIMIT,
+        f"has {len(x):,} rows of training data, too many for {len(factor)} inducing points",
+    )
+    z = _solved(factor, gram(x))  # (n, rows)
     spread = noise + np.maximum(size - np.square(z).sum(axis=0), 0.0)
     half = z / np.sqrt(spread)
     precision = np.eye(len(factor)) + half @ half.T

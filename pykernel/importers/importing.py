@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from pykernel.files import open_plain
 from pykernel.host.signal import SignalStage, Steps
 from pykernel.importers.gpytorch import read_state as read_process
 from pykernel.importers.learned import Answers, learns, read_learned, read_state
+from pykernel.importers.place import Place
 from pykernel.importers.safetensors import read_safetensors
 from pykernel.importers.sklearn import posterior, read_estimator
 from pykernel.importers.steps import affine_of, behind, steps_of
@@ -117,33 +119,17 @@ def from_sklearn(
     >>> spec.kernel.function, spec.label.classes
     ('gaussian', ('a', 'b', 'c'))
     """
-    seen, answers = None, None
+    answers = None
     if vectors is not None and learns(estimator):
         machine, answers = read_learned(estimator)
     else:
         machine = read_estimator(estimator)
-    if variance and vectors is not None:
-        raise UserError(f"{machine.source}: a variance needs all vectors; leave vectors out, or variance")
-    if data is not None:
-        seen = inputs_of(machine, data)
-    if vectors is not None:
-        machine, seen = smaller(machine, vectors, seen, answers)
-    else:
-        seen = ranging(machine, seen)
-    spec, told = _spec_of(
-        machine,
-        (lambda: posterior(estimator, machine, precision)) if variance else None,
-        name,
-        precision,
-        max_abs,
-        inputs,
-        classes,
-        distance,
-        seen,
+    Place(machine.source).need(
+        vectors is None or not variance, "a variance needs all vectors; leave vectors out, or variance"
     )
-    for note in told:
-        warnings.warn(note, stacklevel=2)
-    return spec
+    machine, seen = prepared(machine, vectors, data, answers)
+    more = (lambda: posterior(estimator, machine, precision)) if variance else None
+    return _warned(*_spec_of(machine, more, name, precision, max_abs, inputs, classes, distance, seen))
 
 
 def _spec_of(
@@ -161,14 +147,20 @@ def _spec_of(
     if variance is None:
         spec = to_spec(machine, name, precision, max_abs, inputs, classes, distance, seen)
         return spec, notes(machine, spec)
-    if precision == "int16":
-        raise UserError(f"{machine.source}: int16 computes no variance; leave variance out, or choose float32")
-    if distance == "products":
-        raise UserError(f"{machine.source}: distance='products' does not go with variance, which takes differences")
+    where = Place(machine.source)
+    where.need(precision != "int16", "int16 computes no variance; leave variance out, or choose float32")
+    where.need(distance != "products", "distance='products' does not go with variance, which takes differences")
     made = content(machine, name, precision, max_abs, inputs, classes, "differences")
-    spec = make_spec({**made, **variance()}, machine.source)
+    spec = make_spec({**made, **variance()}, where)
     # the rounding error of the mean is the same as without a variance
-    return spec, notes(machine, make_spec(made, machine.source))
+    return spec, notes(machine, make_spec(made, where))
+
+
+def _warned(spec: Spec, told: Iterable[str]) -> Spec:
+    """The spec, with warnings at the line that called this module."""
+    for note in told:
+        warnings.warn(note, stacklevel=3)
+    return spec
 
 
 def from_gpytorch(
@@ -243,21 +235,11 @@ def from_gpytorch(
     process = read_process(state, kernel, jitter)
     machine = process.machine()
     if scaler is not None:
-        where = f"{machine.source}, scaler"
+        where = Place(f"{machine.source}, scaler")
         machine = behind(machine, affine_of(scaler, where), where)
-    spec, told = _spec_of(
-        machine,
-        (lambda: process.posterior(machine, precision)) if variance else None,
-        name,
-        precision,
-        max_abs,
-        inputs,
-        None,
-        distance,
-    )
-    for note in (*told, *(process.notes_of_variance() if variance else ())):
-        warnings.warn(note, stacklevel=2)
-    return spec
+    more = (lambda: process.posterior(machine, precision)) if variance else None
+    spec, told = _spec_of(machine, more, name, precision, max_abs, inputs, None, distance)
+    return _warned(spec, (*told, *(process.notes_of_variance() if variance else ())))
 
 
 def load_model(
@@ -311,18 +293,10 @@ def load_model(
         machine, answers = read_device(path, state, vectors, trust_code)
     else:
         (machine, _), answers = read_file(path, trusted, kernel, jitter), None
-    name, seen = Path(path).stem if name is None else name, None
     with told_of_file(path):
-        if data is not None:
-            seen = inputs_of(machine, data)
-        if vectors is not None:
-            machine, seen = smaller(machine, vectors, seen, answers)
-        else:
-            seen = ranging(machine, seen)
-    spec, told = spec_of_file(path, machine, name, precision, max_abs, inputs, classes, distance, seen)
-    for note in told:
-        warnings.warn(note, stacklevel=2)
-    return spec
+        machine, seen = prepared(machine, vectors, data, answers)
+    name = Path(path).stem if name is None else name
+    return _warned(*spec_of_file(path, machine, name, precision, max_abs, inputs, classes, distance, seen))
 
 
 # ----------------------------------------------------------------------------------------------------------- files
@@ -335,26 +309,26 @@ def read_file(
 
     Raises UserError, one sentence.
     """
-    where, suffix, data = _path(path), Path(path).suffix.lower(), _bytes(path)
-    if suffix in TORCH:
-        raise UserError(
-            f"{where}: is torch's own file, and loading one may run what it contains; load it in Python and save it with "
-            "safetensors.torch.save_file({k: v.clone() for k, v in (model.state_dict() | "
-            "likelihood.state_dict()).items()}, 'gp.safetensors')"
-        )
-    if suffix in PICKLES or (data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")):
-        raise UserError(
-            f"{where}: is a pickle, and loading one runs whatever it contains; if you trust its author, load it in Python "
-            "and give the estimator to pykernel.importers.importing.from_sklearn, or save it with skops.io.dump"
-        )
-    if suffix == ".toml":
-        raise UserError(
-            f"{where}: is a spec, which says nothing of what was learned; add {option('state')}, a device's state"
-        )
-    if suffix not in (".skops", ".onnx", ".safetensors"):
-        raise UserError(f"{where}: is not a model's file; give {FILES}")
-    if suffix != ".safetensors" and not (kernel is None and jitter is None):
-        raise UserError(f"{where}: tells its kernel itself; kernel and jitter are for .safetensors files")
+    where, suffix, data = Place.of_file(path), Path(path).suffix.lower(), _bytes(path)
+    where.need(
+        suffix not in TORCH,
+        "is torch's own file, and loading one may run what it contains; load it in Python and save it with "
+        "safetensors.torch.save_file({k: v.clone() for k, v in (model.state_dict() | likelihood.state_dict()).items()}, "
+        "'gp.safetensors')",
+    )
+    pickled = data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")
+    where.need(
+        suffix not in PICKLES and not pickled,
+        "is a pickle, and loading one runs whatever it contains; if you trust its author, load it in Python and give the "
+        "estimator to pykernel.importers.importing.from_sklearn, or save it with skops.io.dump",
+    )
+    learned = f"add {option('state')}, a device's state"
+    where.need(suffix != ".toml", f"is a spec, which says nothing of what was learned; {learned}")
+    where.need(suffix in (".skops", ".onnx", ".safetensors"), f"is not a model's file; give {FILES}")
+    where.need(
+        suffix == ".safetensors" or (kernel is None and jitter is None),
+        "tells its kernel itself; kernel and jitter are for .safetensors files",
+    )
     with told_of_file(path):
         if suffix == ".safetensors":
             process = read_process(read_safetensors(data), kernel, jitter)
@@ -377,13 +351,13 @@ def read_device(
     announce: Callable[[str], None] | None = None,
 ) -> tuple[Machine, Answers]:
     """The machine that a device with this spec has learned, as in ``machine_of``.  Raises UserError, one sentence."""
-    where = _path(path)
-    if Path(path).suffix.lower() != ".toml":
-        raise UserError(f"{where}: is no spec, and a state is of one; give the .toml file that the firmware came from")
-    if vectors is None:
-        raise UserError(
-            f"{where}: goes on learning, so that its state is no spec; add {option('vectors')} for one that does not"
-        )
+    where = Place.of_file(path)
+    where.need(
+        Path(path).suffix.lower() == ".toml",
+        "is no spec, and a state is of one; give the .toml file that the firmware came from",
+    )
+    fixed = f"add {option('vectors')} for one that does not"
+    where.need(vectors is not None, f"goes on learning, so that its state is no spec; {fixed}")
     return read_state(load_spec(path, trust_code, announce), state)
 
 
@@ -397,43 +371,35 @@ def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spe
 @contextlib.contextmanager
 def told_of_file(path: str | Path) -> Iterator[None]:
     """Convert any error that a file causes into a UserError: one sentence with the file's name."""
-    where = _path(path)
+    where = Place.of_file(path)
     try:
         yield
     except MissingExtra:
         raise
     except UserError as error:
-        raise UserError(f"{where}: {error}") from None
+        raise where.error(str(error)) from None
     except RecursionError:
-        raise UserError(f"{where}: has parts that are nested too deeply; it is damaged") from None
+        raise where.error("has parts that are nested too deeply; it is damaged") from None
     except MemoryError:
-        raise UserError(f"{where}: needs more memory than this machine has; it is damaged") from None
+        raise where.error("needs more memory than this machine has; it is damaged") from None
     except Exception as error:  # a library may raise any error for a damaged file
-        raise UserError(
-            f"{where}: is damaged: {shown_value(str(error) or type(error).__name__)}; save it again"
-        ) from None
-
-
-def _path(path: str | Path) -> str:
-    return str(path) if str(path).isprintable() else shown_value(str(path))
+        raise where.error(f"is damaged: {shown_value(str(error) or type(error).__name__)}; save it again") from None
 
 
 def _bytes(path: str | Path) -> bytes:
+    where, content = Place.of_file(path), io.BytesIO()
     try:
         with open_plain(path) as file:
-            # read in parts: a single read would allocate memory for the largest allowed file
-            parts, size = [], 0
-            while size <= FILE_LIMIT and (part := file.read(2**20)):
-                parts.append(part)
-                size += len(part)
+            # in parts: a single read would allocate memory for the largest allowed file
+            while content.tell() <= FILE_LIMIT and (part := file.read(2**20)):
+                content.write(part)
     except FileNotFoundError:
-        raise UserError(f"{_path(path)}: there is no such file; give {FILES}") from None
+        raise where.error(f"there is no such file; give {FILES}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{_path(path)}: cannot be read ({reason}); give {FILES}") from None
-    if size > FILE_LIMIT:
-        raise UserError(f"{_path(path)}: has more than {FILE_LIMIT:,} bytes; no device holds such a model")
-    return b"".join(parts)
+        raise where.error(f"cannot be read ({reason}); give {FILES}") from None
+    where.need(content.tell() <= FILE_LIMIT, f"has more than {FILE_LIMIT:,} bytes; no device holds such a model")
+    return content.getvalue()
 
 
 # -------------------------------------------------------------------------------------------------- fewer vectors
@@ -444,31 +410,36 @@ def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
 
     data: rows of these inputs, rows of all inputs of the machine's source, or raw samples.
     """
+    where = Place(machine.source)
     try:
         if np.iscomplexobj(data):
             raise TypeError
         x = np.array(data, np.float64, ndmin=2)
     except (TypeError, ValueError):
-        raise UserError(f"{machine.source}: data is no table of numbers; give an array, (rows, inputs)") from None
+        raise where.error("data is no table of numbers; give an array, (rows, inputs)") from None
     if machine.signal is not None:
         return _steps_of(machine.signal, x.astype(machine.signal.real.dtype))[0].astype(np.float64)
     if machine.taken is not None and x.ndim == 2 and x.shape[1] == machine.taking:
         x = x[:, list(machine.taken)]
-    if x.ndim != 2 or x.shape[1] != machine.dim:
-        raise UserError(f"{machine.source}: data has shape {x.shape}; it must be (rows, {machine.taking})")
+    where.need(
+        x.ndim == 2 and x.shape[1] == machine.dim, f"data has shape {x.shape}; it must be (rows, {machine.taking})"
+    )
     return x
 
 
-def smaller(
-    machine: Machine, vectors: int, seen: np.ndarray | None, answers: Answers | None = None
+def prepared(
+    machine: Machine, vectors: int | None, data: ArrayLike | None, answers: Answers | None
 ) -> tuple[Machine, np.ndarray | None]:
-    """A machine with this number of vectors, and inputs from which the ranges for int16 are taken.
+    """The machine, or one with as few vectors as are asked for; and inputs from which the ranges for int16 are taken.
 
     Raises UserError.
     """
+    seen = None if data is None else inputs_of(machine, data)
+    ranges = ranging(machine, seen)
+    if vectors is None:
+        return machine, ranges
     found = distil(machine, vectors, seen, answers=answers)
-    told = replace(found.machine, notes=(found.sentence, *found.machine.notes))
-    return told, ranging(machine, seen)
+    return replace(found.machine, notes=(found.sentence, *found.machine.notes)), ranges
 
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
@@ -480,23 +451,12 @@ def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
     return None if machine.linear or machine.signal is not None else machine.inputs()
 
 
-@dataclass(frozen=True)
-class Itself:
-    """A machine that takes the place of its source in a comparison with its own spec."""
-
-    machine: Machine
-
-    def functions(self, x: np.ndarray) -> np.ndarray:
-        return self.machine.functions(self.machine.scaled(x))
-
-
 def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, Any]:
     """As ``compare``, for the spec of a smaller machine and the machine's own values in float64.
 
     x: rows of its inputs.
     """
-    alone = replace(machine, taken=None, inputs_of_source=None, signal=None)
-    return compare(spec.inner, alone, Itself(alone), x)
+    return compare(spec.inner, replace(machine, taken=None, inputs_of_source=None, signal=None), None, x)
 
 
 # ------------------------------------------------------------------------------------------------------ comparison
@@ -507,7 +467,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
     x: rows of the spec's inputs, or of all inputs of the source; with a signal stage, raw samples in the order of time,
     (raw samples, channels).
-    source: the estimator; or the ONNX model, which ONNX's reference implementation computes in float32; or the process.
+    source: the estimator; or the ONNX model, whose own operations are computed in float64; or the process; or None for the
+    machine itself.
 
     Returns:
     rows: number of compared rows, or of steps for raw samples.
@@ -534,11 +495,12 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     def of_source(question: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         return _asked(machine, lambda: np.concatenate([question(given)[rows] for given, rows in asked]))
 
-    functions = of_source(lambda given: source_functions(source, given))
-    if functions.shape != (len(exact), len(machine.bias)):
-        raise UserError(
-            f"{machine.source}: itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
-        )
+    itself = source is None
+    functions = of_source(lambda x: machine.functions(machine.scaled(x)) if itself else source_functions(source, x))
+    fits = functions.shape == (len(exact), len(machine.bias))
+    Place(machine.source).need(
+        fits, f"itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
+    )
     allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
@@ -586,23 +548,19 @@ def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np
     source: a spec with the same features, except for a coarser unit, or a narrower range in int16.
     """
     assert spec.signal is not None
-    if x.shape[1] != spec.width:
-        raise UserError(f"{spec.name}: takes raw samples of {spec.width} channels, but rows hold {x.shape[1]} numbers")
+    where, fits = Place(spec.name), x.shape[1] == spec.width
+    where.need(fits, f"takes raw samples of {spec.width} channels, but rows hold {x.shape[1]} numbers")
     refused = np.flatnonzero(~spec.accepts(x))
     edges = zip([0, *(refused + 1)], [*refused, len(x)], strict=True)
     pieces = [(x[start:end], SignalStage(spec).steps(x[start:end])) for start, end in edges]
-    if not any(len(steps.rows) for _, steps in pieces):
-        least = raw_samples_needed(spec.signal)
-        raise UserError(f"{spec.name}: needs {least} raw samples in a row for its first features; give more rows")
-    beyond = 0
+    found, least = sum(len(steps.rows) for _, steps in pieces), raw_samples_needed(spec.signal)
+    where.need(found, f"needs {least} raw samples in a row for its first features; give more rows")
     if source is not None and spec.real.is_integer:
-        within = [(piece, _within(spec, source, piece, steps)) for piece, steps in pieces]
-        beyond = sum(len(steps.rows) - len(left.rows) for (_, steps), (_, left) in zip(pieces, within, strict=True))
-        pieces = within
+        pieces = [(piece, _within(spec, source, piece, steps)) for piece, steps in pieces]
     asked: Asked = [(piece.astype(np.float64), steps.rows) for piece, steps in pieces if len(steps.rows)]
-    if not asked:
-        raise UserError(f"{spec.name}: every step has a feature beyond its [input] max_abs; give other rows")
-    return np.concatenate([steps.features for _, steps in pieces]), asked, len(refused) + beyond
+    where.need(asked, "every step has a feature beyond its [input] max_abs; give other rows")
+    features = np.concatenate([steps.features for _, steps in pieces])
+    return features, asked, len(refused) + found - len(features)
 
 
 def _within(spec: Spec, source: Spec, raw: np.ndarray, steps: Steps) -> Steps:
@@ -620,7 +578,7 @@ def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
         raise
     except Exception as error:
         reason = shown_value(str(error) or type(error).__name__)
-        raise UserError(f"{machine.source}: cannot predict itself: {reason}; save it again") from None
+        raise Place(machine.source).error(f"cannot predict itself: {reason}; save it again") from None
 
 
 def source_functions(source: Any, x: np.ndarray) -> np.ndarray:

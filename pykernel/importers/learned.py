@@ -17,13 +17,14 @@ import numpy as np
 from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Memory
 from pykernel.errors import UserError
-from pykernel.files import open_plain
+from pykernel.files import bytes_of
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import device_memory, is_valid, snapshot_bytes
+from pykernel.importers.place import Place
 from pykernel.importers.sklearn import LEARNS
 from pykernel.importers.steps import steps_of
 from pykernel.spec.families.fixed_scales import unit_of
-from pykernel.spec.model import Spec, shown_value
+from pykernel.spec.model import Spec
 from pykernel.training.trained import Machine
 
 Answers = Callable[[np.ndarray], np.ndarray]
@@ -45,7 +46,7 @@ def read_learned(estimator: Any) -> tuple[Machine, Answers]:
     from sklearn.pipeline import Pipeline
 
     *before, (_, model) = steps_of(estimator)
-    where = type(model).__name__
+    where = Place(type(model).__name__)
     if not hasattr(model, "model_"):
         raise UserError(f"the {where} has learned nothing yet; call its fit or partial_fit first")
     spec, memory = model.model_.spec, model.model_.memory
@@ -65,23 +66,18 @@ def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
 
     state: a snapshot, or the NAME_STATE_BYTES bytes of the state.  The file is untrusted.  Raises UserError.
     """
-    where = str(state) if str(state).isprintable() else shown_value(str(state))
+    where = Place.of_file(state)
     if not spec.program.persistent:
         raise UserError(f"{spec.name} learns nothing on the device, so there is no state of it; leave {where} out")
-    try:
-        with open_plain(state) as file:
-            data = file.read(snapshot_bytes(spec) + 1)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    memory = device_memory(spec, data, where)
-    if not is_valid(spec, memory):  # a state without header and CRC was not checked before
-        raise UserError(f"{where}: holds a number that learning cannot give; do not use it")
-    machine, answers = machine_of(spec, memory, spec.name)
+    memory = device_memory(spec, bytes_of(Path(state), snapshot_bytes(spec) + 1), where)
+    # a state without header and CRC was not checked before
+    where.need(is_valid(spec, memory), "holds a number that learning cannot give; do not use it")
+    machine, answers = machine_of(spec, memory, Place(spec.name))
     others = [f"{spec.name}: its {name} is left out" for name in LEFT_OUT if HostModel(spec.inner).has(name)]
     return replace(machine, notes=tuple(others)), answers
 
 
-def machine_of(spec: Spec, memory: Memory, where: str) -> tuple[Machine, Answers]:
+def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answers]:
     """The stored vectors as a machine, and a function for the whole model's answers at rows of scaled inputs, (rows,
     F).
 
@@ -95,13 +91,12 @@ def machine_of(spec: Spec, memory: Memory, where: str) -> tuple[Machine, Answers
         for name in struct.fields:
             host.memory.field(name)[...] = memory.field(name)
     known = {name for struct in memory.structs for name in struct.fields}
-    if spec.expansion is None and "v" not in known:
-        raise UserError(f"{where}: stores no vectors of its inputs; vectors is for models that do")
-    if not host.has("predict"):
-        raise UserError(f"{where}: learns no function of its inputs; vectors is for models that do")
+    where.need(
+        spec.expansion is not None or "v" in known, "stores no vectors of its inputs; vectors is for models that do"
+    )
+    where.need(host.has("predict"), "learns no function of its inputs; vectors is for models that do")
     vectors = _vectors(spec, memory)
-    if not len(vectors):
-        raise UserError(f"{where}: stores no vectors yet; let it learn more")
+    where.need(len(vectors), "stores no vectors yet; let it learn more")
     center, scale = (None if each is None else np.array(each, np.float64) for each in spec.scaling)
     if spec.standardises:
         center, scale = (np.array(memory.field(name), np.float64) for name in ("mean", "scale"))
@@ -112,10 +107,10 @@ def machine_of(spec: Spec, memory: Memory, where: str) -> tuple[Machine, Answers
         return np.asarray(host.predict(x), np.float64).reshape(len(x), -1)
 
     kernel, told = MercerKernel.of(spec), answers(vectors)
-    if not np.isfinite(told).all():
-        raise UserError(f"{where}: refuses some of its own vectors; let it learn more")
-    if len(vectors) > 1 and not np.ptp(told, axis=0).any():
-        raise UserError(f"{where}: answers the same for all that it stores; let it learn more")
+    where.need(np.isfinite(told).all(), "refuses some of its own vectors; let it learn more")
+    where.need(
+        len(vectors) == 1 or np.ptp(told, axis=0).any(), "answers the same for all that it stores; let it learn more"
+    )
     if {"alpha", "v"} <= known and not spec.real.is_integer:
         weights = np.array(memory.field("alpha")[: len(vectors)], np.float64)
     else:

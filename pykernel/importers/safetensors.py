@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from pykernel.errors import UserError
+from pykernel.importers.place import Place
 from pykernel.spec.model import shown_value
 
 HEADER_LIMIT, ARRAYS = 2**20, 10_000
@@ -30,25 +31,24 @@ TYPES = {
     "BOOL": "|b1",
 }
 """The types of arrays."""
+FILE = Place("")
 DAMAGED = "save it again with safetensors.torch.save_file"
 
 
 def read_safetensors(data: bytes) -> dict[str, np.ndarray]:
     """The arrays of a file, by name.  Raises UserError, one sentence."""
     length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or length > len(data) - 8:
-        raise UserError(f"is not a whole file of safetensors; {DAMAGED}")
-    if length > HEADER_LIMIT:
-        raise UserError(f"has a header of more than {HEADER_LIMIT:,} bytes; save the model's state_dict() alone")
+    FILE.need(8 <= 8 + length <= len(data), f"is not a whole file of safetensors; {DAMAGED}")
+    FILE.need(
+        length <= HEADER_LIMIT, f"has a header of more than {HEADER_LIMIT:,} bytes; save the model's state_dict() alone"
+    )
     try:
         header = json.loads(data[8 : 8 + length].decode(), object_pairs_hook=_once)
     except ValueError:
-        raise UserError(f"has a header that is not JSON; {DAMAGED}") from None
-    if not isinstance(header, dict):
-        raise UserError(f"has a header that names no arrays; {DAMAGED}")
+        raise FILE.error(f"has a header that is not JSON; {DAMAGED}") from None
+    FILE.need(isinstance(header, dict), f"has a header that names no arrays; {DAMAGED}")
     header.pop("__metadata__", None)
-    if len(header) > ARRAYS:
-        raise UserError(f"holds more than {ARRAYS:,} arrays; save the model's state_dict() alone")
+    FILE.need(len(header) <= ARRAYS, f"holds more than {ARRAYS:,} arrays; save the model's state_dict() alone")
     numbers = memoryview(data)[8 + length :]
     arrays, taken = {}, []
     for name, about in header.items():
@@ -57,29 +57,34 @@ def read_safetensors(data: bytes) -> dict[str, np.ndarray]:
         arrays[name] = (array.astype("<u4") << 16).view("<f4") if about["dtype"] == "BF16" else array
         taken.append((start, end))
     # the format: without overlaps, and without bytes between
-    if sum(end - start for start, end in taken) != len(numbers) or any(
-        end != start for (_, end), (start, _) in zip(sorted(taken), sorted(taken)[1:], strict=False)
-    ):
-        raise UserError(f"has arrays that overlap, or bytes that belong to none; {DAMAGED}")
+    adjacent = all(end == start for (_, end), (start, _) in pairwise(sorted(taken)))
+    FILE.need(
+        adjacent and sum(end - start for start, end in taken) == len(numbers),
+        f"has arrays that overlap, or bytes that belong to none; {DAMAGED}",
+    )
     return arrays
 
 
 def _entry(name: str, about: Any, size: int) -> tuple[np.dtype[Any], list[int], list[int]]:
     """Type, shape and byte range of an array.  Raises an error if they do not agree."""
-    if not isinstance(about, dict) or not isinstance(about.get("dtype"), str):
-        raise UserError(f"does not say of what type {shown_value(name)} is; {DAMAGED}")
-    if about["dtype"] not in TYPES:
-        raise UserError(
-            f"holds {shown_value(name)} of type {shown_value(about['dtype'])}; those that are read are {', '.join(TYPES)}"
-        )
+    FILE.need(
+        isinstance(about, dict) and isinstance(about.get("dtype"), str),
+        f"does not say of what type {shown_value(name)} is; {DAMAGED}",
+    )
+    named = f"{shown_value(name)} of type {shown_value(about['dtype'])}"
+    FILE.need(about["dtype"] in TYPES, f"holds {named}; those that are read are {', '.join(TYPES)}")
     kind = np.dtype(TYPES[about["dtype"]])
     shape: Any = about.get("shape")
     offsets: Any = about.get("data_offsets")
-    if not (_whole(shape) and len(shape) <= 8 and _whole(offsets) and len(offsets) == 2):
-        raise UserError(f"does not say which numbers {shown_value(name)} has; {DAMAGED}")
+    FILE.need(
+        _whole(shape) and len(shape) <= 8 and _whole(offsets) and len(offsets) == 2,
+        f"does not say which numbers {shown_value(name)} has; {DAMAGED}",
+    )
     start, end = offsets
-    if not (start <= end <= size and end - start == math.prod(shape) * kind.itemsize and max(shape, default=0) <= size):
-        raise UserError(f"says of {shown_value(name)} a shape that is not that of its bytes; {DAMAGED}")
+    FILE.need(
+        start <= end <= size and end - start == math.prod(shape) * kind.itemsize and max(shape, default=0) <= size,
+        f"says of {shown_value(name)} a shape that is not that of its bytes; {DAMAGED}",
+    )
     return kind, shape, offsets
 
 

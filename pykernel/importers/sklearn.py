@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import PRECISIONS
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import MissingExtra
+from pykernel.importers.place import Place
 from pykernel.importers.steps import (
+    FILE,
     PARTS,
     SIGNAL,
     Affine,
@@ -22,6 +25,7 @@ from pykernel.importers.steps import (
     kernel_keys,
     kernel_types,
     require_plain,
+    sklearn_types,
     steps_of,
     table,
     taking_all,
@@ -49,6 +53,18 @@ OWN = (
     "trained.TrainedKernelRegressor",
 )
 """Models of pykernel that a file may ask for."""
+KERNELS = {
+    "gaussian_process.kernels": "RBF Matern RationalQuadratic ConstantKernel WhiteKernel Sum Product DotProduct Exponentiation"
+}
+"""Parts of a Gaussian process's kernel."""
+HELPERS = {
+    "pipeline": "Pipeline",
+    "calibration": "_CalibratedClassifier _SigmoidCalibration",
+    "preprocessing": "KernelCenterer LabelBinarizer",
+    "_loss.link": "IdentityLink Interval",
+    "_loss.loss": "HalfTweedieLossIdentity",
+}
+"""Types of the attributes of models that can be imported."""
 
 
 def read_estimator(estimator: Any) -> Machine:
@@ -58,7 +74,7 @@ def read_estimator(estimator: Any) -> Machine:
     except ImportError as error:
         raise MissingExtra("pykernel.importers.importing", "sklearn") from error
 
-    where = type(estimator).__name__
+    where = Place(type(estimator).__name__)
     machine = checked(_read(estimator, where), where)
     model = steps_of(estimator)[-1][1]
     source = " of ".join(type(part).__name__ for part in (estimator, model)) if model is not estimator else where
@@ -72,22 +88,24 @@ def read_estimator(estimator: Any) -> Machine:
     return replace(machine, source=source, columns=spec_columns(names), notes=tuple(dict.fromkeys(notes)))
 
 
-def _read(estimator: Any, where: str) -> Machine:
+def _read(estimator: Any, where: Place) -> Machine:
     """The machine of an estimator, with the steps of its pipeline folded in."""
     *before, (_, model) = steps_of(estimator)
     signal, before = _signal(before, where)
-    kind, readers = type(model), _readers()
-    if kind not in readers and not hasattr(kind, MACHINE):
+    kind, reader = type(model), _readers().get(type(model))
+    if reader is None and not hasattr(kind, MACHINE):
+        inside = where if kind.__name__ == where else f"{where}: its {kind.__name__}"
+        why = f"is not a model that can be imported; {NEAR.get(kind.__name__, IMPORTABLE)}"
         if hasattr(kind, LEARNS):
-            raise UserError(
-                f"{_inside(where, model)} goes on learning, with a state that is no part of a spec; give the fitted "
-                f"{where} to pykernel.generate, which writes both"
+            why = (
+                f"goes on learning, with a state that is no part of a spec; give the fitted {where} to pykernel.generate, which "
+                "writes both"
             )
-        raise UserError(f"{_inside(where, model)} is not a model that can be imported; {_importable(model)}")
+        raise FILE.error(f"{inside} {why}")
     affine = None if signal is None else Affine.identity(signal.dim)
     chain: list[Affine | Callable[[Machine], Machine]] = []
     for name, step in before:
-        inside = f"{where}, step {shown_value(name)}"
+        inside = where.step(name)
         features = features_of(step, affine.width if affine is not None else None, inside)
         if features is None:
             affine = after(affine, step, inside)
@@ -99,145 +117,81 @@ def _read(estimator: Any, where: str) -> Machine:
         chain.append(affine)
     require_plain(model, where)
     if model is not estimator:
-        where = f"{where}, {kind.__name__}"
+        where = Place(f"{where}, {kind.__name__}")
     try:
-        machine = readers[kind](model, where) if kind in readers else getattr(model, MACHINE)()
+        machine = getattr(model, MACHINE)() if reader is None else reader(model, where)
     except AttributeError as error:
-        raise UserError(f"{where}: {error}; it is not as scikit-learn fits it") from None
-    if machine.signal is not None and (chain or signal is not None):
-        raise UserError(f"{where}: takes raw samples, so no step can stand before it; leave those steps out")
+        raise where.error(f"{error}; it is not as scikit-learn fits it") from None
+    first = not chain and signal is None
+    where.need(
+        machine.signal is None or first, "takes raw samples, so no step can stand before it; leave those steps out"
+    )
     for part in reversed(chain):
         machine = behind(machine, part, where) if isinstance(part, Affine) else part(machine)
     return machine if signal is None else replace(taking_all(machine, where), signal=signal)
 
 
-def _signal(steps: list[tuple[str, Any]], where: str) -> tuple[Spec | None, list[tuple[str, Any]]]:
+def _signal(steps: list[tuple[str, Any]], where: Place) -> tuple[Spec | None, list[tuple[str, Any]]]:
     """The signal spec of the first step, if this step computes features of raw samples; and the other steps."""
     if not steps or not hasattr(type(steps[0][1]), SIGNAL):
         return None, steps
     (name, step), *others = steps
-    require_plain(step, f"{where}, step {shown_value(name)}")
+    require_plain(step, where.step(name))
     return getattr(step, SIGNAL)(), others
 
 
-def _readers() -> dict[type, Callable[[Any, str], Machine]]:
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.compose import TransformedTargetRegressor
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.kernel_ridge import KernelRidge
-    from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.multioutput import MultiOutputRegressor
-    from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-
-    return {
-        **dict.fromkeys(_linear_types(), _linear),
-        SVC: _svc,
-        NuSVC: _svc,
-        SVR: _svr,
-        NuSVR: _svr,
-        OneClassSVM: _svr,
-        KernelRidge: _kernel_ridge,
-        GaussianProcessRegressor: _gaussian_process,
-        CalibratedClassifierCV: _calibrated,
-        MultiOutputRegressor: _several_targets,
-        OneVsRestClassifier: _one_vs_rest,
-        TransformedTargetRegressor: _transformed_target,
+def _readers() -> dict[type, Callable[[Any, Place], Machine]]:
+    """Type of a model -> function that makes a machine of it."""
+    of_reader: dict[Callable[[Any, Place], Machine], dict[str, str]] = {
+        _linear: {
+            "linear_model": """ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars LarsCV Lasso LassoCV LassoLars
+                LassoLarsCV LassoLarsIC LinearRegression LogisticRegression LogisticRegressionCV OrthogonalMatchingPursuit
+                OrthogonalMatchingPursuitCV Perceptron QuantileRegressor Ridge RidgeCV RidgeClassifier RidgeClassifierCV
+                SGDClassifier SGDOneClassSVM SGDRegressor TheilSenRegressor TweedieRegressor""",
+            "svm": "LinearSVC LinearSVR",
+            "discriminant_analysis": "LinearDiscriminantAnalysis",
+        },
+        _svc: {"svm": "SVC NuSVC"},
+        _svr: {"svm": "SVR NuSVR OneClassSVM"},
+        _kernel_ridge: {"kernel_ridge": "KernelRidge"},
+        _gaussian_process: {"gaussian_process": "GaussianProcessRegressor"},
+        _calibrated: {"calibration": "CalibratedClassifierCV"},
+        _several_targets: {"multioutput": "MultiOutputRegressor"},
+        _one_vs_rest: {"multiclass": "OneVsRestClassifier"},
+        _transformed_target: {"compose": "TransformedTargetRegressor"},
     }
-
-
-def _linear_types() -> tuple[type, ...]:
-    """Models whose functions are coef_ x + intercept_."""
-    from sklearn import discriminant_analysis, linear_model, svm
-
-    names = """ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars LarsCV Lasso LassoCV LassoLars LassoLarsCV
-        LassoLarsIC LinearRegression LogisticRegression LogisticRegressionCV OrthogonalMatchingPursuit
-        OrthogonalMatchingPursuitCV Perceptron QuantileRegressor Ridge RidgeCV RidgeClassifier RidgeClassifierCV SGDClassifier
-        SGDOneClassSVM SGDRegressor TheilSenRegressor TweedieRegressor""".split()
-    return (
-        *(getattr(linear_model, name) for name in names),
-        svm.LinearSVC,
-        svm.LinearSVR,
-        discriminant_analysis.LinearDiscriminantAnalysis,
-    )
-
-
-def _kernels() -> tuple[type, ...]:
-    """Parts of a Gaussian process's kernel."""
-    from sklearn.gaussian_process.kernels import (
-        RBF,
-        ConstantKernel,
-        DotProduct,
-        Exponentiation,
-        Matern,
-        Product,
-        RationalQuadratic,
-        Sum,
-        WhiteKernel,
-    )
-
-    return RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, Sum, Product, DotProduct, Exponentiation
+    return {kind: reader for reader, names in of_reader.items() for kind in sklearn_types(names)}
 
 
 def types() -> set[str]:
     """Names of all types that occur in estimators which can be imported.  A file may ask for these types."""
-    from sklearn.pipeline import Pipeline
-
     from pykernel.bases.basis import Basis
-    from pykernel.bases.gram import MercerKernel
     from pykernel.training.reduced import ReducedModel
     from pykernel.training.selection import Selection
 
     # pykernel's estimators are in a higher room, so only their names are listed: a file's type is imported later
     own = {f"pykernel.estimators.{name}" for name in (*OWN, "signal.SignalFeatures")}
-    found = {
-        *_readers(),
-        *affine_types(),
-        *kernel_types(),
-        *_kernels(),
-        *_helpers(),
-        Pipeline,
-        Basis,
-        MercerKernel,
-        ReducedModel,
-        Selection,
-    }
+    scikit_learns = (*_readers(), *affine_types(), *kernel_types(), *sklearn_types(KERNELS), *sklearn_types(HELPERS))
+    found = (*scikit_learns, Basis, MercerKernel, ReducedModel, Selection)
     return own | {f"{kind.__module__}.{kind.__qualname__}" for kind in found}
 
 
-def _helpers() -> tuple[Any, ...]:
-    """Types of the attributes of the types above."""
-    from sklearn._loss.link import IdentityLink, Interval
-    from sklearn._loss.loss import HalfTweedieLossIdentity
-    from sklearn.calibration import _CalibratedClassifier, _SigmoidCalibration
-    from sklearn.preprocessing import KernelCenterer, LabelBinarizer
-
-    of_tweedie = (HalfTweedieLossIdentity, IdentityLink, Interval)
-    return _CalibratedClassifier, _SigmoidCalibration, KernelCenterer, LabelBinarizer, *of_tweedie
-
-
-def _importable(model: Any) -> str:
-    name = type(model).__name__
-    near = {
-        "PoissonRegressor": "it predicts exp of a linear function, which has no C; a Ridge of the logarithm has",
-        "GammaRegressor": "it predicts exp of a linear function, which has no C; a Ridge of the logarithm has",
-        "GaussianProcessClassifier": "an SVC has C, and CalibratedClassifierCV(ensemble=False) gives it probabilities",
-        "MultiOutputClassifier": "give its estimators_ one by one",
-        "OneVsOneClassifier": "SVC, which is one against one, and OneVsRestClassifier are",
-    }.get(name)
-    if near:
-        return near
-    return (
-        "support vector machines, kernel ridge regression, Gaussian process regression, linear models and pipelines that end "
-        "in one of them are"
-    )
+EXPONENTIAL = "it predicts exp of a linear function, which has no C; a Ridge of the logarithm has"
+NEAR = {
+    "PoissonRegressor": EXPONENTIAL,
+    "GammaRegressor": EXPONENTIAL,
+    "GaussianProcessClassifier": "an SVC has C, and CalibratedClassifierCV(ensemble=False) gives it probabilities",
+    "MultiOutputClassifier": "give its estimators_ one by one",
+    "OneVsOneClassifier": "SVC, which is one against one, and OneVsRestClassifier are",
+}
+"""Models that cannot be imported, and what can be in their place."""
+IMPORTABLE = (
+    "support vector machines, kernel ridge regression, Gaussian process regression, linear models and pipelines that end in "
+    "one of them are"
+)
 
 
-def _inside(where: str, part: Any) -> str:
-    own = type(part).__name__
-    return own if own == where else f"{where}: its {own}"
-
-
-def _svc(model: Any, where: str) -> Machine:
+def _svc(model: Any, where: Place) -> Machine:
     """SVC and NuSVC: one function for each pair of classes.  Two classes have one function, with the opposite sign."""
     count = len(model.classes_)
     kernel = kernel_keys(where, model, model._gamma)
@@ -247,32 +201,44 @@ def _svc(model: Any, where: str) -> Machine:
     weights = array_of(model.dual_coef_, (count - 1, n), where, "dual_coef_").T
     bias = array_of(model.intercept_, (functions,), where, "intercept_")
     sizes = np.asarray(model._n_support)
-    if sizes.shape != (count,) or sizes.sum() != n or (sizes < 0).any():
-        raise UserError(f"{where}: n_support_ does not add up to its {n} support vectors; fit it again")
-    _require_intact(model, where, weights.T, bias, sizes)
-    prob_a, prob_b = np.asarray(model._probA), np.asarray(model._probB)
-    classes = tuple(np.asarray(model.classes_).tolist())
-    found = Machine(where, vectors=vectors, weights=weights, bias=bias, classes=classes, **kernel)
-    if count == 2:
-        if prob_a.size:
-            # libsvm's function has the opposite sign of ours: P(second) = 1 - 1 / (1 + exp(-A f + B))
-            a, b = array_of(prob_a, (1,), where, "probA_"), array_of(prob_b, (1,), where, "probB_")
-            found = replace(found, calibration=np.column_stack([a, -b]))
-        return found
-    votes = model.decision_function_shape == "ovr"
-    if model.break_ties and not votes:
-        raise UserError(f"{where}: break_ties needs decision_function_shape='ovr', here as in scikit-learn's predict")
-    notes = (f"{where}: probability=True is left out, for {count} classes have no probabilities in C",)
-    return replace(
-        found,
-        decision="ovo_vote" if votes else "ovo",
-        support_class=np.repeat(np.arange(count), sizes),
-        break_ties=bool(model.break_ties),
-        notes=notes if prob_a.size else (),
+    where.need(
+        sizes.shape == (count,) and sizes.sum() == n and (sizes >= 0).all(),
+        f"n_support_ does not add up to its {n} support vectors; fit it again",
     )
+    _require_intact(model, where, weights.T, bias, sizes)
+    votes = model.decision_function_shape == "ovr"
+    where.need(
+        votes or count == 2 or not model.break_ties,
+        "break_ties needs decision_function_shape='ovr', here as in scikit-learn's predict",
+    )
+    classes = tuple(np.asarray(model.classes_).tolist())
+    machine = Machine(where, vectors=vectors, weights=weights, bias=bias, classes=classes, **kernel)
+    sigmoids = {"probA_": model._probA, "probB_": model._probB} if np.size(model._probA) else {}
+    machine = of_pairs(machine, sizes, sigmoids, where, "probability=True is")
+    if count == 2:
+        return machine
+    return replace(machine, decision="ovo_vote" if votes else "ovo", break_ties=bool(model.break_ties))
 
 
-def _svr(model: Any, where: str) -> Machine:
+def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: Place, told: str) -> Machine:
+    """The machine with libsvm's functions for pairs of classes, each with as many vectors as ``sizes`` says.
+
+    sigmoids: its numbers A and B by their names, if it has probabilities, which several classes do not have in C; told: the
+    beginning of the note that says so.
+    """
+    count = len(machine.classes or ())
+    if count > 2:
+        note = f"{where}: {told} left out, for {count} classes have no probabilities in C"
+        support_class = np.repeat(np.arange(count), sizes)
+        return replace(machine, decision="ovo", support_class=support_class, notes=(note,) if sigmoids else ())
+    if not sigmoids:
+        return machine
+    # libsvm's function has the opposite sign of ours: P(second) = 1 - 1 / (1 + exp(-A f + B))
+    a, b = (array_of(values, (1,), where, name) for name, values in sigmoids.items())
+    return replace(machine, calibration=np.column_stack([a, -b]))
+
+
+def _svr(model: Any, where: Place) -> Machine:
     """SVR, NuSVR and OneClassSVM: one function."""
     vectors = table(model.support_vectors_, where)
     weights = array_of(model.dual_coef_, (1, len(vectors)), where, "dual_coef_")
@@ -288,7 +254,7 @@ def _svr(model: Any, where: str) -> Machine:
     )
 
 
-def _require_intact(model: Any, where: str, weights: np.ndarray, bias: np.ndarray, sizes: np.ndarray) -> None:
+def _require_intact(model: Any, where: Place, weights: np.ndarray, bias: np.ndarray, sizes: np.ndarray) -> None:
     """Raises UserError unless the arrays of a support vector machine have consistent sizes.
 
     With --data the estimator is called.  libsvm then reads these arrays without a check, and files are untrusted.
@@ -304,11 +270,10 @@ def _require_intact(model: Any, where: str, weights: np.ndarray, bias: np.ndarra
         np.shape(model.support_) == (vectors.shape[0],),
         *(np.shape(values) in ((0,), bias.shape) for values in (model._probA, model._probB)),
     ]
-    if not all(whole):
-        raise UserError(f"{where}: its attributes differ from libsvm's own numbers; fit it again")
+    where.need(all(whole), "its attributes differ from libsvm's own numbers; fit it again")
 
 
-def _kernel_ridge(model: Any, where: str) -> Machine:
+def _kernel_ridge(model: Any, where: Place) -> Machine:
     vectors = table(model.X_fit_, where)
     gamma = 1 / vectors.shape[1] if model.gamma is None else model.gamma
     weights = _several(model.dual_coef_, len(vectors), where, "dual_coef_")
@@ -316,7 +281,7 @@ def _kernel_ridge(model: Any, where: str) -> Machine:
     return Machine(where, vectors=vectors, weights=weights, bias=bias, **kernel_keys(where, model, gamma))
 
 
-def _gaussian_process(model: Any, where: str) -> Machine:
+def _gaussian_process(model: Any, where: Place) -> Machine:
     """The mean: std * (K alpha) + mean, K = c + s k(x, v), k one of ``_terms``."""
     terms = _terms(model.kernel_, where, [])  # refuse a wrong kernel before the vectors are converted
     vectors = table(model.X_train_, where)
@@ -329,17 +294,19 @@ def _gaussian_process(model: Any, where: str) -> Machine:
     constant = sum(size for size, shape in terms if shape is None)
     widths = [(size, shape[1]) for size, shape in terms if shape is not None]
     functions = sorted({shape[0] for _, shape in terms if shape is not None})
-    if not widths:
-        raise UserError(f"{where}: kernel_ has no RBF, so its mean is a constant; there is nothing to compute")
-    if len(functions) > 1:
-        raise UserError(f"{where}: kernel_ is a sum of {' and '.join(functions)} kernels; one of them can be computed")
+    where.need(widths, "kernel_ has no RBF, so its mean is a constant; there is nothing to compute")
+    where.need(
+        len(functions) == 1, f"kernel_ is a sum of {' and '.join(functions)} kernels; one of them can be computed"
+    )
     function, first = functions[0], widths[0][1]
-    if function not in ("polynomial", "rational-quadratic") and first.size not in (1, dim):
-        raise UserError(f"{where}: kernel_ has {first.size} length scales for {dim} inputs")
-    if any(inverse.shape != first.shape or not np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:]):
-        kinds = {"gaussian": "RBFs", "polynomial": "dot products", "rational-quadratic": "RationalQuadratics"}
-        kind = kinds.get(function, "Matern kernels")
-        raise UserError(f"{where}: kernel_ is a sum of {kind} of different length scales; one of them can be computed")
+    where.need(
+        function in ("polynomial", "rational-quadratic") or first.size in (1, dim),
+        f"kernel_ has {first.size} length scales for {dim} inputs",
+    )
+    alike = (inverse.shape == first.shape and np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:])
+    kinds = {"gaussian": "RBFs", "polynomial": "dot products", "rational-quadratic": "RationalQuadratics"}
+    kind = kinds.get(function, "Matern kernels")
+    where.need(all(alike), f"kernel_ is a sum of {kind} of different length scales; one of them can be computed")
     size = sum(size for size, _ in widths)
     bias = mean + std * constant * alpha.sum(axis=0)
     weights = size * alpha * std
@@ -381,17 +348,21 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     """
     from sklearn.gaussian_process import GaussianProcessRegressor
 
-    model, where = steps_of(estimator)[-1][1], machine.source
-    if not isinstance(model, GaussianProcessRegressor):
-        raise UserError(f"{where}: variance is of a GaussianProcessRegressor, or of a pipeline of scalers and one")
+    model, where = steps_of(estimator)[-1][1], Place(machine.source)
+    where.need(
+        isinstance(model, GaussianProcessRegressor),
+        "variance is of a GaussianProcessRegressor, or of a pipeline of scalers and one",
+    )
     plain = _gaussian_process(model, where)
-    if plain.vectors.shape != machine.vectors.shape or not np.array_equal(plain.weights, machine.weights):
-        raise UserError(f"{where}: variance needs a pipeline of scalers alone before the GaussianProcessRegressor")
-    if machine.weights.shape[1] != 1:
-        raise UserError(f"{where}: has {machine.weights.shape[1]} targets; variance is of one")
-    size = sum(size for size, shape in _terms(model.kernel_, where, []) if shape is not None)
-    if sum(size for size, _ in _terms(model.kernel_, where, [])) > size:
-        raise UserError(f"{where}: kernel_ holds a constant beside k(x, v); the variance of such a sum has no C")
+    where.need(
+        plain.vectors.shape == machine.vectors.shape and np.array_equal(plain.weights, machine.weights),
+        "variance needs a pipeline of scalers alone before the GaussianProcessRegressor",
+    )
+    where.need(machine.weights.shape[1] == 1, f"has {machine.weights.shape[1]} targets; variance is of one")
+    terms = _terms(model.kernel_, where, [])
+    size = sum(size for size, shape in terms if shape is not None)
+    constant = sum(size for size, shape in terms if shape is None)
+    where.need(constant <= 0, "kernel_ holds a constant beside k(x, v); the variance of such a sum has no C")
     kernel = machine.kernel
     vectors = machine.vectors.astype(PRECISIONS[precision].dtype).astype(float)
     gram = kernel.gram(vectors, vectors)
@@ -399,19 +370,21 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     extra = np.broadcast_to(np.asarray(model.alpha, float), white.shape) + white
     # white is a difference of two numbers as large as the diagonal, so it has their rounding error
     rounding = 1e-13 * float(np.abs(model.kernel_.diag(model.X_train_)).max())
-    if np.ptp(extra) > 1e-9 * np.abs(extra).max() + rounding:
-        raise UserError(f"{where}: alpha differs from sample to sample; variance has C for one alpha of all")
+    where.need(
+        np.ptp(extra) <= 1e-9 * np.abs(extra).max() + rounding,
+        "alpha differs from sample to sample; variance has C for one alpha of all",
+    )
     noise, deviation = max(0.0, float(extra.mean())) / size, float(np.ravel(model._y_train_std)[0])
     try:
         factor = np.linalg.cholesky(gram + noise * np.eye(len(gram)))
     except np.linalg.LinAlgError:
         factor = np.zeros_like(gram)
     least = LEAST_ALD_THRESHOLD[precision]
-    if not (factor.diagonal() ** 2 > least * (gram.diagonal() + noise)).all():
-        raise UserError(
-            f"{where}: samples are so alike that {precision} cannot tell their part; train with a larger alpha or a WhiteKernel, or "
-            "with fewer samples" + (", or take precision='float64'" if precision == "float32" else "")
-        )
+    where.need(
+        (factor.diagonal() ** 2 > least * (gram.diagonal() + noise)).all(),
+        f"samples are so alike that {precision} cannot tell their part; train with a larger alpha or a WhiteKernel, or with "
+        "fewer samples" + (", or take precision='float64'" if precision == "float32" else ""),
+    )
     return {
         "kernel": kernel.section(),
         "learning": {"rule": "nystrom"},
@@ -426,106 +399,107 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     }
 
 
-def _power(terms: Sequence[Any], exponent: float, where: str) -> tuple[float, Any]:
+Shape = tuple[str, np.ndarray]
+"""A kernel's name with its numbers: 1 / length^2 for each length scale; of DotProduct coef0 and degree, of RationalQuadratic
+gamma and alpha."""
+Terms = list[tuple[float, Shape | None]]
+"""A kernel as a sum of terms size * k(x, v); None for k: a constant."""
+
+
+def _power(terms: Terms, exponent: float, where: Place) -> Terms:
     """A power of a kernel.  A power of a sum is refused: there is no C for it."""
-    if len(terms) != 1 or not exponent > 0:
-        raise UserError(f"{where}: kernel_ holds a power of a sum, which has no C; one of RBF or DotProduct has")
+    where.need(
+        len(terms) == 1 and exponent > 0, "kernel_ holds a power of a sum, which has no C; one of RBF or DotProduct has"
+    )
     ((size, shape),) = terms
     if shape is None:
-        return size**exponent, None
+        return [(size**exponent, None)]
     function, numbers = shape
-    if function == "polynomial" and numbers[1] * exponent in range(1, 10):
-        return size**exponent, (function, np.array([numbers[0], numbers[1] * exponent]))
-    if function == "gaussian":
-        return size**exponent, (function, numbers * exponent)
-    if function == "matern12":
-        return size**exponent, (function, numbers * exponent * exponent)
-    if function == "rational-quadratic":
-        return size**exponent, (function, np.array([numbers[0], numbers[1] * exponent]))
-    raise UserError(
-        f"{where}: kernel_ holds a {function} kernel to the power of {exponent:g}, which has no C; powers of RBF and "
-        "RationalQuadratic have, and of DotProduct whole ones up to 9"
+    second = np.array([numbers[0], numbers[-1] * exponent])
+    raised = {
+        "gaussian": numbers * exponent,
+        "matern12": numbers * exponent * exponent,
+        "rational-quadratic": second,
+        "polynomial": second,
+    }.get(function)
+    if raised is None or (function == "polynomial" and raised[1] not in range(1, 10)):
+        raise where.error(
+            f"kernel_ holds a {function} kernel to the power of {exponent:g}, which has no C; powers of RBF and "
+            "RationalQuadratic have, and of DotProduct whole ones up to 9"
+        )
+    return [(size**exponent, (function, raised))]
+
+
+def _product(p: Shape | None, q: Shape | None, where: Place) -> Shape | None:
+    if p is None or q is None:
+        return p or q
+    where.need(
+        p[0] == q[0] == "gaussian",
+        f"kernel_ is a product of {' and '.join(sorted({p[0], q[0]}))} kernels, which has no C; one times constants has",
+    )
+    return p[0], p[1] + q[1]
+
+
+def _terms(kernel: Any, where: Place, seen: list[Any]) -> Terms:
+    """A kernel as a sum of terms.
+
+    seen: the parts that were visited so far.  A WhiteKernel is zero between different samples.
+    """
+    kind = type(kernel).__name__
+    seen.append(kernel)
+    # in a file, a kernel may contain the same part many times
+    where.need(len(seen) <= PARTS, f"kernel_ has more than {PARTS} parts; fit it with fewer")
+    where.need(
+        type(kernel) in sklearn_types(KERNELS),
+        f"kernel_ holds a {kind}, which has no C; those that have are RBF, Matern, RationalQuadratic and DotProduct, times and "
+        "plus ConstantKernel, plus WhiteKernel",
     )
 
-
-def _terms(kernel: Any, where: str, seen: list[Any]) -> list[tuple[float, tuple[str, np.ndarray] | None]]:
-    """A kernel as a sum of terms size * k(x, v): a list of (size, k).
-
-    k: the name, and 1 / length^2 for each length scale (DotProduct: coef0 and degree; RationalQuadratic: gamma and
-    alpha);
-    None for a constant term.  seen: the parts that were visited so far.  A WhiteKernel is zero between different
-    samples.
-    """
-    from sklearn.gaussian_process import kernels
-
-    kind = type(kernel)
-    seen.append(kernel)
-    if len(seen) > PARTS:  # in a file, a kernel may contain the same part many times
-        raise UserError(f"{where}: kernel_ has more than {PARTS} parts; fit it with fewer")
-    if kind not in _kernels():
-        raise UserError(
-            f"{where}: kernel_ holds a {kind.__name__}, which has no C; those that have are RBF, Matern, RationalQuadratic and "
-            "DotProduct, times and plus ConstantKernel, plus WhiteKernel"
-        )
-    if kind is kernels.ConstantKernel:
+    if kind == "ConstantKernel":
         return [(number_of(kernel.constant_value, where, "constant_value"), None)]
-    if kind is kernels.WhiteKernel:
+    if kind == "WhiteKernel":
         return []
-    if kind in (kernels.RBF, kernels.Matern):
-        nu = math.inf if kind is kernels.RBF or kernel.nu == math.inf else number_of(kernel.nu, where, "nu")
+    if kind in ("RBF", "Matern"):
+        nu = math.inf if kind == "RBF" or kernel.nu == math.inf else number_of(kernel.nu, where, "nu")
         function = MATERN_NU.get(nu)
         if function is None:
-            raise UserError(f"{where}: kernel_ holds a Matern with nu {kernel.nu:g}; those with C have 0.5, 1.5 or 2.5")
+            raise where.error(f"kernel_ holds a Matern with nu {nu:g}; those with C have 0.5, 1.5 or 2.5")
         length = np.atleast_1d(array_of(kernel.length_scale, None, where, "length_scale"))
-        if length.ndim != 1 or not (length > 0).all():
-            raise UserError(f"{where}: length_scale must be above 0")
+        where.need(length.ndim == 1 and (length > 0).all(), "length_scale must be above 0")
         return [(1.0, (function, length**-2))]
-    if kind is kernels.RationalQuadratic:
+    if kind == "RationalQuadratic":
         alpha, scale = (number_of(getattr(kernel, name), where, name) for name in ("alpha", "length_scale"))
-        if not (alpha > 0 and scale > 0):
-            raise UserError(f"{where}: length_scale and alpha must be above 0")
+        where.need(alpha > 0 and scale > 0, "length_scale and alpha must be above 0")
         return [(1.0, ("rational-quadratic", np.array([0.5 / alpha / scale / scale, alpha])))]
-    if kind is kernels.DotProduct:
+    if kind == "DotProduct":
         return [(1.0, ("polynomial", np.array([number_of(kernel.sigma_0, where, "sigma_0") ** 2, 1.0])))]
-    if kind is kernels.Exponentiation:
-        return [_power(_terms(kernel.kernel, where, seen), number_of(kernel.exponent, where, "exponent"), where)]
+    if kind == "Exponentiation":
+        return _power(_terms(kernel.kernel, where, seen), number_of(kernel.exponent, where, "exponent"), where)
     first, second = _terms(kernel.k1, where, seen), _terms(kernel.k2, where, seen)
-    if kind is kernels.Sum:
+    if kind == "Sum":
         return first + second
-
-    def product(p: Any, q: Any) -> Any:
-        if p is None or q is None:
-            return p or q
-        if p[0] != q[0] or p[0] != "gaussian":
-            raise UserError(
-                f"{where}: kernel_ is a product of {' and '.join(sorted({p[0], q[0]}))} kernels, which has no C; one times "
-                "constants has"
-            )
-        return p[0], p[1] + q[1]
-
-    if len(first) * len(second) > PARTS:
-        raise UserError(f"{where}: kernel_ is a sum of more than {PARTS} products; fit it with fewer")
-    return [(a * b, product(p, q)) for a, p in first for b, q in second]
+    where.need(len(first) * len(second) <= PARTS, f"kernel_ is a sum of more than {PARTS} products; fit it with fewer")
+    return [(a * b, _product(p, q, where)) for a, p in first for b, q in second]
 
 
-def _linear(model: Any, where: str) -> Machine:
+def _linear(model: Any, where: Place) -> Machine:
     """coef_ x + intercept_."""
     name, coef = type(model).__name__, model.coef_
-    if name == "TweedieRegressor" and not (model.link == "identity" or (model.link == "auto" and model.power <= 0)):
-        raise UserError(f"{where}: predicts exp of a linear function, which has no C; link='identity' has")
+    bent = name == "TweedieRegressor" and model.link != "identity" and not (model.link == "auto" and model.power <= 0)
+    where.need(not bent, "predicts exp of a linear function, which has no C; link='identity' has")
     shape: tuple[int, ...] = getattr(coef, "shape", ())
-    if len(shape) not in (1, 2) or not 1 <= shape[-1] <= DIM_LIMIT:
-        raise UserError(
-            f"{where}: coef_ has shape {shape}; it must be (functions, inputs), with up to {DIM_LIMIT:,} inputs"
-        )
+    where.need(
+        len(shape) in (1, 2) and 1 <= shape[-1] <= DIM_LIMIT,
+        f"coef_ has shape {shape}; it must be (functions, inputs), with up to {DIM_LIMIT:,} inputs",
+    )
     coef = np.atleast_2d(array_of(coef, shape, where, "coef_"))
     functions = len(coef)
-    if not 1 <= functions <= OUTPUTS_LIMIT:
-        raise UserError(f"{where}: has {functions} targets; a model has from 1 to {OUTPUTS_LIMIT}")
+    require_targets(functions, where)
     bias = -np.asarray(model.offset_) if name == "SGDOneClassSVM" else model.intercept_
     bias = array_of(bias, np.shape(bias), where, "intercept_").ravel()
-    if bias.size not in (1, functions):
-        raise UserError(f"{where}: intercept_ has {bias.size} numbers for {functions} functions; fit it again")
+    where.need(
+        bias.size in (1, functions), f"intercept_ has {bias.size} numbers for {functions} functions; fit it again"
+    )
     machine = Machine(
         where, "linear", vectors=coef, weights=np.eye(functions), bias=np.broadcast_to(bias, (functions,)), largest=1.0
     )
@@ -535,8 +509,10 @@ def _linear(model: Any, where: str) -> Machine:
         return machine
     count = np.size(model.classes_)
     require_classes(count, where)
-    if functions != (1 if count == 2 else count):
-        raise UserError(f"{where}: has {functions} functions for {count} classes; it must have one for each class")
+    where.need(
+        functions == (1 if count == 2 else count),
+        f"has {functions} functions for {count} classes; it must have one for each class",
+    )
     sure = name in ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis") and count == 2
     sure = sure or (name == "SGDClassifier" and model.loss == "log_loss")
     calibration = np.tile([-1.0, 0.0], (functions, 1)) if sure else None
@@ -546,22 +522,24 @@ def _linear(model: Any, where: str) -> Machine:
 # ------------------------------------------------------------------------------------------------ models around models
 
 
-def _calibrated(model: Any, where: str) -> Machine:
+def _calibrated(model: Any, where: Place) -> Machine:
     """A calibrated classifier: its functions are -(a f + b), and its probabilities 1 / (1 + exp(-value))."""
-    from sklearn.calibration import _SigmoidCalibration
-
     found = model.calibrated_classifiers_
-    if len(found) != 1:
-        raise UserError(f"{where}: averages {len(found)} classifiers, which has no C; fit it with ensemble=False")
+    where.need(len(found) == 1, f"averages {len(found)} classifiers, which has no C; fit it with ensemble=False")
     (one,) = found
     machine, calibrators = _read(one.estimator, where), one.calibrators
-    if any(type(calibrator) is not _SigmoidCalibration for calibrator in calibrators):
-        raise UserError(f"{where}: method is {shown_value(model.method)}, which has no C; 'sigmoid' has")
-    if machine.support_class is not None:
-        raise UserError(f"{where}: calibrates votes of pairs of classes; put the SVC into a OneVsRestClassifier first")
-    classes = tuple(np.asarray(model.classes_).tolist())
-    if machine.classes != classes or len(calibrators) != len(machine.bias):
-        raise UserError(f"{where}: its classifier knows other classes; fit it again")
+    where.need(
+        {type(calibrator) for calibrator in calibrators} <= set(sklearn_types({"calibration": "_SigmoidCalibration"})),
+        f"method is {shown_value(model.method)}, which has no C; 'sigmoid' has",
+    )
+    where.need(
+        machine.support_class is None,
+        "calibrates votes of pairs of classes; put the SVC into a OneVsRestClassifier first",
+    )
+    where.need(
+        machine.classes == tuple(np.asarray(model.classes_).tolist()) and len(calibrators) == len(machine.bias),
+        "its classifier knows other classes; fit it again",
+    )
     a, b = (
         array_of([getattr(calibrator, name) for calibrator in calibrators], (len(calibrators),), where, name)
         for name in ("a_", "b_")
@@ -582,80 +560,77 @@ def _rescaled(machine: Machine, factor: np.ndarray, offset: np.ndarray) -> Machi
     )
 
 
-def _transformed_target(model: Any, where: str) -> Machine:
+def _transformed_target(model: Any, where: Place) -> Machine:
     """Targets that were scaled for the regressor."""
     machine = _read(model.regressor_, where)
-    if machine.classes is not None:
-        raise UserError(f"{where}: its regressor is a classifier; it must predict numbers")
+    where.need(machine.classes is None, "its regressor is a classifier; it must predict numbers")
     count = len(machine.bias)
     target = Affine.identity(count)
     for name, step in steps_of(model.transformer_):
-        inside = f"{where}, transformer {shown_value(name)}"
+        inside = Place(f"{where}, transformer {shown_value(name)}")
         target = after(target, step, inside)
-        if target.matrix is not None or len(target.taken) != count:
-            raise UserError(f"{inside}: a {type(step).__name__} mixes the targets; a scaler of each target has C")
+        inside.need(
+            target.matrix is None and len(target.taken) == count,
+            f"a {type(step).__name__} mixes the targets; a scaler of each target has C",
+        )
     return _rescaled(machine, 1 / target.scale, target.center)
 
 
-def _several_targets(model: Any, where: str) -> Machine:
+def _several_targets(model: Any, where: Place) -> Machine:
     return joined([_read(part, where) for part in model.estimators_], where)
 
 
-def _one_vs_rest(model: Any, where: str) -> Machine:
+def _one_vs_rest(model: Any, where: Place) -> Machine:
     machines = [_read(part, where) for part in model.estimators_]
-    kind = model.label_binarizer_.y_type_
-    if kind not in ("binary", "multiclass"):
-        raise UserError(f"{where}: its labels are {shown_value(kind)}; a model tells one class of several")
-    classes = tuple(np.asarray(model.classes_).tolist())
-    require_classes(len(classes), where)
-    if any(machine.classes is None or len(machine.bias) != 1 for machine in machines):
-        raise UserError(f"{where}: its estimators do not tell two classes apart; fit it again")
-    if len(machines) != (1 if len(classes) == 2 else len(classes)):
-        raise UserError(f"{where}: has {len(machines)} estimators for {len(classes)} classes; fit it again")
-    calibrations = [machine.calibration for machine in machines]
-    sure = [calibration for calibration in calibrations if calibration is not None]
-    return replace(
-        joined(machines, where),
-        classes=classes,
-        calibration=np.concatenate(sure) if len(sure) == len(machines) else None,
+    kind, classes = model.label_binarizer_.y_type_, tuple(np.asarray(model.classes_).tolist())
+    where.need(
+        kind in ("binary", "multiclass"), f"its labels are {shown_value(kind)}; a model tells one class of several"
     )
+    require_classes(len(classes), where)
+    where.need(
+        all(machine.classes is not None and len(machine.bias) == 1 for machine in machines),
+        "its estimators do not tell two classes apart; fit it again",
+    )
+    where.need(
+        len(machines) == (1 if len(classes) == 2 else len(classes)),
+        f"has {len(machines)} estimators for {len(classes)} classes; fit it again",
+    )
+    sure = [machine.calibration for machine in machines if machine.calibration is not None]
+    calibration = np.concatenate(sure) if len(sure) == len(machines) else None
+    return replace(joined(machines, where), classes=classes, calibration=calibration)
 
 
-def joined(machines: Sequence[Machine], where: str) -> Machine:
+def joined(machines: Sequence[Machine], where: Place) -> Machine:
     """One machine with the functions of all.  Raises UserError where kernels or scalings differ."""
+    from scipy.linalg import block_diag  # type: ignore[import-untyped]
+
     first = machines[0]
     functions = sum(len(machine.bias) for machine in machines)
-    if functions > OUTPUTS_LIMIT:
-        raise UserError(f"{where}: has {functions} targets; a model has from 1 to {OUTPUTS_LIMIT}")
+    require_targets(functions, where)
     if all(machine.linear for machine in machines):
         machines = [_in_units_of(collapsed(machine), first) for machine in machines]
-    if any(machine.support_class is not None for machine in machines):
-        raise UserError(f"{where}: holds functions of pairs of classes; give its estimators_ one by one")
+    where.need(
+        all(machine.support_class is None for machine in machines),
+        "holds functions of pairs of classes; give its estimators_ one by one",
+    )
 
     def shape(machine: Machine) -> tuple[Any, ...]:
         scaling = [None if a is None else a.tobytes() for a in (machine.center, machine.scale)]
         return (machine.kernel.section(), machine.taken, machine.dim, machine.signal, *scaling)
 
-    for machine in machines[1:]:
-        if shape(machine) != shape(machines[0]):
-            raise UserError(
-                f"{where}: its estimators have different kernels, inputs or scalings; fit them with one gamma and one scaler, or "
-                "give its estimators_ one by one"
-            )
-    at = np.cumsum([0, *(len(machine.bias) for machine in machines)])
-    blocks: dict[str, list[np.ndarray]] = {"weights": [], "gross": []}
-    for i, machine in enumerate(machines):
-        for name, values in (("weights", machine.weights), ("gross", machine.gross)):
-            values = np.abs(machine.weights) if values is None else values
-            blocks[name].append(np.zeros((len(machine.vectors), functions)))
-            blocks[name][-1][:, at[i] : at[i + 1]] = values
+    where.need(
+        all(shape(machine) == shape(machines[0]) for machine in machines[1:]),
+        "its estimators have different kernels, inputs or scalings; fit them with one gamma and one scaler, or give its "
+        "estimators_ one by one",
+    )
+    gross = [np.abs(machine.weights) if machine.gross is None else machine.gross for machine in machines]
     known = [machine.largest for machine in machines if machine.largest is not None]
     return replace(
         machines[0],
         vectors=np.concatenate([machine.vectors for machine in machines]),
         phases=np.concatenate([machine.turns for machine in machines]) if first.function == "fourier" else None,
-        weights=np.concatenate(blocks["weights"]),
-        gross=np.concatenate(blocks["gross"]),
+        weights=block_diag(*(machine.weights for machine in machines)),
+        gross=block_diag(*gross),
         bias=np.concatenate([machine.bias for machine in machines]),
         classes=None,
         calibration=None,
@@ -683,13 +658,16 @@ def _in_units_of(machine: Machine, other: Machine) -> Machine:
 # ----------------------------------------------------------------------------------------------------- their parts
 
 
-def _several(values: Any, n: int, where: str, name: str) -> np.ndarray:
+def require_targets(count: int, where: Place) -> None:
+    where.need(1 <= count <= OUTPUTS_LIMIT, f"has {count} targets; a model has from 1 to {OUTPUTS_LIMIT}")
+
+
+def _several(values: Any, n: int, where: Place, name: str) -> np.ndarray:
     """(n, outputs) of (n,) or (n, outputs)."""
     shape = np.shape(values)
     array = array_of(values, shape if shape[:1] == (n,) and len(shape) <= 2 else (n,), where, name)
     array = array.reshape(n, -1)
-    if not 1 <= array.shape[1] <= OUTPUTS_LIMIT:
-        raise UserError(f"{where}: has {array.shape[1]} targets; a model has from 1 to {OUTPUTS_LIMIT}")
+    require_targets(array.shape[1], where)
     return array
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import MissingExtra
 from pykernel.importers.sklearn import types
+from pykernel.importers.steps import FILE
 from pykernel.spec.model import shown_value
 from pykernel.training.trained import FILE_LIMIT
 
@@ -24,6 +25,7 @@ try:
 except ImportError as error:
     raise MissingExtra("reading .skops files", "import") from error
 
+SAVE = "save it with skops.io.dump"
 SCHEMA_LIMIT, OBJECTS = 8 * 2**20, 20_000
 """Most bytes of the description of a file's objects, and most objects; a large pipeline has a few hundred objects."""
 PLAIN = frozenset(
@@ -62,24 +64,21 @@ def load_skops(data: bytes, trusted: Sequence[str]) -> Any:
 
     trusted: further types that it may ask for.
     """
-    if not zipfile.is_zipfile(io.BytesIO(data)):
-        raise UserError("is not a file that skops wrote; save it with skops.io.dump")
+    FILE.need(zipfile.is_zipfile(io.BytesIO(data)), f"is not a file that skops wrote; {SAVE}")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if "schema.json" not in archive.namelist():
-            raise UserError("is not a file that skops wrote; save it with skops.io.dump")
+        FILE.need("schema.json" in archive.namelist(), f"is not a file that skops wrote; {SAVE}")
         about = _unpacked(archive, "schema.json", SCHEMA_LIMIT)
         own = types()
         schema, asked, files = json.loads(about), set(), []
         for count, node in enumerate(_objects(schema)):
-            if count == OBJECTS:
-                raise UserError(f"holds more than {OBJECTS:,} objects; save the model without")
+            FILE.need(count < OBJECTS, f"holds more than {OBJECTS:,} objects; save the model without")
             kind, loader = f"{node.get('__module__')}.{node.get('__class__')}", str(node.get("__loader__"))
             makes = kind.startswith(SKOPS_NODES.get(loader, ()))
-            if kind not in trusted and not (makes and (kind in PLAIN or kind in own)):
-                raise UserError(
-                    f"asks for {shown_value(kind if makes else f'{kind} ({loader})')}, which is not among the types that "
-                    "can be imported; if you trust the file's author, name it in trusted"
-                )
+            FILE.need(
+                kind in trusted or (makes and (kind in PLAIN or kind in own)),
+                f"asks for {shown_value(kind if makes else f'{kind} ({loader})')}, which is not among the types that can be "
+                "imported; if you trust the file's author, name it in trusted",
+            )
             asked.add(kind)
             content = node.get("content")
             attributes = content.get("content") if isinstance(content, dict) else None
@@ -132,11 +131,12 @@ def _copy(archive: zipfile.ZipFile, about: bytes, files: Sequence[tuple[str, str
 def _unpacked(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
     """The content of a file in an archive.  No more bytes are unpacked than the archive declares."""
     info = archive.getinfo(name)
-    if info.file_size > limit:
-        raise UserError(f"unpacks to more than {FILE_LIMIT:,} bytes; no device holds such a model")
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        # with other compression methods, Python unpacks everything at once
-        raise UserError("is packed by another method than zip's usual one; save it with skops.io.dump")
+    FILE.need(info.file_size <= limit, f"unpacks to more than {FILE_LIMIT:,} bytes; no device holds such a model")
+    # with other compression methods, Python unpacks everything at once
+    FILE.need(
+        info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+        f"is packed by another method than zip's usual one; {SAVE}",
+    )
     with archive.open(info) as file:
         return file.read(info.file_size)
 
@@ -147,10 +147,9 @@ def _require_array(content: bytes) -> None:
     """
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
-        raise UserError("holds an array of a format that is not known; save it with skops.io.dump")
+    FILE.need(version in ((1, 0), (2, 0)), f"holds an array of a format that is not known; {SAVE}")
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = header(file)
     whole = math.prod(shape) * dtype.itemsize == len(content) - file.tell() and dtype.itemsize > 0
-    if not whole or dtype.hasobject or max(shape, default=0) > len(content):
-        raise UserError("holds an array that is damaged; save it again")
+    plain = not dtype.hasobject and max(shape, default=0) <= len(content)
+    FILE.need(whole and plain, "holds an array that is damaged; save it again")

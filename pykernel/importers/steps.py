@@ -7,19 +7,21 @@ weights. For a kernel of distances or products, the map must be expressible by a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import combinations, combinations_with_replacement
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from pykernel.errors import UserError
+from pykernel.importers.place import Place
 from pykernel.spec.kernel_settings import UNIT
 from pykernel.spec.model import DIM_LIMIT, shown_value
 from pykernel.training.trained import Machine, array_of, number_of
 
+FILE = Place("")
 KERNELS = {
     "linear": "linear",
     "poly": "polynomial",
@@ -70,23 +72,22 @@ class Affine:
             return replace(self, center=self.center + center / self.scale, scale=self.scale * scale)
         return replace(self, matrix=self.matrix * scale[:, None], offset=(self.offset - center) * scale)
 
-    def selected(self, kept: np.ndarray, where: str) -> Affine:
+    def selected(self, kept: np.ndarray, where: Place) -> Affine:
         """The map followed by z -> z[kept]."""
-        if not len(kept):
-            raise UserError(f"{where}: keeps no input; fit it so that it keeps one")
+        where.need(len(kept), "keeps no input; fit it so that it keeps one")
         if self.matrix is None:
             return replace(self, taken=self.taken[kept], center=self.center[kept], scale=self.scale[kept])
         offset = np.broadcast_to(self.offset, (self.width,))
         return replace(self, matrix=self.matrix[kept], offset=offset[kept])
 
-    def mixed(self, matrix: np.ndarray, where: str) -> Affine:
+    def mixed(self, matrix: np.ndarray, where: Place) -> Affine:
         """The map followed by z -> matrix z."""
         offset = matrix @ np.broadcast_to(self.offset, (self.width,))
         whole = matrix if self.matrix is None else matrix @ self.matrix
         return replace(self, matrix=whole, offset=offset, mixed_by=where)
 
 
-def stacked(parts: Sequence[Affine], where: str) -> Affine:
+def stacked(parts: Sequence[Affine], where: Place) -> Affine:
     """One map whose result is the results of all parts one after the other; all parts have the same inputs."""
     taken = np.concatenate([part.taken for part in parts])
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
@@ -111,167 +112,157 @@ def stacked(parts: Sequence[Affine], where: str) -> Affine:
 # ------------------------------------------------------------------------------------------------- the steps, one by one
 
 
+def sklearn_types(names: Mapping[str, str]) -> tuple[type, ...]:
+    """Types of scikit-learn.  names: module -> names of types in it."""
+    return tuple(
+        getattr(import_module(f"sklearn.{module}"), name) for module, own in names.items() for name in own.split()
+    )
+
+
 def scaler_types() -> tuple[type, ...]:
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
-
-    return StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
+    return sklearn_types({"preprocessing": "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler"})
 
 
-def affine_types() -> dict[type, Callable[[Affine, Any, str], Affine]]:
+def affine_types() -> dict[type, Callable[[Affine, Any, Place], Affine]]:
     """Type of an affine step -> function that appends the step to a map."""
-    from sklearn.compose import ColumnTransformer
-    from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
-    from sklearn.feature_selection import SelectKBest, SelectPercentile, VarianceThreshold
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import FeatureUnion
-    from sklearn.preprocessing import FunctionTransformer
-    from sklearn.random_projection import GaussianRandomProjection
-
+    projections = {
+        "decomposition": "PCA IncrementalPCA FastICA TruncatedSVD",
+        "random_projection": "GaussianRandomProjection",
+    }
+    others = {"impute": "SimpleImputer", "compose": "ColumnTransformer", "pipeline": "FeatureUnion"}
+    alone = sklearn_types(others | {"preprocessing": "FunctionTransformer"})
+    selectors = {"feature_selection": "SelectKBest SelectPercentile VarianceThreshold"}
     return {
         **dict.fromkeys(scaler_types(), _scaler),
-        **dict.fromkeys((PCA, IncrementalPCA, FastICA, TruncatedSVD, GaussianRandomProjection), _projection),
-        **dict.fromkeys((SelectKBest, SelectPercentile, VarianceThreshold), _selector),
-        SimpleImputer: _imputer,
-        ColumnTransformer: _columns,
-        FeatureUnion: _union,
-        FunctionTransformer: _function,
+        **dict.fromkeys(sklearn_types(projections), _projection),
+        **dict.fromkeys(sklearn_types(selectors), _selector),
+        **dict(zip(alone, (_imputer, _columns, _union, _function), strict=True)),
     }
 
 
 def kernel_types() -> tuple[type, ...]:
     """Types of steps with kernel features: a linear model after such a step is a kernel machine."""
-    from sklearn.decomposition import KernelPCA
-    from sklearn.kernel_approximation import Nystroem, RBFSampler
-    from sklearn.preprocessing import PolynomialFeatures
-
-    return Nystroem, KernelPCA, PolynomialFeatures, RBFSampler
+    features = {"decomposition": "KernelPCA", "preprocessing": "PolynomialFeatures"}
+    return sklearn_types({"kernel_approximation": "Nystroem RBFSampler"} | features)
 
 
-def after(affine: Affine | None, step: Any, where: str) -> Affine:
+NEAR = {
+    "AdditiveChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
+    "SkewedChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
+    "PolynomialCountSketch": "a PolynomialFeatures or a Nystroem before a linear model has C",
+    "PowerTransformer": "StandardScaler has C",
+    "QuantileTransformer": "RobustScaler has C",
+    "Normalizer": "a kernel with normalise = true compares directions",
+    "OneHotEncoder": "encode the classes before, and give the columns as numbers",
+}
+"""Steps that are no affine maps, and what can be in their place."""
+
+
+def after(affine: Affine | None, step: Any, where: Place) -> Affine:
     """The map followed by a step.  Raises UserError, one sentence."""
     from sklearn.feature_selection import SelectorMixin
 
     kind = type(step)
-    known = affine_types().get(kind)
-    if known is None and isinstance(step, SelectorMixin) and kind.__module__.startswith("sklearn."):
-        known = _selector
-    if hasattr(kind, SIGNAL):
-        raise UserError(
-            f"{where}: a {kind.__name__} must be the first step of a pipeline, before a model that stays as it is; for one "
-            "that goes on learning, write [signal] into its spec"
-        )
-    if known is None and kind.__module__.partition(".")[0] != "sklearn":
-        raise UserError(
-            f"{where}: a {kind.__name__} is a class of your own, which has no C; take scalers, selections and projections of "
-            "scikit-learn, or train on what it computes and give the device that as inputs"
-        )
-    if known is None:
-        near = {
-            "AdditiveChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
-            "SkewedChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
-            "PolynomialCountSketch": "a PolynomialFeatures or a Nystroem before a linear model has C",
-            "PowerTransformer": "StandardScaler has C",
-            "QuantileTransformer": "RobustScaler has C",
-            "Normalizer": "a kernel with normalise = true compares directions",
-            "OneHotEncoder": "encode the classes before, and give the columns as numbers",
-        }.get(kind.__name__)
-        raise UserError(
-            f"{where}: a {kind.__name__} is no affine map of the inputs; {near or 'scalers, selections and projections have C'}"
-        )
+    theirs = kind.__module__.partition(".")[0] == "sklearn"
+    append = affine_types().get(kind, _selector if theirs and isinstance(step, SelectorMixin) else None)
+    where.need(
+        not hasattr(kind, SIGNAL),
+        f"a {kind.__name__} must be the first step of a pipeline, before a model that stays as it is; for one that goes on "
+        "learning, write [signal] into its spec",
+    )
+    where.need(
+        append is not None or theirs,
+        f"a {kind.__name__} is a class of your own, which has no C; take scalers, selections and projections of scikit-learn, "
+        "or train on what it computes and give the device that as inputs",
+    )
+    if append is None:
+        near = NEAR.get(kind.__name__, "scalers, selections and projections have C")
+        raise where.error(f"a {kind.__name__} is no affine map of the inputs; {near}")
     require_plain(step, where)
-    if known is _function:
-        width = affine.width if affine is not None else int(getattr(step, "n_features_in_", 0))
-    else:
-        width = int(step.n_features_in_)
+    width = int(getattr(step, "n_features_in_", 0))
     if affine is None:
-        if not 1 <= width <= DIM_LIMIT:
-            raise UserError(f"{where}: takes {width} inputs; a model takes from 1 to {DIM_LIMIT:,}")
+        require_inputs(width, where)
         affine = Affine.identity(width)
-    if affine.width != width:
-        raise UserError(f"{where}: takes {width} inputs, but the step before it gives {affine.width}")
-    return known(affine, step, where)
+    fits = affine.width == width or append is _function  # which takes any number of inputs
+    where.need(fits, f"takes {width} inputs, but the step before it gives {affine.width}")
+    return append(affine, step, where)
 
 
-def require_plain(part: Any, where: str) -> None:
+def require_inputs(count: int, where: Place) -> None:
+    where.need(1 <= count <= DIM_LIMIT, f"takes {count:,} inputs; a model takes from 1 to {DIM_LIMIT:,}")
+
+
+def require_plain(part: Any, where: Place) -> None:
     """Raises UserError unless a part is fitted, and has no attributes that hide methods of its class."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
-    inside = where if where == type(part).__name__ or ", step " in where else f"{where}: its {type(part).__name__}"
+    kind = type(part).__name__
+    inside = where if where == kind or ", step " in where else f"{where}: its {kind}"
     # LassoLars and similar classes have the attribute positive in the class as well; only fit reads it
-    if hidden := (vars(part).keys() & set(dir(type(part)))) - {"positive"}:
-        raise UserError(f"{inside} has a {shown_value(min(hidden))} of its own; it is not as scikit-learn fits it")
+    for hidden in sorted((vars(part).keys() & set(dir(type(part)))) - {"positive"}):
+        raise FILE.error(f"{inside} has a {shown_value(hidden)} of its own; it is not as scikit-learn fits it")
     try:
         # which predicts its prior before it is fitted
-        check_is_fitted(part, "X_train_" if type(part).__name__ == "GaussianProcessRegressor" else None)
+        check_is_fitted(part, "X_train_" if kind == "GaussianProcessRegressor" else None)
     except NotFittedError:
-        raise UserError(f"{inside} is not fitted; call fit first") from None
+        raise FILE.error(f"{inside} is not fitted; call fit first") from None
     except TypeError:
-        raise UserError(f"{inside} is not an estimator of scikit-learn") from None
+        raise FILE.error(f"{inside} is not an estimator of scikit-learn") from None
 
 
-def affine_of_scaler(scaler: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """(center, scale) of x -> (x - center) * scale."""
-    from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
-
-    kind = type(scaler)
-    if getattr(scaler, "clip", False):
-        raise UserError(f"{where}: clip=True bends the inputs at the range's ends; fit with clip=False")
-    dim = int(scaler.n_features_in_)
-    if not 1 <= dim <= DIM_LIMIT:
-        raise UserError(f"{where}: scales {dim} inputs; a model takes from 1 to {DIM_LIMIT}")
-    zeros, ones = np.zeros(dim), np.ones(dim)
-    if kind is MinMaxScaler:
-        scale = array_of(scaler.scale_, (dim,), where, "scale_")
-        return -array_of(scaler.min_, (dim,), where, "min_") / scale, scale
+def _scaler(affine: Affine, step: Any, where: Place) -> Affine:
+    """z -> (z - center) * scale."""
+    clips, dim = getattr(step, "clip", False), affine.width
+    where.need(not clips, "clip=True bends the inputs at the range's ends; fit with clip=False")
+    kind, center, spread = type(step).__name__, None, None
+    if kind == "MinMaxScaler":
+        scale = array_of(step.scale_, (dim,), where, "scale_")
+        return affine.scaled(-array_of(step.min_, (dim,), where, "min_") / scale, scale)
     # a scaler also has attributes that it does not use
-    center = (scaler.mean_ if scaler.with_mean else None) if kind is StandardScaler else None
-    spread = scaler.scale_ if getattr(scaler, "with_std", getattr(scaler, "with_scaling", True)) else None
-    if kind is RobustScaler and scaler.with_centering:
-        center = scaler.center_
-    return (
-        zeros if center is None else array_of(center, (dim,), where, "center"),
-        ones if spread is None else 1 / array_of(spread, (dim,), where, "scale_"),
+    if getattr(step, "with_std", getattr(step, "with_scaling", True)):
+        spread = step.scale_
+    if getattr(step, "with_mean", getattr(step, "with_centering", False)):
+        center = step.mean_ if kind == "StandardScaler" else step.center_
+    return affine.scaled(
+        np.zeros(dim) if center is None else array_of(center, (dim,), where, "center"),
+        np.ones(dim) if spread is None else 1 / array_of(spread, (dim,), where, "scale_"),
     )
 
 
-def _scaler(affine: Affine, step: Any, where: str) -> Affine:
-    return affine.scaled(*affine_of_scaler(step, where))
-
-
-def _projection(affine: Affine, step: Any, where: str) -> Affine:
+def _projection(affine: Affine, step: Any, where: Place) -> Affine:
     """z -> components (z - mean), whitened or not."""
     components = step.components_
     # one memory order, because the rounding of sums depends on the order
     matrix = np.ascontiguousarray(array_of(components, (np.shape(components)[0], affine.width), where, "components_"))
-    mean = (
-        getattr(step, "mean_", None) if getattr(step, "whiten", False) or hasattr(step, "explained_variance_") else None
-    )
-    if type(step).__name__ == "TruncatedSVD":
-        mean = None
+    whitens, varies = getattr(step, "whiten", False), hasattr(step, "explained_variance_")
+    centers = (whitens or varies) and type(step).__name__ != "TruncatedSVD"
+    mean = getattr(step, "mean_", None) if centers else None
     if mean is not None:
         affine = affine.scaled(array_of(mean, (affine.width,), where, "mean_"), np.ones(affine.width))
-    if getattr(step, "whiten", False) and hasattr(step, "explained_variance_"):
+    if whitens and varies:
         variance = array_of(step.explained_variance_, (len(matrix),), where, "explained_variance_")
         matrix = matrix / np.maximum(np.sqrt(variance), np.finfo(np.float64).eps)[:, None]
     return affine.mixed(matrix, where)
 
 
-def _selector(affine: Affine, step: Any, where: str) -> Affine:
-    kept = np.asarray(step.get_support(indices=True))
-    return affine.selected(kept, where)
+def _selector(affine: Affine, step: Any, where: Place) -> Affine:
+    return affine.selected(np.asarray(step.get_support(indices=True)), where)
 
 
-def _imputer(affine: Affine, step: Any, where: str) -> Affine:
+def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
     """An imputer becomes the identity: a missing number is NaN, which the device refuses."""
     missing = step.missing_values
-    if not isinstance(missing, float) or not math.isnan(missing):
-        raise UserError(f"{where}: missing_values is {shown_value(missing)}; where it is NaN, the step can be left out")
-    if step.add_indicator:
-        raise UserError(f"{where}: add_indicator=True makes inputs of missing ones; fit with add_indicator=False")
+    where.need(
+        isinstance(missing, float) and math.isnan(missing),
+        f"missing_values is {shown_value(missing)}; where it is NaN, the step can be left out",
+    )
+    where.need(not step.add_indicator, "add_indicator=True makes inputs of missing ones; fit with add_indicator=False")
     statistics = np.asarray(step.statistics_)
-    if statistics.shape != (affine.width,) or statistics.dtype.kind != "f":
-        raise UserError(f"{where}: statistics_ is not a number for each input; fit it on numbers")
+    where.need(
+        statistics.shape == (affine.width,) and statistics.dtype.kind == "f",
+        "statistics_ is not a number for each input; fit it on numbers",
+    )
     note = f"{where}: is left out, for the device refuses a sample with a missing (NaN) input"
     affine = replace(affine, notes=(*affine.notes, note))
     if np.isnan(statistics).any() and not step.keep_empty_features:
@@ -279,45 +270,43 @@ def _imputer(affine: Affine, step: Any, where: str) -> Affine:
     return affine
 
 
-def _function(affine: Affine, step: Any, where: str) -> Affine:
-    if step.func is not None:
-        name = getattr(step.func, "__name__", type(step.func).__name__)
-        raise UserError(
-            f"{where}: {shown_value(name)} is a function of its own; scalers, selections and projections have C"
-        )
+def _function(affine: Affine, step: Any, where: Place) -> Affine:
+    name = getattr(step.func, "__name__", type(step.func).__name__)
+    where.need(
+        step.func is None, f"{shown_value(name)} is a function of its own; scalers, selections and projections have C"
+    )
     return affine
 
 
-def _branches(affine: Affine, parts: Sequence[tuple[str, Any, Affine]], weights: Any, where: str) -> Affine:
+def _branches(parts: Sequence[tuple[str, Any, Affine]], weights: Any, where: Place) -> Affine:
     """The map of several parallel steps; each part is (name, step, map before the step)."""
     found = []
     for name, step, part in parts:
-        inside = f"{where}, step {shown_value(name)}"
-        for _, own in steps_of(step) if not is_passthrough(step) else ():
-            if type(own) in kernel_types():
-                raise UserError(f"{inside}: a {type(own).__name__} must be the step before a linear model, alone")
+        if isinstance(step, str) and step == "drop":
+            continue
+        inside = where.step(name)
+        for _, own in () if is_passthrough(step) else steps_of(step):
+            kind = type(own)
+            inside.need(kind not in kernel_types(), f"a {kind.__name__} must be the step before a linear model, alone")
             part = after(part, own, inside)
         factor = number_of((weights or {}).get(name, 1.0), inside, "transformer_weights")
         found.append(part.scaled(np.zeros(part.width), np.full(part.width, factor)) if factor != 1 else part)
-    if not found:
-        raise UserError(f"{where}: keeps no input; fit it so that it keeps one")
+    where.need(found, "keeps no input; fit it so that it keeps one")
     return stacked(found, where)
 
 
-def _columns(affine: Affine, step: Any, where: str) -> Affine:
-    parts = []
-    for name, part, _ in step.transformers_:
-        kept = np.asarray(step._transformer_to_input_indices[name], int)
-        if len(kept) and not (isinstance(part, str) and part == "drop"):
-            parts.append((name, part, affine.selected(kept, where)))
-    return _branches(affine, parts, step.transformer_weights, where)
-
-
-def _union(affine: Affine, step: Any, where: str) -> Affine:
+def _columns(affine: Affine, step: Any, where: Place) -> Affine:
+    kept = [np.asarray(step._transformer_to_input_indices[name], int) for name, _, _ in step.transformers_]
     parts = [
-        (name, part, affine) for name, part in step.transformer_list if not (isinstance(part, str) and part == "drop")
+        (name, part, affine.selected(columns, where))
+        for (name, part, _), columns in zip(step.transformers_, kept, strict=True)
+        if len(columns)
     ]
-    return _branches(affine, parts, step.transformer_weights, where)
+    return _branches(parts, step.transformer_weights, where)
+
+
+def _union(affine: Affine, step: Any, where: Place) -> Affine:
+    return _branches([(name, part, affine) for name, part in step.transformer_list], step.transformer_weights, where)
 
 
 PARTS = 64
@@ -332,12 +321,12 @@ def steps_of(estimator: Any) -> list[tuple[str, Any]]:
     from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
 
-    found, left, parts = [], [(type(estimator).__name__, estimator)], 0
+    found, left, parts, where = [], [(type(estimator).__name__, estimator)], 0, Place("Pipeline")
     while left:
         name, step = left.pop()
         parts += 1
-        if parts > PARTS:  # in a file, a pipeline may contain itself, or the same pipeline many times
-            raise UserError(f"Pipeline: has more than {PARTS} steps; leave some out")
+        # in a file, a pipeline may contain itself, or the same pipeline many times
+        where.need(parts <= PARTS, f"has more than {PARTS} steps; leave some out")
         if type(step) is FrozenEstimator:
             left.append((name, step.estimator))
         elif type(step).__module__.startswith("sklearn.model_selection.") and hasattr(step, "best_estimator_"):
@@ -346,8 +335,7 @@ def steps_of(estimator: Any) -> list[tuple[str, Any]]:
             found.append((str(name), step))
         else:
             steps = [(name, step) for name, step in step.steps if step is not None and not is_passthrough(step)]
-            if not steps:
-                raise UserError("Pipeline: has no steps; the last must be a model")
+            where.need(steps, "has no steps; the last must be a model")
             left.extend(reversed(steps))
     return found
 
@@ -356,11 +344,11 @@ def is_passthrough(step: Any) -> bool:
     return isinstance(step, str) and step == "passthrough"
 
 
-def affine_of(estimator: Any, where: str) -> Affine:
+def affine_of(estimator: Any, where: Place) -> Affine:
     """The map of a scaler, or of a pipeline of steps that are affine.  Raises UserError, one sentence."""
     affine = None
     for name, step in steps_of(estimator):
-        affine = after(affine, step, where if step is estimator else f"{where}, step {shown_value(name)}")
+        affine = after(affine, step, where if step is estimator else where.step(name))
     assert affine is not None
     return affine
 
@@ -368,29 +356,26 @@ def affine_of(estimator: Any, where: str) -> Affine:
 # ------------------------------------------------------------------------------------------------- into the model
 
 
-def behind(machine: Machine, affine: Affine, where: str) -> Machine:
+def behind(machine: Machine, affine: Affine, where: Place) -> Machine:
     """The machine composed with a map before it: a machine of x for machine(affine(x)).
 
     O(n D^2) with a matrix.  Raises UserError if there is no C for the result.
     """
-    if affine.width != machine.taking:
-        raise UserError(f"{where}: takes {machine.taking} inputs, but the step before it gives {affine.width}")
+    where.need(
+        affine.width == machine.taking,
+        f"takes {machine.taking} inputs, but the step before it gives {affine.width}",
+    )
     if machine.taken is not None:
         affine = affine.selected(np.asarray(machine.taken), where)
     if machine.seen is not None:
         seen = None if affine.matrix is not None else machine.seen / affine.scale + affine.center
         machine = replace(machine, seen=seen)
     if machine.center is not None or machine.scale is not None:
-        zeros, ones = np.zeros(machine.dim), np.ones(machine.dim)
-        affine = affine.scaled(
-            zeros if machine.center is None else machine.center, ones if machine.scale is None else machine.scale
-        )
+        affine = affine.scaled(*_scaling(machine))
     if affine.matrix is not None:
-        machine, affine = _without_matrix(machine, affine, where)
+        machine, affine = _without_matrix(machine, affine)
     elif machine.largest is not None:  # a nominal value, because the vectors do not give the inputs' size
-        machine = replace(
-            machine, largest=float((machine.largest / np.abs(affine.scale) + np.abs(affine.center)).max())
-        )
+        machine = replace(machine, largest=_nominal(affine, machine.largest))
     whole = np.array_equal(affine.taken, np.arange(affine.inputs))
     return replace(
         machine,
@@ -403,7 +388,15 @@ def behind(machine: Machine, affine: Affine, where: str) -> Machine:
     )
 
 
-def taking_all(machine: Machine, where: str) -> Machine:
+def _scaling(machine: Machine) -> tuple[np.ndarray, np.ndarray]:
+    """The machine's center and scale, (DIM,)."""
+    return (
+        np.zeros(machine.dim) if machine.center is None else machine.center,
+        np.ones(machine.dim) if machine.scale is None else machine.scale,
+    )
+
+
+def taking_all(machine: Machine, where: Place) -> Machine:
     """The machine for all inputs of its source, in their order.
 
     Raises UserError if an unused input cannot be added without changing the values.
@@ -412,97 +405,92 @@ def taking_all(machine: Machine, where: str) -> Machine:
         return machine
     taken = list(machine.taken)
     center, scale = np.zeros(machine.taking), np.ones(machine.taking)
-    center[taken] = 0.0 if machine.center is None else machine.center
-    scale[taken] = 1.0 if machine.scale is None else machine.scale
+    center[taken], scale[taken] = _scaling(machine)
     matrix = np.eye(machine.taking)[taken]
-    if len(taken) < machine.taking and machine.function in UNIT:
-        raise UserError(
-            f"{where}: uses {len(taken)} of {machine.taking} features, and a {machine.function} kernel cannot pass over the others; "
-            "leave them out of the first step"
-        )
+    where.need(
+        len(taken) == machine.taking or machine.function not in UNIT,
+        f"uses {len(taken)} of {machine.taking} features, and a {machine.function} kernel cannot pass over the others; leave them "
+        "out of the first step",
+    )
     affine = Affine(machine.taking, np.arange(machine.taking), center, scale, matrix, mixed_by=where)
     return behind(replace(machine, taken=None, center=None, scale=None), affine, where)
 
 
-def _without_matrix(machine: Machine, affine: Affine, where: str) -> tuple[Machine, Affine]:
+def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
     """The machine for inputs (x - center) * scale, and the map without its matrix."""
     m, t = affine.matrix, np.broadcast_to(affine.offset, (affine.width,))
     assert m is not None
-    machine = replace(machine, mixes=machine.mixes + affine.width + m.shape[1])
+    largest = None if machine.largest is None else _nominal(affine, machine.largest)
+    machine = replace(machine, mixes=machine.mixes + affine.width + m.shape[1], largest=largest)
     plain = replace(affine, matrix=None, offset=0.0)
     if machine.linear:
         slope = 1.0 if machine.function == "linear" else machine.gamma
         bias = machine.bias + slope * machine.columns_of_weights().T @ (machine.vectors @ t)
-        machine = replace(machine, vectors=machine.vectors @ m, bias=bias, largest=_nominal(affine, machine.largest))
-        return machine, plain
-    by = affine.mixed_by
-    machine = replace(machine, largest=_nominal(affine, machine.largest))
+        return replace(machine, vectors=machine.vectors @ m, bias=bias), plain
+    by = Place(affine.mixed_by)
     if machine.function == "fourier":
         turns = np.remainder(machine.turns + machine.vectors @ t, 1.0)
         return replace(machine, vectors=machine.vectors @ m, phases=turns), plain
     if machine.function in UNIT:
-        v, gram = machine.vectors - t, m.T @ m
-        length = np.sqrt(np.diag(gram))
-        alone = machine.function != "laplacian" or bool(
-            ((m != 0).sum(axis=0) == 1).all() and ((m != 0).sum(axis=1) <= 1).all()
-        )
-        if (
-            not alone
-            or not length.all()
-            or (np.abs(gram - np.diag(length**2)) > EXACT * np.outer(length, length)).any()
-        ):
-            raise UserError(
-                f"{by}: before a {machine.function} kernel it must keep all directions and stretch none; keep all components, "
-                "without whiten and without a scaler behind, or put a linear model behind it"
-            )
-        turned = v @ (m / length)
-        left = np.square(v).sum(axis=1) - np.square(turned).sum(axis=1)
-        if machine.function != "gaussian" and (left > EXACT * np.square(v).sum(axis=1)).any():
-            raise UserError(
-                f"{by}: makes more numbers than it takes, which a {machine.function} kernel has no C for; a gaussian has"
-            )
-        weights = (
-            machine.weights * np.exp(-machine.gamma * np.maximum(left, 0.0))[:, None]
-            if machine.function == "gaussian"
-            else machine.weights
-        )
-        return replace(machine, vectors=turned, weights=weights), replace(plain, scale=plain.scale * length)
-    if machine.function == "custom" or machine.normalise:
-        raise UserError(
-            f"{by}: mixes inputs before a kernel that is custom or normalised; put a linear model behind it"
-        )
+        turned, length = _turned(machine, m, t, by)
+        return turned, replace(plain, scale=plain.scale * length)
+    by.need(
+        machine.function != "custom" and not machine.normalise,
+        "mixes inputs before a kernel that is custom or normalised; put a linear model behind it",
+    )
     # kernels of products: an added offset must be expressible by the inputs' center
     moved = np.linalg.lstsq(m, t, rcond=None)[0]
-    if (np.abs(m @ moved - t) > EXACT * (1 + np.abs(t))).any():
-        raise UserError(
-            f"{by}: adds constants that are no inputs, which a {machine.function} kernel has no C for; leave out the scaler "
-            "behind it, or put a linear model behind it"
-        )
+    by.need(
+        (np.abs(m @ moved - t) <= EXACT * (1 + np.abs(t))).all(),
+        f"adds constants that are no inputs, which a {machine.function} kernel has no C for; leave out the scaler behind it, or "
+        "put a linear model behind it",
+    )
     return replace(machine, vectors=machine.vectors @ m), replace(plain, center=plain.center - moved / plain.scale)
 
 
-def _nominal(affine: Affine, largest: float | None) -> float | None:
-    """The inputs' largest magnitude, if the largest magnitude of z is known."""
-    if largest is None:
-        return None
+def _turned(machine: Machine, m: np.ndarray, t: np.ndarray, by: Place) -> tuple[Machine, np.ndarray]:
+    """The machine of distances for z in place of m z + t, and the lengths by which the map stretches each direction."""
+    v, gram = machine.vectors - t, m.T @ m
+    length = np.sqrt(np.diag(gram))
+    kept = length.all() and (np.abs(gram - np.diag(length**2)) <= EXACT * np.outer(length, length)).all()
+    if machine.function == "laplacian":  # which has no distances in other directions than the inputs'
+        kept = kept and ((m != 0).sum(axis=0) == 1).all() and ((m != 0).sum(axis=1) <= 1).all()
+    by.need(
+        kept,
+        f"before a {machine.function} kernel it must keep all directions and stretch none; keep all components, without whiten and "
+        "without a scaler behind, or put a linear model behind it",
+    )
+    turned = v @ (m / length)
+    left = np.square(v).sum(axis=1) - np.square(turned).sum(axis=1)
+    if machine.function == "gaussian":
+        fading = np.exp(-machine.gamma * np.maximum(left, 0.0))[:, None]
+        return replace(machine, vectors=turned, weights=machine.weights * fading), length
+    by.need(
+        (left <= EXACT * np.square(v).sum(axis=1)).all(),
+        f"makes more numbers than it takes, which a {machine.function} kernel has no C for; a gaussian has",
+    )
+    return replace(machine, vectors=turned), length
+
+
+def _nominal(affine: Affine, largest: float) -> float:
+    """The inputs' largest magnitude, from the largest magnitude of z."""
     return float((largest / np.abs(affine.scale) + np.abs(affine.center)).max())
 
 
-def composed(machine: Machine, features: Machine, where: str) -> Machine:
+def composed(machine: Machine, features: Machine, where: Place) -> Machine:
     """A linear machine of features, which are themselves a machine's functions.  O(n W F)."""
-    if not machine.linear:
-        raise UserError(
-            f"{where}: has a {machine.function} kernel behind a {features.source}, which has no C; put a linear model behind it"
-        )
-    if machine.support_class is not None:
-        raise UserError(f"{where}: has a function for each pair of classes behind a {features.source}; take LinearSVC")
+    where.need(
+        machine.linear,
+        f"has a {machine.function} kernel behind a {features.source}, which has no C; put a linear model behind it",
+    )
+    where.need(
+        machine.support_class is None,
+        f"has a function for each pair of classes behind a {features.source}; take LinearSVC",
+    )
     slope, offset = (1.0, 0.0) if machine.function == "linear" else (machine.gamma, machine.coef0)
-    columns = machine.columns_of_weights()
-    scale = np.ones(machine.dim) if machine.scale is None else machine.scale
+    columns, (center, scale) = machine.columns_of_weights(), _scaling(machine)
     linear = slope * columns.T @ machine.vectors * scale
-    bias = machine.bias + offset * columns.sum(axis=0)
-    if machine.center is not None:
-        bias = bias - linear @ machine.center
+    bias = machine.bias + offset * columns.sum(axis=0) - linear @ center
     if machine.taken is not None:
         whole = np.zeros((len(linear), machine.taking))
         whole[:, list(machine.taken)] = linear
@@ -521,7 +509,7 @@ def composed(machine: Machine, features: Machine, where: str) -> Machine:
     )
 
 
-def features_of(step: Any, width: int | None, where: str) -> tuple[int, Callable[[Machine], Machine]] | None:
+def features_of(step: Any, width: int | None, where: Place) -> tuple[int, Callable[[Machine], Machine]] | None:
     """The number of features of a step with kernel features, and a function that folds the step into a linear machine.
 
     None for other steps.
@@ -530,64 +518,63 @@ def features_of(step: Any, width: int | None, where: str) -> tuple[int, Callable
     if kind not in kernel_types():
         return None
     require_plain(step, where)
-    if width is not None and width != step.n_features_in_:
-        raise UserError(f"{where}: takes {step.n_features_in_} inputs, but the step before it gives {width}")
+    where.need(
+        width is None or width == step.n_features_in_,
+        f"takes {step.n_features_in_} inputs, but the step before it gives {width}",
+    )
     if kind.__name__ == "PolynomialFeatures":
         return int(step.n_output_features_), lambda machine: _quadratic(machine, step, where)
     features = {"Nystroem": _nystroem, "KernelPCA": _kernel_pca, "RBFSampler": _fourier}[kind.__name__](step, where)
     return len(features.bias), lambda machine: composed(machine, features, where)
 
 
-def kernel_keys(where: str, model: Any, gamma: Any) -> dict[str, Any]:
+def kernel_keys(where: Place, model: Any, gamma: Any) -> dict[str, Any]:
     """Arguments of Machine for a kernel that scikit-learn knows by its name."""
     kernel = model.kernel
+    known = f"those {'with C' if callable(kernel) else 'that have'} are {', '.join(sorted(KERNELS))}"
     if callable(kernel):
-        raise UserError(
-            f"{where}: kernel is a function of your own, {shown_value(getattr(kernel, '__name__', type(kernel).__name__))}; "
-            f"those with C are {', '.join(sorted(KERNELS))}"
-        )
+        own = getattr(kernel, "__name__", type(kernel).__name__)
+        raise where.error(f"kernel is a function of your own, {shown_value(own)}; {known}")
     if not isinstance(kernel, str) or kernel not in KERNELS:
         why = " has no vectors to compare with" if kernel == "precomputed" else " has no C"
-        raise UserError(f"{where}: kernel {shown_value(kernel)}{why}; those that have are {', '.join(sorted(KERNELS))}")
-    found: dict[str, Any] = {"function": KERNELS[kernel]}
-    if found["function"] == "linear":
-        return found
-    found["gamma"] = number_of(gamma, where, "gamma")
-    if not found["gamma"] > 0:
-        raise UserError(f"{where}: gamma is {gamma:g}, so the kernel would ignore its inputs; it must be above 0")
-    if found["function"] in ("polynomial", "sigmoid"):
-        found["coef0"] = number_of(model.coef0, where, "coef0")
-    if found["function"] == "polynomial":
-        degree = number_of(model.degree, where, "degree")
-        if degree not in range(1, 10):
-            raise UserError(f"{where}: degree is {degree:g}; it must be a whole number from 1 to 9")
-        found["degree"] = int(degree)
-    return found
+        raise where.error(f"kernel {shown_value(kernel)}{why}; {known}")
+    return kernel_of(where, KERNELS[kernel], {"gamma": gamma, "coef0": model.coef0, "degree": model.degree})
 
 
-def table(values: Any, where: str) -> np.ndarray:
+KEYS_OF = {"linear": (), "gaussian": ("gamma",), "laplacian": ("gamma",), "sigmoid": ("gamma", "coef0")}
+"""The numbers of a kernel; all others have gamma, coef0 and degree."""
+
+
+def kernel_of(where: Place, function: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of Machine for a kernel with these numbers, of which it takes what it has."""
+    keys = KEYS_OF.get(function, ("gamma", "coef0", "degree"))
+    found = {key: number_of(numbers[key], where, key) for key in keys}
+    gamma, degree = found.get("gamma", 1.0), found.get("degree", 1.0)
+    where.need(gamma > 0, f"gamma is {gamma:g}, so the kernel would ignore its inputs; it must be above 0")
+    where.need(degree in range(1, 10), f"degree is {degree:g}; it must be a whole number from 1 to 9")
+    whole = {"degree": int(degree)} if "degree" in found else {}
+    return {"function": function, **found, **whole}
+
+
+def table(values: Any, where: Place) -> np.ndarray:
     """A table (n, DIM) in float64.  A sparse table is converted to a dense one after a check of its size."""
     shape: tuple[int, ...] = getattr(values, "shape", ())
-    if len(shape) != 2:
-        raise UserError(f"{where}: its vectors are not a table of numbers")
-    if not 1 <= shape[1] <= DIM_LIMIT:
-        raise UserError(f"{where}: takes {shape[1]:,} inputs; a model takes from 1 to {DIM_LIMIT:,}")
+    where.need(len(shape) == 2, "its vectors are not a table of numbers")
+    require_inputs(shape[1], where)
     return array_of(values, shape, where, "vectors")
 
 
-def _nystroem(step: Any, where: str) -> Machine:
+def _nystroem(step: Any, where: Place) -> Machine:
     vectors = table(step.components_, where)
-    given = dict(step.kernel_params or {}) | {
-        key: value for key in ("gamma", "coef0", "degree") if (value := getattr(step, key)) is not None
-    }
-    keys = SimpleNamespace(kernel=step.kernel, coef0=given.get("coef0", 1), degree=given.get("degree", 3))
-    gamma = given.get("gamma")
-    kernel = kernel_keys(where, keys, 1 / vectors.shape[1] if gamma is None else gamma)
+    own = {key: getattr(step, key) for key in ("gamma", "coef0", "degree") if getattr(step, key) is not None}
+    given = {"coef0": 1, "degree": 3, "gamma": None, **(step.kernel_params or {}), **own}
+    gamma = 1 / vectors.shape[1] if given["gamma"] is None else given["gamma"]
+    kernel = kernel_keys(where, SimpleNamespace(**{**given, "kernel": step.kernel}), gamma)
     weights = array_of(step.normalization_, (len(vectors), len(vectors)), where, "normalization_").T
     return Machine("Nystroem", vectors=vectors, weights=weights, bias=np.zeros(len(vectors)), **kernel)
 
 
-def _fourier(step: Any, where: str) -> Machine:
+def _fourier(step: Any, where: Place) -> Machine:
     """sqrt(2 / n) cos(w'x + b), w and b in turns."""
     weights = table(step.random_weights_, where)
     count = weights.shape[1]
@@ -603,13 +590,12 @@ def _fourier(step: Any, where: str) -> Machine:
     )
 
 
-def _kernel_pca(step: Any, where: str) -> Machine:
+def _kernel_pca(step: Any, where: Place) -> Machine:
     """Projections of kernel values, centered: (k - rows - mean(k) + all) A = k (A - mean A) + (all - rows) A."""
     vectors = table(step.X_fit_, where)
     n, count = len(vectors), np.size(step.eigenvalues_)
     values = array_of(step.eigenvalues_, (count,), where, "eigenvalues_")
-    if (values < 0).any():
-        raise UserError(f"{where}: has eigenvalues below 0; fit it again")
+    where.need((values >= 0).all(), "has eigenvalues below 0; fit it again")
     a = array_of(step.eigenvectors_, (n, count), where, "eigenvectors_")
     a = np.where(values > 0, a / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)
     rows = array_of(step._centerer.K_fit_rows_, (n,), where, "K_fit_rows_")
@@ -618,25 +604,27 @@ def _kernel_pca(step: Any, where: str) -> Machine:
     return Machine("KernelPCA", vectors=vectors, weights=a - a.mean(axis=0), bias=(every - rows) @ a, **kernel)
 
 
-def _quadratic(machine: Machine, step: Any, where: str) -> Machine:
+def _quadratic(machine: Machine, step: Any, where: Place) -> Machine:
     """A linear model of products of two inputs as a machine with the kernel (x'v + 1)^2.
 
     Vectors are the eigenvectors q of each function's matrix: (x'q)^2 = ((x'q + 1)^2 + (1 - x'q)^2) / 2 - 1, and x'q is
     the difference of the two squares divided by 4.  If it needs fewer vectors, v = e_i, -e_i and e_i + e_j are used for
     all functions.
     """
+    from scipy.linalg import block_diag  # type: ignore[import-untyped]
+
     least, most = step.degree if isinstance(step.degree, (tuple, list)) else (0, step.degree)
     dim = int(step.n_features_in_)
-    if most not in (1, 2) or least not in (0, 1, 2):
-        raise UserError(f"{where}: degree is {shown_value(step.degree)}; the degrees that have C are 1 and 2")
-    if not 1 <= dim <= QUADRATIC_DIM:
-        raise UserError(f"{where}: takes {dim} inputs; products of two have C for up to {QUADRATIC_DIM}")
+    where.need(
+        most in (1, 2) and least in (0, 1, 2),
+        f"degree is {shown_value(step.degree)}; the degrees that have C are 1 and 2",
+    )
+    where.need(1 <= dim <= QUADRATIC_DIM, f"takes {dim} inputs; products of two have C for up to {QUADRATIC_DIM}")
     pairs = list((combinations if step.interaction_only else combinations_with_replacement)(range(dim), 2))
     first = 1 if step.include_bias else 0
     ones = dim if least <= 1 else 0
     count = first + ones + (len(pairs) if most == 2 else 0)
-    if count != machine.taking:
-        raise UserError(f"{where}: makes {count} numbers, but the step behind it takes {machine.taking}")
+    where.need(count == machine.taking, f"makes {count} numbers, but the step behind it takes {machine.taking}")
     # of the monomials
     affine = composed(machine, Machine(where, "linear", np.zeros((1, dim)), np.eye(count), np.zeros(count)), where)
     weights = affine.weights.T
@@ -651,10 +639,8 @@ def _quadratic(machine: Machine, step: Any, where: str) -> Machine:
     if 2 * dim * functions < dim * (dim + 3) // 2:
         values, turned = np.linalg.eigh(square)
         vectors = np.concatenate([np.hstack([q, -q]).T for q in turned])
-        found = np.zeros((len(vectors), functions))
-        for f in range(functions):
-            slope = line[f] @ turned[f] / 4
-            found[2 * dim * f : 2 * dim * (f + 1), f] = np.concatenate([values[f] / 2 + slope, values[f] / 2 - slope])
+        slope = np.array([a @ q for a, q in zip(line, turned, strict=True)]) / 4
+        found = block_diag(*np.hstack([values / 2 + slope, values / 2 - slope])[:, :, None])
         bias = bias - values.sum(axis=1)
     else:
         i, j = np.triu_indices(dim, 1)

@@ -6,34 +6,28 @@ the spec's defaults, and widths are the spec's or the user's.
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pykernel.estimators.base import KERNEL, label_section
+from pykernel.estimators.base import KERNEL, Streaming, label_section
 from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
-from pykernel.estimators.subspace import PARAMETERS, OnlineKernelSubspace
+from pykernel.estimators.subspace import OnlineKernelSubspace
+from pykernel.importers.place import Place
 from pykernel.spec.defaults import completed
 
-FITTING = ("n_epochs", "seed")
-"""Parameters that River's models do not have: there is no second pass, and River sets ``seed`` in every model that has
-it.
-"""
-ALARMS = tuple(name for name, parameter in PARAMETERS.items() if parameter.section == "novelty")
 
-
-class FromFirst:
+class FromFirst(Streaming):
     """An estimator that starts from the names of its inputs, before it has seen any."""
 
     _afresh = "take a clone()"
     _name: str
 
     @property
-    def _where(self) -> str:
-        return self._name
+    def _where(self) -> Place:
+        return Place(self._name)
 
     def _limit(self, X: np.ndarray) -> float:
         return math.inf
@@ -43,7 +37,7 @@ class FromFirst:
         self.n_features_in_ = len(columns)
         if all(isinstance(name, str) for name in columns):
             self.feature_names_in_ = np.array(columns, object)
-        self._start(rows, *self._about(classes))  # type: ignore[attr-defined]
+        self._start(rows, *self._about(classes))
 
     def _about(self, classes: Sequence[Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         return None, {}
@@ -97,31 +91,3 @@ class Features(Subspace):
         made = dict(completed(content))
         made.pop("novelty", None)
         return super()._made(made, custom)
-
-
-def initialiser(
-    learner: type, first: Iterable[inspect.Parameter] = (), without: Iterable[str] = (), unset: Iterable[str] = ()
-) -> Callable[..., None]:
-    """An ``__init__`` with the parameters of an estimator.  It keeps the arguments under their names, as River
-    requires.
-
-    first: parameters before those of the estimator.  without: names that are left out.  unset: names whose default is
-    None.
-    """
-    none, left_out = set(unset), {*FITTING, *without}
-    given = [
-        each.replace(default=None) if name in none else each
-        for name, each in inspect.signature(learner).parameters.items()
-        if name not in left_out
-    ]
-    signature = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *first, *given])
-
-    def __init__(self: Any, *args: Any, **parameters: Any) -> None:
-        bound = signature.bind(self, *args, **parameters)
-        bound.apply_defaults()
-        for name, value in list(bound.arguments.items())[1:]:
-            setattr(self, name, value)
-        self._reset()
-
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
-    return __init__

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import numbers
-import operator
 import struct
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,227 +13,18 @@ from river import base
 from river.utils import dataframe
 
 from pykernel.errors import UserError
-from pykernel.estimators.base import WARN_AFTER, plain, short
 from pykernel.estimators.online import CALIBRATED_ON
-from pykernel.host.model import HostModel
-from pykernel.host.single import Single
-from pykernel.river.learners import ALARMS, Classification, Features, FromFirst, Monitoring, Regression, initialiser
-from pykernel.spec.model import Spec
+from pykernel.estimators.parameters import Parameter, plain, short
+from pykernel.river.learners import Classification, Features, Monitoring, Regression
+from pykernel.river.streams import FITTING, Model, Sample
 from pykernel.spec.sections import OUTPUTS_LIMIT
 from pykernel.training.calibration import probabilities
 
-Sample = Mapping[Hashable, Any]
 EVERY = 64
 """Sigmoids are fitted again after at most this many samples."""
 
 
-class _Model(base.Estimator):  # type: ignore[misc]
-    """Base of all four models: the inputs' names, the estimator's model, and calls that are bound to its memory.
-
-    For each sample, its length is checked, its values are fetched by name, and the values are copied into the model's
-    row.
-    """
-
-    _learner: ClassVar[Callable[..., Any]]
-    _asks: ClassVar[str]
-    """The question whose answer the model gives."""
-
-    def _reset(self) -> None:
-        self._inner: Any = None
-        self._inputs: tuple[Any, ...] = ()
-        self._counts: dict[int, int] = {}
-        self._refused_in_a_row = 0
-        self._status = 0
-        self._release()
-
-    def _release(self) -> None:
-        """Drop the calls that are bound to memory; they are made again at the next sample."""
-        self._single: Single | None = None
-        self._take: Any = None
-        self._ask: Any = None
-        self._answer: Any = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | dict.fromkeys(("_single", "_take", "_ask", "_answer"))
-
-    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Any:
-        """A new model with the same parameters, as in River.  include_attributes: also copy the learned state."""
-        self._release()  # bound calls stay with their memory
-        return super().clone(new_params, include_attributes)
-
-    # ---- attributes for pykernel.generate and pykernel.check
-
-    @property
-    def features_(self) -> tuple[Any, ...]:
-        """The inputs' names, in the order of the device's x[]: sorted.  Empty before the first sample."""
-        return self._inputs
-
-    @property
-    def spec_(self) -> Spec:
-        """The model's parameters with everything derived: what the code generator takes."""
-        return self._started.spec_  # type: ignore[no-any-return]
-
-    @property
-    def model_(self) -> HostModel:
-        """The learned state, ``model_.memory``, and the functions that work on it."""
-        self._release()  # the caller may replace the model's memory
-        return self._started.model_  # type: ignore[no-any-return]
-
-    @property
-    def status_counts_(self) -> dict[str, int]:
-        """How many samples were learned with each status, as the device's ``NAME_update`` returns it."""
-        return {each.name: self._counts.get(int(each), 0) for each in self._started.spec_.program.status}
-
-    @property
-    def _started(self) -> Any:
-        if self._inner is None:
-            raise AttributeError(f"the {type(self).__name__} has seen no sample yet")
-        return self._inner
-
-    def to_spec(self, name: str) -> Spec:
-        """The spec with a name for its C symbols.  ``pykernel.generate(model, out, name=…)`` also exports the state.
-
-        Raises UserError if the name is not valid, or if no sample was seen.
-        """
-        if self._inner is None:
-            raise UserError(f"the {type(self).__name__} has learned nothing yet; call its learn_one first")
-        return self._inner.to_spec(name)  # type: ignore[no-any-return]
-
-    @property
-    def _is_stochastic(self) -> bool:
-        return False
-
-    def _unit_test_skips(self) -> set[str]:
-        """Checks of River that are skipped: in them inputs appear and disappear, but the device's inputs are fixed."""
-        return {
-            "check_emerging_features",
-            "check_disappearing_features",
-            "check_radically_disappearing_features",
-            "check_learn_many_matches_learn_one",
-        }
-
-    # ---- one sample
-
-    def _fill(self, x: Sample) -> Single:
-        """Copy the sample into the model's row.
-
-        Raises UserError if its names are not those of the first sample, or if a value is not a number.
-        """
-        single = self._single
-        if single is None:
-            single = self._bind(x)
-        try:
-            if len(x) == len(self._inputs):
-                single.fill(*self._take(x))
-                return single
-        except (KeyError, struct.error):
-            pass
-        raise self._misfit(x) or UserError(f"{type(self).__name__}: a sample cannot be read as numbers")
-
-    def _bind(self, x: Sample) -> Single:
-        if self._inner is None:
-            names = _ordered(x)
-            if (misfit := self._misfit(x, names)) is not None:
-                raise misfit
-            self._begin(names, np.array([[float(x[name]) for name in names]]))
-        single, names = Single(self._inner.model_), self._inputs
-        self._take = operator.itemgetter(*names) if len(names) > 1 else lambda x: (x[names[0]],)
-        self._ask, self._answer = single.question(self._asks)
-        self._single = single
-        return single
-
-    def _begin(self, names: tuple[Any, ...], rows: np.ndarray) -> None:
-        """Make a new model for these inputs.  rows: samples, which are used only if a parameter needs their scale."""
-        given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters if name != "classes"}
-        inner: FromFirst = self._learner(**given)
-        inner.begin(names, rows, self._class_names())
-        self._inner, self._inputs = inner, names
-
-    def _class_names(self) -> Sequence[Any]:
-        return ()
-
-    def _misfit(self, x: Sample, names: tuple[Any, ...] | None = None) -> UserError | None:
-        """An error that says what is wrong with a sample; None if the sample is correct.
-
-        names: other names of the inputs.
-        """
-        names, where = self._inputs if names is None else names, type(self).__name__
-        if not names:
-            return UserError(f"{where}: the first sample has no features; it must have all that there will be")
-        fixed = "; the first sample fixed the features, which are the inputs of the C"
-        for name in names:
-            if name not in x:
-                return UserError(f"{where}: a sample has no feature {name!r}{fixed}")
-        for name in x:
-            if name not in names:
-                return UserError(f"{where}: a sample has an unexpected feature {name!r}{fixed}")
-        for name in names:
-            value = x[name]
-            if not isinstance(value, (numbers.Real, np.bool_)):
-                return UserError(f"{where}: feature {name!r} is {short(value)}; it must be a number")
-            if not math.isfinite(value):
-                return UserError(f"{where}: feature {name!r} is {short(value)}; it must be a finite number")
-        return None
-
-    def _asked(self, x: Sample) -> np.ndarray:
-        """The answer for a sample, (values,), overwritten by the next; NaN, with a warning, beyond the limit of inputs."""
-        self._fill(x)
-        if self._ask() >= 0:
-            return self._answer  # type: ignore[no-any-return]
-        if (misfit := self._misfit(x)) is not None:
-            raise misfit
-        return self._inner._finite(np.full((1, len(self._answer)), np.nan))[0]  # type: ignore[no-any-return]
-
-    def _note(self, status: int) -> None:
-        """Count the status of a sample, and warn if the model keeps refusing samples."""
-        self._status = status
-        self._counts[status] = self._counts.get(status, 0) + 1
-        if status >= 0:
-            self._refused_in_a_row = 0
-            return
-        self._refused_in_a_row += 1
-        inner, kinds = self._inner, self._inner.spec_.program.status
-        if kinds(status).name in ("REFUSED_MULTIPLIER", "REFUSED_WEIGHT"):
-            inner._told("learning diverges: " + inner._remedy())
-        elif self._refused_in_a_row == WARN_AFTER:
-            inner._last_statuses = np.full(WARN_AFTER, status)
-            inner._told(inner._refusal())
-
-    # ---- many samples
-
-    def _rows(self, X: Any) -> tuple[Any, np.ndarray]:
-        """The frame in the form that River's helpers take, and its values in the order of the inputs, (n, inputs)."""
-        frame, where = dataframe.into_frame(X), type(self).__name__
-        columns = list(frame.columns)
-        try:
-            rows = dataframe.to_numpy(frame)
-        except (TypeError, ValueError) as error:
-            raise UserError(f"{where}: a column of X holds something else than numbers: {error}") from None
-        names = self._inputs or _ordered(columns)
-        sample = dict.fromkeys(columns, 0.0)
-        if (misfit := self._misfit(sample, names)) is not None:
-            raise misfit
-        rows = rows[:, [columns.index(name) for name in names]]
-        for i, j in np.argwhere(~np.isfinite(rows))[:1].tolist():
-            raise UserError(f"{where}: feature {names[j]!r} is {rows[i, j]} in row {i}; it must be a finite number")
-        if self._inner is None and len(rows):
-            self._begin(names, rows)
-        return frame, rows
-
-    def _noted(self, statuses: np.ndarray) -> None:
-        for status in statuses.tolist():
-            self._note(status)
-
-
-def _ordered(names: Any) -> tuple[Any, ...]:
-    """The inputs' names, sorted, so that the order of a dictionary does not matter."""
-    try:
-        return tuple(sorted(names))
-    except TypeError:  # of several kinds
-        return tuple(sorted(names, key=lambda name: (type(name).__name__, repr(name))))
-
-
-class _Unsupervised(_Model):
+class _Unsupervised(Model):
     """Base of models that learn without labels."""
 
     def learn_one(self, x: Sample) -> None:
@@ -251,13 +40,10 @@ class _Unsupervised(_Model):
         UserError
             If a feature is missing, unexpected or no finite number; at the first sample, if a parameter cannot be.
         """
-        status = self._fill(x).learn()
-        if status < 0 and (misfit := self._misfit(x)) is not None:
-            raise misfit
-        self._note(status)
+        self._learned(x, self._fill(x).learn())
 
 
-class Regressor(_Model, base.MiniBatchRegressor):  # type: ignore[misc]
+class Regressor(Model, base.MiniBatchRegressor):  # type: ignore[misc]
     """Kernel regression in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
     Without parameters it is a spec without a rule: recursive least squares of an expansion of 32 kernels, with inputs in
@@ -269,10 +55,7 @@ class Regressor(_Model, base.MiniBatchRegressor):  # type: ignore[misc]
 
     Parameters
     ----------
-    technique, rule, n_max, sigma, kernel, gamma, coef0, degree, normalise, eta, rho, step_limit, quantisation, \
-    coherence, epsilon, forgetting, \
-noise, relabel, prior_variance, features, ridge, ald_threshold, projection, penalty, when, candidates, lambda_max, removals, \
-truncate_below, truncate_age, tie, fading, force, precision, input_max_abs, label_max_abs
+    {others}
         As in `pykernel.BudgetedKernelRegressor`. Nothing is derived from data: with a rule that has a kernel, give ``sigma`` or
         ``gamma`` as a number, or begin with ``learn_many``, whose first frame then gives the scale. Limits that are not given are the spec's:
         1e12 for inputs and 1e9 for labels without a rule, 1e6 times ``sigma`` for inputs of a kernel with a width, else 1e6.
@@ -310,8 +93,7 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs, labe
     ('gallup', 'ipsos', 'morning_consult', 'ordinal_date', 'rasmussen', 'you_gov')
     """
 
-    _learner, _asks = Regression, "predict"
-    __init__ = initialiser(Regression)
+    _learner, _questions = Regression, ("predict",)
 
     def learn_one(self, x: Sample, y: float) -> None:
         """Learn a sample.  O(n_max^2 + n_max inputs).
@@ -329,18 +111,15 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs, labe
             If a feature is missing, unexpected or no finite number, or the label is none; at the first sample, if a
             parameter cannot be.
         """
-        single = self._fill(x)
+        calls = self._fill(x)
         try:
-            single.label(y)
+            calls.label(y)
         except struct.error:
             raise self._no_label(y) from None
-        status = single.learn()
-        if status < 0:
-            if not math.isfinite(y):
-                raise self._no_label(y)
-            if (misfit := self._misfit(x)) is not None:
-                raise misfit
-        self._note(status)
+        status = calls.learn()
+        if status < 0 and not math.isfinite(y):
+            raise self._no_label(y)
+        self._learned(x, status)
 
     def predict_one(self, x: Sample) -> float:
         """The value of the learned function.  O(n_max inputs).
@@ -372,7 +151,7 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs, labe
         try:
             labels = np.asarray(y, np.float64)
         except (TypeError, ValueError):
-            raise UserError("Regressor: y holds something else than numbers") from None
+            raise self._where.error("y holds something else than numbers") from None
         for strange in labels[~np.isfinite(labels)][:1]:
             raise self._no_label(float(strange))
         if len(rows):
@@ -386,15 +165,15 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs, labe
         X
             A data frame of shape (samples, inputs).
         """
-        frame, rows = self._rows(X)
-        values = self._inner._finite(self._inner.model_.predict(rows)) if len(rows) else np.zeros(0)
-        return dataframe.to_native_series(values, name=None, like=frame)
+        frame, values = self._answers(X)
+        found = self._inner._finite(values).ravel() if len(values) else np.zeros(0)
+        return dataframe.to_native_series(found, name=None, like=frame)
 
     def _no_label(self, y: Any) -> UserError:
-        return UserError(f"Regressor: the label is {short(y)}; it must be a finite number")
+        return self._where.error(f"the label is {short(y)}; it must be a finite number")
 
 
-class Classifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
+class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
     """Kernel classification in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
     Without parameters it is a spec without a rule: recursive least squares of an expansion of 32 kernels, with inputs in
@@ -411,10 +190,7 @@ class Classifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
     classes : sequence or int, default=(False, True)
         All classes, from 2 to 64, in the order of the device's positions. Or how many there are at most: then the
         position of a class is when it first came. A class beyond is refused.
-    technique, rule, n_max, sigma, kernel, gamma, coef0, degree, normalise, eta, rho, step_limit, quantisation, \
-    coherence, epsilon, forgetting, \
-noise, relabel, prior_variance, features, ridge, ald_threshold, projection, penalty, when, candidates, lambda_max, removals, \
-truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
+    {others}
         As in `pykernel.BudgetedKernelClassifier`. Nothing is derived from data: with a rule that has a kernel, give ``sigma`` or
         ``gamma`` as a number, or begin with ``learn_many``, whose first frame then gives the scale.
 
@@ -443,25 +219,19 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
     7
     """
 
-    _learner, _asks = Classification, "predict"
-    __init__ = initialiser(
-        Classification,
-        first=[inspect.Parameter("classes", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=(False, True))],
-    )
+    _learner, _questions = Classification, ("predict", "classify")
+    _positional = 2
 
-    def _reset(self) -> None:
-        super()._reset()
-        self._names: dict[Any, int] = {}
-        self._met = 0
+    _names: Mapping[Any, int] = MappingProxyType({})
+    """The classes that have a name, with their positions."""
+    _met = 0
+    """How many samples were kept for the sigmoids."""
+    _fitted: tuple[int, Any] = (0, None)
+    """The number of samples to which the sigmoids were fitted; the sigmoids."""
 
-    def _release(self) -> None:
-        super()._release()
-        self._classify: Any = None
-        self._position: Any = None
-        self._fitted: tuple[int, Any] = (0, None)  # number of samples to which the sigmoids were fitted; the sigmoids
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_classify": None, "_position": None, "_fitted": (0, None)}
+    @classmethod
+    def _declared(cls) -> dict[str, Parameter]:
+        return {"classes": Parameter(default=(False, True), kind=Sequence[Any] | int), **super()._declared()}
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -492,19 +262,15 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
             If a feature is missing, unexpected or no finite number, or the class is none of ``classes``; at the first
             sample, if a parameter cannot be.
         """
-        single = self._fill(x)
+        calls = self._fill(x)
         position = self._names.get(y)
         if position is None:
-            if (misfit := self._misfit(x)) is not None:
-                raise misfit
+            self._require(x)
             position = self._positions([y])[0]
-        if self._ask() >= 0:
-            self._keep(self._answer, position)
-        single.label(position)
-        status = single.learn()
-        if status < 0 and (misfit := self._misfit(x)) is not None:
-            raise misfit
-        self._note(status)
+        if calls.ask() >= 0:
+            self._keep(calls.answer, position)
+        calls.label(position)
+        self._learned(x, calls.learn())
 
     def predict_one(self, x: Sample) -> Any:
         """The class that the device's ``NAME_classify`` gives.  O(n_max inputs).
@@ -524,10 +290,11 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         UserError
             If a feature is missing, unexpected, no finite number or beyond ``input_max_abs``.
         """
-        self._fill(x)
-        if self._classify() < 0:
-            raise self._misfit(x) or self._beyond()
-        return self._label(self._position.item())
+        classify, position = self._fill(x).asked["classify"]
+        if classify() < 0:
+            self._require(x)
+            raise self._beyond()
+        return self._label(position.item())
 
     def predict_proba_one(self, x: Sample) -> dict[Any, float]:
         """How probable each class is, by Platt's sigmoids, as in `pykernel.BudgetedKernelClassifier`.
@@ -546,10 +313,11 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         p
             Of each class that has a name. The most probable one need not be that of ``predict_one``.
         """
-        self._fill(x)
-        if self._ask() < 0:
-            raise self._misfit(x) or self._beyond()
-        return dict(zip(self._names, self._probable(self._answer[None])[0].tolist(), strict=True))
+        calls = self._fill(x)
+        if calls.ask() < 0:
+            self._require(x)
+            raise self._beyond()
+        return dict(zip(self._names, self._probable(calls.answer[None])[0].tolist(), strict=True))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows in their order: the same bytes as ``learn_one`` of each.
@@ -562,16 +330,13 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
             The classes, a series.
         """
         _, rows = self._rows(X)
-        if not len(rows):
-            return
-        positions = self._positions(np.asarray(y).tolist())
-        model = self._inner.model_
-        values, statuses = model.prequential(rows, np.array(positions, np.int32))
-        values = values.reshape(len(rows), -1)
-        for value, position in zip(values, positions, strict=True):
-            if not np.isnan(value[0]):
-                self._keep(value, position)
-        self._noted(statuses)
+        if len(rows):
+            positions = self._positions(np.asarray(y).tolist())
+            values, statuses = self._inner.model_.prequential(rows, np.array(positions, np.int32))
+            for value, position in zip(values.reshape(len(rows), -1), positions, strict=True):
+                if not np.isnan(value[0]):
+                    self._keep(value, position)
+            self._noted(statuses)
 
     def predict_many(self, X: Any) -> Any:
         """Classes, as ``predict_one`` gives them: a series with the frame's index.
@@ -595,11 +360,10 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         X
             A data frame of shape (samples, inputs).
         """
-        frame, rows = self._rows(X)
-        values = self._inner.model_.ask("predict", rows)[0] if len(rows) else np.zeros((0, 1))
+        frame, values = self._answers(X)
         if np.isnan(values).any():
             raise self._beyond()
-        columns = self._probable(values).T if len(rows) else np.zeros((len(self._names), 0))
+        columns = self._probable(values).T if len(values) else np.zeros((len(self._names), 0))
         return dataframe.to_native_frame(dict(zip(self._names, columns, strict=True)), like=frame)
 
     # ---- classes
@@ -617,27 +381,19 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
 
     def _begin(self, names: tuple[Any, ...], rows: np.ndarray) -> None:
         given = self.classes
-        if self._open:
-            fits = 2 <= given <= OUTPUTS_LIMIT
-        else:
-            fits = isinstance(given, Sequence) and not isinstance(given, str)
-            fits = fits and 2 <= len(set(given)) == len(given) <= OUTPUTS_LIMIT
-        if not fits:
-            raise UserError(
-                f"Classifier: classes is {short(given)}; it must be a list of 2 to {OUTPUTS_LIMIT} different ones, or how "
-                "many there will be at most"
-            )
+        several = isinstance(given, Sequence) and not isinstance(given, str) and len(set(given)) == len(given)
+        count = given if self._open else len(given) if several else 0
+        self._where.need(
+            2 <= count <= OUTPUTS_LIMIT,
+            f"classes is {short(given)}; it must be a list of 2 to {OUTPUTS_LIMIT} different ones, or how many there will be at "
+            "most",
+        )
         super()._begin(names, rows)
         if not self._open:
             self._names = {name: position for position, name in enumerate(self._class_names())}
         # predictions for the last samples before they were learned, and the samples' classes
         self._values = np.zeros((CALIBRATED_ON + EVERY, self._inner.spec_.outputs))
         self._owners = np.zeros(len(self._values), np.int32)
-
-    def _bind(self, x: Sample) -> Single:
-        single = super()._bind(x)
-        self._classify, self._position = single.question("classify")
-        return single
 
     def _positions(self, labels: Iterable[Any]) -> list[int]:
         """The position of each label's class; a new class takes the next free position.
@@ -648,13 +404,10 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
         for y in labels:
             if y in names:
                 continue
-            if y is None or y != y or not self._open:
-                raise UserError(f"Classifier: the class {y!r} is none of classes, {short([*names])}")
-            if len(names) == self.classes:
-                raise UserError(
-                    f"Classifier: the class {y!r} is one more than classes={self.classes}, which are {short([*names])}; make a "
-                    "model with room for it"
-                )
+            known, named = short([*names]), y is not None and y == y
+            self._where.need(named and self._open, f"the class {y!r} is none of classes, {known}")
+            more = f"the class {y!r} is one more than classes={self.classes}, which are {known}"
+            self._where.need(len(names) != self.classes, f"{more}; make a model with room for it")
             names[y] = len(names)
         if len(names) > len(self._names):
             self._names = names
@@ -667,8 +420,8 @@ truncate_below, truncate_age, tie, fading, force, precision, input_max_abs
 
     def _beyond(self) -> UserError:
         limit = self._inner.spec_.input.max_abs
-        return UserError(
-            f"Classifier: an input is beyond the limit of {limit:g}; give input_max_abs, or leave the sample out"
+        return self._where.error(
+            f"an input is beyond the limit of {limit:g}; give input_max_abs, or leave the sample out"
         )
 
     # ---- probabilities
@@ -714,9 +467,7 @@ class AnomalyDetector(_Unsupervised, base.AnomalyDetector):  # type: ignore[misc
 
     Parameters
     ----------
-    n_components, n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, false_alarm_rate, threshold, smoothing, warmup, relearn_after, \
-precision, input_max_abs
+    {others}
         As in `pykernel.OnlineKernelSubspace`; None: what docs/spec.md says. Nothing is derived from data: with a
         ``kernel``, give ``sigma`` or ``gamma`` as a number.
 
@@ -745,8 +496,8 @@ precision, input_max_abs
     True
     """
 
-    _learner, _asks = Monitoring, "novelty"
-    __init__ = initialiser(Monitoring, unset=("n_components", "n_max"))
+    _learner, _questions = Monitoring, ("novelty",)
+    _defaults: ClassVar[dict[str, Any]] = {"n_components": None, "n_max": None}
 
     @property
     def alarm_(self) -> bool:
@@ -781,8 +532,7 @@ class Transformer(_Unsupervised, base.MiniBatchTransformer):  # type: ignore[mis
 
     Parameters
     ----------
-    n_components, n_max, kernel, sigma, gamma, coef0, degree, normalise, update, shrinkage, step, eta, window, forgetting, \
-budget, ald_threshold, fading, insensitivity, censoring, precision, input_max_abs
+    {others}
         As in `pykernel.OnlineKernelSubspace`; None: what docs/spec.md says, but ``n_components`` is 12. Nothing is derived
         from data: with a ``kernel``, give ``sigma`` or ``gamma`` as a number.
 
@@ -811,8 +561,9 @@ budget, ald_threshold, fading, insensitivity, censoring, precision, input_max_ab
     ['z0', 'z1', 'z2', 'z3']
     """
 
-    _learner, _asks = Features, "features"
-    __init__ = initialiser(Features, without=ALARMS, unset=("n_components", "n_max"))
+    _learner, _questions = Features, ("features",)
+    _without = (*FITTING, *(name for name, each in Features._parameters().items() if each.section == "novelty"))
+    _defaults: ClassVar[dict[str, Any]] = {"n_components": None, "n_max": None}
 
     def transform_one(self, x: Sample) -> dict[str, float]:
         """Features of a sample, z(x).  O(n_max (inputs + n_components)).
@@ -850,8 +601,6 @@ budget, ald_threshold, fading, insensitivity, censoring, precision, input_max_ab
         X
             A data frame of shape (samples, inputs).
         """
-        frame, rows = self._rows(X)
-        if not len(rows):
-            return dataframe.to_native_frame({}, like=frame)
-        z = self._inner._finite(self._inner.model_.features(rows))
-        return dataframe.to_native_frame({f"z{i}": column for i, column in enumerate(z.T)}, like=frame)
+        frame, z = self._answers(X)
+        columns = self._inner._finite(z).T if len(z) else ()
+        return dataframe.to_native_frame({f"z{i}": column for i, column in enumerate(columns)}, like=frame)

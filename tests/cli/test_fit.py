@@ -548,12 +548,12 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(folder, run, arguments, sa
 
 
 def test_an_interrupt_says_so_and_writes_nothing(folder, run, monkeypatch):
-    from pykernel.estimators import batch as kernel_machines
+    from pykernel.estimators import kernel_machine
 
     def interrupted(*arguments, **keys):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kernel_machines.selection, "select", interrupted)
+    monkeypatch.setattr(kernel_machine.selection, "select", interrupted)
     code, _, err = run("fit", "kinds.csv", *QUICK, "--output", "k.toml")
     assert code == 130 and err == "error: interrupted; no file was written\n" and not Path("k.toml").exists()
 

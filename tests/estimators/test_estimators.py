@@ -507,7 +507,8 @@ def test_derived_limits_leave_room(stream):
     model = BudgetedKernelRegressor(sigma=0.5, rule="klms").fit(x, 1e9 * y)
     assert model.spec_.label.max_abs == 1e6 * abs(1e9 * y).max() and model.spec_.input.max_abs == 0.5e6
     assert model.status_counts_["REFUSED_LABEL"] == 0
-    for rule in set(estimators.RULES) - set(declared("kernel")):
+    rules = {rule for family in BudgetedKernelRegressor._families() for rule in family.rules}
+    for rule in rules - set(declared("kernel")):
         model = BudgetedKernelRegressor(rule=rule).fit(x, np.column_stack([y, 5 * y]))
         assert model.spec_.input.max_abs == 1e3 * abs(x).max() and model.spec_.label.max_abs == 5e6 * abs(y).max()
         assert BudgetedKernelRegressor(rule=rule).fit(0 * x, y).spec_.input.max_abs == 1e3

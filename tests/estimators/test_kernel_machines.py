@@ -46,6 +46,7 @@ from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError, install_hint
 from pykernel.estimators import batch as kernel_machines
+from pykernel.estimators import kernel_machine
 from pykernel.importers.importing import from_sklearn
 from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabilities
 from pykernel.training.closed_form import Targets
@@ -484,7 +485,7 @@ def test_many_samples_are_predicted_in_blocks(monkeypatch):
     x, y = samples("three classes")
     model = single(KernelFisherClassifier).fit(x, y)
     whole = values(model, x)
-    monkeypatch.setattr(kernel_machines, "BLOCK", 7 * 60)
+    monkeypatch.setattr(kernel_machine, "BLOCK", 7 * 60)
     np.testing.assert_allclose(values(model, x), whole, rtol=1e-12, atol=1e-12)
 
 
@@ -1034,7 +1035,7 @@ def test_the_page_knows_every_parameter_and_attribute():
                 shown = f'"{parameter.default}"' if isinstance(parameter.default, str) else str(parameter.default)
                 assert default[names.index(name)] == shown, name
     attributes = set(re.findall(r"`(\w+_)`", page))
-    assert attributes >= set(kernel_machines.ATTRIBUTES) - {"n_features_in_", "feature_names_in_"}
+    assert attributes >= set(kernel_machine.ATTRIBUTES) - {"n_features_in_", "feature_names_in_"}
 
 
 @pytest.mark.exhaustive

@@ -31,7 +31,7 @@ from pykernel import (
 )
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.estimators import base
+from pykernel.estimators import base, subspace_batch
 from pykernel.estimators import subspace as subspace_estimators
 from pykernel.gen import compilers
 from pykernel.gen.project import build
@@ -123,8 +123,8 @@ def test_scikit_learn_conventions(estimator, check):
 
 
 def test_the_docstrings_tell_the_truth():
-    result = doctest.testmod(subspace_estimators)
-    assert result.attempted >= 25 and not result.failed
+    results = [doctest.testmod(module) for module in (subspace_estimators, subspace_batch)]
+    assert sum(result.attempted for result in results) >= 25 and not any(result.failed for result in results)
     sections = {"subspace", "novelty", "learning", "reduction"}
     for kind in (OnlineKernelSubspace, OnlineSubspaceRegressor, OnlineSubspaceClassifier):
         documented = re.findall(
@@ -133,7 +133,7 @@ def test_the_docstrings_tell_the_truth():
         named = {name for group in documented for names in group for name in re.split(r"[\s,\\]+", names)}
         assert set(kind().get_params()) <= named, set(kind().get_params()) - named
         for key, default in re.findall(r"^(\w+) : .*?,\s*default=(.*)$", inspect.getdoc(kind), re.MULTILINE):
-            where = subspace_estimators.PARAMETERS.get(key)
+            where = kind._parameters().get(key)
             if where is None or where.section not in sections or default == "None" or key in ("n_components", "n_max"):
                 continue
             field = section_of(OkfebSpec.model_fields[where.section]).model_fields[where.key or key]
@@ -214,7 +214,7 @@ def test_few_expansion_vectors_say_nearly_the_same(stream):
 
 def test_a_gram_matrix_that_is_not_held_gives_the_same(stream, monkeypatch):
     held = KernelSubspace(4).fit(stream[0])
-    monkeypatch.setattr(subspace_estimators, "WHOLE", 50)
+    monkeypatch.setattr(subspace_batch, "WHOLE", 50)
     model = KernelSubspace(4).fit(stream[0])
     assert np.allclose(model.transform(stream[0]), held.transform(stream[0]), atol=1e-8)
     assert np.allclose(model.objective_, held.objective_)

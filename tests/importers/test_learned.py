@@ -22,6 +22,7 @@ from pykernel.host.model import HostModel
 from pykernel.host.signal import SignalStage
 from pykernel.importers import learned
 from pykernel.importers.importing import load_model
+from pykernel.importers.place import Place
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec, load_spec, make_spec, rules, whole_rules
@@ -153,7 +154,7 @@ def test_the_vectors_are_what_the_kernel_compares_with(name: str, tmp_path: Path
     """At its own vectors the machine's kernel sum is the device's, but for what no kernel computes."""
     spec = spec_of(name)
     model = taught(spec)
-    machine, answers = learned.machine_of(spec, model.memory, "flow")
+    machine, answers = learned.machine_of(spec, model.memory, Place("flow"))
     told = answers(machine.vectors)
     assert len(machine.vectors) == int(model.memory.field("n")[0]) > 4
     if name in ("raw", "signal-forecast"):

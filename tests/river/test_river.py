@@ -8,6 +8,7 @@ import inspect
 import itertools
 import math
 import pickle
+import pydoc
 import random
 import re
 
@@ -25,6 +26,7 @@ from pykernel.gen import compilers  # noqa: E402
 from pykernel.gen.project import build  # noqa: E402
 from pykernel.host.model import HostModel  # noqa: E402
 from pykernel.river import AnomalyDetector, Classifier, Regressor, Transformer, models  # noqa: E402
+from tests.support.signatures import shown  # noqa: E402
 
 KINDS = (Regressor, Classifier, AnomalyDetector, Transformer)
 NAMES = ("flow", "level", "temperature")
@@ -129,8 +131,47 @@ def test_parameters_are_those_of_the_estimators():
     ):
         assert set(inspect.signature(theirs).parameters) - mine <= {"n_epochs", "seed"} and mine
     assert own["a"] - own["t"] == {"false_alarm_rate", "threshold", "smoothing", "warmup", "relearn_after"}
-    with pytest.raises(TypeError, match="sigm"):
+    with pytest.raises(TypeError, match=r"Regressor: 'sigm' is not a parameter; did you mean 'sigma'\?"):
         Regressor(sigm=1.0)
+
+
+SIGNATURES = {
+    "AnomalyDetector": """
+        n_components=None, *, n_max=None, kernel=None, sigma=None, gamma=None, coef0=None, degree=None, normalise=False,
+        update=None, shrinkage=None, step=None, eta=None, window=None, forgetting=None, budget=None, ald_threshold=None,
+        fading=None, insensitivity=None, censoring=None, false_alarm_rate=None, threshold=None, smoothing=None,
+        warmup=None, relearn_after=None, precision='float32', input_max_abs=None
+    """,
+    "Classifier": """
+        classes=(False, True), technique=None, *, rule=None, n_max=None, sigma=None, kernel=None, gamma=None,
+        coef0=None, degree=None, normalise=False, eta=None, rho=None, step_limit=None, quantisation=None,
+        coherence=None, epsilon=None, forgetting=None, noise=None, relabel=False, prior_variance=None, features=None,
+        ridge=None, ald_threshold=None, projection=None, penalty=None, when=None, candidates=None, lambda_max=None,
+        removals=None, truncate_below=None, truncate_age=None, tie=None, fading=None, force=False, precision='float32',
+        input_max_abs=None
+    """,
+    "Regressor": """
+        technique=None, *, rule=None, n_max=None, sigma=None, kernel=None, gamma=None, coef0=None, degree=None,
+        normalise=False, eta=None, rho=None, step_limit=None, quantisation=None, coherence=None, epsilon=None,
+        forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, ridge=None, ald_threshold=None,
+        projection=None, penalty=None, when=None, candidates=None, lambda_max=None, removals=None, truncate_below=None,
+        truncate_age=None, tie=None, fading=None, force=False, precision='float32', input_max_abs=None,
+        label_max_abs=None
+    """,
+    "Transformer": """
+        n_components=None, *, n_max=None, kernel=None, sigma=None, gamma=None, coef0=None, degree=None, normalise=False,
+        update=None, shrinkage=None, step=None, eta=None, window=None, forgetting=None, budget=None, ald_threshold=None,
+        fading=None, insensitivity=None, censoring=None, precision='float32', input_max_abs=None
+    """,
+}
+"""As they were before they followed from the spec's declarations."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_signatures_keep_their_parameters_order_and_defaults(kind):
+    assert shown(kind) == " ".join(SIGNATURES[kind.__name__].split())
+    told = pydoc.plain(pydoc.render_doc(kind))
+    assert inspect.getdoc(kind).splitlines()[0] in told and "{others}" not in told
 
 
 def test_without_parameters_it_is_a_spec_without_a_rule():
@@ -162,7 +203,7 @@ def test_the_bits_are_those_of_the_host_model(case):
     said = learn(model, samples)
     x, y = rows(samples)
     twin = HostModel(model.spec_)
-    question = "classify" if isinstance(model, Classifier) else model._asks
+    question = "classify" if isinstance(model, Classifier) else model._questions[0]
     kept = y if isinstance(model, Regressor) else None
     if isinstance(model, Classifier):
         kept = np.array([model.classes_.index(label_of(model, each)) for each in y.tolist()])

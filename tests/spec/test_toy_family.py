@@ -1,7 +1,9 @@
 """A rule in one file: its memory, what it answers, what it learns, its keys; the frame makes the rest."""
 
+import inspect
 import json
 import pickle
+import pydoc
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,17 +11,20 @@ from typing import Annotated
 import numpy as np
 import pytest
 from pydantic import Field
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
+from sklearn.utils.estimator_checks import check_estimator
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
 from pykernel.dialect import DIM, OUTPUTS, Config, Index, Real, Struct, kernel, real
 from pykernel.errors import UserError
-from pykernel.estimators.online import BudgetedKernelRegressor
+from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.gen.check import check
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import load, save
-from pykernel.river import Regressor
+from pykernel.river import Classifier, Regressor
 from pykernel.spec import stages
 from pykernel.spec.base import Spec
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
@@ -276,17 +281,73 @@ def test_every_command_takes_it(tmp_path, monkeypatch, run):
     assert load_spec(Path("planned/planned.toml")).learning.rule in ("level", "slow-level")
 
 
-def test_estimators_and_river_take_it():
-    """The same memory as the model has that learns the same samples."""
+@pytest.mark.parametrize("kind", [BudgetedKernelRegressor, BudgetedKernelClassifier, Regressor, Classifier])
+@pytest.mark.parametrize("own", [{}, {"part": 0.3}, {"part": 0.3, "per_hour": 1.5, "hours": 2}], ids=str)
+def test_estimators_and_river_take_it(kind, own):
+    """Its keys are parameters; the memory is that of the model that learns the same samples."""
     x, y = STREAM[:, :1], 5.0 + STREAM[:, 1]
-    model = HostModel(make_spec(BASE | {"input": {"dim": 1, "max_abs": 100.0}, "label": {"max_abs": 100.0}}))
-    model.update(x, y)
-    limits = {"input_max_abs": 100.0, "label_max_abs": 100.0}
-    for kind in (BudgetedKernelRegressor, Regressor):
-        estimator = kind(rule="level", **limits)
-        if kind is Regressor:
-            for row, label in zip(x, y, strict=True):
-                estimator.learn_one({"a": row[0]}, label)
+    river, classifies = kind in (Regressor, Classifier), kind in (BudgetedKernelClassifier, Classifier)
+    labels = y > 5.0 if classifies else y
+    section = {"learning": {"rule": "level", **({"part": own["part"]} if own else {})}}
+    drift = {key: value for key, value in own.items() if key != "part"}
+    label = {"classes": ["False", "True"]} if classifies else {"max_abs": 100.0}
+    content = (
+        BASE | section | {"input": {"dim": 1, "max_abs": 100.0}, "label": label} | ({"drift": drift} if drift else {})
+    )
+    model = HostModel(make_spec(content))
+    model.update(x, labels.astype(int) if classifies else labels)
+    estimator = kind(rule="level", input_max_abs=100.0, **own, **({} if classifies else {"label_max_abs": 100.0}))
+    for made in (estimator, estimator.clone() if river else clone(estimator), pickle.loads(pickle.dumps(estimator))):
+        if river:
+            for row, each in zip(x, labels.tolist(), strict=True):
+                made.learn_one({"a": row[0]}, each)
         else:
-            estimator.fit(x, y)
-        assert bytes(estimator.model_.memory.bytes) == bytes(model.memory.bytes)
+            made.fit(x, labels)
+        assert made.spec_.learning.part == own.get("part", 0.5) and made.spec_.drift.hours == own.get("hours", 1)
+        assert bytes(made.model_.memory.bytes) == bytes(model.memory.bytes)
+
+
+@pytest.mark.parametrize("kind", [BudgetedKernelRegressor, Regressor])
+def test_its_keys_are_parameters_like_others(kind):
+    parameters = inspect.signature(kind).parameters
+    names = list(parameters)
+    assert names.index("part") > names.index("features") and parameters["part"].default is None
+    assert parameters["part"].annotation == float | None and {"brake", "per_hour", "hours"} <= set(names)
+    told = inspect.getdoc(kind)
+    if kind is BudgetedKernelRegressor:
+        assert 'part : float, default=0.5\n    "level", "slow-level": the part of an error' in told
+        assert '"rff-rls", "level", "slow-level"}, default=None' in told
+        assert "part: float | None = None" in pydoc.plain(pydoc.render_doc(kind))
+    assert " part," in told or "part : " in told
+    with pytest.raises(TypeError, match=f"{kind.__name__}: 'partt' is not a parameter; did you mean 'part'?"):
+        kind(partt=0.3)
+
+
+def test_scikit_learn_takes_its_keys():
+    model = BudgetedKernelRegressor(rule="level", part=0.3)
+    assert model.get_params()["part"] == 0.3 and repr(model) == "BudgetedKernelRegressor(part=0.3, rule='level')"
+    assert model.set_params(part=0.4).part == 0.4 and clone(model).part == 0.4
+    x, y = STREAM[:, :1], np.repeat([1.0, 9.0], 200)
+    found = GridSearchCV(model, {"part": [0.01, 0.9]}, cv=TimeSeriesSplit(3)).fit(x, y)
+    assert found.best_params_ == {"part": 0.9} and found.best_estimator_.spec_.learning.part == 0.9
+    with pytest.raises(UserError, match=r"BudgetedKernelRegressor: \[learning\] part is 2.0; it must be less than"):
+        BudgetedKernelRegressor(rule="level", part=2.0).fit(x, y)
+    with pytest.raises(
+        UserError, match=r"\[learning\] part is of level and slow-level; klms does not have it: leave it out"
+    ):
+        BudgetedKernelRegressor(rule="klms", part=0.3).fit(x, y)
+    check_estimator(
+        BudgetedKernelRegressor(rule="level", part=0.3),
+        expected_failed_checks={"check_regressors_train": "a level does not depend on the inputs"},
+        on_skip=None,
+    )
+
+
+def test_they_are_gone_with_the_family(monkeypatch):
+    assert "part" in inspect.signature(BudgetedKernelRegressor).parameters
+    monkeypatch.undo()
+    for kind in (BudgetedKernelRegressor, Regressor):
+        assert "part" not in inspect.signature(kind).parameters
+        assert "part : " not in inspect.getdoc(kind) and "slow-level" not in inspect.getdoc(kind)
+        with pytest.raises(TypeError, match="'part' is not a parameter"):
+            kind(part=0.3)

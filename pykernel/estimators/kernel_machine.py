@@ -1,0 +1,664 @@
+"""What kernel machines with a closed form share: the kernel and the vectors, training, leave-one-out, and their specs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
+
+from pykernel.bases.basis import Basis
+from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.estimators.base import warn
+from pykernel.estimators.functions import EXTREME, Expansion
+from pykernel.estimators.parameters import FINITE, Must, Parameter, one_of, plain, short, whole
+from pykernel.parallel import one_thread, working
+from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
+from pykernel.spec.kernel_settings import INDEFINITE
+from pykernel.spec.model import Spec
+from pykernel.training import reduced, selection
+from pykernel.training.closed_form import Targets, problem
+from pykernel.training.trained import Machine, to_spec
+
+SHAPED_BY: dict[str, tuple[str, ...]] = {
+    "gaussian": ("sigma",),
+    "laplacian": ("gamma",),
+    "matern12": ("gamma",),
+    "matern32": ("gamma",),
+    "matern52": ("gamma",),
+    "polynomial": ("gamma", "coef0", "degree"),
+    "linear": (),
+    "sigmoid": ("gamma", "coef0"),
+    "precomputed": (),
+}
+"""Kernel -> the parameters that it has."""
+SHAPE = ("sigma", "gamma", "coef0", "degree")
+BLOCK = 2**22
+"""Kernel values that are held at a time when predicting."""
+MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
+"""Keys of ``[kernel]`` that a Machine has."""
+REACH = 1e3
+"""The derived limits of a model that trains on the device, in largest |x| and |y| of the training samples."""
+REACH_POLYNOMIAL = 10.0
+"""The same for inputs of the polynomial kernel, which grows."""
+RESOLUTION = 1e-12
+"""Leave-one-out predictions count as equal if they differ by less than this fraction of the targets.  A model that has
+learned nothing predicts only 0."""
+RESOLVED = 0.01
+"""Largest rounding error in float32 without a warning, as a fraction of the functions' spread."""
+
+OPEN = Must(
+    "a number above 0, several to choose from, or None to derive them",
+    lambda v: v is None or _candidates(v) is not None,
+)
+HOW = Must('"deleted", "kept", or a number of folds from 2', (one_of("deleted", "kept") | whole(2)).holds)
+PROCESSES = Must(
+    "a number of processes from 1, or a Dask scheduler's address",
+    lambda v: v is None or isinstance(v, str) or whole(1).holds(v),
+)
+
+PARAMETERS = {
+    "kernel": Parameter(
+        default="gaussian",
+        kind=str | MercerKernel,
+        text="""str or pykernel.bases.gram.MercerKernel
+        "gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
+        ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``exp(-r)``, ``(1 + r) exp(-r)`` and
+        ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
+        ``tanh(gamma a'b + coef0)``. "sigmoid" is not positive definite. Except for the KernelFisherClassifier, it
+        therefore needs a large ``ridge``. "precomputed": X is the Gram matrix, (n_samples, n_samples), in ``fit``, and
+        afterwards kernel values with all training samples, (n_samples, n_training); no width is chosen, and a device
+        could compute nothing. A MercerKernel, which may be normalised or custom, is used with its own
+        parameters: no width is chosen.""",
+    ),
+    "sigma": Parameter(
+        must=OPEN,
+        text="""float or sequence of floats
+        Width of the Gaussian kernel, in the inputs' unit. None or a sequence: chosen by cross-validation, from 13
+        widths around the typical distance of samples, or from the given ones.""",
+    ),
+    "gamma": Parameter(
+        must=OPEN,
+        text="""float or sequence of floats
+        Scale of the other kernels, chosen in the same way. A kernel's parameters are refused with another kernel.""",
+    ),
+    "coef0": Parameter(
+        default=1.0,
+        kind=float,
+        must=FINITE,
+        text="""float
+        Constant of the polynomial and the sigmoid kernel.""",
+    ),
+    "degree": Parameter(
+        default=3,
+        kind=int,
+        must=whole(1, 9),
+        text="""int
+        Power of the polynomial kernel, from 1 to 9.""",
+    ),
+    "ridge": Parameter(
+        must=OPEN,
+        text="""float or sequence of floats
+        Weight of the penalty, in the unit of {ridge}.
+        None or a sequence: chosen by cross-validation, from half decades below a bound of that, or from the given
+        ones.""",
+    ),
+    "coding": Parameter(
+        default="signs",
+        kind=str,
+        text="""{"counts", "signs"}
+        The targets of the functions. "counts": ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the
+        others. "signs": 1 and -1. With a bias, "counts" scales and moves the functions so that their mean over all
+        samples is 0: small classes are predicted more often, also by mistake.""",
+    ),
+    "basis": Parameter(
+        text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
+        The expansion vectors: a number to choose from the training samples, again for each width; positions of
+        training samples; any vectors; or a basis that was chosen, with its kernel. None: all samples. With p vectors
+        of n samples, training takes O(n p^2) and the frozen model p vectors. {basis}""",
+    ),
+    "basis_params": Parameter(
+        kind=dict[str, Any] | None,
+        text="""dict
+        How vectors are chosen if ``basis`` is a number: parameters of ``pykernel.bases.select.select_basis``, such as
+        ``method``, ``candidates``, ``tau`` and ``epsilon``.""",
+    ),
+    "cv": Parameter(
+        default="deleted",
+        must=HOW,
+        text="""{"deleted", "kept"} or int
+        How candidates are compared. "deleted": leave-one-out, equal to training again without each sample. "kept":
+        paper 004's estimate, which keeps the sample's kernel column (differs for the KernelFisherClassifier only). A
+        number: this number of stratified folds.""",
+    ),
+    "by": Parameter(
+        default="error",
+        kind=str,
+        must=one_of("error", "press"),
+        text="""{"error", "press"}
+        What is minimised. "error": the error rate; if several are equal, the squared error. "press": the mean squared
+        difference between predictions and targets. Of all candidates within 1 % of the least, that with the largest
+        ridge is taken, then that with the smoothest kernel.""",
+    ),
+    "jobs": Parameter(
+        kind=int | str | None,
+        must=PROCESSES,
+        text="""int or str
+        Number of processes that compare candidates, or a Dask scheduler's address. Each process takes one width at a
+        time. None: this process.""",
+    ),
+    "progress": Parameter(
+        default=False,
+        kind=bool,
+        text="""bool
+        Whether to show a progress bar, on a terminal.""",
+    ),
+    "precision": Parameter(
+        default="float32",
+        kind=str,
+        must=one_of("float32", "float64"),
+        text="""{"float32", "float64"}
+        Number format of the specs that ``to_spec`` and ``device_spec`` give. Training is in float64.""",
+    ),
+    "random_state": Parameter(
+        default=0,
+        text="""int, RandomState or None
+        Seed of the random choice of folds.""",
+    ),
+}
+"""The parameters of the family, with their descriptions for docstrings."""
+
+
+ATTRIBUTES = {
+    "classes_": """ndarray of shape (n_classes,)
+        The classes, sorted. What the device calls class i is ``classes_[i]``.""",
+    "basis_": """ndarray of shape (n_vectors, n_features)
+        Expansion vectors.""",
+    "alpha_": """ndarray of shape (n_vectors, n_functions)
+        Their weights in each function: one for each label; of two classes one, of more one for each.""",
+    "bias_": """ndarray of shape (n_functions,)
+        What is added; 0 where the model has none.""",
+    "kernel_": """dict
+        The kernel as a spec's ``[kernel]`` has it. ``gamma_`` and, of the Gaussian, ``sigma_`` give its scale.""",
+    "ridge_": """float
+        The penalty's weight.""",
+    "reduced_": """pykernel.training.reduced.ReducedModel or None
+        Of a basis that was chosen or, but for the KernelFisherClassifier, given: the same functions of projection
+        features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. Else None.""",
+    "selection_": """pykernel.training.selection.Selection or None
+        All candidates and their errors; None if there was nothing to choose.""",
+    "optimism_": """float
+        How much too small the chosen candidate's error is expected to be for having been chosen; 0 if none was.""",
+    "loo_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
+        Values of the functions at each training sample, of the model that is trained without it.""",
+    "loo_error_": """float
+        {error}.""",
+    "loo_press_": """float
+        Their mean squared difference to what functions are taught.""",
+    "calibration_": """ndarray of shape (n_functions, 2)
+        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. a is 0, and p the
+        class's share, where those say nothing of the class.""",
+    "n_features_in_": """int
+        Number of inputs.""",
+    "feature_names_in_": """ndarray of shape (n_features_in_,)
+        Their names, if the data had any; they become the spec's columns.""",
+}
+OF_CLASSIFIERS = ("classes_", "loo_press_", "calibration_")
+
+
+class KernelMachine(Expansion):
+    """Base of these kernel machines: training, leave-one-out, and conversion to a spec."""
+
+    _family, _attributes = PARAMETERS, ATTRIBUTES
+    _words: ClassVar[dict[str, str]] = {
+        "{ridge}": "the Gram matrix's eigenvalues",
+        "{error}": "Their error rate",
+        "{basis}": "Samples that are left out leave\n    their vectors where they are, and vectors that earlier ones span are dropped.",
+    }
+    _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
+
+    alpha_: np.ndarray
+    bias_: np.ndarray
+    basis_: np.ndarray
+    kernel_: dict[str, Any]
+    ridge_: float
+    _mercer_kernel: MercerKernel
+    reduced_: reduced.ReducedModel | None
+    selection_: selection.Selection | None
+    optimism_: float
+    loo_predictions_: np.ndarray
+    loo_error_: float
+
+    # ---- training
+
+    def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """As in the base class, but X may also be a Gram matrix."""
+        weights, counts = super()._weights(sample_weight, X)
+        whole = not self._precomputed or counts.all()
+        self._where.need(
+            whole, "sample_weight holds 0; with a Gram matrix leave out that sample's row and column, and its label"
+        )
+        return weights, counts
+
+    def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
+        """Choose width and ridge, solve, and return the leave-one-out predictions, (n, o).
+
+        counts: which samples count.  The others have weight 0; their predictions are those of the model.
+        """
+        left_out = self._trained(X, targets, counts)
+        if counts.all():
+            return left_out
+        values = np.empty((len(X), left_out.shape[1]))
+        values[counts], values[~counts] = left_out, self._functions(X[~counts])
+        return values
+
+    def _trained(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
+        """Train on the samples that count; returns their leave-one-out predictions, (samples that count, o)."""
+        kernel, widths, ridges = self._choices(self._given(), X)
+        self._near_one("inputs", X)
+        self._near_one("labels", targets.values)
+        if self._precomputed:
+            assert isinstance(kernel, PrecomputedKernel)
+            X = kernel.positions
+        given = self._basis_of(X)
+        if not counts.all():
+            if isinstance(given, np.ndarray) and given.ndim == 1:
+                given = X[given]
+            X = X[counts]
+        if self._reduces(given, kernel.function):
+            with self._named(), one_thread:
+                return self._train_reduced(X, targets, given, kernel, widths, ridges)
+        vectors, columns = (None, None) if given is None else self._expansion(X, given)
+        # one thread, so that the last bits do not depend on the number of threads
+        with self._named(), one_thread:
+            if not self._settled(kernel, widths, ridges):
+                self._choose(kernel, selection.select, X, targets, widths, ridges, basis=vectors, columns=columns)
+            else:
+                selection.need_memory(len(X), len(X) if vectors is None else len(vectors), 1)
+            with working("training" if self.progress else None):
+                self.basis_, self.reduced_ = X.copy() if vectors is None else vectors.copy(), None
+                gram = self._gram(X)
+                machine = problem(self._model, gram, targets, columns)
+                self._solved(machine.solve(self.ridge_), X, X, gram)
+                fisher = self._model == "kfd"
+                self._size = float(
+                    ((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max()
+                )
+                return machine.leave_one_out(self.ridge_)
+
+    def _train_reduced(
+        self,
+        X: np.ndarray,
+        targets: Targets,
+        given: Any,
+        kernel: MercerKernel,
+        widths: list[float] | None,
+        ridges: list[float] | None,
+    ) -> np.ndarray:
+        """As ``_trained``, on a basis, with ``pykernel.training.reduced``."""
+        options = {"seed": self._seed(), **((self.basis_params or {}) if isinstance(given, int) else {})}
+        if not self._settled(kernel, widths, ridges):
+            self._choose(kernel, reduced.select_reduced, X, targets, widths, ridges, basis=given, **options)
+        with working("training" if self.progress else None):
+            chosen = options if isinstance(given, int) else {}
+            basis = reduced.chosen_basis(X, self._mercer_kernel, given, chosen)
+            machine = reduced.ReducedProblem(self._model, basis, X, targets)
+            self.basis_, self.reduced_ = basis.vectors.copy(), machine.solve(self.ridge_)
+            some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
+            self._solved(machine.coefficients(self.ridge_), X, some, None)
+            # the device's recursive least squares has another bound
+            self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
+            return machine.leave_one_out(self.ridge_)
+
+    def _solved(self, solution: Any, X: np.ndarray, some: np.ndarray, gram: np.ndarray | None) -> None:
+        """Keep a solution.  some: samples at which the functions' size is measured; gram: their kernel values, if known."""
+        self.alpha_, self.bias_ = solution.alpha, solution.bias
+        self._largest = np.abs(X).max(axis=0)
+        if self._linear:  # a linear model is frozen as weights of the inputs
+            self._cancellation = _cancellation(some, self.basis_.T @ self.alpha_)
+        else:
+            self._cancellation = _cancellation(self._gram(some) if gram is None else gram, self.alpha_)
+
+    def _settled(self, kernel: MercerKernel, widths: list[float] | None, ridges: list[float] | None) -> bool:
+        """If there is only one width and one ridge, take them; returns whether this is so."""
+        if widths is None or ridges is None or len(widths) * len(ridges) > 1:
+            return False
+        self._take(kernel, widths[0], ridges[0], None)
+        return True
+
+    def _choose(self, kernel: MercerKernel, select: Callable[..., Any], X: Any, targets: Any, widths: Any, ridges: Any,
+                seed: int | None = None, **basis: Any) -> None:  # fmt: skip
+        """Take the best of the candidates."""
+        found = select(
+            self._model, X, targets, kernel, widths, ridges, cv=plain(self.cv), by=getattr(self, "by", None),
+            jobs=plain(self.jobs), progress=self.progress, seed=self._seed() if seed is None else seed, **basis,
+        )  # fmt: skip
+        self._take(kernel, found.width, found.ridge, found)
+
+    def _take(self, kernel: MercerKernel, width: float, ridge: float, found: selection.Selection | None) -> None:
+        """The kernel of a width, and a ridge; found: the choice that they come from, if there was one."""
+        self.selection_, self.ridge_, self.optimism_ = found, ridge, 0.0 if found is None else found.optimism
+        self._mercer_kernel = reduced.kernel_with(kernel, width)
+        precomputed = kernel.function == "precomputed"
+        self.kernel_ = {"function": "precomputed"} if precomputed else self._mercer_kernel.section()
+        if kernel.function == "gaussian" and not isinstance(self.kernel, MercerKernel):
+            self.kernel_ = {"function": "gaussian", "sigma": width}
+
+    def _basis_of(self, X: np.ndarray) -> Any:
+        """``basis``, checked: None, a Basis, how many vectors to choose, positions of samples or vectors."""
+        basis, number, where = self.basis, plain(self.basis), self._where
+        chosen, options = type(number) is int and number > 0, self.basis_params
+        where.need(
+            options is None or (type(number) is int and isinstance(options, dict)),
+            f"basis_params is {short(options)}; it must be a dict, beside a basis that is a number of vectors",
+        )
+        where.need("seed" not in (options or ()), "basis_params holds seed; give random_state")
+        if basis is None or chosen:
+            return number
+        given = basis.vectors if isinstance(basis, Basis) else _array(basis)
+        if given.size and given.ndim == 1 and given.dtype.kind in "iu":
+            for wrong in given[(given < 0) | (given >= len(X))]:
+                raise where.error(f"basis holds {wrong}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
+            where.need(len(np.unique(given)) == len(given), "basis holds a position twice; each vector counts once")
+            return given.astype(np.int64)
+        if self._precomputed:
+            raise where.error(
+                f"basis is {short(basis)}; with a Gram matrix it must be positions of training samples, how many to choose, or None"
+            )
+        if not (given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all()):
+            raise where.error(
+                f"basis is {short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
+                "None for all samples; or a Basis, or how many vectors to choose"
+            )
+        where.need(
+            given.shape[1] == X.shape[1],
+            f"basis holds vectors of {given.shape[1]} inputs; the samples have {X.shape[1]}",
+        )
+        return basis if isinstance(basis, Basis) else given.astype(np.float64)
+
+    def _reduces(self, given: Any, function: str) -> bool:
+        """Whether the model lies in the span of a basis that does not change when samples are left out."""
+        self._where.need(
+            given is None or function not in INDEFINITE,
+            f"the {function} kernel is not positive definite; a basis must have one that is",
+        )
+        return given is not None
+
+    def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Expansion vectors, and the sample that each is (-1: none)."""
+        return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
+
+    def _choices(
+        self, values: dict[str, Any], X: np.ndarray
+    ) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
+        """The kernel, its widths, and the ridges to choose from (None: derived from the data).
+
+        Raises UserError for parameters without an effect.
+        """
+        basis, name, where = self.basis, None, self._where
+        if isinstance(self.kernel, MercerKernel):
+            kernel = self.kernel
+            self._alone(*SHAPE)
+            where.need(
+                not isinstance(basis, Basis) or basis.kernel == kernel,
+                "kernel is another than the one that basis was chosen with; leave kernel out",
+            )
+        elif isinstance(basis, Basis):
+            gram = "precomputed" in (self.kernel, basis.kernel.function)
+            where.need(not gram, "a Basis does not go with a Gram matrix; give positions, such as basis=chosen.indices")
+            kernel, name = self._kernel_of_basis(basis.kernel)
+        else:
+            kernel, name = self._kernel_by_name(values, X)
+        widths = [reduced.width_of(kernel)] if name is None else _candidates(values[name])
+        where.need(
+            name is None or not widths or EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2,
+            f"{name} is {short(values.get(name or ''))}; its square must not overflow: scale the data",
+        )
+        return kernel, widths, _candidates(values["ridge"])
+
+    def _kernel_by_name(self, values: dict[str, Any], X: np.ndarray) -> tuple[MercerKernel, str | None]:
+        """The kernel, and the name of its width (None: the width is fixed)."""
+        function, where = values["kernel"], self._where
+        where.need(
+            isinstance(function, str) and function in SHAPED_BY,
+            f"kernel is {function!r}; it must be one of {', '.join(SHAPED_BY)}, or a MercerKernel",
+        )
+        shaped = SHAPED_BY[function]
+        has = " and ".join(shaped) or "no parameters"
+        for name in set(self._stated(*SHAPE)).difference(shaped):
+            given = getattr(self, name)
+            raise where.error(f"{name} is {given!r}, which the {function} kernel does not have; it has {has}")
+        if function == "precomputed":
+            with self._named():
+                return PrecomputedKernel(matrix=X), None
+        shape: dict[str, Any] = {"coef0": float(values["coef0"]), "degree": values["degree"]}
+        shape = {key: value for key, value in shape.items() if key in shaped}
+        return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
+
+    def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
+        """The kernel of a given Basis.
+
+        Other parameters of the kernel must agree with it or be missing; only the width may differ.
+        """
+        of_basis, where = {"kernel": kernel.function, "coef0": kernel.coef0, "degree": kernel.degree}, self._where
+        for key in self._stated(*of_basis):
+            given, theirs = plain(getattr(self, key)), of_basis[key]
+            where.need(given == theirs, f"{key} is {given!r}, but basis was chosen with {theirs!r}; leave {key} out")
+        name = selection.width_name(kernel.function)  # type: ignore[arg-type]
+        for other in {"sigma", "gamma"} - {name}:
+            where.need(
+                getattr(self, other) is None,
+                f"{other} is given, which the {kernel.function} kernel of basis does not have",
+            )
+        return kernel, None if name is None or getattr(self, name) is None else name
+
+    @property
+    def _precomputed(self) -> bool:
+        """Whether X is a Gram matrix."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+    # ---- prediction
+
+    @property
+    def gamma_(self) -> float:
+        """The kernel's scale; of the Gaussian ``1 / (2 sigma_^2)``."""
+        check_is_fitted(self)
+        if self.kernel_["function"] == "precomputed":
+            raise AttributeError("a precomputed kernel has no gamma")
+        return self._mercer_kernel.gamma
+
+    @property
+    def sigma_(self) -> float:
+        """The Gaussian kernel's width."""
+        check_is_fitted(self)
+        if self.kernel_["function"] != "gaussian":
+            raise AttributeError(f"the {self.kernel_['function']} kernel has no sigma")
+        return self.kernel_.get("sigma", reduced.width_of(self._mercer_kernel))
+
+    @property
+    def _linear(self) -> bool:
+        """Whether functions are linear ones of the inputs."""
+        return self._mercer_kernel.function == "linear" and not self._mercer_kernel.normalise
+
+    def _gram(self, X: np.ndarray) -> np.ndarray:
+        """Kernel values of samples and expansion vectors, (n, p)."""
+        return self._mercer_kernel.gram(X, self.basis_)
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Values of the functions at each sample, (n, o)."""
+        return self._functions(self._inputs(X))
+
+    def _functions(self, X: np.ndarray) -> np.ndarray:
+        """As ``_values``, for inputs that are already checked."""
+        if self._linear:
+            return X @ (self.basis_.T @ self.alpha_) + self.bias_
+        rows = max(1, BLOCK // len(self.basis_))
+        with self._named():
+            parts = [self._gram(X[i : i + rows]) @ self.alpha_ + self.bias_ for i in range(0, len(X), rows)]
+        return np.concatenate(parts)
+
+    # ---- to the device
+
+    def _exported(self) -> None:
+        """Raises UserError if no device can compute the model."""
+        with self._named():
+            self._mercer_kernel.section()
+
+    def to_spec(
+        self,
+        name: str,
+        *,
+        precision: str | None = None,
+        max_abs: float | None = None,
+        distance: str = "auto",
+        rule: str = "frozen",
+    ) -> Spec:
+        """The frozen model: expansion vectors, weights, biases and probabilities, for the device's flash.
+
+        Of a pipeline that scales inputs first, ``pykernel.importers.importing.from_sklearn(pipeline, name)`` gives a
+        model that takes them as they are.
+
+        Parameters
+        ----------
+        name : str
+            Prefix of every symbol and file in C.
+        precision : {"float32", "float64"}, default=None
+            None: the estimator's.
+        max_abs : float, default=None
+            Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
+            less where that could overflow. A custom kernel, whose ``max_value`` is for such inputs, must have it.
+        distance : {"auto", "differences", "products"}, default="auto"
+            Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
+            uses "products" if its rounding error is small enough.
+        rule : {"frozen", "nystrom"}, default="frozen"
+            The spec's ``[learning] rule``. "nystrom", for models with ``reduced_``, has weights of projection features.
+            The device then also computes these features, and the part of a sample that the basis leaves out
+            (``NAME_features``, ``NAME_residual``). It needs p^2 / 2 more numbers of flash and as many more
+            multiplications, has no probabilities, and loses as many digits as "frozen".
+
+        Returns
+        -------
+        spec : Spec
+            ``HostModel(spec)`` computes what the device will; ``spec.to_toml()`` is the spec as a file.
+
+        Raises
+        ------
+        UserError
+            If a name or number cannot be, or a number is beyond the precision; if the kernel is precomputed.
+
+        Warns
+        -----
+        UserWarning
+            If weights of both signs nearly cancel, so that float32 resolves the functions to less than about 1%.
+        """
+        check_is_fitted(self)
+        precision = self.precision if precision is None else precision
+        self._where.need(rule in ("frozen", "nystrom"), f'rule is {rule!r}; it must be "frozen" or "nystrom"')
+        if rule == "nystrom":
+            return self._nystrom(name, precision, max_abs, distance)
+        spec = to_spec(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
+        lost = 2.0**-23 * self._cancellation
+        if precision == "float32" and lost > RESOLVED:
+            warn(
+                f"{self._where}: weights nearly cancel, so that float32 resolves the functions to about {lost:.0%} of their "
+                "spread only; take a larger ridge, or precision='float64'"
+            )
+        return spec
+
+    def _nystrom(self, name: str, precision: str, max_abs: float | None, distance: str) -> Spec:
+        """The functions on projection features."""
+        self._exported()
+        if self.reduced_ is None:
+            raise self._where.error('rule is "nystrom", which is of models on a basis; give basis when training')
+        self._where.need(distance == "auto", f'distance is {distance!r}, which is of rule "frozen"; leave it out')
+        with self._named():
+            content = reduced.nystrom_content(
+                self.reduced_.basis, name, precision, self._largest, max_abs=plain(max_abs), columns=self._columns,
+                label=self._label(self._columns), weights=self.reduced_.w, bias=self.reduced_.bias,
+            )  # fmt: skip
+        return self._made(content, self._mercer_kernel.custom)
+
+    def _machine(self) -> Machine:
+        """The functions as what makes frozen specs takes them."""
+        self._exported()
+        shape = {key: value for key, value in self._mercer_kernel.section().items() if key in MACHINES}
+        return Machine(
+            source=self._where,
+            function=self.kernel_["function"],
+            vectors=self.basis_,
+            weights=self.alpha_,
+            bias=self.bias_,
+            **shape,
+            custom=self._mercer_kernel.custom,
+            calibration=getattr(self, "calibration_", None),
+            columns=self._columns,
+            label=self._label(self._columns),
+            largest=float(self._largest.max()),
+        )
+
+    def _learning_content(
+        self, name: str, precision: str | None, max_abs: float | None, scaler: Any, part: float = 1.0
+    ) -> dict[str, Any]:
+        """The content of a spec of a model that trains on the device, without [learning].
+
+        part: the number of samples on the device, as a fraction of the samples here.
+        """
+        self._exported()
+        centre, scale, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
+        if scaler is not None:
+            centre, scale, columns = self._scaling(scaler)
+        within = "max_value bounds the kernel only for inputs within max_abs"
+        self._where.need(
+            self._mercer_kernel.custom is None or max_abs is not None,
+            f"max_abs must be given with a custom kernel: {within}",
+        )
+        reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
+        largest = float((self._largest / scale + np.abs(centre)).max())
+        inputs = self._input_section(columns)
+        inputs["max_abs"] = reach * (largest or 1.0) if max_abs is None else plain(max_abs)
+        if scaler is not None:
+            inputs |= {"center": centre.tolist(), "scale": scale.tolist()}
+        precision, label = self.precision if precision is None else precision, self._label(columns)
+        least = (LEAST_OF_TRACE if self._model == "kfd" else LEAST).get(precision, 0.0) * self._size * part
+        if self.ridge_ < least:
+            warn(
+                f"{self._where}: ridge_ is {self.ridge_:.3g}; to train in {precision} on as many samples like these, "
+                f"the device needs {least:.3g}: choose among larger ones, as ridge=[{2 * least:.2g}, …]"
+                + (", or precision='float64'" if precision == "float32" else "")
+            )
+        if hasattr(self, "_largest_label"):
+            label["max_abs"] = REACH * (self._largest_label or 1.0)
+        return {"name": name, "precision": precision, "input": inputs, "label": label, "kernel": dict(self.kernel_)}
+
+
+def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
+    """The sum of the magnitudes of an expansion's terms, in standard deviations of the terms' sum over samples.
+
+    O(n p o).
+    """
+    spread = (gram @ alpha).std(axis=0)
+    sizes = (np.abs(gram) @ np.abs(alpha)).mean(axis=0)
+    return float((sizes[spread > 0] / spread[spread > 0]).max(initial=0.0))
+
+
+def _array(given: Any) -> np.ndarray:
+    """What is given as an array; empty if it is none."""
+    try:
+        return np.asarray(given)
+    except ValueError:  # ragged
+        return np.zeros(0)
+
+
+def _candidates(given: Any) -> list[float] | None:
+    """The candidates of a parameter: one number above 0, or several numbers to choose from; None if the value is
+    invalid.
+    """
+    values = _array(given)
+    fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
+    return np.unique(values.astype(np.float64)).tolist() if fits and values.size and (values > 0).all() else None

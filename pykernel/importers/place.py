@@ -1,0 +1,27 @@
+"""Where in a model that is imported something is wrong, for the sentences of errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pykernel.errors import UserError
+from pykernel.spec.model import shown_value
+
+
+class Place(str):
+    """A part of a model; sentences about it begin with its name.  The file itself has none: whoever reads it names it."""
+
+    @classmethod
+    def of_file(cls, path: str | Path) -> Place:
+        return cls(path if str(path).isprintable() else shown_value(str(path)))
+
+    def error(self, sentence: str) -> UserError:
+        return UserError(f"{self}: {sentence}" if self else sentence)
+
+    def need(self, holds: object, sentence: str) -> None:
+        """Raises UserError with the sentence unless the condition holds."""
+        if not holds:
+            raise self.error(sentence)
+
+    def step(self, name: object) -> Place:
+        return Place(f"{self}, step {shown_value(name)}")
