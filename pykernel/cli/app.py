@@ -29,8 +29,8 @@ from pykernel.cli.commands.snapshot import snapshot_app
 from pykernel.cli.commands.sweep import sweep
 from pykernel.cli.commands.targets import targets
 from pykernel.cli.help import PlainCommand, PlainGroup
-from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, UNWRITTEN, say
-from pykernel.errors import CheckFailed, UserError
+from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, say
+from pykernel.errors import UNWRITTEN, CheckFailed, UserError
 
 UsageError = typer.BadParameter.__base__  # click's, or typer's copy of it
 

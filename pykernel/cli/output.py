@@ -16,23 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pykernel.errors import UNWRITTEN as UNWRITTEN
-from pykernel.errors import visible
-from pykernel.telling import MEASURES as MEASURES
-from pykernel.telling import Show, Watch
-from pykernel.telling import byte_count as byte_count
-from pykernel.telling import counted as counted
-from pykernel.telling import duration as duration
-from pykernel.telling import finite as finite
-from pykernel.telling import gaps as gaps
-from pykernel.telling import key_values as key_values
-from pykernel.telling import model_name as model_name
-from pykernel.telling import number as number
-from pykernel.telling import plain as plain
-from pykernel.telling import rate as rate
-from pykernel.telling import skipped as skipped
-from pykernel.telling import unit_of as unit_of
-from pykernel.telling import verdict as verdict
+from pykernel.errors import UNWRITTEN, visible
+from pykernel.telling import Show, Watch, byte_count, finite, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -181,9 +166,10 @@ def _fit(table: Table, console: Console) -> bool:
     return left >= 0
 
 
-def print_next(spec: str) -> None:
-    """Print the next commands for a spec that was written."""
-    show("", "next:", f"  pykernel generate {quoted(spec)} -o out/")
+def print_next(spec: str, *before: str) -> None:
+    """Print the next commands for a spec that was written.  before: those before it is generated."""
+    commands = [*before, f"pykernel generate {quoted(spec)} -o out/"]
+    show("", "next:", *(f"  {command}" for command in commands))
 
 
 def print_sizes(figures: Mapping[str, Any], simple: Mapping[str, int] | None = None) -> None:
@@ -329,6 +315,14 @@ def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def print_json(value: Any) -> None:
     print(json.dumps(finite(value), default=plain, allow_nan=False))
+
+
+def print_report(report: Mapping[str, Any], as_json: bool, shown: Callable[[Mapping[str, Any]], None]) -> None:
+    """Print what a command found: as one JSON object, or for people, as ``shown`` prints it."""
+    if as_json:
+        print_json(report)
+    else:
+        shown(report)
 
 
 # ------------------------------------------------------------------------------------------------------------- progress

@@ -1,16 +1,18 @@
-"""Arguments of workflows that are lists, numbers or words: given as Python objects, or as text with commas from a
-shell.
-"""
+"""What workflows are given: lists, numbers and words, as Python objects, or as text with commas from a shell; and files."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from pykernel.errors import UserError, did_you_mean, option
+from pykernel.files import open_data, whole_file
+from pykernel.telling import Show, Watch
 
 Numbers = str | float | Sequence[float] | None
 """One number, several numbers, or text with commas."""
@@ -106,3 +108,17 @@ def _value_as(annotation: str, value: str, where: str) -> Any:
             except ValueError:
                 raise UserError(f"{where}: {value!r} must be {what}") from None
     raise UserError(f"{where}: {value!r} must be true or false")
+
+
+@contextlib.contextmanager
+def opened(data: str, watch: Watch) -> Iterator[tuple[str, BinaryIO, Show]]:
+    """The name and the file of the data, and a function that shows how many of its bytes are read."""
+    with contextlib.ExitStack() as stack:
+        name, file, size = open_data(data, stack)
+        yield name, file, stack.enter_context(watch.progress(size))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file, or nothing."""
+    with whole_file(path) as file:
+        file.write(text.encode())

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pykernel.cli import output
+from pykernel import telling
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
@@ -81,7 +81,7 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     assert code == 0 and (folder / "again" / "planned.toml").read_text() == text
     verdict = found["verdict"]
     assert verdict["winner"] == "model" and verdict["model"] == told["error"] and verdict["ratio"] > 1.25
-    assert f"verdict   {output.verdict(verdict)}\n" in out and verdict["simple"] in output.verdict(verdict)
+    assert f"verdict   {telling.verdict(verdict)}\n" in out and verdict["simple"] in telling.verdict(verdict)
     assert "next:" in out and "RMSE of the best" in out and "--trials 10 --seed 0 gives the same spec" in out
 
 

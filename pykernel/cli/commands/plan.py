@@ -3,16 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import given_of, takes
-from pykernel.cli.options.search import PlanOptions
+from pykernel.cli import inputs
+from pykernel.cli.options import (
+    CSV,
+    DELAY,
+    ENGINE,
+    JOBS,
+    JSON,
+    RESULTS,
+    RULES,
+    TECHNIQUES,
+    command,
+    option,
+)
+from pykernel.cli.output import Printing, new_table, print_json, print_next, print_report, quoted, show, show_table
+from pykernel.telling import byte_count, counted, key_values, number, verdict
 from pykernel.telling import error_and_deviation as shown
 
 
-@takes(PlanOptions)
-def plan(options: PlanOptions) -> None:
+@command(
+    data=CSV,
+    label=option("--label", value="Y", text="The column to predict.", without="none: a monitor with alarms"),
+    inputs=option("--inputs", value="A,B", text="The input columns.", without="all numbers but the label"),
+    spec_file=option("--spec", value="SPEC", text="Spec that names columns.", kind=Path),
+    ram=option("--ram", value="BYTES", text="Limit, such as 4k.", without="any"),
+    flash=option("--flash", value="BYTES", text="Limit for code and constants.", without="the part's"),
+    instructions=option("--instructions", value="N", text="Limit for one call, in the worst case.", without="any"),
+    cycles=option(
+        "--cycles", value="N", text="The same in cycles, for a CPU whose cycles are known.", without="any", rare=True
+    ),
+    target=option("--target", value="TARGET", text="The CPU, emulated.", without="any"),
+    time=option("--time", value="SECONDS", text="Time for trials.", kind=float, default=120.0),
+    trials=option("--trials", value="N", text="Make so many trials, however long they take.", kind=int),
+    seed=option("--seed", value="S", text="Seed of the trials.", kind=int, default=0),
+    output=option(
+        "--output", "-o", value="FOLDER", text="Folder for the spec.", kind=Path, default=Path("pykernel-plan")
+    ),
+    delay=DELAY,
+    rule=RULES,
+    technique=TECHNIQUES,
+    jobs=JOBS,
+    results=RESULTS,
+    engine=ENGINE,
+    as_json=JSON,
+)
+def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None:
     """Find the best model for a table of data, within a device's limits.
 
     This command tries every kind of model, and changes the best ones until the time is over. Without a label it plans a
@@ -30,59 +69,53 @@ def plan(options: PlanOptions) -> None:
     from pykernel.tuning.plan import NothingFits
     from pykernel.workflows.plan import plan as run
 
-    spec = None if options.spec_file is None else inputs.plain_spec(options.spec_file)
-    given = given_of(options, "spec_file")
+    spec = None if spec_file is None else inputs.plain_spec(spec_file)
     try:
-        report = run(spec=spec, watch=output.Printing(options.as_json), **given).report
+        report = run(data, spec=spec, **given, watch=Printing(as_json)).report
     except NothingFits as error:
-        if options.as_json and error.report is not None:
-            output.print_json(error.report)
+        if as_json and error.report is not None:
+            print_json(error.report)
         raise
-    if options.as_json:
-        output.print_json(report)
-    else:
-        print_plan(report, options)
+    print_report(report, as_json, partial(print_plan, data=data))
 
 
-def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
+def print_plan(report: Mapping[str, Any], data: str) -> None:
     winner, kind = report["winner"], report["measure"]
-    table = output.new_table("model", "frozen", "learning", "±", "RAM", "tables")
+    table = new_table("model", "frozen", "learning", "±", "RAM", "tables")
     for row in report["table"][:10]:
         told = row["learning"] or row["frozen"]
-        cells = [output.number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
+        cells = [number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
         sizes = [
-            output.byte_count(row["ram_bytes"]),
-            output.byte_count(row["table_bytes"]) if row["table_bytes"] else "",
+            byte_count(row["ram_bytes"]),
+            byte_count(row["table_bytes"]) if row["table_bytes"] else "",
         ]
-        table.add_row(row["model"], *cells, output.number(told["deviation"]), *sizes)
+        table.add_row(row["model"], *cells, number(told["deviation"]), *sizes)
     for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
-        cells = ["", output.number(row["error"]), output.number(row["deviation"]), output.byte_count(row["bytes"]), ""]
+        cells = ["", number(row["error"]), number(row["deviation"]), byte_count(row["bytes"]), ""]
         table.add_row(name, *cells, style="dim")
-    title = f"{output.counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
-    output.show_table(f"{title}; {kind} of the best", table)
+    title = f"{counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
+    show_table(f"{title}; {kind} of the best", table)
     told = winner["learning"] or winner["frozen"]
-    output.show(f"planned   {winner['model']}, {kind} {shown(told)}, {output.byte_count(winner['bytes'])}")
+    show(f"planned   {winner['model']}, {kind} {shown(told)}, {byte_count(winner['bytes'])}")
     if winner["values"]:
-        output.show(f"values    {output.key_values(winner['values'])}")
+        show(f"values    {key_values(winner['values'])}")
     if (learner := report["learner"]) is not None and report["learning_spec"]:
-        output.show(
-            f"          it does not learn; the best that does: {learner['model']}, {shown(learner['learning'])}"
-        )
+        show(f"          it does not learn; the best that does: {learner['model']}, {shown(learner['learning'])}")
     if (small := report["small"]) is not None:
         told = small["learning"] or small["frozen"]
-        output.show(f"smaller   {small['model']}, {shown(told)}, {output.byte_count(small['bytes'])}")
+        show(f"smaller   {small['model']}, {shown(told)}, {byte_count(small['bytes'])}")
     if (found := report["verdict"]) is not None:
         remedy = ""
         if found["winner"] != "model":
             remedy = "; take the simple one, or record other inputs"
             if found["simple"] == "last label":
                 remedy = "; add a column with the latest known label to the table, and plan again"
-        output.show(f"verdict   {output.verdict(found)}{remedy}")
+        show(f"verdict   {verdict(found)}{remedy}")
     print_uses(report)
     if report["signal"] is not None:
         print_signal(report["signal"], kind, {name: report[f"{name}_spec"] for name in ("leaner", "better")})
     again = f"--trials {report['trials']} --seed {report['seed']}"
-    output.show(f"again     {again} gives the same spec")
+    show(f"again     {again} gives the same spec")
     for key, text in (
         ("spec", "spec"),
         ("learning_spec", ""),
@@ -93,12 +126,9 @@ def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
         ("plot_note", "picture"),
     ):
         if report[key]:
-            output.show(f"{text:8}  {report[key]}")
-    spec = output.quoted(report["spec"])
-    output.show(
-        "", "next:", f"  pykernel simulate {spec} {output.quoted(str(options.data))}", f"  pykernel check {spec}"
-    )
-    output.show(f"  pykernel generate {spec} -o out/")
+            show(f"{text:8}  {report[key]}")
+    spec = quoted(report["spec"])
+    print_next(report["spec"], f"pykernel simulate {spec} {quoted(data)}", f"pykernel check {spec}")
 
 
 def print_uses(report: Mapping[str, Any]) -> None:
@@ -110,7 +140,7 @@ def print_uses(report: Mapping[str, Any]) -> None:
         return
     limits = Limits(**report["limits"])
     amounts, _ = taken(row, limits)
-    table = output.new_table("limit", "takes", "allowed", "part")
+    table = new_table("limit", "takes", "allowed", "part")
     texts = {
         "ram": "RAM, struct and stack",
         "flash": "flash, all that is linked",
@@ -121,8 +151,8 @@ def print_uses(report: Mapping[str, Any]) -> None:
         unit, allowed = "" if key in ("instructions", "cycles") else " B", getattr(limits, key)
         part = f"{100 * report['uses'][key]:.0f} %" if key in report["uses"] else ""
         table.add_row(text, f"{amounts[key]:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
-    output.show_table(f"on {limits.target}", table)
-    output.show(f"verified  {row['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
+    show_table(f"on {limits.target}", table)
+    show(f"verified  {row['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
 
 
 def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | None]) -> None:
@@ -133,29 +163,29 @@ def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | 
         return ["" if row[key] is None else f"{row[key]:,.0f}" for key in keys]
 
     if found["features"] or found["added"]:
-        table = output.new_table("features", "error", "change", "takes", "earns it")
+        table = new_table("features", "error", "change", "takes", "earns it")
         for word, rows in (("without", found["features"]), ("with", found["added"])):
             for row in rows:
                 change = "" if row["change"] is None else f"{100 * row['change']:+.1f} %"
                 earns = row["reason"] or ("yes" if row["earns"] else "no")
-                told = [output.number(row["error"]), change, *cells(row, "costs"), earns]
+                told = [number(row["error"]), change, *cells(row, "costs"), earns]
                 table.add_row(f"{word} {row['name']}", *told)
-        output.show_table(
+        show_table(
             f"what features earn: {kind} of the planned model without them or with others"
             f"{place and f'{place} in the worst call'}",
             table,
         )
     if found["windows"]:
         last = ["last label"] if planned["last_label"] is not None else []
-        table = output.new_table("window", "hop", "error", "±", *last, "steps judged", "a raw sample")
+        table = new_table("window", "hop", "error", "±", *last, "steps judged", "a raw sample")
         for row in (planned, *found["windows"]):
-            told = [output.number(row.get(key)) for key in ("error", "deviation", *(["last_label"] if last else []))]
+            told = [number(row.get(key)) for key in ("error", "deviation", *(["last_label"] if last else []))]
             judged = f"{row['judged']:,}" if not row["reason"] else row["reason"]
             style = "bold" if row is planned else ""
             table.add_row(*cells(row, "window", "hop"), *told, judged, *cells(row, "per_sample"), style=style)
-        output.show_table(f"other windows and hops: {kind} of the planned model, for each step{place}", table)
+        show_table(f"other windows and hops: {kind} of the planned model, for each step{place}", table)
     if found["note"]:
-        output.show(found["note"])
+        show(found["note"])
     for name in ("leaner", "better"):
         if (row := found[name]) is not None:
             what = f"without {', '.join(row['dropped'])}" if name == "leaner" else row["name"]
@@ -164,4 +194,4 @@ def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | 
                 costs = (
                     f", {row['instructions']:,} in place of {planned['instructions']:,} instructions in the worst call"
                 )
-            output.show(f"{name:8}  {what}: {shown(row)}{costs}; {files[name]}")
+            show(f"{name:8}  {what}: {shown(row)}{costs}; {files[name]}")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from pykernel.cli import inputs, output
 from pykernel.cli.help import PlainCommand, PlainGroup
-from pykernel.cli.options import Json, SpecFile, TrustCode, argument, takes
+from pykernel.cli.options import JSON, SPEC, TRUST_CODE, argument, command
 from pykernel.errors import CheckFailed
 from pykernel.files import bytes_of
 
@@ -19,28 +18,7 @@ if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
 snapshot_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": ["-h", "--help"]})
-SnapshotFile = Annotated[Path, argument("FILE", "A snapshot, from NAME_save or NAME_store.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DumpOptions:
-    spec_file: SpecFile
-    file: SnapshotFile
-    trust: TrustCode = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShowOptions(DumpOptions):
-    as_json: Json = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiffOptions:
-    spec_file: SpecFile
-    first: Annotated[Path, argument("A", "A snapshot.")]
-    second: Annotated[Path, argument("B", "Another snapshot.")]
-    trust: TrustCode = False
-    as_json: Json = False
+SNAPSHOT = argument("FILE", "A snapshot, from NAME_save or NAME_store.", Path)
 
 
 @snapshot_app.callback()
@@ -55,8 +33,13 @@ def snapshot() -> None:
 
 
 @snapshot_app.command("show", cls=PlainCommand)
-@takes(ShowOptions)
-def snapshot_show(options: ShowOptions) -> None:
+@command(
+    spec_file=SPEC,
+    file=SNAPSHOT,
+    trust=TRUST_CODE,
+    as_json=JSON,
+)
+def snapshot_show(spec_file: Path, file: Path, trust: bool, as_json: bool) -> None:
     """Show the values in a saved state.
 
         pykernel snapshot show spec.toml state.bin
@@ -66,7 +49,7 @@ def snapshot_show(options: ShowOptions) -> None:
 
     Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
     """
-    spec, (found,) = read_snapshots(options.spec_file, options.trust, options.file)
+    spec, (found,) = read_snapshots(spec_file, trust, file)
     rows = found.ranges()
     report = {
         "name": spec.name,
@@ -75,7 +58,7 @@ def snapshot_show(options: ShowOptions) -> None:
         "state_hash": f"{found.state_hash:08x}",
         "fields": rows,
     }
-    if options.as_json:
+    if as_json:
         output.print_json(report)
         return
     table = output.new_table("field", "shape", "not zero", "least", "largest")
@@ -87,8 +70,14 @@ def snapshot_show(options: ShowOptions) -> None:
 
 
 @snapshot_app.command("diff", cls=PlainCommand)
-@takes(DiffOptions)
-def snapshot_diff(options: DiffOptions) -> None:
+@command(
+    spec_file=SPEC,
+    first=argument("A", "A snapshot.", kind=Path),
+    second=argument("B", "Another snapshot.", kind=Path),
+    trust=TRUST_CODE,
+    as_json=JSON,
+)
+def snapshot_diff(spec_file: Path, first: Path, second: Path, trust: bool, as_json: bool) -> None:
     """Compare two saved states, byte for byte.
 
         pykernel snapshot diff spec.toml monday.bin friday.bin
@@ -100,25 +89,29 @@ def snapshot_diff(options: DiffOptions) -> None:
     """
     from pykernel.host.snapshot import difference
 
-    _, (a, b) = read_snapshots(options.spec_file, options.trust, options.first, options.second)
+    _, (a, b) = read_snapshots(spec_file, trust, first, second)
     rows = difference(a, b)
-    if options.as_json:
+    if as_json:
         output.print_json({"equal": not rows, "fields": rows})
     elif rows:
         table = output.new_table("field", "values that differ", "first at", "in A", "in B")
         for row in rows:
             at = ", ".join(map(str, row["first"]))
             table.add_row(row["field"], f"{row['values']:,}", at, shown(row["a"]), shown(row["b"]))
-        output.show_table(f"{options.first} (A) and {options.second} (B)", table)
+        output.show_table(f"{first} (A) and {second} (B)", table)
     else:
         output.show("equal")
     if rows:
-        raise CheckFailed(f"{options.first} and {options.second} differ, first in {rows[0]['field']}")
+        raise CheckFailed(f"{first} and {second} differ, first in {rows[0]['field']}")
 
 
 @snapshot_app.command("to-json", cls=PlainCommand)
-@takes(DumpOptions)
-def snapshot_to_json(options: DumpOptions) -> None:
+@command(
+    spec_file=SPEC,
+    file=SNAPSHOT,
+    trust=TRUST_CODE,
+)
+def snapshot_to_json(spec_file: Path, file: Path, trust: bool) -> None:
     """Print all values of a saved state as one JSON object.
 
         pykernel snapshot to-json spec.toml state.bin > state.json
@@ -127,7 +120,7 @@ def snapshot_to_json(options: DumpOptions) -> None:
 
     Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
     """
-    spec, (found,) = read_snapshots(options.spec_file, options.trust, options.file)
+    spec, (found,) = read_snapshots(spec_file, trust, file)
     output.print_json(
         {
             "name": spec.name,

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pykernel.cli import output
-from pykernel.cli.options import Json, takes
+from pykernel.cli.options import JSON, command
 
 
-@dataclass(frozen=True, kw_only=True)
-class TargetsOptions:
-    as_json: Json = False
-
-
-@takes(TargetsOptions)
-def targets(options: TargetsOptions) -> None:
+@command(
+    as_json=JSON,
+)
+def targets(as_json: bool) -> None:
     """List the CPUs that a model can be checked on.
 
         pykernel targets
@@ -45,7 +41,7 @@ def targets(options: TargetsOptions) -> None:
         }
         for target in all_targets().values()
     ]
-    if options.as_json:
+    if as_json:
         output.print_json({"targets": rows})
         return
     table = output.new_table("target", "part", "RAM", "flash", "FPU", "built by", "run by")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +11,10 @@ import numpy as np
 
 from pykernel.cli import output
 from pykernel.errors import UserError
-from pykernel.files import open_data, whole_file
+from pykernel.files import whole_file
 from pykernel.host.simulate import Cells, read_cells, read_numbers
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
+from pykernel.workflows.given import opened
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,16 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, a
 
 def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
     """Convert a CSV file.  Without ``wanted``, the columns whose first 4,096 cells are numbers are written."""
-    with contextlib.ExitStack() as stack:
-        source, file, size = open_data(data, stack)
-        show = stack.enter_context(output.progress(as_json, size))
-        header: list[str] = []
+    header: list[str] = []
 
-        def choose(found: list[str]) -> list[str]:
-            header.extend(wanted or filter(None, found))
-            return header
+    def choose(found: list[str]) -> list[str]:
+        header.extend(wanted or filter(None, found))
+        return header
 
-        target = stack.enter_context(whole_file(out))
-        places: list[int] = []
-        names, rows, without = list(wanted), 0, 0
-        for cells in read_cells(file, source, _at_least_two(choose), "a,b"):
+    places: list[int] = []
+    names, rows, without = list(wanted), 0, 0
+    with opened(data, output.Printing(as_json)) as (source, file, show), whole_file(out) as target:
+        for cells in read_cells(file, source, choose, "a,b"):
             if not places:
                 places = [j for j in range(len(header)) if wanted or all(_is_number(row[j]) for row in cells.rows)]
                 names = [header[j] for j in places]
@@ -85,16 +82,6 @@ def _whole_rows(cells: Cells, places: Sequence[int], names: Sequence[str], sourc
         narrow = numbers.astype(kind)
     finite(narrow, np.array(lines), f"{source}, as {kind}, line of")
     return narrow
-
-
-def _at_least_two(choose: Callable[[list[str]], list[str]]) -> Callable[[list[str]], list[str]]:
-    """A function that chooses at least two columns, as ``read_cells`` requires: a single column is chosen twice."""
-
-    def chosen(header: list[str]) -> list[str]:
-        names = choose(header)
-        return names * 2 if len(names) == 1 else names
-
-    return chosen
 
 
 def _is_number(cell: str) -> bool:

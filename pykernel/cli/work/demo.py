@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError
-from pykernel.files import all_or_none, new_folder, whole_file
+from pykernel.files import all_or_none, new_folder
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build, generate
@@ -20,6 +20,7 @@ from pykernel.host.model import HostModel
 from pykernel.plots import error_figure
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
+from pykernel.workflows.given import write_text
 
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
@@ -125,10 +126,8 @@ def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tup
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*names, spec.label.column])
     writer.writerows(zip(*(column.astype(np.float32) for column in x.T), y.astype(int), strict=True))
-    with whole_file(out / "features.csv") as file:
-        file.write(text.getvalue().encode())
-    with whole_file(out / "spec.toml") as file:
-        file.write(spec.to_toml().encode())
+    write_text(out / "features.csv", text.getvalue())
+    write_text(out / "spec.toml", spec.to_toml())
 
 
 def _emulate(spec: Spec, x: np.ndarray, y: np.ndarray) -> tuple[list[dict[str, Any]], str | None]:
