@@ -1,4 +1,4 @@
-"""Messages of workflows: where they go, and how numbers, sizes and times are written in sentences, tables and JSON."""
+"""Messages of workflows: where they go, what refuses, and how numbers, sizes and times stand in sentences, tables and JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pykernel.errors import told_late
+from pykernel.errors import UserError, told_late
 
 Show = Callable[[float, str], None]
 """A function (amount done, name of the next step)."""
@@ -37,6 +37,16 @@ class Watch:
 
 
 QUIET = Watch()
+
+Rule = tuple[object, str]
+"""Whether something is wrong, and a sentence about it."""
+
+
+def refuse(*rules: Rule) -> None:
+    """Raises UserError with the sentence of the first rule by which something is wrong."""
+    for wrong, sentence in rules:
+        if wrong:
+            raise UserError(sentence)
 
 
 # -------------------------------------------------------------------------------------------------------------- numbers
@@ -77,6 +87,11 @@ def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) ->
     if won == "model":
         return f"the model is {often}better than {found['simple']}: {errors[1]} against {errors[0]}"
     return f"{won} is {often}better: {errors[0]} against {errors[1]}"
+
+
+def root(value: float) -> float:
+    """The root of a mean of squares; NaN if rounding made it negative."""
+    return math.sqrt(value) if value >= 0 else math.nan
 
 
 def rate(part: float | None) -> str:

@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -66,12 +67,6 @@ def interrupted(kept: str = UNWRITTEN) -> typer.Exit:
     """
     say("error", f"interrupted{kept}")
     return typer.Exit(INTERRUPTED)
-
-
-def quoted(path: str) -> str:
-    import shlex
-
-    return shlex.quote(path)
 
 
 # -------------------------------------------------------------------------------------- tables, and the ends of reports
@@ -168,7 +163,7 @@ def _fit(table: Table, console: Console) -> bool:
 
 def print_next(spec: str, *before: str) -> None:
     """Print the next commands for a spec that was written.  before: those before it is generated."""
-    commands = [*before, f"pykernel generate {quoted(spec)} -o out/"]
+    commands = [*before, f"pykernel generate {quote(spec)} -o out/"]
     show("", "next:", *(f"  {command}" for command in commands))
 
 
@@ -328,24 +323,6 @@ def print_report(report: Mapping[str, Any], as_json: bool, shown: Callable[[Mapp
 # ------------------------------------------------------------------------------------------------------------- progress
 
 
-@contextlib.contextmanager
-def progress(as_json: bool, total: float | None = 1) -> Iterator[Callable[[float, str], None]]:
-    """A progress bar on standard error, if it is a terminal: a function (amount done, name of the next step).
-
-    total: 1, or a number of bytes, or None if it is not known.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
-    if total != 1:
-        columns.insert(3, DownloadColumn())
-    with Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda done, what: progress.update(task, completed=done, description=visible(what))
-
-
 class Printing(Watch):
     """Prints the messages of a workflow; with --json, only those for standard error."""
 
@@ -362,5 +339,17 @@ class Printing(Watch):
     def warn(self, sentence: str) -> None:
         warn(sentence)
 
-    def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
-        return progress(self.as_json, total)
+    @contextlib.contextmanager
+    def progress(self, total: float | None = 1) -> Iterator[Show]:
+        """A progress bar on standard error, if it is a terminal."""
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True)
+        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
+        if total != 1:
+            columns.insert(3, DownloadColumn())
+        hidden = self.as_json or not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+            task = progress.add_task("", total=total)
+            yield lambda done, what: progress.update(task, completed=done, description=visible(what))

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.host.simulate import read_cells, shown_cell
 
 Show = Callable[[float, str], None]
@@ -80,6 +80,26 @@ def without_times(numeric: Mapping[str, np.ndarray], names: Sequence[str]) -> li
 def _counts_time(name: str, values: np.ndarray) -> bool:
     finite = finite_values(values)
     return TIMES.fullmatch(name) is not None and bool((np.diff(finite) >= 0).all()) and np.ptp(finite) > 0
+
+
+def chosen_inputs(name: str, numeric: Mapping[str, np.ndarray], inputs: Sequence[str], label: str | None) -> list[str]:
+    """The inputs' columns: those that were given, or all that are likely.  Raises UserError."""
+    if label in inputs:
+        raise UserError(f"{name}: column {label!r} is the label; leave it out of {option('inputs')}")
+    for each in inputs:
+        if each not in numeric:
+            raise UserError(f"{name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
+    chosen = list(inputs) or likely_inputs(numeric, label)
+    if not chosen:
+        raise UserError(
+            f"{name}: has no column of different numbers beside the label {label!r}; give {option('inputs')}"
+        )
+    return chosen
+
+
+def inputs_told(chosen: Sequence[str], left: Sequence[str]) -> str:
+    """How many inputs there are, and the columns that are left out, each with the reason."""
+    return f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else "")
 
 
 def left_out(columns: Mapping[str, Sequence[str]], numeric: Mapping[str, np.ndarray], used: Sequence[str]) -> list[str]:

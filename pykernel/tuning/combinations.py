@@ -264,6 +264,11 @@ class Known:
             return cls(x)
         return cls(x, float(np.abs(y[np.isfinite(y)]).max()))
 
+    @property
+    def finite(self) -> np.ndarray:
+        """The inputs, NaN where they are not finite."""
+        return np.where(np.isfinite(self.x), self.x, np.nan)
+
 
 def combine(
     content: Content, known: Known, chosen_rules: Sequence[str], chosen: Sequence[str] | None
@@ -301,7 +306,7 @@ def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
     The ranges of inputs and labels come from the known rows, extended by half of the range on each side.
     """
     given = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
-    finite = np.where(np.isfinite(known.x), known.x, np.nan)
+    finite = known.finite
     low, high, deviation = np.nanmin(finite, axis=0), np.nanmax(finite, axis=0), np.nanstd(finite, axis=0)
     center, margin = (low + high) / 2, 1.5 * np.maximum(high - low, 1e-9 * np.maximum(np.abs(high), 1.0)) / 2
     deviation = np.where(deviation > 0, deviation, margin)
@@ -359,7 +364,7 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
 
 def scaled_input(known: Known) -> Content:
     """[input] with a center and a scale that are computed from the known rows."""
-    finite = np.where(np.isfinite(known.x), known.x, np.nan)
+    finite = known.finite
     deviation = np.nanstd(finite, axis=0)
     return {
         "center": np.nanmean(finite, axis=0).tolist(),

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.resources
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,10 @@ import numpy as np
 from pykernel.dialect import is_choice
 from pykernel.errors import CheckFailed, UserError
 from pykernel.host.model import HostModel
+from pykernel.parallel import Workers
 from pykernel.spec.model import Spec
+from pykernel.tuning.combinations import Content
+from pykernel.tuning.stage import dump
 
 SAMPLES = 200
 """Samples of the stream's second half that are emulated."""
@@ -44,15 +47,28 @@ def unread_fields(spec: Spec) -> tuple[str, ...]:
     return _unread[key]
 
 
-def know_fields(specs: Iterable[Spec], find: Callable[[list[Spec]], list[list[str]]]) -> None:
-    """Call ``find`` for the unread fields of each kind of model among the specs that is not known yet.
+def know_fields(specs: Iterable[Spec], workers: Workers) -> None:
+    """Let workers find the unread fields of each kind of model among the specs that is not known yet.
 
-    This takes a while.
+    This takes a while; afterwards ``memory_bytes`` of these specs is fast.
     """
     missing = {key: spec for spec in specs if (key := choices(spec)) not in _unread}
-    if missing:
-        found = find(list(missing.values()))
-        _unread.update({key: tuple(names) for key, names in zip(missing, found, strict=True)})
+    tasks = [
+        {"do": "fields", "spec": _nameless(dump(spec)), "generator": generator_digest()} for spec in missing.values()
+    ]
+    for key, found in zip(missing, workers.run(tasks), strict=True):
+        _unread[key] = tuple(found["unread"])
+
+
+def cost_task(content: Content, target: str, tries: int = 0) -> Content:
+    """The task of measuring a model on a target, as ``target_costs`` does."""
+    how = {"target": target, "tries": tries, "generator": generator_digest()}
+    return {"do": "cost", "spec": _nameless(content), **how}
+
+
+def _nameless(content: Content) -> Content:
+    """The model's name must not change the task."""
+    return content | {"name": "model"}
 
 
 def memory_bytes(spec: Spec) -> dict[str, int]:

@@ -7,20 +7,24 @@ of features, as the default width does.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import UserError
 from pykernel.spec.defaults import length, width
 from pykernel.spec.model import make_spec
 from pykernel.spec.signal import SPECTRAL, FeatureName
+from pykernel.targets.check import choose
+from pykernel.tuning.arms import Trial
 from pykernel.tuning.combinations import Content
-from pykernel.tuning.plan import CALLS, HEADROOM, TRIES, Search, Trial, fits, taken
+from pykernel.tuning.costs import cost_task
+from pykernel.tuning.limits import CALLS, HEADROOM, fits, taken
+from pykernel.tuning.plan import TRIES, Search
 from pykernel.tuning.stage import Stage, dump
-from pykernel.tuning.sweep import cost_task
 from pykernel.tuning.trials import Table, simple
 
 TARGET = "cortex-m4f"
@@ -42,11 +46,16 @@ class Variant:
     shown: Content = field(default_factory=dict)
 
 
-def groups_of(signal: Content) -> list[tuple[str, str, Any]]:
-    """Kinds of features that may be dropped: (name, key of [signal], value to remove from the key)."""
+def kinds_of(signal: Content) -> list[str]:
+    """The kinds of features of all channels, in order."""
     given = signal.get("features") or []
     lists = given.values() if isinstance(given, dict) else [given]
-    found = [(name, "features", name) for name in dict.fromkeys(name for names in lists for name in names)]
+    return list(dict.fromkeys(itertools.chain(*lists)))
+
+
+def groups_of(signal: Content) -> list[tuple[str, str, Any]]:
+    """Kinds of features that may be dropped: (name, key of [signal], value to remove from the key)."""
+    found = [(name, "features", name) for name in kinds_of(signal)]
     found += [(f"{low:g} to {high:g} Hz", "bands", [low, high]) for low, high in signal.get("bands") or []]
     return found + [
         (f"{word} {n}", key, n) for key, word in LISTS.items() for n in dict.fromkeys(signal.get(key) or [])
@@ -62,15 +71,10 @@ def without(signal: Content, key: str, what: Any) -> Content:
     given = signal[key]
     left = {name: rest(names) for name, names in given.items()} if isinstance(given, dict) else rest(given)
     made = signal | {key: left}
-    if not made.get("bands"):
-        made = {name: value for name, value in made.items() if name not in ("bands", "log")}
-    features = made.get("features")
-    if not features:
-        made.pop("features", None)
-    lists = features.values() if isinstance(features, dict) else [features or []]
-    if not made.get("bands") and not any(name in SPECTRAL for names in lists for name in names):
-        made.pop("rate", None)
-    return made
+    unneeded = {name for name in ("bands", "features") if not made.get(name)}
+    if "bands" in unneeded:
+        unneeded |= {"log"} if set(SPECTRAL) & set(kinds_of(made)) else {"log", "rate"}
+    return {name: value for name, value in made.items() if name not in unneeded}
 
 
 def fewer_lags(signal: Content) -> list[tuple[str, Content]]:
@@ -90,9 +94,8 @@ def more_of(signal: Content) -> list[tuple[str, Content]]:
     found: list[tuple[str, Content]] = []
     if signal.get("window") is not None:
         given, rate = signal.get("features") or [], signal.get("rate")
-        has = {name for names in (given.values() if isinstance(given, dict) else [given]) for name in names}
         for kind in get_args(FeatureName):
-            if kind not in has and (rate is not None or kind not in SPECTRAL):
+            if kind not in kinds_of(signal) and (rate is not None or kind not in SPECTRAL):
                 every = {name: [*names, kind] for name, names in given.items()} if isinstance(given, dict) else None
                 found.append((kind, signal | {"features": every or [*given, kind]}))
         if rate is not None and not signal.get("bands"):
@@ -101,8 +104,7 @@ def more_of(signal: Content) -> list[tuple[str, Content]]:
             found.append((f"bands of an octave from {bands[0][0]:g} Hz", signal | {"bands": bands}))
     found += [(f"{LISTS[key]} {n}", signal | {key: [n]}) for key, n in FIRST.items() if not signal.get(key)]
     lags = [0] if signal.get("lags") is None else list(dict.fromkeys(signal["lags"]))
-    nearest = (n for n in itertools.count() if n not in lags)
-    new = list(itertools.islice(nearest, max(1, len(lags))))
+    new = list(itertools.islice((n for n in itertools.count() if n not in lags), max(1, len(lags))))
     return [*found, (_lags(new), signal | {"lags": [*lags, *new]})]
 
 
@@ -157,11 +159,9 @@ def _possible(stage: Stage, variants: Sequence[Variant]) -> list[Variant]:
     """The variants that give a valid spec."""
     found = []
     for variant in variants:
-        try:
+        with contextlib.suppress(UserError):
             stage.with_signal(variant.signal).plain  # noqa: B018
-        except UserError:
-            continue
-        found.append(variant)
+            found.append(variant)
     return found
 
 
@@ -174,17 +174,16 @@ class Earned:
 
     search: Search
     winner: Trial
-    target: str | None = TARGET
+    target: str | None = None
     note: str = ""
 
     def __post_init__(self) -> None:
-        from pykernel.targets.check import choose
-
-        self.target = self.search.limits.target or self.target
+        target = self.search.limits.target or TARGET
         try:
-            choose([self.target or TARGET], None, "unicorn")
-        except (MissingExtra, UserError) as error:
-            self.target, self.note = None, f"instructions were not counted: {error}"
+            choose([target], None, "unicorn")
+            self.target = target
+        except UserError as error:
+            self.note = f"instructions were not counted: {error}"
 
     # ---- one trial
 
@@ -203,15 +202,14 @@ class Earned:
     def _moved(self, variant: Variant) -> Content:
         """The task of the planned model with another signal."""
         arm, table = self.winner.arm, self.search.table
-        after = _stage(table).with_signal(variant.signal).plain
-        values, dim = dict(self.winner.values), _dim(table)
+        after, dim = _stage(table).with_signal(variant.signal).plain, int(table.x.shape[1])
+        values = dict(self.winner.values)
         sigma = values.get("kernel.sigma", arm.own.get("kernel.sigma"))
         if sigma is not None:
             default = length if table.y is None else width
             wider = 1.0 if after.dim == dim else default(after.dim) / default(dim)
             values["kernel.sigma"] = float(f"{sigma * wider:.4g}") if wider != 1 else sigma
-        before = arm.made.content["input"]
-        given = before | Stage.seen(after)
+        given = arm.made.content["input"] | Stage.seen(after)
         if after.real.is_integer:  # the scale is computed from the variant's own features
             given |= {
                 key: value for key, value in dump(after)["input"].items() if key in ("center", "scale", "max_abs")
@@ -328,7 +326,3 @@ class Earned:
 
 def _less(planned: Content, row: Content, key: str) -> int | None:
     return None if row[key] is None or planned[key] is None else planned[key] - row[key]
-
-
-def _dim(table: Table) -> int:
-    return int(table.x.shape[1])

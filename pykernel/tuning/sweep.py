@@ -15,12 +15,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from pykernel.dialect import sources_digest
 from pykernel.errors import MissingExtra, UserError
 from pykernel.host.simulate import DELAY_LIMIT, Simulation
 from pykernel.parallel import Workers
-from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
+from pykernel.spec.model import N_MAX_LIMIT, Spec, make_spec
 from pykernel.spec.sections import StandardisedInput
+from pykernel.telling import refuse
 from pykernel.tuning.combinations import (
     Combination,
     Content,
@@ -32,6 +32,7 @@ from pykernel.tuning.combinations import (
     reason_of,
     trained_at_once,
 )
+from pykernel.tuning.costs import cost_task, know_fields, memory_bytes
 from pykernel.tuning.stage import dump
 from pykernel.tuning.trials import Table, content_of
 
@@ -63,22 +64,28 @@ class Data(Table):
     """A recorded stream, as of Table; its second half is judged."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.delay <= DELAY_LIMIT:
-            raise UserError(f"delay is {self.delay}; it must be from 0 to {DELAY_LIMIT:,} rows")
-        if self.delay >= max(self.split, 1):
-            raise UserError(
+        refuse(
+            (
+                not 0 <= self.delay <= DELAY_LIMIT,
+                f"delay is {self.delay}; it must be from 0 to {DELAY_LIMIT:,} rows",
+            ),
+            (
+                self.delay >= max(self.split, 1),
                 f"delay is {self.delay:,}, but the data has {len(self.x):,} rows; the error is that of the second half, "
-                "and labels must arrive before it begins"
-            )
-        if not self.labelled[self.split :].any():
-            raise UserError("the data's second half holds no labels; the error is taken there")
+                "and labels must arrive before it begins",
+            ),
+            (
+                not self.labelled[self.split :].any(),
+                "the data's second half holds no labels; the error is taken there",
+            ),
+        )
 
     @property
     def split(self) -> int:
         return len(self.x) // 2
 
 
-def prequential(spec: Spec, data: Data) -> dict[str, Any]:
+def prequential(spec: Spec, data: Table) -> dict[str, Any]:
     """Errors of a model over the data's second half, each row predicted before its label is known: as of Simulation.
 
     mae and rmse, in the label's unit (for several labels, their means), or error_rate for classes; None if no row could
@@ -100,7 +107,7 @@ def prequential(spec: Spec, data: Data) -> dict[str, Any]:
     }
 
 
-def trivial(spec: Spec, data: Data) -> dict[str, dict[str, float | None]]:
+def trivial(spec: Spec, data: Table) -> dict[str, dict[str, float | None]]:
     """Errors of the simple predictors, which every model should beat, by the same measures."""
     simulation = _simulated(spec, data)
     found = simulation.summary(simulation.errors, simulation.rows // 2)
@@ -108,7 +115,7 @@ def trivial(spec: Spec, data: Data) -> dict[str, dict[str, float | None]]:
     return {name: {key: found[key][name] for key in measures} for name in found[measures[0]] if name != "model"}
 
 
-def _simulated(spec: Spec, data: Data) -> Simulation:
+def _simulated(spec: Spec, data: Table) -> Simulation:
     every = max(1, int(data.labelled.sum()) // TRAININGS) if trained_at_once(spec) else 0
     simulation = Simulation(spec, data.delay, train_every=every, forecasts=True)
     for _ in simulation.run(data.x, data.labels):
@@ -275,12 +282,10 @@ def worth_refining(groups: Sequence[Group], workers: Workers, by: Score, data: D
 
     Those whose error is at most WORTH_REFINING times the best error in no more RAM.
     """
-    from pykernel.tuning.costs import memory_bytes
-
-    found = []
-    for group, best, whole in known_wholes(groups, workers, by, data):
-        if best is not None and whole is not None:
-            found.append((objective(group.scores[best], by), memory_bytes(whole)["ram_bytes"], group))
+    found = [
+        (objective(group.scores[best], by), memory_bytes(whole)["ram_bytes"], group)
+        for group, best, whole in known_wholes(groups, workers, by, data)
+    ]
     chosen = []
     for error, ram, group in found:
         rival = min(other for other, bytes_, _ in found if bytes_ <= ram)
@@ -294,61 +299,24 @@ def _score_task(group: Group, values: Mapping[str, float], delay: int) -> dict[s
     return {"do": "score", "delay": delay, **group.combination.task(group.size, values)}
 
 
-def cost_task(content: Content, target: str, tries: int = 0) -> dict[str, Any]:
-    from pykernel.tuning.costs import generator_digest
-
-    how = {"target": target, "tries": tries, "generator": generator_digest()}
-    return {"do": "cost", "spec": content | {"name": "model"}} | how
-
-
 def known_wholes(
     groups: Sequence[Group], workers: Workers, by: Score, data: Data
-) -> list[tuple[Group, tuple[float, ...] | None, Spec | None]]:
-    """Each group with its best values and the spec for them; None and None for a group without a successful run.
+) -> list[tuple[Group, tuple[float, ...], Spec]]:
+    """Each group that had a successful run, with its best values and the spec for them.
 
     Afterwards ``memory_bytes`` of these specs is fast.
     """
-    from pykernel.tuning.costs import generator_digest, know_fields
-
-    def find(specs: list[Spec]) -> list[list[str]]:
-        tasks = [
-            {"do": "fields", "spec": dump(spec) | {"name": "model"}, "generator": generator_digest()} for spec in specs
-        ]
-        return [found["unread"] for found in workers.run(tasks)]
-
-    bests = [(group, group.best(by)) for group in groups]
-    found = [(group, best, None if best is None else data.whole(group.content(best))) for group, best in bests]
-    know_fields((whole for _, _, whole in found if whole is not None), find)
+    bests = [(group, best) for group in groups if (best := group.best(by)) is not None]
+    found = [(group, best, data.whole(group.content(best))) for group, best in bests]
+    know_fields((whole for _, _, whole in found), workers)
     return found
 
 
-def work(task: Mapping[str, Any], data: Data) -> dict[str, Any]:
-    """A task of a search, on whatever machine: a prequential run, or a measurement on an emulated target."""
-    from pykernel.tuning.costs import target_costs, unread_fields
-
-    if task["do"] == "score":
-        try:
-            content = content_of(task, data)
-            found = prequential(data.whole(content).inner, data)
-        except UserError as error:
-            return {"reason": reason_of(error)}
-        return found | ({} if "spec" in task else {"spec": content})
-    spec = make_spec(task["spec"])
-    if task["do"] == "fields":
-        return {"unread": list(unread_fields(spec))}
-    return target_costs(spec, *data.device_rows(spec), task["target"], tries=task["tries"])
-
-
-def context(base: Spec, data: Data) -> dict[str, str]:
-    """Everything on which results depend in addition to the task: the data, and the algorithms' sources."""
-    kernels = [
-        entry.kernel
-        for family in FAMILIES
-        for kind, program in family.programs.items()
-        if kind == base.label_kind
-        for entry in program.entries
-    ]
-    return {"data": data.digest, "sources": sources_digest(kernels)}
+def scored(task: Mapping[str, Any], data: Table) -> dict[str, Any]:
+    """The result of a trial: as of ``prequential``; for vectors that come from the data, also the spec."""
+    content = content_of(task, data)
+    found = prequential(data.whole(content).inner, data)
+    return found | ({} if "spec" in task else {"spec": content})
 
 
 # ------------------------------------------------------------------------------------------------------------ fronts
@@ -446,12 +414,8 @@ def results(
     groups: Sequence[Group], workers: Workers, by: Score, data: Data
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The best result of each group, the best first; and the groups without a successful run."""
-    rows, hopeless = [], []
-    for group, best, whole in known_wholes(groups, workers, by, data):
-        if best is None or whole is None:
-            hopeless.append(_hopeless(group))
-        else:
-            rows.append(_row(group, best, whole))
+    rows = [_row(group, best, whole) for group, best, whole in known_wholes(groups, workers, by, data)]
+    hopeless = [_hopeless(group) for group in groups if group.best(by) is None]
     rows.sort(key=lambda row: (row[by], row["ram_bytes"], row["rule"], row["technique"] or "", row["size"] or 0))
     for i in front([(row[by], row["ram_bytes"]) for row in rows]):
         rows[i]["front"] = True
@@ -459,8 +423,6 @@ def results(
 
 
 def _row(group: Group, best: tuple[float, ...], whole: Spec) -> dict[str, Any]:
-    from pykernel.tuning.costs import memory_bytes
-
     score = group.scores[best]
     assert score is not None  # best() chose it
     return {

@@ -23,26 +23,22 @@ from pykernel.rows import ScaledRows
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.spec.model import Spec, make_spec
-from pykernel.spec.renamed import word_meant
+from pykernel.telling import Show, root
 from pykernel.training.bkfe import bkfe_on_basis
-from pykernel.training.closed_form import Targets
+from pykernel.training.closed_form import Model, Targets
 from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
 from pykernel.training.selection import Selection, default_widths
 from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
 from pykernel.tuning.columns import round_limit
 from pykernel.tuning.samples import Samples, Scaled, Seen, look, read, scaled
-from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE, TRAINED, BasisAsked
-from pykernel.workflows.given import Numbers, method_options, positive_numbers, words
+from pykernel.workflows.asked import BASIS_MODELS, COARSE, COMPARED_ROWS, DEFAULT_RIDGE, TRAINED, BasisAsked
+from pykernel.workflows.given import Numbers, method_options, need_known, positive_numbers, words
 
 TUNED_ROWS = 5000
 """Most rows on which width and ridge are chosen; of more rows, this many are drawn."""
 LIMIT_ROWS = 3000
 """Most rows for which the eigenvalues of the Gram matrix, and so the best possible basis, are computed."""
-COMPARED_ROWS = 1000
-"""On at most so many rows the written spec is compared with what was computed here."""
-COARSE = 0.05
-"""Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
 PULL = 1e-2
 """Largest width of trained vectors whose weights the device learns.  With wider kernels, the kernel functions are
 nearly linearly dependent."""
@@ -56,41 +52,37 @@ residual.
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """Options as numbers.
 
     model: the model that is fitted to the label.  epsilon: smallest residual of a vector.  widths, ridges: values to
-    try;
-    None: derived from the data.  of_method: options that only some methods have.
+    try; None: derived from the data.  of_method: options that only some methods have.
     """
 
     options: BasisAsked
-    model: Any
+    model: Model
     epsilon: float
     widths: list[float] | None
     ridges: list[float] | None
     of_method: dict[str, Any]
 
 
-def asked(options: BasisAsked) -> Asked:
+def requested(options: BasisAsked) -> Request:
     """The options as numbers.  Raises UserError, before the work, for an invalid model, kernel or number."""
     if options.seed < 0:
         raise UserError(f"{option('seed')} is {options.seed}; it must be 0 or more")
-    model = _model(options)
-    several = options.label is not None
-    epsilon, widths = _epsilon(options), _widths(options, several)
-    ridges = _numbers(options.ridge, "ridge")
-    if ridges and len(ridges) > 1 and not several:
-        raise UserError(f"{option('ridge')} holds several; without a label there is nothing to choose by: give one")
+    model, epsilon = _model(options), _epsilon(options)
+    own, given = options.width([each for each in KERNELS if each != "sigmoid"], " here")
+    widths = [1.0] if own is None else _numbers(options, given, own)
+    ridges = _numbers(options, options.ridge, "ridge")
     of_method = method_options(options.with_, options.method)
-    return Asked(options, model, of_method.get("epsilon", epsilon), widths, ridges, of_method)
+    return Request(options, model, of_method.pop("epsilon", epsilon), widths, ridges, of_method)
 
 
-def _model(options: BasisAsked) -> str:
-    given = options.model
-    if given is not None and given not in BASIS_MODELS:
-        remedy = word_meant(given, BASIS_MODELS, f"there are: {', '.join(BASIS_MODELS)}")
-        raise UserError(f"{option('model')} {given} is not known; {remedy}")
+def _model(options: BasisAsked) -> Model:
+    given: Any = options.model
+    if given is not None:
+        need_known(given, BASIS_MODELS, "model")
     if options.kfd:
         if given is not None:
             raise UserError(
@@ -111,27 +103,14 @@ def _epsilon(options: BasisAsked) -> float:
     return 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
 
 
-def _widths(options: BasisAsked, several: bool) -> list[float] | None:
-    """The widths that were given."""
-    kernel, known = options.kernel, [each for each in KERNELS if each != "sigmoid"]
-    if kernel not in known:
-        remedy = word_meant(kernel, known, f"there are: {', '.join(known)}")
-        raise UserError(f"{option('kernel')} {kernel} is not known here; {remedy}")
-    own = {"gaussian": "sigma", "linear": None}.get(kernel, "gamma")
-    for name, value in (("sigma", options.sigma), ("gamma", options.gamma)):
-        if value is not None and name != own:
-            remedy = f"it has {option(own)}" if own else "it has no width"
-            raise UserError(f"{option(name)} is not of the {kernel} kernel; {remedy}")
-    if own is None:
-        return [1.0]
-    widths = _numbers(options.sigma if own == "sigma" else options.gamma, own)
-    if widths and len(widths) > 1 and not several:
-        raise UserError(f"{option(own)} holds several; without a label there is nothing to choose by: give one")
-    return widths
-
-
-def _numbers(given: Numbers, name: str) -> list[float] | None:
-    return None if given is None else sorted(set(positive_numbers(given, name)))
+def _numbers(options: BasisAsked, given: Numbers, name: str) -> list[float] | None:
+    """The numbers to try, ascending."""
+    if given is None:
+        return None
+    found = sorted(set(positive_numbers(given, name)))
+    if len(found) > 1 and options.label is None:
+        raise UserError(f"{option(name)} holds several; without a label there is nothing to choose by: give one")
+    return found
 
 
 # --------------------------------------------------------------------------------------------------------- the work
@@ -154,18 +133,19 @@ class Chosen:
     sigma: np.ndarray | None = None
 
 
-def begin(request: Asked, show: Any) -> Job:
+def begin(request: Request, show: Show) -> Job:
     """Read the rows, and check them in one pass."""
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
     samples = read(options.data, names, options.label, classes, options.kfd, show)
     seen = look(samples.rows, show)
     if options.method == TRAINED:
-        return Job(replace(request, widths=[1.0]), samples, *_moved(options, samples, seen, show))
-    return Job(request, samples, scaled(samples, seen, options.standardise))
+        rows, moved = _moved(options, samples, seen, show)
+        return Job(**vars(replace(request, widths=[1.0])), samples=samples, scaled=rows, moved=moved)
+    return Job(**vars(request), samples=samples, scaled=scaled(samples, seen, options.standardise))
 
 
-def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Any) -> tuple[Scaled, np.ndarray]:
+def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Show) -> tuple[Scaled, np.ndarray]:
     """Rows scaled by the trained widths, and the trained vectors in the same scale, (n, D).
 
     The kernel's width is then 1.
@@ -196,25 +176,16 @@ def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Any) -> tupl
 
 
 @dataclass(frozen=True)
-class Job:
-    """The arguments and the rows.  moved: trained vectors, (n, D), in the rows' scale."""
+class Job(Request):
+    """The options and the rows.  moved: trained vectors, (n, D), in the rows' scale."""
 
-    asked: Asked
     samples: Samples
     scaled: Scaled
     moved: np.ndarray | None = None
 
     @property
-    def options(self) -> BasisAsked:
-        return self.asked.options
-
-    @property
     def draws(self) -> dict[str, Any]:
         return {"candidates": self.options.candidates or None, "points": self.options.points or None}
-
-    @property
-    def of_method(self) -> dict[str, Any]:
-        return {key: value for key, value in self.asked.of_method.items() if key != "epsilon"}
 
     def run(self) -> Chosen:
         with one_thread:  # so that the spec's bits do not depend on how many there are
@@ -245,7 +216,7 @@ class Job:
         """The given width, or the best of several widths on a sample of the rows."""
         options, rows = self.options, self.scaled.rows
         at, x = self._sample()
-        widths = self.asked.widths
+        widths = self.widths
         if widths is None:
             widths = self._default_widths(x, self.samples.y is not None)
         if len(widths) == 1:
@@ -253,15 +224,15 @@ class Job:
         if len(x) < len(rows):
             self.samples.assumed.append(f"the width chosen on {len(x):,} of {len(rows):,} rows")
         tuned = select_reduced(
-            self.asked.model,
+            self.model,
             x,
             self._targets(at),
             self._mercer(1.0),
             widths,
-            self.asked.ridges,
+            self.ridges,
             basis=min(options.n_max, len(x)),
             method="auto" if options.shards > 1 else options.method,
-            epsilon=self.asked.epsilon,
+            epsilon=self.epsilon,
             seed=options.seed,
             progress=options.watch.bars,
             **self.draws,
@@ -273,12 +244,12 @@ class Job:
         """Choose the ridge by cross-validation on all rows."""
         options = self.options
         return select_reduced(
-            self.asked.model,
+            self.model,
             self.scaled.rows,
             self._targets(),
             kernel,
             None,
-            self.asked.ridges,
+            self.ridges,
             basis=basis,
             seed=options.seed,
             progress=options.watch.bars,
@@ -287,7 +258,7 @@ class Job:
     def _solved(self, basis: Basis, ridge: float) -> ReducedModel:
         """The weights of all rows."""
         with one_thread:
-            return ReducedProblem(self.asked.model, basis, self.scaled.rows, self._targets()).solve(ridge)
+            return ReducedProblem(self.model, basis, self.scaled.rows, self._targets()).solve(ridge)
 
     def _at_once(self, kernel: MercerKernel) -> Basis:
         options = self.options
@@ -301,7 +272,7 @@ class Job:
             seed=options.seed,
             tau=options.tau,
             confidence=options.confidence,
-            epsilon=self.asked.epsilon,
+            epsilon=self.epsilon,
             checkpoint=options.checkpoint,
             progress="vectors" if options.watch.bars else None,
             **self.draws,
@@ -313,7 +284,7 @@ class Job:
 
         The part that is left out is measured on a sample of the rows.
         """
-        basis = select_basis(vectors, kernel, len(vectors), "pivoted-cholesky", epsilon=self.asked.epsilon)
+        basis = select_basis(vectors, kernel, len(vectors), "pivoted-cholesky", epsilon=self.epsilon)
         z = basis.features(self._sample()[1])
         trace = 1 - np.concatenate([[0.0], np.cumsum(np.square(z).mean(axis=0))])
         nowhere = np.full(len(basis), -1, np.int64)
@@ -328,7 +299,7 @@ class Job:
             options.shards,
             method=options.method,
             seed=options.seed,
-            epsilon=self.asked.epsilon,
+            epsilon=self.epsilon,
             jobs=options.jobs,
             results=options.checkpoint,
             title="shards" if options.watch.bars else None,
@@ -353,7 +324,7 @@ class Job:
         if samples.classes is None:
             # subtract the mean, as [label] center does on the device
             return Targets.of_values(y if self.moved is None else y - samples.y.mean())
-        return Targets.of_classes(y, len(samples.classes), "counts" if self.asked.model == "kfd" else "signs")
+        return Targets.of_classes(y, len(samples.classes), "counts" if self.model == "kfd" else "signs")
 
     def _default_widths(self, x: np.ndarray, several: bool) -> list[float]:
         function = self.options.kernel
@@ -411,7 +382,7 @@ def _learning(job: Job, selection: Selection | None) -> dict[str, Any]:
     if job.options.kfd:
         assert selection is not None
         return {"learning": {"rule": "kfd", "ridge": selection.ridge}}
-    best = selection.ridge if selection is not None else (job.asked.ridges or [DEFAULT_RIDGE])[0]
+    best = selection.ridge if selection is not None else (job.ridges or [DEFAULT_RIDGE])[0]
     return {"learning": {"rule": "nystrom-rls", "ridge": best}, "basis": {"method": "given"}}
 
 
@@ -441,7 +412,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
         "kernel_values": basis.evaluations,
         "seconds": chosen.seconds,
         "errors": _errors(samples, selection),
-        "typical_error": None if selection is None else _root(float(selection.press[selection.taken])),
+        "typical_error": None if selection is None else root(float(selection.press[selection.taken])),
         "features": _features(job, chosen),
         "warnings": [],
         "shards": None if shards is None else [vars(shard) for shard in shards.shards],
@@ -472,7 +443,7 @@ def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
         error = float(selection.error[selection.taken])
         trivial = float(1 - np.bincount(samples.y).max() / len(samples.y))
         return {"leave_one_out": error, "trivial": trivial, "measure": "error_rate"}
-    error = _root(float(selection.press[selection.taken]))
+    error = root(float(selection.press[selection.taken]))
     return {"leave_one_out": error, "trivial": float(samples.y.std()), "measure": "rmse"}
 
 
@@ -491,10 +462,6 @@ def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:
         "singular_values": chosen.sigma.tolist(),
         "left_out": 1 - known / total,
     }
-
-
-def _root(value: float) -> float:
-    return math.sqrt(value) if value >= 0 else math.nan
 
 
 def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> list[str]:

@@ -5,17 +5,16 @@ vectors.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from pykernel.errors import UserError, option
 from pykernel.telling import number, rate
-from pykernel.tuning.plan import parse_amount
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows import chosen
 from pykernel.workflows.asked import FitAsked
-from pykernel.workflows.chosen import LARGE, Found, held_out
+from pykernel.workflows.chosen import LARGE
+from pykernel.workflows.fit_job import Found, losses
 from pykernel.workflows.trained import NOT_HERE, TrainedJob
 
 SURELY = 2.0
@@ -36,60 +35,45 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
         return found
     if not limited and (options.flash is not None or found.report["flash_bytes"] <= LARGE):
         return found
-    train, test = held_out(table, options.hold_out, options.seed)
     # assumptions of the other machine do not apply here
     other = replace(table, model="trained", assumed=assumed, warnings=warnings)
-    job = TrainedJob(options, other, train, options.standardise is not False)
-    limit = None if options.flash is None else parse_amount(options.flash, "flash")
+    job = TrainedJob.of(options, other)
     try:
-        machine, spec, rounding, size = job.run(job.vectors(limit), limit)
+        made = job.run(job.vectors())
     except UserError:  # such as inputs that are all constant: there is nothing to train
         return found
     except KeyboardInterrupt:
         found.report["interrupted"] = True
         return found
+    machine = made.trained
     if machine.interrupted_:
         found.report["interrupted"] = True
         return found
     assert found.wrong is not None
     at = machine.cv_indices_
-    wrong = _wrong(other, machine, table.y[train][at])
+    wrong = losses(other, job.rows[1][at], machine.cv_predictions_)
     better = surely(found.wrong[at], wrong)
     if limited and better > SURELY:
         with job.waiting("testing the spec"):
-            report = job.report(machine, test, spec, rounding, size)
-        report["instead"] = _told(found.report, -better)
-        return Found(report, spec, None)
+            report = job.report(made)
+        beaten = {key: found.report[key] for key in ("model", "vectors", "flash_bytes")}
+        report["instead"] = beaten | {"error": found.report["errors"]["cross_validated"], "better": -better}
+        return Found(report, made.spec, None)
     error = float(wrong.mean()) if other.classes else float(np.sqrt(wrong.mean()))
-    vectors = 0 if spec.expansion is None else len(spec.expansion.vectors)
     found.report["instead"] = {
         "model": "trained",
-        "vectors": vectors,
+        "vectors": made.vectors,
         "error": error,
-        "flash_bytes": size,
+        "flash_bytes": made.size,
         "better": better,
     }
     if not limited:
         shown = rate if other.classes else number
         found.report["warnings"].append(
-            f"the model takes {found.report['flash_bytes']:,} bytes of flash; with {option('model')} trained {vectors} vectors have the error "
-            f"{shown(error)} in place of {shown(found.report['errors']['cross_validated'])}, in {size:,} bytes"
+            f"the model takes {found.report['flash_bytes']:,} bytes of flash; with {option('model')} trained {made.vectors} vectors have the error "
+            f"{shown(error)} in place of {shown(found.report['errors']['cross_validated'])}, in {made.size:,} bytes"
         )
     return found
-
-
-def _told(report: dict[str, Any], better: float) -> dict[str, Any]:
-    told = {key: report[key] for key in ("model", "vectors", "flash_bytes")}
-    return told | {"error": report["errors"]["cross_validated"], "better": better}
-
-
-def _wrong(table: LabelledTable, machine: Any, y: np.ndarray) -> np.ndarray:
-    """As ``losses``, for trained vectors, from the cross-validated predictions."""
-    predictions = machine.cv_predictions_
-    if table.classes is None:
-        return np.asarray(np.square(predictions.ravel() - y))
-    decided = (predictions > 0).astype(int) if predictions.ndim == 1 else predictions.argmax(axis=1)
-    return np.asarray(machine.classes_[decided] != y, np.float64)
 
 
 def surely(first: np.ndarray, second: np.ndarray) -> float:

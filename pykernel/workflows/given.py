@@ -12,10 +12,18 @@ from typing import Any, BinaryIO
 
 from pykernel.errors import UserError, did_you_mean, option
 from pykernel.files import open_data, whole_file
+from pykernel.spec.renamed import word_meant
 from pykernel.telling import Show, Watch
 
 Numbers = str | float | Sequence[float] | None
 """One number, several numbers, or text with commas."""
+
+
+def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> None:
+    """Raises UserError for a word that an argument cannot be.  name: the argument's; where: in which command."""
+    if word not in known:
+        remedy = word_meant(word, known, f"there are: {', '.join(known)}")
+        raise UserError(f"{option(name)} {word} is not known{where}; {remedy}")
 
 
 def words(given: str | Sequence[str] | None) -> list[str]:

@@ -4,56 +4,44 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import sources_digest
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
-from pykernel.files import open_data
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.host.simulate import DELAY_LIMIT, Batch, require_columns, samples_of
 from pykernel.parallel import Workers
-from pykernel.spec.model import FAMILIES, Spec, make_spec
-from pykernel.spec.renamed import word_meant
-from pykernel.targets.check import choose
+from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.target import find_target
-from pykernel.telling import QUIET, Watch, skipped
+from pykernel.telling import Watch, skipped
 from pykernel.telling import gaps as gaps_told
 from pykernel.tuning.combinations import rules as all_rules
 from pykernel.tuning.combinations import techniques as all_techniques
-from pykernel.tuning.plan import FEW_ROWS, infer
+from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
-from pykernel.tuning.sweep import Data, context, work
+from pykernel.tuning.sweep import Data
+from pykernel.tuning.tables import infer
+from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Table
-from pykernel.tuning.trials import work as trial
-from pykernel.workflows.given import words
+from pykernel.workflows.given import need_known, opened, words
 
 
-@dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The arguments that a sweep and a plan share."""
+    """The arguments that a sweep and a plan share.  results: the file of finished runs."""
 
-    data: str
-    delay: int = 0
-    rule: str | Sequence[str] | None = None
-    technique: str | Sequence[str] | None = None
-    jobs: int | str | None = None
-    results: Path | None = None
-    output: Path = Path()
-    watch: Watch = QUIET
-
-    @property
-    def kept_in(self) -> Path:
-        """The file of finished runs."""
-        return self.results or self.output / "results.jsonl"
-
-
-def need_rounds(rounds: int) -> None:
-    if not 0 <= rounds <= 20:
-        raise UserError(f"rounds is {rounds}; it must be 0 or more, and at most 20")
+    def __init__(
+        self,
+        data: str | Path,
+        delay: int,
+        jobs: int | str | None,
+        results: str | Path | None,
+        output: str | Path,
+        watch: Watch,
+    ) -> None:
+        self.data, self.delay, self.jobs, self.output, self.watch = str(data), delay, jobs, Path(output), watch
+        self.results = self.output / "results.jsonl" if results is None else Path(results)
 
 
 def rules(given: str | Sequence[str] | None) -> list[str]:
@@ -69,9 +57,7 @@ def techniques(given: str | Sequence[str] | None) -> list[str]:
 def _known(given: str | Sequence[str] | None, known: Sequence[str], what: str) -> list[str]:
     found = words(given if isinstance(given, str) else ",".join(given or ()))
     for word in found:
-        if word not in known:
-            remedy = word_meant(word, known, f"there are: {', '.join(known)}")
-            raise UserError(f"{option(what)} {word} is not known; {remedy}")
+        need_known(word, known, what)
     return list(found or known)
 
 
@@ -92,11 +78,6 @@ def counting_target(name: str) -> str | None:
             f"{option('target')} {name} has no emulator that counts instructions; see pykernel targets, or give none"
         )
     return name
-
-
-def need_emulator(target: str) -> None:
-    """Raises UserError, before the work starts, if the target's emulator is not installed."""
-    choose([target], None, "unicorn")
 
 
 def need_plain(spec: Spec) -> None:
@@ -143,9 +124,7 @@ def planned_data(
             content.setdefault("novelty", {})
             content.pop("label", None)
         return content, recent(watch, x, None if spec.label_kind == "none" else y, delay, stage), []
-    with contextlib.ExitStack() as stack:
-        name, file, size = open_data(options.data, stack)
-        show = stack.enter_context(watch.progress(size))
+    with opened(options.data, watch) as (name, file, show):
         found = infer(file, name, words(inputs), label, show)
     make_spec(found.content, name)  # raises UserError, before the work, for names that no spec can contain
     return found.content, recent(watch, found.x, found.y, options.delay), found.assumed
@@ -199,10 +178,9 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
 
 
 def read_batches(spec: Spec, options: Asked, raw: RawRows | None) -> list[Batch]:
-    with contextlib.ExitStack() as stack:
-        name, file, size = open_data(options.data, stack)
-        show = stack.enter_context(options.watch.progress(size))
-        batches, rows = [], samples_of(spec, file, name)
+    batches = []
+    with opened(options.data, options.watch) as (name, file, show):
+        rows = samples_of(spec, file, name)
         for batch in rows if raw is None else raw.counted(rows):
             batches.append(batch)
             show(batch.position, f"reading {name}")
@@ -211,37 +189,16 @@ def read_batches(spec: Spec, options: Asked, raw: RawRows | None) -> list[Batch]
     return batches
 
 
-def plan_choices(options: Asked) -> tuple[list[str] | None, list[str] | None]:
-    """The given rules (None: all rules), and the given techniques (None: each rule's default)."""
-    chosen = rules(options.rule) if options.rule else None
-    return chosen, techniques(options.technique) if options.technique else None
-
-
 @contextlib.contextmanager
-def plan_workers(base: dict[str, Any], table: Table, options: Asked) -> Iterator[Workers]:
-    """The worker processes for the trials of a plan."""
-    kernels = [entry.kernel for f in FAMILIES for program in f.programs.values() for entry in program.entries]
-    with Workers(
-        trial,
-        table,
-        jobs=options.jobs,
-        results=options.kept_in,
-        context={"data": table.digest, "sources": sources_digest(kernels)},
-        title="trying" if options.watch.bars else None,
-    ) as at_work:
-        yield at_work
-
-
-@contextlib.contextmanager
-def workers(base: Spec, data: Data, options: Asked, expect: int) -> Iterator[Workers]:
+def workers(table: Table, options: Asked, title: str, expect: int | None = None) -> Iterator[Workers]:
     """The worker processes.  After an interrupt, a message says where finished runs are kept."""
     at_work = Workers(
         work,
-        data,
+        table,
         jobs=options.jobs,
-        results=options.kept_in,
-        context=context(base, data),
-        title="running" if options.watch.bars else None,
+        results=options.results,
+        context=context(table),
+        title=title if options.watch.bars else None,
         expect=expect,
     )
     try:

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pykernel.errors import MissingExtra
-from pykernel.files import all_or_none, new_folder, whole_file
+from pykernel.errors import MissingExtra, UserError
+from pykernel.files import all_or_none, new_folder
 from pykernel.plots import Panel, pareto_figure
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
-from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups, trivial
+from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups
 from pykernel.tuning.sweep import sweep as run_sweep
 from pykernel.workflows import search
-from pykernel.workflows.given import whole_numbers
+from pykernel.workflows.given import whole_numbers, write_text
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 
@@ -110,17 +110,9 @@ def sweep(
     UserError
         One sentence says what is wrong with the data or an argument.
     """
-    asked = search.Asked(
-        data=str(data),
-        delay=delay,
-        rule=rule,
-        technique=technique,
-        jobs=jobs,
-        results=None if results is None else Path(results),
-        output=Path(output),
-        watch=watch,
-    )
-    search.need_rounds(rounds)
+    asked = search.Asked(data, delay, jobs, results, output, watch)
+    if not 0 <= rounds <= 20:
+        raise UserError(f"rounds is {rounds}; it must be 0 or more, and at most 20")
     spec, _ = spec_and_memory(model)
     search.need_plain(spec)
     base, recorded = search.load(spec, asked)
@@ -134,14 +126,14 @@ def sweep(
         f"{'combination' if len(groups) == 1 else 'combinations'} of rule, technique and size"
     )
     with new_folder(asked.output):
-        with search.workers(base, recorded, asked, bound) as workers:
+        with search.workers(recorded, asked, "running", bound) as workers:
             found = run_sweep(base, recorded, workers, groups, refused, by, rounds, place)
         with all_or_none(asked.output):
             written = write(asked.output, base, found)
     report = report_of(base, recorded, found) | written
     report |= {"bound": bound, "reused": workers.reused, "results": str(workers.results.path)}
     specs = {name: make_spec(found.rows[i]["spec"]) for name, i in picks_of(found).items()}
-    return Swept(report, found, trivial(base, recorded), specs)
+    return Swept(report, found, found.trivial, specs)
 
 
 def picks_of(found: Sweep) -> dict[str, int]:
@@ -154,10 +146,8 @@ def write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
     specs = {}
     for name, i in picks_of(found).items():
         specs[name] = str(out / f"{name}.toml")
-        with whole_file(specs[name]) as file:
-            file.write(make_spec(found.rows[i]["spec"]).to_toml().encode())
-    with whole_file(out / "sweep.csv") as file:
-        file.write(_csv(found).encode())
+        write_text(out / f"{name}.toml", make_spec(found.rows[i]["spec"]).to_toml())
+    write_text(out / "sweep.csv", _csv(found))
     note = None
     if found.rows:
         try:

@@ -174,7 +174,7 @@ def test_of_a_large_model_what_trained_vectors_would_do_is_told(
 ) -> None:
     for module in ("chosen", "beside"):
         monkeypatch.setattr(f"pykernel.workflows.{module}.LARGE", 1000)
-    monkeypatch.setattr("pykernel.workflows.chosen.Job.smaller", lambda *a: None)
+    monkeypatch.setattr("pykernel.workflows.chosen.ChosenJob.smaller", lambda *a: None)
     report = default(run, "flow.csv", "--label", "y", "-o", "m.toml")
     other = report["instead"]
     assert report["model"] == "ls-svm" and report["basis"] is None and other["vectors"] == 16

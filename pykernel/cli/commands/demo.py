@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from pykernel.cli import output
@@ -42,7 +43,7 @@ def demo(out: Path, n_max: int, as_json: bool) -> None:
     """
     from pykernel.cli.work.demo import run_demo
 
-    with output.progress(as_json) as show:
+    with output.Printing(as_json).progress() as show:
         result = run_demo(out, n_max, show)
     output.print_report(result, as_json, print_demo)
     if not result["ok"]:
@@ -63,5 +64,5 @@ def print_demo(result: Mapping[str, Any]) -> None:
     output.print_sizes(result["sizes"])
     output.show(f"plot      {result['plot'] or result['plot_note']}")
     output.show(f"project   {result['project']}   (copy it into your firmware)")
-    spec = output.quoted(result["spec"])
-    output.print_next(result["spec"], f"pykernel simulate {spec} {output.quoted(result['data'])} --delay 24")
+    spec = quote(result["spec"])
+    output.print_next(result["spec"], f"pykernel simulate {spec} {quote(result['data'])} --delay 24")

@@ -35,7 +35,7 @@ def page(spec_file: Path, data: str, out: Path, force: bool, trust: bool, as_jso
 
     spec = inputs.read_spec(spec_file, trust)
     need_free(out, data, force)
-    with output.progress(as_json) as show:
+    with output.Printing(as_json).progress() as show:
         show(0, "reading")
         inputs.need_no_signal(spec, "a page")
         x, y = as_taken(spec, *read_rows(spec, data))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from pykernel.cli import inputs
@@ -20,7 +21,7 @@ from pykernel.cli.options import (
     command,
     option,
 )
-from pykernel.cli.output import Printing, new_table, print_json, print_next, print_report, quoted, show, show_table
+from pykernel.cli.output import Printing, new_table, print_json, print_next, print_report, show, show_table
 from pykernel.telling import byte_count, counted, key_values, number, verdict
 from pykernel.telling import error_and_deviation as shown
 
@@ -127,13 +128,13 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
     ):
         if report[key]:
             show(f"{text:8}  {report[key]}")
-    spec = quoted(report["spec"])
-    print_next(report["spec"], f"pykernel simulate {spec} {quoted(data)}", f"pykernel check {spec}")
+    spec = quote(report["spec"])
+    print_next(report["spec"], f"pykernel simulate {spec} {quote(data)}", f"pykernel check {spec}")
 
 
 def print_uses(report: Mapping[str, Any]) -> None:
     """Print what the model needs on the target, if there is one."""
-    from pykernel.tuning.plan import Limits, taken
+    from pykernel.tuning.limits import Limits, taken
 
     row = report["verified"]
     if row is None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pykernel.cli import inputs
 from pykernel.cli.options import (
@@ -22,12 +21,9 @@ from pykernel.cli.options import (
     command,
     option,
 )
-from pykernel.cli.output import Printing, new_table, print_report, show, show_table, warn
+from pykernel.cli.output import Printing, TextTable, new_table, print_report, show, show_table, warn
 from pykernel.errors import UserError
 from pykernel.telling import MEASURES, byte_count, counted, key_values, model_name, number, unit_of
-
-if TYPE_CHECKING:
-    from pykernel.tuning.sweep import Sweep
 
 PICKS = {"best": "best", "cheapest": "cheapest within 5 %", "fastest": "fastest within 5 %"}
 
@@ -75,48 +71,38 @@ def sweep(spec_file: Path, as_json: bool, **given: Any) -> None:
     from pykernel.workflows.sweep import sweep as run
 
     found = run(inputs.plain_spec(spec_file), **given, watch=Printing(as_json))
-    print_report(found.report, as_json, partial(print_sweep, found=found.found, beaten=found.trivial))
+    print_report(found.report, as_json, print_sweep)
 
 
-def print_sweep(report: Mapping[str, Any], found: Sweep, beaten: Mapping[str, Mapping[str, float | None]]) -> None:
-    from pykernel.workflows.sweep import picks_of
-
-    rows, picks = found.rows, picks_of(found)
+def print_sweep(report: Mapping[str, Any]) -> None:
+    rows, by = report["table"], report["score"]
+    picks = {name: report[name] for name in PICKS if report[name] is not None}
     if rows:
-        print_best(report, found, beaten, picks)
-    if found.refused:
-        print_refused(found)
-    show(found.note)
+        print_best(report, picks)
+    if report["refused"]:
+        print_refused(report["refused"])
+    show(report["note"])
     for name, path in report["specs"].items():
         row = rows[picks[name]]
-        show(
-            "",
-            f"{PICKS[name]}: {model_name(row)}, {MEASURES[found.by]} {number(row[found.by])}, {byte_count(row['ram_bytes'])}",
-        )
+        costs = f"{MEASURES[by]} {number(row[by])}, {byte_count(row['ram_bytes'])}"
         train = f"; simulate it with --train-every {row['train_every']}" if "train_every" in row else ""
-        show(f"  {key_values(row['values'])}{train}", f"  {path}")
+        show("", f"{PICKS[name]}: {model_name(row)}, {costs}", f"  {key_values(row['values'])}{train}", f"  {path}")
     show("", f"table     {report['csv']}")
     show(f"plot      {report['plot'] or report['plot_note']}")
     if not rows:
         raise UserError("nothing that was tried worked; the table says why")
 
 
-def print_best(
-    report: Mapping[str, Any],
-    found: Sweep,
-    beaten: Mapping[str, Mapping[str, float | None]],
-    picks: Mapping[str, int],
-) -> None:
+def print_best(report: Mapping[str, Any], picks: Mapping[str, int]) -> None:
     """Print the models of the Pareto front, and the best model of each rule and technique."""
-    rows, by = found.rows, found.by
+    rows, by = report["table"], report["score"]
     late = f", labels {report['delay']:,} {unit_of(report)}s late" if report["delay"] else ""
-    simple = ", ".join(f"{name} {number(errors[by])}" for name, errors in beaten.items())
+    simple = ", ".join(f"{name} {number(errors[by])}" for name, errors in report["trivial"].items())
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
     title = f"{report['name']}: {counted(report)}{late}; error over the second half (for comparison: {simple})"
-    show_table(title, table_of(found, shown, picks))
+    show_table(title, table_of(rows, shown, picks))
     best_of = {(row["rule"], row["technique"]): i for i, row in reversed(list(enumerate(rows)))}
-    others = sorted(best_of.values())
-    show_table("the best model of each rule and technique", table_of(found, others, {}))
+    show_table("the best model of each rule and technique", table_of(rows, sorted(best_of.values()), {}))
     outside = rows[picks["best"]]["inputs_refused"] + rows[picks["best"]]["labels_refused"]
     if outside:
         rows_are, were = ("row is", "was") if outside == 1 else ("rows are", "were")
@@ -125,8 +111,8 @@ def print_best(
         )
 
 
-def print_refused(found: Sweep) -> None:
-    lines = grouped(found.refused)
+def print_refused(refused: Sequence[Mapping[str, Any]]) -> None:
+    lines = grouped(refused)
     heads = ("rule", "techniques", "sizes", "why not (the first)")
     used = [i for i in range(len(heads)) if any(line[i] for line in lines)]
     table = new_table(*(heads[i] for i in used), words=range(len(used)))
@@ -135,17 +121,16 @@ def print_refused(found: Sweep) -> None:
     show_table("combinations that cannot be used", table)
 
 
-def table_of(found: Sweep, positions: Sequence[int], picks: Mapping[str, int]) -> Any:
+def table_of(rows: Sequence[Mapping[str, Any]], positions: Sequence[int], picks: Mapping[str, int]) -> TextTable:
     from pykernel.tuning.sweep import instructions
 
-    measures = [key for key in MEASURES if any(key in row for row in found.rows)]
+    measures = [key for key in MEASURES if any(key in row for row in rows)]
     head = ["rule", "technique", "size", *(MEASURES[key] for key in measures), "RAM", "update"]
     table = new_table(*head, *(["chosen"] if picks else []), words=(0, 1, len(head)))
     for i in positions:
-        row = found.rows[i]
+        row = rows[i]
         count = instructions(row)
-        cells = [row["rule"], row["technique"] or "", str(row["size"] or "")]
-        cells += [number(row[key]) for key in measures]
+        cells = [row["rule"], row["technique"] or "", str(row["size"] or ""), *(number(row[key]) for key in measures)]
         cells += [byte_count(row["ram_bytes"]), "" if count is None else f"{count:,.0f}"]
         chosen = [name for name, at in picks.items() if at == i]
         table.add_row(*cells, *([", ".join(chosen)] if picks else []), style="bold" if chosen else "")

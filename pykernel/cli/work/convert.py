@@ -34,7 +34,7 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, a
     if named and not names:
         raise UserError(f"{data}: has no column with numbers; give a file that has some")
     source = as_rows(path, list(names) if names else None)
-    with output.progress(as_json) as show:
+    with output.Printing(as_json).progress() as show:
         save_rows(source, out, kind, lambda done, of: show(done / of, f"writing {out}"))
     return Converted(names or [str(j) for j in range(source.dim)], len(source), 0)
 
