@@ -240,7 +240,7 @@ FAULTS += of_room(
     *("plan", "pykernel/tuning/limits.py"),
     ("the stack is no RAM", 'int(costs["ram_bytes"] + costs["stack_bytes"])', 'int(costs["ram_bytes"])'),
     ("more instructions than there are", "HEADROOM = 0.96", "HEADROOM = 1.2"),
-    *(("twice the limit fits", "return max(uses.values(), default=0.0) <= 1", "return max(uses.values(), default=0.0) <= 2"),),
+    *(("twice the limit fits", "return max(uses.values(), default=math.inf) <= 1", "return max(uses.values(), default=math.inf) <= 2"),),
     ("the bound is forgotten", 'call["bound"] or call["worst"] or call["max"]', 'call["worst"] or call["max"]'),
     ("cycles of the cheapest call", 'max(bound["cycles"] for bound in bounds)', 'min(bound["cycles"] for bound in bounds)'),
 )  # fmt: skip

@@ -90,15 +90,15 @@ def compare(**given: Any) -> None:
 
 def print_compared(report: Mapping[str, Any]) -> None:
     for task in dict.fromkeys(row["task"] for row in report["table"]):
-        table = output.new_table("rule", "MSE, dB", "±", "NMSE, dB", "vectors", "RAM", "refused")
+        columns, cells = ("rule", "MSE, dB", "±", "NMSE, dB", "vectors", "RAM", "refused"), []
         rows = [row for row in report["table"] if row["task"] == task]
         for row in sorted(rows, key=lambda row: row["mse_db"]):
             vectors = "" if row["vectors"] is None else f"{row['vectors']:.1f}"
             spread = "" if row["seeds"] == 1 else f"{row['se_db']:.2f}"
             name = " ".join(filter(None, (row["rule"], row["technique"])))
-            cells = [name, f"{row['mse_db']:.2f}", spread, f"{row['nmse_db']:.2f}", vectors]
-            table.add_row(*cells, byte_count(row["ram_bytes"]), f"{row['refused']:,}")
-        output.show_table(f"{task}: {rows[0]['rows']:,} samples, seeds: {rows[0]['seeds']}", table)
+            figures = [f"{row['mse_db']:.2f}", spread, f"{row['nmse_db']:.2f}", vectors]
+            cells.append([name, *figures, byte_count(row["ram_bytes"]), f"{row['refused']:,}"])
+        output.show_table(f"{task}: {rows[0]['rows']:,} samples, seeds: {rows[0]['seeds']}", columns, cells)
     for left in report["refused"]:
         output.show(f"left out  {left['task']}, {left['name']}: {left['reason']}")
     for name in ("curves", "table_csv", "tex", "bib"):

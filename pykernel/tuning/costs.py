@@ -96,18 +96,14 @@ def target_costs(
     model does not fit the target.  Raises UserError if a tool is missing.
     """
     from pykernel.gen.check import as_taken
-    from pykernel.gen.project import build
-    from pykernel.targets.bound import call_bounds
-    from pykernel.targets.build import model_image
-    from pykernel.targets.check import choose
-    from pykernel.targets.unicorn_runner import UnicornModel
-    from pykernel.targets.worst import worst_call
+    from pykernel.gen.project import build as generated
+    from pykernel.targets import bound, build, check, unicorn_runner, worst
 
     x, y = as_taken(spec, x, y)
-    target, chain, _ = choose([name], None, "unicorn")[0]
-    project = build(spec)
+    target, chain, _ = check.choose([name], None, "unicorn")[0]
+    project = generated(spec)
     try:
-        image = model_image(project, target, chain)
+        image = build.model_image(project, target, chain)
     except UserError as error:
         return {"refused": str(error)}
     host = HostModel(spec, project.drop)
@@ -116,7 +112,7 @@ def target_costs(
     if learns:
         host.update(x[:half], y[:half])
         host.call("train")  # does nothing for a model without a training
-    device = UnicornModel(project, image)
+    device = unicorn_runner.UnicornModel(project, image)
     device.memory.bytes[:] = host.memory.bytes
     device.paint_stack()
     end = device.machine.instructions + INSTRUCTIONS
@@ -139,14 +135,14 @@ def target_costs(
     }
     call = program.learner if learns else program.asks
     if tries and costs[names[call]]:
-        bounds = {name: dataclasses.asdict(bound) for name, bound in call_bounds(project, image).items()}
-        costs["bounds"] = {names.get(name, name): bound for name, bound in bounds.items()}
+        bounds = {name: dataclasses.asdict(found) for name, found in bound.call_bounds(project, image).items()}
+        costs["bounds"] = {names.get(name, name): found for name, found in bounds.items()}
         for name in device.costs:
             if costs[names[name]]:
                 costs[names[name]]["bound"] = bounds[name]["instructions"]
         if costs[names[call]]["bound"] is None:
-            found = worst_call(device, call, x[half:done], y[half:done], tries=tries)
-            costs[names[call]]["worst"] = found.instructions
+            most = worst.worst_call(device, call, x[half:done], y[half:done], tries=tries)
+            costs[names[call]]["worst"] = most.instructions
     return costs | {
         "flash_bytes": image.flash_bytes,
         "ram_bytes": project.figures["ram_bytes"],
@@ -163,8 +159,9 @@ def generator_digest() -> str:
     emulator.
     """
     digest = hashlib.sha256()
-    for package in ("pykernel.gen", "pykernel.runtime_c", "pykernel.targets"):
-        for file in sorted(_files(importlib.resources.files(package)), key=lambda f: f.name):
+    for package in ("gen", "gen.templates", "runtime_c", "targets"):
+        entries = importlib.resources.files(f"pykernel.{package}").iterdir()
+        for file in sorted((each for each in entries if each.is_file()), key=lambda each: each.name):
             digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     for wheel in ("ziglang", "unicorn"):
         try:
@@ -172,13 +169,3 @@ def generator_digest() -> str:
         except importlib.metadata.PackageNotFoundError:
             digest.update(f"{wheel} missing\0".encode())
     return digest.hexdigest()
-
-
-def _files(folder: Any) -> list[Any]:
-    found: list[Any] = []
-    for entry in folder.iterdir():
-        if entry.is_file() and not entry.name.endswith(".pyc"):
-            found.append(entry)
-        elif entry.is_dir() and entry.name in ("templates",):
-            found += _files(entry)
-    return found

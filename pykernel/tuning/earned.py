@@ -22,8 +22,8 @@ from pykernel.targets.check import choose
 from pykernel.tuning.arms import Trial
 from pykernel.tuning.combinations import Content
 from pykernel.tuning.costs import cost_task
-from pykernel.tuning.limits import CALLS, HEADROOM, fits, taken
-from pykernel.tuning.plan import TRIES, Search
+from pykernel.tuning.limits import CALLS, fits
+from pykernel.tuning.plan import Search
 from pykernel.tuning.stage import Stage, dump
 from pykernel.tuning.trials import Table, simple
 
@@ -55,7 +55,7 @@ def kinds_of(signal: Content) -> list[str]:
 
 def groups_of(signal: Content) -> list[tuple[str, str, Any]]:
     """Kinds of features that may be dropped: (name, key of [signal], value to remove from the key)."""
-    found = [(name, "features", name) for name in kinds_of(signal)]
+    found: list[tuple[str, str, Any]] = [(name, "features", name) for name in kinds_of(signal)]
     found += [(f"{low:g} to {high:g} Hz", "bands", [low, high]) for low, high in signal.get("bands") or []]
     return found + [
         (f"{word} {n}", key, n) for key, word in LISTS.items() for n in dict.fromkeys(signal.get(key) or [])
@@ -298,12 +298,7 @@ class Earned:
 
     def _fits(self, row: Content) -> bool:
         """Whether a model keeps the limits on the target.  Without a target, the trial has checked the limits."""
-        limits = self.search.limits
-        if limits.target is None:
-            return True
-        (costs,) = self.search.workers.run([cost_task(row["spec"], limits.target, TRIES)])
-        _, uses = taken(costs, limits, HEADROOM)
-        return bool(uses) and fits(uses)
+        return self.search.limits.target is None or fits(self.search.measured(row["spec"])["uses"])
 
     def _leaner(self, features: Sequence[Content], limit: float) -> Content | None:
         best: Content | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,8 +61,7 @@ def make_limits(
 
     Raises UserError if the part has less than a given limit, or if the target's cycles are not known.
     """
-    from pykernel.targets.build import toolchain
-    from pykernel.targets.decode import EXACT
+    from pykernel.targets import build, decode
     from pykernel.targets.target import find_target
 
     if target is None:
@@ -72,13 +72,13 @@ def make_limits(
             raise UserError(
                 f"{option(name)} is {given:,} bytes, but {part.name}, which stands for {target}, has {there:,}"
             )
-    exact = [name for name in EXACT if find_target(name).unicorn]
+    exact = [name for name in decode.EXACT if find_target(name).unicorn]
     if cycles is not None and target not in exact:
         raise UserError(
             f"{option('cycles')}: those of {target} do not follow from its instructions; give {option('instructions')}, or {option('target')} {' or '.join(exact)}"
         )
     if cycles is not None:
-        toolchain(find_target(target), "gcc")  # raises if gcc is missing: there are bounds only for its code
+        build.toolchain(find_target(target), "gcc")  # raises if gcc is missing: there are bounds only for its code
     return Limits(target, ram or part.ram.bytes, flash or part.flash.bytes, instructions, cycles)
 
 
@@ -105,4 +105,5 @@ def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tu
 
 
 def fits(uses: Mapping[str, float]) -> bool:
-    return max(uses.values(), default=0.0) <= 1
+    """Whether no limit is exceeded; not for a model that could not be measured."""
+    return max(uses.values(), default=math.inf) <= 1

@@ -18,7 +18,7 @@ from pykernel.errors import CheckFailed, UserError, option
 from pykernel.parallel import Workers
 from pykernel.spec.model import Spec
 from pykernel.tuning.arms import Arm, Trial
-from pykernel.tuning.combinations import TRAINED, Known, combine
+from pykernel.tuning.combinations import TRAINED, Content, Known, combine
 from pykernel.tuning.costs import cost_task
 from pykernel.tuning.limits import CALLS, HEADROOM, Limits, fits, taken
 from pykernel.tuning.stage import dump
@@ -170,13 +170,17 @@ class Search:
             trial = self.winner()
             if trial is None or trial.fits is not None:
                 return
-            (costs,) = self.workers.run([cost_task(dump(self.table.whole(trial.content)), self.limits.target, TRIES)])
-            amounts, uses = taken(costs, self.limits, HEADROOM)
-            trial.found |= {"amounts": amounts, "uses": uses, "costs": costs}
-            trial.fits = bool(uses) and fits(uses)
+            trial.found |= self.measured(dump(self.table.whole(trial.content)))
+            trial.fits = fits(trial.found["uses"])
             if not trial.fits and trial.size is not None:
-                worst = max(uses.values(), default=2.0)
+                worst = max(trial.found["uses"].values(), default=2.0)
                 trial.arm.most = min(trial.arm.most, max(_smaller(trial.size, worst), LEAST), trial.size - 1)
+
+    def measured(self, content: Content) -> dict[str, Any]:
+        """The costs of a model on the target, what it takes, and the used fraction of each limit."""
+        (costs,) = self.workers.run([cost_task(content, str(self.limits.target), TRIES)])
+        amounts, uses = taken(costs, self.limits, HEADROOM)
+        return {"amounts": amounts, "uses": uses, "costs": costs}
 
     def _bound_trained(self) -> None:
         """Estimate how many trained vectors keep all limits.

@@ -146,7 +146,7 @@ def fit(
         if table.model == "trained":
             from pykernel.workflows.trained import fit as train
         elif given.model is None:
-            from pykernel.workflows.beside import fit as train
+            from pykernel.workflows.trained import fit_beside as train
         else:
             from pykernel.workflows.chosen import fit as train
 

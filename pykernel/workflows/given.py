@@ -6,11 +6,11 @@ import contextlib
 import inspect
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pykernel.errors import UserError, did_you_mean, option
+from pykernel.errors import MissingExtra, UserError, did_you_mean, option
 from pykernel.files import open_data, whole_file
 from pykernel.spec.renamed import word_meant
 from pykernel.telling import Show, Watch
@@ -83,7 +83,11 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
             if name not in own:
                 known.setdefault(name, str(parameter.annotation))
     known["swaps"] = "int"
-    text = [f"{key}={_as_text(value)}" for key, value in given.items()] if isinstance(given, Mapping) else words(given)
+    text = (
+        words(given)
+        if not isinstance(given, Mapping)
+        else [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in given.items()]
+    )
     found: dict[str, Any] = {}
     for word in text:
         name, equals, value = word.partition("=")
@@ -93,10 +97,6 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
             raise UserError(f"{option('with')} holds {word!r}; {remedy}")
         found[name] = _value_as(known[name], value, f"{option('with')} {word}")
     return found
-
-
-def _as_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value_as(annotation: str, value: str, where: str) -> Any:
@@ -124,6 +124,15 @@ def opened(data: str, watch: Watch) -> Iterator[tuple[str, BinaryIO, Show]]:
     with contextlib.ExitStack() as stack:
         name, file, size = open_data(data, stack)
         yield name, file, stack.enter_context(watch.progress(size))
+
+
+def drawn(path: Path, draw: Callable[[Path], None]) -> dict[str, str | None]:
+    """Draw a figure.  Returns its path; or why there is none, if a package for figures is missing."""
+    try:
+        draw(path)
+    except MissingExtra as missing:
+        return {"plot": None, "plot_note": str(missing)}
+    return {"plot": str(path), "plot_note": None}
 
 
 def write_text(path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ import sys
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from pykernel.tuning.plan import NothingFits, Search, model_name, planned, verif
 from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import simple, watched_simply
 from pykernel.workflows import search
-from pykernel.workflows.given import write_text
+from pykernel.workflows.given import drawn, write_text
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 SILENCE = 10.0
@@ -367,16 +368,15 @@ def measure(course: Search) -> str:
 def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment: str) -> dict[str, Any]:
     """Write the specs, the picture and the report: all files or none.  Returns the report with the picture's path."""
     with all_or_none(out):
-        note = draw(report, out / "plan.png")
-        report = report | {"plot": str(out / "plan.png") if note is None else None, "plot_note": note}
+        report = report | drawn(out / "plan.png", partial(draw, report))
         for name, spec in specs.items():
             write_text(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())
         write_text(out / "plan.json", json.dumps(finite(report), default=plain, indent=1) + "\n")
     return report
 
 
-def draw(report: Mapping[str, Any], path: Path) -> str | None:
-    """Draw error over bytes, with the simple predictors.  Returns the reason if no picture was made, else None."""
+def draw(report: Mapping[str, Any], path: Path) -> None:
+    """Draw error over bytes, with the simple predictors."""
     points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
     points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
     on = set(front([point[:2] for point in points]))
@@ -388,13 +388,5 @@ def draw(report: Mapping[str, Any], path: Path) -> str | None:
         if row is not None
     }
     panel = Panel("bytes of RAM and tables", marked, chosen)
-    try:
-        pareto_figure(
-            path,
-            "plan: error against bytes",
-            f"{report['measure']}, last 30 % of the {unit_of(report)}s",
-            [panel],
-        )
-    except MissingExtra as missing:
-        return str(missing)
-    return None
+    ylabel = f"{report['measure']}, last 30 % of the {unit_of(report)}s"
+    pareto_figure(path, "plan: error against bytes", ylabel, [panel])

@@ -8,10 +8,11 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import UserError
 from pykernel.files import all_or_none, new_folder
 from pykernel.plots import Panel, pareto_figure
 from pykernel.spec.model import Spec, make_spec
@@ -19,7 +20,7 @@ from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
 from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups
 from pykernel.tuning.sweep import sweep as run_sweep
 from pykernel.workflows import search
-from pykernel.workflows.given import whole_numbers, write_text
+from pykernel.workflows.given import drawn, whole_numbers, write_text
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 
@@ -148,22 +149,14 @@ def write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
         specs[name] = str(out / f"{name}.toml")
         write_text(out / f"{name}.toml", make_spec(found.rows[i]["spec"]).to_toml())
     write_text(out / "sweep.csv", _csv(found))
-    note = None
+    figure: dict[str, str | None] = {"plot": None, "plot_note": None}
     if found.rows:
-        try:
-            pareto_figure(
-                out / "pareto.png",
-                f"{base.name}: error against cost",
-                f"{MEASURES[found.by]}, second half",
-                _panels(found),
-            )
-        except MissingExtra as missing:
-            note = str(missing)
-    plot = str(out / "pareto.png") if found.rows and note is None else None
-    return {"specs": specs, "csv": str(out / "sweep.csv"), "plot": plot, "plot_note": note}
+        figure = drawn(out / "pareto.png", partial(_draw, base.name, found))
+    return {"specs": specs, "csv": str(out / "sweep.csv"), **figure}
 
 
-def _panels(found: Sweep) -> list[Any]:
+def _draw(name: str, found: Sweep, path: Path) -> None:
+    """Draw the error over bytes and, where they were measured, over instructions."""
     picks = picks_of(found)
     bytes_ = [(row["ram_bytes"], row[found.by], row["rule"], model_name(row), row["front"]) for row in found.rows]
     panels = [Panel("bytes of RAM", bytes_, {name: picks[name] for name in ("best", "cheapest") if name in picks})]
@@ -175,36 +168,32 @@ def _panels(found: Sweep) -> list[Any]:
         ]
         chosen = {name: measured.index(picks[name]) for name in ("best", "fastest") if picks.get(name) in measured}
         panels.append(Panel(f"instructions of an update, {found.target} (mean)", points, chosen))  # type: ignore[arg-type]
-    return panels
+    pareto_figure(path, f"{name}: error against cost", f"{MEASURES[found.by]}, second half", panels)
 
 
 def _csv(found: Sweep) -> str:
     """One line for each rule, technique and size: errors, costs, the best values; or the reason why there are none."""
     measures = [key for key in MEASURES if any(key in row for row in found.rows)]
     values = list(dict.fromkeys(name for row in found.rows for name in row["values"]))
-    costs = ("update_mean", "update_max", "predict_mean", "predict_max", "flash_bytes", "stack_bytes")
+    head = ["rule", "technique", "size", *measures, "state_bytes", "work_bytes", "ram_bytes"]
+    head += ["update_mean", "update_max", "predict_mean", "predict_max", "flash_bytes", "stack_bytes"]
+    head += ["front", "instruction_front", "picked", *values, "tried", "diverged", "reason"]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    head = ["rule", "technique", "size", *measures, "state_bytes", "work_bytes", "ram_bytes", *costs]
-    writer.writerow([*head, "front", "instruction_front", "picked", *values, "tried", "diverged", "reason"])
+    writer = csv.DictWriter(text, head, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
     picked = {i: name for name, i in reversed(picks_of(found).items())}
     for i, row in enumerate(found.rows):
-        cells = [row["rule"], row["technique"], row["size"], *(row.get(key) for key in measures)]
-        cells += [row["state_bytes"], row["work_bytes"], row["ram_bytes"], *_cost_cells(row["costs"])]
-        cells += [int(row["front"]), int(row["instruction_front"]), picked.get(i)]
-        cells += [*(row["values"].get(name) for name in values), row["tried"], row["diverged"], None]
-        writer.writerow(cells)
-    for row in found.refused:
-        blank = [None] * (len(measures) + 3 + len(costs) + 3 + len(values) + 2)
-        writer.writerow([row["rule"], row["technique"], row["size"], *blank, row["reason"]])
+        fronts = {name: int(row[name]) for name in ("front", "instruction_front")}
+        writer.writerow(row | row["values"] | _cost_cells(row["costs"] or {}) | fronts | {"picked": picked.get(i)})
+    writer.writerows(found.refused)
     return text.getvalue()
 
 
-def _cost_cells(costs: Mapping[str, Any] | None) -> list[Any]:
-    if not costs or "refused" in costs:
-        return [None] * 6
-    calls = [costs[call][key] if costs.get(call) else None for call in ("update", "predict") for key in ("mean", "max")]
-    return [*calls, costs["flash_bytes"], costs["stack_bytes"]]
+def _cost_cells(costs: Mapping[str, Any]) -> dict[str, Any]:
+    """What was measured on a target, by the names of the table's columns; for no measurement, nothing."""
+    calls = {call: costs[call] for call in ("update", "predict") if costs.get(call)}
+    counts = {f"{call}_{key}": figures[key] for call, figures in calls.items() for key in ("mean", "max")}
+    return counts | {key: costs.get(key) for key in ("flash_bytes", "stack_bytes")}
 
 
 def report_of(base: Spec, data: Data, found: Sweep) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pykernel.cli.options import (
     command,
     option,
 )
-from pykernel.cli.output import Printing, new_table, print_next, print_report, show, show_table, warn
+from pykernel.cli.output import Printing, print_next, print_report, show, show_table, styled, warn
 from pykernel.errors import UserError
 from pykernel.telling import number, rate
 from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE
@@ -170,13 +170,14 @@ def print_basis(report: Mapping[str, Any]) -> None:
         show(f"assumed: {'; '.join(report['assumed'])}", "")
     n, limit = report["vectors"], report["limit"]
     how = "left out" if report["exact"] else "left out, estimated"
-    table = new_table("vectors", how, *(["at best"] if limit else []))
+    rows = []
     for count in sorted({max(1, n // 8), max(1, n // 4), max(1, n // 2), n}):
-        cells = [f"{count:,}", part(report["left_out"][count])]
-        table.add_row(*cells, *([part(limit[count])] if limit else []), style="bold" if count == n else "")
+        cells = [f"{count:,}", part(report["left_out"][count]), *([part(limit[count])] if limit else [])]
+        rows.append(styled("bold", cells) if count == n else cells)
     width = ", ".join(f"{key} {value:g}" for key, value in report["taken"].items() if key != "ridge")
     kernel = f"{report['kernel']['function']} kernel" + (f", {width}" if width else "")
-    show_table(f"{report['rows']:,} rows of {report['columns']} inputs, {kernel}", table)
+    title = f"{report['rows']:,} rows of {report['columns']} inputs, {kernel}"
+    show_table(title, ("vectors", how, *(["at best"] if limit else [])), rows)
     print_choice(report)
     if report["errors"]:
         print_error(report)

@@ -51,11 +51,11 @@ def demo(out: Path, n_max: int, as_json: bool) -> None:
 
 
 def print_demo(result: Mapping[str, Any]) -> None:
-    table = output.new_table("predictor", "error", "state")
-    for row in result["accuracy"]:
-        style = "bold" if row is result["accuracy"][0] else ""
-        table.add_row(row["predictor"], f"{row['mae']:.1f}", byte_count(row["state_bytes"]), style=style)
-    output.show_table(f"{result['rows']:,} hours of bike rentals, predicted and then learned", table)
+    model, *others = [
+        (row["predictor"], f"{row['mae']:.1f}", byte_count(row["state_bytes"])) for row in result["accuracy"]
+    ]
+    title = f"{result['rows']:,} hours of bike rentals, predicted and then learned"
+    output.show_table(title, ("predictor", "error", "state"), [output.styled("bold", model), *others])
     output.print_check(result["check"])
     if result["targets"]:
         output.print_targets(result["targets"])

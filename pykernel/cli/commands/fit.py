@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from pykernel.cli.options import (
     command,
     option,
 )
-from pykernel.cli.output import Printing, interrupted, new_table, print_next, print_report, show, show_table, warn
-from pykernel.telling import number, rate, unit_of
+from pykernel.cli.output import Printing, interrupted, print_next, print_report, show, show_table, styled, warn
+from pykernel.telling import number, rate, root, unit_of
 from pykernel.workflows.asked import MANY_ROWS
 
 
@@ -168,57 +168,51 @@ def print_grid(report: Mapping[str, Any]) -> None:
     """The best ridge of each width, and the cell that is taken."""
     classes, taken = report["classes"], report["taken"]
     width = next((key for key in taken if key != "ridge"), None)
-    table = new_table(*([width] if width else []), "ridge", *(["errors", "PRESS"] if classes else ["RMSE"]))
+    rows = []
     for cell in report["widths"]:
-        press = cell["press"]
-        figures = (
-            [rate(cell["error"]), number(press)] if classes else [number(math.sqrt(press) if press >= 0 else math.nan)]
-        )
-        cells = [*([f"{cell['width']:g}"] if width else []), f"{cell['ridge']:g}"]
+        figures = [rate(cell["error"]), number(cell["press"])] if classes else [number(root(cell["press"]))]
+        cells = [*([f"{cell['width']:g}"] if width else []), f"{cell['ridge']:g}", *figures]
         ours = cell["ridge"] == taken["ridge"] and (width is None or cell["width"] == taken[width])
-        table.add_row(*cells, *figures, style="bold" if ours else "")
-    show_table(f"{trained_on(report)}: {len(report['table']):,} cells by {how_tested(report)}", table)
+        rows.append(styled("bold", cells) if ours else cells)
+    columns = [*([width] if width else []), "ridge", *(["errors", "PRESS"] if classes else ["RMSE"])]
+    show_table(f"{trained_on(report)}: {len(report['table']):,} cells by {how_tested(report)}", columns, rows)
 
 
 def print_candidates(report: Mapping[str, Any]) -> None:
     """Widths and ridges that were compared, the best first."""
-    table = new_table("inputs", "widths", "ridge", "steps", "loss")
-    for at, cell in enumerate(report["candidates"]):
-        cells = (
-            cell["inputs"],
-            cell["widths"],
-            f"{cell['ridge']:g}",
-            f"{cell['steps']:,}",
-            number(cell["risk"]),
-        )
-        table.add_row(*cells, style="bold" if at == 0 else "")
-    show_table(f"{trained_on(report)}: {len(report['candidates'])} candidates by {how_tested(report)}", table)
+    best, *others = [
+        (cell["inputs"], cell["widths"], f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"]))
+        for cell in report["candidates"]
+    ]
+    title = f"{trained_on(report)}: {1 + len(others)} candidates by {how_tested(report)}"
+    show_table(title, ("inputs", "widths", "ridge", "steps", "loss"), [styled("bold", best), *others])
 
 
 def print_estimates(report: Mapping[str, Any]) -> None:
     """What to expect of the model."""
-    classes, how = report["classes"], how_tested(report)
+    classes, how, errors = report["classes"], how_tested(report), report["errors"]
     shown = rate if classes else number
-    table = new_table("estimate", "errors" if classes else "RMSE")
-    errors = report["errors"]
     best, taken = (
         ", ".join(f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in report[cell].items())
         for cell in ("best", "taken")
     )
+    rows: list[Sequence[str]] = []
     if best != taken:
         cell = report["table"][0]
-        table.add_row(f"{how}, best: {best}", shown(cell["error"] if classes else math.sqrt(cell["press"])))
-    table.add_row(f"{how}, taken: {taken}", shown(errors["cross_validated"]), style="bold")
+        rows.append((f"{how}, best: {best}", shown(cell["error"] if classes else math.sqrt(cell["press"]))))
+    rows.append(styled("bold", (f"{how}, taken: {taken}", shown(errors["cross_validated"]))))
     if errors.get("corrected") is not None:
-        table.add_row("the same, corrected for having been chosen", shown(errors["corrected"]))
+        rows.append(("the same, corrected for having been chosen", shown(errors["corrected"])))
     if "linear" in errors:
-        table.add_row("a linear model", shown(errors["linear"]))
-    table.add_row("always the most frequent class" if classes else "always the mean", shown(errors["trivial"]))
+        rows.append(("a linear model", shown(errors["linear"])))
+    rows.append(("always the most frequent class" if classes else "always the mean", shown(errors["trivial"])))
     if "held_out" in errors:
         deviation = errors["held_out_deviation"]
         about = f" ± {shown(deviation)}" if deviation is not None else ""
-        table.add_row(f"{report['held_out_rows']:,} {unit_of(report)}s held out", f"{shown(errors['held_out'])}{about}")
+        held = f"{report['held_out_rows']:,} {unit_of(report)}s held out"
+        rows.append((held, f"{shown(errors['held_out'])}{about}"))
     found = report["table"] or report.get("candidates")
-    show_table("what to expect" if found else trained_on(report), table)
+    title = "what to expect" if found else trained_on(report)
+    show_table(title, ("estimate", "errors" if classes else "RMSE"), rows)
     if report["reason"]:
         show(f"taken     {report['reason']}")

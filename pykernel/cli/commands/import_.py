@@ -107,25 +107,21 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
     function = kernel.pop("function")
     shown = ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())])
     kinds = {"ovo": "one for each pair of classes", "ovo_vote": "one for each pair of classes; votes are predicted"}
-    table = output.new_table("part", "what", words=(0, 1))
-    for part, what in (
-        ("kernel", shown),
-        ("inputs", f"{report['inputs']:,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_integer}"),
-        ("vectors", f"{report['vectors']:,}"),
-        (
-            "functions",
-            ", ".join([f"{report['functions']:,}", *([kinds[k]] if (k := report["decision"]) in kinds else [])]),
-        ),
-        ("weights", f"{report['weights']:,}"),
-        ("classes", ", ".join(report["classes"] or ())),
-        ("probabilities", "yes" if report["probabilities"] else ""),
-        ("distances", report["distance"] if function == "gaussian" else ""),
-        ("flash", byte_count(report["flash_bytes"])),
-        ("rounding", _rounding(report)),
-    ):
-        if what:
-            table.add_row(part, what)
-    output.show_table(f"{report['name']}: {report['source']}, {spec.precision}", table)
+    decided = [f"{report['functions']:,}", *([kinds[k]] if (k := report["decision"]) in kinds else [])]
+    parts = {
+        "kernel": shown,
+        "inputs": f"{report['inputs']:,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_integer}",
+        "vectors": f"{report['vectors']:,}",
+        "functions": ", ".join(decided),
+        "weights": f"{report['weights']:,}",
+        "classes": ", ".join(report["classes"] or ()),
+        "probabilities": "yes" if report["probabilities"] else "",
+        "distances": report["distance"] if function == "gaussian" else "",
+        "flash": byte_count(report["flash_bytes"]),
+        "rounding": _rounding(report),
+    }
+    rows = [(part, what) for part, what in parts.items() if what]
+    output.show_table(f"{report['name']}: {report['source']}, {spec.precision}", ("part", "what"), rows, words=(0, 1))
     if "smaller" in report:
         print_lost(report)
     if "check" in report:
@@ -145,7 +141,7 @@ def _rounding(report: Mapping[str, Any]) -> str:
 
 def print_lost(report: Mapping[str, Any]) -> None:
     found = report["smaller"]
-    table = output.new_table("", "error", "low", "high", "projected", "weighed", "moved", words=(0,))
+    rows = []
     for key, what, size, unit in (
         ("error", "of the function", 1.0, ""),
         ("classes_differ", "of the classes", 100.0, " %"),
@@ -155,9 +151,10 @@ def print_lost(report: Mapping[str, Any]) -> None:
         own = key == "error" or found["error"] is None
         steps = [found["steps"][step] if own else None for step in ("projected", "weighed", "moved")]
         shown = ["-" if each is None else f"{size * each:.3g}{unit}" for each in (*value.values(), *steps)]
-        table.add_row(what, *shown)
+        rows.append((what, *shown))
     which = "made-up rows" if found["made_up"] else "rows left out"
-    output.show_table(f"what {found['vectors_before']} vectors answer otherwise, on {found['rows']:,} {which}", table)
+    title = f"what {found['vectors_before']} vectors answer otherwise, on {found['rows']:,} {which}"
+    output.show_table(title, ("", "error", "low", "high", "projected", "weighed", "moved"), rows)
     if found["flash_bytes_before"] is not None:
         before, after = (byte_count(n) for n in (found["flash_bytes_before"], report["flash_bytes"]))
         output.show(f"flash  {before} before, {after} now")
@@ -165,9 +162,9 @@ def print_lost(report: Mapping[str, Any]) -> None:
 
 def print_comparison(report: Mapping[str, Any]) -> None:
     found = report["check"]
-    compared = output.new_table("rows", "refused", "undecided", "difference", "allowed", "classes differ")
     counts = [f"{found[key]:,}" for key in ("rows", "refused", "undecided")]
     errors = [f"{found[key]:.3g}" for key in ("difference", "allowed")]
-    compared.add_row(*counts, *errors, f"{found['classes_differ']:,}" if report["classes"] else "-")
+    differ = f"{found['classes_differ']:,}" if report["classes"] else "-"
     which = "smaller" if "smaller" in report else "original"
-    output.show_table(f"comparison with the {which} model", compared)
+    columns = ("rows", "refused", "undecided", "difference", "allowed", "classes differ")
+    output.show_table(f"comparison with the {which} model", columns, [[*counts, *errors, differ]])

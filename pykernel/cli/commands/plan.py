@@ -21,7 +21,7 @@ from pykernel.cli.options import (
     command,
     option,
 )
-from pykernel.cli.output import Printing, new_table, print_json, print_next, print_report, show, show_table
+from pykernel.cli.output import Printing, print_json, print_next, print_report, show, show_table, styled
 from pykernel.telling import byte_count, counted, key_values, number, verdict
 from pykernel.telling import error_and_deviation as shown
 
@@ -82,20 +82,17 @@ def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None
 
 def print_plan(report: Mapping[str, Any], data: str) -> None:
     winner, kind = report["winner"], report["measure"]
-    table = new_table("model", "frozen", "learning", "±", "RAM", "tables")
+    rows: list[list[str]] = []
     for row in report["table"][:10]:
         told = row["learning"] or row["frozen"]
         cells = [number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
-        sizes = [
-            byte_count(row["ram_bytes"]),
-            byte_count(row["table_bytes"]) if row["table_bytes"] else "",
-        ]
-        table.add_row(row["model"], *cells, number(told["deviation"]), *sizes)
+        sizes = [byte_count(row["ram_bytes"]), byte_count(row["table_bytes"] or None)]
+        rows.append([row["model"], *cells, number(told["deviation"]), *sizes])
     for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
-        cells = ["", number(row["error"]), number(row["deviation"]), byte_count(row["bytes"]), ""]
-        table.add_row(name, *cells, style="dim")
+        figures = [number(row["error"]), number(row["deviation"])]
+        rows.append([*styled("dim", [name, "", *figures, byte_count(row["bytes"]), ""])])
     title = f"{counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
-    show_table(f"{title}; {kind} of the best", table)
+    show_table(f"{title}; {kind} of the best", ("model", "frozen", "learning", "±", "RAM", "tables"), rows)
     told = winner["learning"] or winner["frozen"]
     show(f"planned   {winner['model']}, {kind} {shown(told)}, {byte_count(winner['bytes'])}")
     if winner["values"]:
@@ -141,7 +138,7 @@ def print_uses(report: Mapping[str, Any]) -> None:
         return
     limits = Limits(**report["limits"])
     amounts, _ = taken(row, limits)
-    table = new_table("limit", "takes", "allowed", "part")
+    rows = []
     texts = {
         "ram": "RAM, struct and stack",
         "flash": "flash, all that is linked",
@@ -151,8 +148,8 @@ def print_uses(report: Mapping[str, Any]) -> None:
     for key, text in texts.items():
         unit, allowed = "" if key in ("instructions", "cycles") else " B", getattr(limits, key)
         part = f"{100 * report['uses'][key]:.0f} %" if key in report["uses"] else ""
-        table.add_row(text, f"{amounts[key]:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
-    show_table(f"on {limits.target}", table)
+        rows.append((text, f"{amounts[key]:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part))
+    show_table(f"on {limits.target}", ("limit", "takes", "allowed", "part"), rows)
     show(f"verified  {row['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
 
 
@@ -163,28 +160,27 @@ def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | 
     def cells(row: Mapping[str, Any], *keys: str) -> list[str]:
         return ["" if row[key] is None else f"{row[key]:,.0f}" for key in keys]
 
-    if found["features"] or found["added"]:
-        table = new_table("features", "error", "change", "takes", "earns it")
-        for word, rows in (("without", found["features"]), ("with", found["added"])):
-            for row in rows:
-                change = "" if row["change"] is None else f"{100 * row['change']:+.1f} %"
-                earns = row["reason"] or ("yes" if row["earns"] else "no")
-                told = [number(row["error"]), change, *cells(row, "costs"), earns]
-                table.add_row(f"{word} {row['name']}", *told)
-        show_table(
-            f"what features earn: {kind} of the planned model without them or with others"
-            f"{place and f'{place} in the worst call'}",
-            table,
-        )
+    named = [(f"without {row['name']}", row) for row in found["features"]]
+    named += [(f"with {row['name']}", row) for row in found["added"]]
+    if named:
+        rows = []
+        for name, row in named:
+            change = "" if row["change"] is None else f"{100 * row['change']:+.1f} %"
+            earns = row["reason"] or ("yes" if row["earns"] else "no")
+            rows.append((name, number(row["error"]), change, *cells(row, "costs"), earns))
+        title = f"what features earn: {kind} of the planned model without them or with others"
+        columns = ("features", "error", "change", "takes", "earns it")
+        show_table(f"{title}{place and f'{place} in the worst call'}", columns, rows)
     if found["windows"]:
         last = ["last label"] if planned["last_label"] is not None else []
-        table = new_table("window", "hop", "error", "±", *last, "steps judged", "a raw sample")
+        windows = []
         for row in (planned, *found["windows"]):
             told = [number(row.get(key)) for key in ("error", "deviation", *(["last_label"] if last else []))]
             judged = f"{row['judged']:,}" if not row["reason"] else row["reason"]
-            style = "bold" if row is planned else ""
-            table.add_row(*cells(row, "window", "hop"), *told, judged, *cells(row, "per_sample"), style=style)
-        show_table(f"other windows and hops: {kind} of the planned model, for each step{place}", table)
+            line = [*cells(row, "window", "hop"), *told, judged, *cells(row, "per_sample")]
+            windows.append(styled("bold", line) if row is planned else line)
+        title = f"other windows and hops: {kind} of the planned model, for each step{place}"
+        show_table(title, ("window", "hop", "error", "±", *last, "steps judged", "a raw sample"), windows)
     if found["note"]:
         show(found["note"])
     for name in ("leaner", "better"):

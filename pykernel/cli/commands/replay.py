@@ -74,14 +74,11 @@ def nothing_compared(spec: Spec, name: str) -> str:
 
 
 def print_replay(report: Mapping[str, Any]) -> None:
-    table = output.new_table("compared", "rows")
-    for kind, count in report["compared"].items():
-        table.add_row(kind, f"{count:,}")
     updates, end = report["updates"], report["state_hash"]
     done = f", {updates:,} updates replayed; the state's hash is {end}" if end else " replayed"
-    output.show_table(f"{report['name']}: {report['rows']:,} rows{done}", table)
+    compared = [(kind, f"{count:,}") for kind, count in report["compared"].items()]
+    output.show_table(f"{report['name']}: {report['rows']:,} rows{done}", ("compared", "rows"), compared)
     if report["fields"]:
-        differing = output.new_table("field", "values that differ", "first on the device", "on the host")
-        for row in report["fields"]:
-            differing.add_row(row["field"], f"{row['values']:,}", row["device"], row["host"])
-        output.show_table("the state at the end", differing)
+        columns = ("field", "values that differ", "first on the device", "on the host")
+        rows = [(row["field"], f"{row['values']:,}", row["device"], row["host"]) for row in report["fields"]]
+        output.show_table("the state at the end", columns, rows)

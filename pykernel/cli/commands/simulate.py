@@ -9,7 +9,7 @@ from typing import Any
 
 from pykernel.cli import inputs
 from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, SPEC, TRUST_CODE, command, option
-from pykernel.cli.output import Printing, new_table, print_json, show, show_table, warn
+from pykernel.cli.output import Printing, print_json, show, show_table, styled, warn
 from pykernel.telling import counted, gaps, number, rate, skipped, unit_of, verdict
 
 
@@ -88,16 +88,17 @@ def print_errors(report: Mapping[str, Any]) -> None:
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     labels = {"all": report} if "labels" not in report else report["labels"] | {"all": report}
     titles = ["predictor", *kinds.values(), *(f"{kind}, 2nd half" for kind in kinds.values())]
-    table = new_table(*(["label"] if len(labels) > 1 else []), *titles, words=(0, len(labels) > 1))
+    several = len(labels) > 1
+    rows = []
     for label, found in labels.items():
         parts = [found["all"], found["second_half"]]
         for name in next(iter(parts[0][kind] for kind in kinds)):
-            figures = [part[kind][name] for part in parts for kind in kinds]
-            shown = [rate(figure) for figure in figures] if classes else [number(figure) for figure in figures]
-            first = [label if name == "model" else ""] if len(labels) > 1 else []
-            table.add_row(*first, name, *shown, style="bold" if name == "model" else "")
+            figures = map(rate if classes else number, [part[kind][name] for part in parts for kind in kinds])
+            cells = [*([label if name == "model" else ""] if several else []), name, *figures]
+            rows.append(styled("bold", cells) if name == "model" else cells)
     late = f", labels {report['delay']:,} {unit_of(report)}s late" if report["delay"] else ""
-    show_table(f"{report['name']} ({report['rule']}): {counted(report)}{late}", table)
+    title = f"{report['name']} ({report['rule']}): {counted(report)}{late}"
+    show_table(title, [*(["label"] if several else []), *titles], rows, words=(0, several))
     if not any("linear" in name for name in report["simple"]):
         show(f"more than {LINEAR_MOST} inputs: the linear models are left out", "")
     if classes:
@@ -105,19 +106,16 @@ def print_errors(report: Mapping[str, Any]) -> None:
 
 
 def print_statuses(report: Mapping[str, Any]) -> None:
-    what = new_table("status", "samples")
-    for status, count in report["statuses"].items():
-        what.add_row(status.replace("_", " "), f"{count:,}")
+    counts = {status.replace("_", " "): count for status, count in report["statuses"].items()}
     if "unlabelled" in report:  # a model without labels refuses inputs by its status
-        told = report["statuses"].get("refused_input", 0)
-        for text, count in (
-            ("no label yet", report["unlabelled"]),
-            ("label came too late: not learned", report["waiting"]),
-            ("no label, and not predicted (input refused)", report["inputs_refused"] - told),
-        ):
-            if count > 0:
-                what.add_row(text, f"{count:,}")
-    show_table("what happened to the samples", what)
+        others = {
+            "no label yet": report["unlabelled"],
+            "label came too late: not learned": report["waiting"],
+            "no label, and not predicted (input refused)": report["inputs_refused"] - counts.get("refused input", 0),
+        }
+        counts |= {text: count for text, count in others.items() if count > 0}
+    rows = [(text, f"{count:,}") for text, count in counts.items()]
+    show_table("what happened to the samples", ("status", "samples"), rows)
     if "raw_rows" in report:
         if told := gaps(report["raw_rows"], report["rows"]):
             show(f"gaps     {told}", "")
@@ -162,13 +160,13 @@ def print_end(report: Mapping[str, Any]) -> None:
 
 def print_answers(report: Mapping[str, Any]) -> None:
     watched = ["in alarm"] if "alarms" in report else []
-    table = new_table("answer", f"{unit_of(report)}s", "mean", "largest", *watched)
+    rows = []
     for text, part in (("all", report["all"]), ("2nd half", report["second_half"])):
         for i, name in enumerate(part["mean"]):
-            figures = [number(part["mean"][name]), number(part["largest"][name])]
-            figures += [rate(part["in_alarm"]) if i == 0 else ""] if watched else []
-            table.add_row(name, text, *figures)
-    show_table(f"{report['name']}: {counted(report)}, without labels", table)
+            alarms = [rate(part["in_alarm"]) if i == 0 else ""] if watched else []
+            rows.append([name, text, number(part["mean"][name]), number(part["largest"][name]), *alarms])
+    columns = ("answer", f"{unit_of(report)}s", "mean", "largest", *watched)
+    show_table(f"{report['name']}: {counted(report)}, without labels", columns, rows)
 
 
 def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
@@ -178,17 +176,13 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
         return
     unit = unit_of(report)
     if found["count"]:
-        table = new_table(f"from {unit}", f"to {unit}", "level")
-        for alarm in found["listed"][:most]:
-            table.add_row(f"{alarm['first_row']:,}", f"{alarm['last_row']:,}", number(alarm["level"]))
-        if found["count"] > most:
-            table.add_row("...", "", "")
-        count = (
-            f"1 alarm, {found['samples']:,} {unit}s"
-            if found["count"] == 1
-            else (f"{found['count']:,} alarms, {found['samples']:,} {unit}s")
-        )
-        show_table(count, table)
+        rows = [
+            (f"{alarm['first_row']:,}", f"{alarm['last_row']:,}", number(alarm["level"]))
+            for alarm in found["listed"][:most]
+        ]
+        rows += [("...", "", "")] if found["count"] > most else []
+        count = f"{found['count']:,} alarm{'s' * (found['count'] > 1)}, {found['samples']:,} {unit}s"
+        show_table(count, (f"from {unit}", f"to {unit}", "level"), rows)
         if found.get("judged"):
             often = rate(found["count"] / found["judged"])
             given = found["false_alarm_rate"]
@@ -212,14 +206,10 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
 def print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], unit: str, most: int = 8) -> None:
     """Print the confusion of classes: as a matrix, or, if there are many classes, the most frequent mistakes."""
     if len(classes) <= most:
-        table = new_table("label", *classes)
-        for name, row in zip(classes, counts, strict=True):
-            table.add_row(name, *(f"{count:,}" for count in row))
-        show_table(f"{unit}s of each class, by the predicted class", table)
+        rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(classes, counts, strict=True)]
+        show_table(f"{unit}s of each class, by the predicted class", ("label", *classes), rows)
         return
     size = range(len(classes))
     wrong = sorted((-counts[i][j], i, j) for i in size for j in size if i != j and counts[i][j])
-    table = new_table("label", "taken for", f"{unit}s")
-    for count, i, j in wrong[:most]:
-        table.add_row(classes[i], classes[j], f"{-count:,}")
-    show_table("the most frequent mistakes", table)
+    mistakes = [(classes[i], classes[j], f"{-count:,}") for count, i, j in wrong[:most]]
+    show_table("the most frequent mistakes", ("label", "taken for", f"{unit}s"), mistakes)

@@ -61,12 +61,19 @@ def snapshot_show(spec_file: Path, file: Path, trust: bool, as_json: bool) -> No
     if as_json:
         output.print_json(report)
         return
-    table = output.new_table("field", "shape", "not zero", "least", "largest")
-    for row in rows:
-        shape = " x ".join(map(str, row["shape"]))
-        table.add_row(row["field"], shape, f"{row['nonzero']:,}", shown(row["least"]), shown(row["largest"]))
+    cells = [
+        (
+            row["field"],
+            " x ".join(map(str, row["shape"])),
+            f"{row['nonzero']:,}",
+            shown(row["least"]),
+            shown(row["largest"]),
+        )
+        for row in rows
+    ]
     title = f"{spec.name}, kind of state {report['state_kind']}, save number {found.sequence}"
-    output.show_table(f"{title}; the state's hash is {report['state_hash']}", table)
+    columns = ("field", "shape", "not zero", "least", "largest")
+    output.show_table(f"{title}; the state's hash is {report['state_hash']}", columns, cells)
 
 
 @snapshot_app.command("diff", cls=PlainCommand)
@@ -94,11 +101,12 @@ def snapshot_diff(spec_file: Path, first: Path, second: Path, trust: bool, as_js
     if as_json:
         output.print_json({"equal": not rows, "fields": rows})
     elif rows:
-        table = output.new_table("field", "values that differ", "first at", "in A", "in B")
-        for row in rows:
-            at = ", ".join(map(str, row["first"]))
-            table.add_row(row["field"], f"{row['values']:,}", at, shown(row["a"]), shown(row["b"]))
-        output.show_table(f"{first} (A) and {second} (B)", table)
+        cells = [
+            (row["field"], f"{row['values']:,}", ", ".join(map(str, row["first"])), shown(row["a"]), shown(row["b"]))
+            for row in rows
+        ]
+        columns = ("field", "values that differ", "first at", "in A", "in B")
+        output.show_table(f"{first} (A) and {second} (B)", columns, cells)
     else:
         output.show("equal")
     if rows:

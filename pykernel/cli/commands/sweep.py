@@ -21,7 +21,7 @@ from pykernel.cli.options import (
     command,
     option,
 )
-from pykernel.cli.output import Printing, TextTable, new_table, print_report, show, show_table, warn
+from pykernel.cli.output import Printing, print_report, show, show_table, styled, warn
 from pykernel.errors import UserError
 from pykernel.telling import MEASURES, byte_count, counted, key_values, model_name, number, unit_of
 
@@ -100,9 +100,9 @@ def print_best(report: Mapping[str, Any], picks: Mapping[str, int]) -> None:
     simple = ", ".join(f"{name} {number(errors[by])}" for name, errors in report["trivial"].items())
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
     title = f"{report['name']}: {counted(report)}{late}; error over the second half (for comparison: {simple})"
-    show_table(title, table_of(rows, shown, picks))
+    show_rows(title, rows, shown, picks)
     best_of = {(row["rule"], row["technique"]): i for i, row in reversed(list(enumerate(rows)))}
-    show_table("the best model of each rule and technique", table_of(rows, sorted(best_of.values()), {}))
+    show_rows("the best model of each rule and technique", rows, sorted(best_of.values()), {})
     outside = rows[picks["best"]]["inputs_refused"] + rows[picks["best"]]["labels_refused"]
     if outside:
         rows_are, were = ("row is", "was") if outside == 1 else ("rows are", "were")
@@ -115,26 +115,28 @@ def print_refused(refused: Sequence[Mapping[str, Any]]) -> None:
     lines = grouped(refused)
     heads = ("rule", "techniques", "sizes", "why not (the first)")
     used = [i for i in range(len(heads)) if any(line[i] for line in lines)]
-    table = new_table(*(heads[i] for i in used), words=range(len(used)))
-    for line in lines:
-        table.add_row(*(line[i] for i in used))
-    show_table("combinations that cannot be used", table)
+    cells = [[line[i] for i in used] for line in lines]
+    show_table("combinations that cannot be used", [heads[i] for i in used], cells, words=range(len(used)))
 
 
-def table_of(rows: Sequence[Mapping[str, Any]], positions: Sequence[int], picks: Mapping[str, int]) -> TextTable:
+def show_rows(
+    title: str, rows: Sequence[Mapping[str, Any]], positions: Sequence[int], picks: Mapping[str, int]
+) -> None:
+    """Print some of the tried models.  picks: names and positions of those that are chosen."""
     from pykernel.tuning.sweep import instructions
 
     measures = [key for key in MEASURES if any(key in row for row in rows)]
     head = ["rule", "technique", "size", *(MEASURES[key] for key in measures), "RAM", "update"]
-    table = new_table(*head, *(["chosen"] if picks else []), words=(0, 1, len(head)))
+    lines = []
     for i in positions:
         row = rows[i]
         count = instructions(row)
         cells = [row["rule"], row["technique"] or "", str(row["size"] or ""), *(number(row[key]) for key in measures)]
         cells += [byte_count(row["ram_bytes"]), "" if count is None else f"{count:,.0f}"]
         chosen = [name for name, at in picks.items() if at == i]
-        table.add_row(*cells, *([", ".join(chosen)] if picks else []), style="bold" if chosen else "")
-    return table
+        cells += [", ".join(chosen)] if picks else []
+        lines.append(styled("bold", cells) if chosen else cells)
+    show_table(title, [*head, *(["chosen"] if picks else [])], lines, words=(0, 1, len(head)))
 
 
 def grouped(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:

@@ -24,27 +24,25 @@ def targets(as_json: bool) -> None:
 
     Exit codes: 0 done.
     """
-    from pykernel.targets.build import found_toolchains
-    from pykernel.targets.check import found_emulators
-    from pykernel.targets.target import all_targets
+    from pykernel.targets import build, check, target
 
     rows: list[dict[str, Any]] = [
         {
-            "target": target.name,
-            "summary": target.summary,
-            "part": target.part.name,
-            "ram_bytes": target.part.ram.bytes,
-            "flash_bytes": target.part.flash.bytes,
-            "fpu": target.fpu,
-            "toolchains": {name: name in found_toolchains(target) for name in target.toolchains},
-            "emulators": {name: name in found_emulators(target) for name in target.emulators},
+            "target": each.name,
+            "summary": each.summary,
+            "part": each.part.name,
+            "ram_bytes": each.part.ram.bytes,
+            "flash_bytes": each.part.flash.bytes,
+            "fpu": each.fpu,
+            "toolchains": {name: name in build.found_toolchains(each) for name in each.toolchains},
+            "emulators": {name: name in check.found_emulators(each) for name in each.emulators},
         }
-        for target in all_targets().values()
+        for each in target.all_targets().values()
     ]
     if as_json:
         output.print_json({"targets": rows})
         return
-    table = output.new_table("target", "part", "RAM", "flash", "FPU", "built by", "run by")
+    cells = []
     for row in rows:
         sizes = [f"{row[key] // 1024}K" for key in ("ram_bytes", "flash_bytes")]
         tools = [
@@ -52,5 +50,5 @@ def targets(as_json: bool) -> None:
             for key in ("toolchains", "emulators")
         ]
         fpu = {"none": "no", "single": "f32", "double": "f64"}[row["fpu"]]
-        table.add_row(row["target"], row["part"], *sizes, fpu, *tools)
-    output.show_table("targets", table)
+        cells.append([row["target"], row["part"], *sizes, fpu, *tools])
+    output.show_table("targets", ("target", "part", "RAM", "flash", "FPU", "built by", "run by"), cells)

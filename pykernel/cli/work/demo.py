@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import UserError
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
@@ -20,7 +21,7 @@ from pykernel.host.model import HostModel
 from pykernel.plots import error_figure
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.workflows.given import write_text
+from pykernel.workflows.given import drawn, write_text
 
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
@@ -88,7 +89,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
     progress(0.95, "writing the project and the errors")
     with all_or_none(out):
         write_inputs(out, spec, x, y, names)
-        plot, plot_note = _plot(out / "errors.png", predictions, others, y, spec)
+        figure = drawn(out / "errors.png", partial(_draw, predictions, others, y, spec))
         made = generate(spec, out / spec.name)
     progress(1.0, "done")
 
@@ -113,8 +114,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
         "sizes": made.figures,
         "project": str(made.folder),
         "files": [str(file) for file in made.files],
-        "plot": plot and str(plot),
-        "plot_note": plot_note,
+        **figure,
         "spec": str(out / "spec.toml"),
         "data": str(out / "features.csv"),
     }
@@ -138,10 +138,9 @@ def _emulate(spec: Spec, x: np.ndarray, y: np.ndarray) -> tuple[list[dict[str, A
         return [], str(missing)
 
 
-def _plot(
-    path: Path, predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec
-) -> tuple[Path | None, str | None]:
-    """The figure's path, or the reason why there is none."""
+def _draw(
+    predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec, path: Path
+) -> None:
     named = f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors"
     curves = {named: weekly(predictions, y)}
     for name in ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS"):
@@ -149,16 +148,12 @@ def _plot(
     week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)  # begins at midnight
     days = np.arange(WEEK) / DAY
     shown = {"predicted": predictions[week], "rented": y[week]}
-    try:
-        error_figure(
-            path,
-            "Hourly bike rentals, predicted and then learned",
-            np.arange(1, len(y) // WEEK + 1),
-            curves,
-            ylabel="mean absolute error\n(rentals per hour)",
-            xlabel="week",
-            excerpt=(days, shown, "day of a week in autumn", "rentals per hour"),
-        )
-    except MissingExtra as missing:
-        return None, str(missing)
-    return path, None
+    error_figure(
+        path,
+        "Hourly bike rentals, predicted and then learned",
+        np.arange(1, len(y) // WEEK + 1),
+        curves,
+        ylabel="mean absolute error\n(rentals per hour)",
+        xlabel="week",
+        excerpt=(days, shown, "day of a week in autumn", "rentals per hour"),
+    )
