@@ -103,7 +103,7 @@ def skipped(gaps: int) -> str:
     return f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
 
 
-def gaps(raw: Mapping[str, int], steps: int) -> str:
+def gaps_told(raw: Mapping[str, int], steps: int) -> str:
     """How many raw rows are gaps, for each cause, and how many steps remain; "" without gaps.  steps: the remaining
     steps.
     """

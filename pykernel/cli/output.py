@@ -51,6 +51,13 @@ def show(*lines: object) -> None:
     print("\n".join(map(visible, lines)), flush=True)
 
 
+def show_facts(*facts: tuple[str, str | None]) -> None:
+    """Print names and what there is to say of each; a fact without a text is left out."""
+    for name, text in facts:
+        if text:
+            show(f"{name:<9} {text}")
+
+
 def say(kind: str, text: str) -> None:
     print(f"{kind}: {visible(text)}", file=sys.stderr)
 

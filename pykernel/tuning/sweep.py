@@ -335,17 +335,15 @@ class Sweep:
     """The result of a sweep.
 
     rows: the best result of each combination and size, the best first; see ``_row``.  refused: combinations that could
-    not be tried, or always diverged, with the reason.  best, cheapest, fastest: positions in rows; fastest is None if
-    instructions were not measured.  trivial: errors of the simple predictors.
+    not be tried, or always diverged, with the reason.  picks: positions in rows of the best, the cheapest and the
+    fastest, if there are such.  trivial: errors of the simple predictors.
     """
 
     by: Score
     rows: list[dict[str, Any]]
     refused: list[dict[str, Any]]
     trivial: dict[str, Any]
-    best: int | None
-    cheapest: int | None
-    fastest: int | None
+    picks: dict[str, int]
     tries: int
     target: str | None
     note: str
@@ -397,17 +395,8 @@ def sweep(
         note = "instructions were not measured"
     elif rows:
         note = _measure(rows, workers, by, target)
-    picks = pick(rows, by)
-    return Sweep(
-        by,
-        rows,
-        [*refused, *hopeless],
-        trivial(base, data),
-        *picks,
-        sum(len(group.scores) for group in groups),
-        target,
-        note,
-    )
+    tries = sum(len(group.scores) for group in groups)
+    return Sweep(by, rows, [*refused, *hopeless], trivial(base, data), pick(rows, by), tries, target, note)
 
 
 def results(
@@ -492,12 +481,8 @@ def worth_measuring(rows: Sequence[Mapping[str, Any]], by: Score) -> list[int]:
     instructions grow with the size; so each row that is better than all smaller ones and within WORTH_MEASURING of the
     best is included as well.
     """
-    chosen = {i for i, row in enumerate(rows) if row["front"]}
-    seen = set()
-    for i, row in enumerate(rows):
-        if row["rule"] not in seen:
-            seen.add(row["rule"])
-            chosen.add(i)
+    best_of_rules = {row["rule"]: i for i, row in reversed(list(enumerate(rows)))}
+    chosen = {i for i, row in enumerate(rows) if row["front"]} | set(best_of_rules.values())
     for name in {(row["rule"], row["technique"]) for row in rows}:
         line = [i for i, row in enumerate(rows) if (row["rule"], row["technique"]) == name]
         for k in front([(rows[i][by], rows[i]["size"] or 0) for i in line]):
@@ -512,11 +497,10 @@ def instructions(row: Mapping[str, Any]) -> float | None:
     return costs["update"]["mean"] if costs and costs.get("update") and "train_every" not in row else None
 
 
-def pick(rows: Sequence[Mapping[str, Any]], by: Score) -> tuple[int | None, int | None, int | None]:
+def pick(rows: Sequence[Mapping[str, Any]], by: Score) -> dict[str, int]:
     """Positions of the best, of the smallest within NEAR of it, and of the fastest within NEAR that was measured."""
-    if not rows:
-        return None, None, None
     near = [i for i, row in enumerate(rows) if row[by] <= NEAR * rows[0][by]]
-    cheapest = min(near, key=lambda i: (rows[i]["ram_bytes"], rows[i][by], i))
+    small = [(rows[i]["ram_bytes"], rows[i][by], i) for i in near]
     timed = [(count, rows[i][by], i) for i in near if (count := instructions(rows[i])) is not None]
-    return 0, cheapest, min(timed)[2] if timed else None
+    ranked = {"best": near, "cheapest": [i for *_, i in sorted(small)], "fastest": [i for *_, i in sorted(timed)]}
+    return {name: found[0] for name, found in ranked.items() if found}

@@ -11,8 +11,7 @@ import numpy as np
 from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.telling import gaps as gaps_told
-from pykernel.telling import refuse
+from pykernel.telling import gaps_told, refuse
 from pykernel.tuning.columns import (
     Show,
     chosen_inputs,
@@ -41,7 +40,7 @@ class LabelledTable:
 
     name: str
     inputs: list[str]
-    column: str
+    column: str | None
     classes: list[str] | None
     model: str
     x: np.ndarray
@@ -53,6 +52,12 @@ class LabelledTable:
     def label(self) -> dict[str, Any]:
         """[label] of the spec."""
         return {"column": self.column, **({"classes": self.classes} if self.classes else {})}
+
+    @property
+    def content(self) -> Content:
+        """A spec's content without a rule; a monitor's without a label."""
+        kind = {"novelty": {}} if self.column is None else {"label": self.label()}
+        return {"name": "planned", "input": {"columns": self.inputs}, **kind}
 
 
 def read_table(
@@ -216,18 +221,10 @@ def _need_rows(table: LabelledTable) -> None:
 # ------------------------------------------------------------------------------------------------ for a plan
 
 
-@dataclass(frozen=True)
-class Inferred:
-    """The results from a table alone: a spec's content without a rule, the data, and sentences about assumptions."""
-
-    content: Content
-    x: np.ndarray
-    y: np.ndarray | None
-    assumed: list[str]
-
-
-def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None) -> Inferred:
-    """A spec's content and the data, from a text table with a header line.
+def infer(
+    file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None
+) -> LabelledTable:
+    """A table of text with a header line, as the samples of a plan; rows with gaps are kept.
 
     inputs: names of columns; if empty, all columns of different numbers, except the label and times.  label: a column's
     name; without a label, a monitor is planned.  A label is a class if it is not a number, or if it has only two
@@ -243,16 +240,16 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
     x = np.column_stack([numeric[column] for column in chosen])
     if gaps := int((~np.isfinite(x)).any(axis=1).sum()):
         assumed.append(f"{gaps:,} {'row' if gaps == 1 else 'rows'} with a missing input, neither predicted nor learned")
-    content: Content = {"name": "planned", "input": {"columns": chosen}}
+    table = LabelledTable(name, chosen, label, None, "", x, np.zeros((len(x), 0)), assumed)
     if label is None:
-        return Inferred(content | {"novelty": {}}, x, None, assumed)
+        return table
     cells = [cell.strip() for cell in columns[label]]
     if label in numeric:
-        y = numeric[label]
-        values = finite_values(y)
+        table.y = numeric[label]
+        values = finite_values(table.y)
         if np.ptp(values) == 0:
             raise UserError(f"{name}: the label {label!r} is always {values[0]:g}; there is nothing to learn")
-        cells = [cell if there else "" for cell, there in zip(cells, np.isfinite(y), strict=True)]
+        cells = [cell if there else "" for cell, there in zip(cells, np.isfinite(table.y), strict=True)]
         few = few_values(values)
         if len(few) != 2 or len(set(cells) - {""}) != 2:
             if few:
@@ -260,11 +257,11 @@ def infer(file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, s
                     f"the label's {len(few)} different values are numbers; for classes name them in a spec, [label] classes, and "
                     f"give {option('spec')}"
                 )
-            return Inferred(content | {"label": {"column": label}}, x, y, assumed)
-    classes = _words_of(name, label, cells)
-    assumed.append(f"{len(classes)} classes, {listed(classes)}")
-    content["label"] = {"column": label, "classes": classes}
-    return Inferred(content, x, positions_of(cells, classes).astype(np.int32), assumed)
+            return table
+    table.classes = _words_of(name, label, cells)
+    table.y = positions_of(cells, table.classes).astype(np.int32)
+    assumed.append(f"{len(table.classes)} classes, {listed(table.classes)}")
+    return table
 
 
 def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:

@@ -26,8 +26,8 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import Show, root
 from pykernel.training.bkfe import bkfe_on_basis
 from pykernel.training.closed_form import Model, Targets
-from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
-from pykernel.training.selection import Selection, default_widths
+from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced, width_of
+from pykernel.training.selection import Selection, default_widths, width_name
 from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
 from pykernel.tuning.columns import round_limit
@@ -188,22 +188,22 @@ class Job(Request):
         return {"candidates": self.options.candidates or None, "points": self.options.points or None}
 
     def run(self) -> Chosen:
+        options, rows = self.options, self.scaled.rows
+        selection, machine, sigma = None, None, None
         with one_thread:  # so that the spec's bits do not depend on how many there are
             kernel = self._mercer(self._width())
             start = time.perf_counter()
-            shards = self._in_shards(kernel) if self.options.shards > 1 else None
+            shards = self._in_shards(kernel) if options.shards > 1 else None
             basis = self._at_once(kernel) if shards is None else shards.basis
             seconds = time.perf_counter() - start
-            selection = None if self.samples.y is None else self._select(basis, kernel)
-        machine = None
-        options = self.options
-        if selection is not None and options.makes_spec and not options.learn and not options.kfd:
-            machine = self._solved(basis, selection.ridge)
-        sigma = None
-        if options.features is not None:
-            with one_thread:
-                w, sigma = bkfe_on_basis(basis, self.scaled.rows, options.features, options.shrinkage)
-            machine = ReducedModel("krr", basis, w, np.zeros(len(sigma)))
+            if self.samples.y is not None:  # the ridge is chosen by cross-validation on all rows
+                how: dict[str, Any] = {"basis": basis, "seed": options.seed, "progress": options.watch.bars}
+                selection = select_reduced(self.model, rows, self._targets(), kernel, None, self.ridges, **how)
+                if options.makes_spec and not options.learn and not options.kfd:
+                    machine = ReducedProblem(self.model, basis, rows, self._targets()).solve(selection.ridge)
+            if options.features is not None:
+                w, sigma = bkfe_on_basis(basis, rows, options.features, options.shrinkage)
+                machine = ReducedModel("krr", basis, w, np.zeros(len(sigma)))
         return Chosen(basis, seconds, shards, selection, machine, sigma)
 
     def _mercer(self, width: float) -> MercerKernel:
@@ -239,26 +239,6 @@ class Job(Request):
             **({} if options.shards > 1 else self.of_method),
         )
         return tuned.width
-
-    def _select(self, basis: Basis, kernel: MercerKernel) -> Selection:
-        """Choose the ridge by cross-validation on all rows."""
-        options = self.options
-        return select_reduced(
-            self.model,
-            self.scaled.rows,
-            self._targets(),
-            kernel,
-            None,
-            self.ridges,
-            basis=basis,
-            seed=options.seed,
-            progress=options.watch.bars,
-        )
-
-    def _solved(self, basis: Basis, ridge: float) -> ReducedModel:
-        """The weights of all rows."""
-        with one_thread:
-            return ReducedProblem(self.model, basis, self.scaled.rows, self._targets()).solve(ridge)
 
     def _at_once(self, kernel: MercerKernel) -> Basis:
         options = self.options
@@ -328,7 +308,6 @@ class Job(Request):
 
     def _default_widths(self, x: np.ndarray, several: bool) -> list[float]:
         function = self.options.kernel
-        shown = "sigma" if function == "gaussian" else "gamma"
         if function in MATERN_UNITS:
             length = MATERN_UNITS[function]
             found = [float(f"{length / width:.3g}") for width in reversed(default_widths("gaussian", x))]
@@ -338,10 +317,10 @@ class Job(Request):
             return found
         middle = found[len(found) // 2]
         if function != "linear":
-            what = (
-                "half the median distance of two rows" if shown == "sigma" else "by the rows' distances, or their size"
-            )
-            self.samples.assumed.append(f"{shown} {middle:g}, {what}")
+            what = "by the rows' distances, or their size"
+            if function == "gaussian":
+                what = "half the median distance of two rows"
+            self.samples.assumed.append(f"{width_name(function)} {middle:g}, {what}")
         return [middle]
 
 
@@ -428,9 +407,8 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
 
 def _taken(kernel: MercerKernel, selection: Selection | None) -> dict[str, float]:
     """The width by its name, and the ridge."""
-    width = {"gaussian": "sigma", "linear": None}.get(kernel.function, "gamma")
-    shown = math.sqrt(0.5 / kernel.gamma) if width == "sigma" else kernel.gamma
-    taken = {width: float(f"{shown:.6g}")} if width else {}
+    name = width_name(kernel.function)
+    taken = {name: float(f"{width_of(kernel):.6g}")} if name else {}
     return taken | ({"ridge": selection.ridge} if selection else {})
 
 

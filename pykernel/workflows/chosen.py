@@ -67,7 +67,8 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
     job = ChosenJob(options, table, train, test, scales(table, train, options.standardise))
     vectors = job.vectors()
     machine = job.machine(vectors)
-    if options.plot and _single(machine):
+    widths, ridges = job.grid(machine)
+    if options.plot and len(widths) * len(ridges) == 1:
         raise UserError(
             f"{option('plot')} draws the error over a grid, but there is one width and one ridge; give several"
         )
@@ -129,8 +130,9 @@ class ChosenJob(Job):
     def machine(self, vectors: int | None) -> Any:
         """The estimator, not fitted.  vectors: how many to choose; None: all rows."""
         options, table = self.options, self.table
+        work = len(self.train) * (vectors or len(self.train)) ** 2
         parameters: dict[str, Any] = {
-            "jobs": checked_jobs(options.jobs) or self._processes(vectors),
+            "jobs": checked_jobs(options.jobs) or (cores() if work >= MANY_ROWS**3 else 1),
             "progress": options.watch.bars,
             "precision": self.trained_for,
             "random_state": options.seed,
@@ -154,10 +156,6 @@ class ChosenJob(Job):
             _, ridges = self.grid(machine)
             machine.ridge = [ridge for ridge in ridges if ridge >= 0.99 * LEAST_RIDGE * ridges[-1]]
         return machine
-
-    def _processes(self, vectors: int | None) -> int:
-        rows = len(self.train)
-        return cores() if rows * (vectors or rows) ** 2 >= MANY_ROWS**3 else 1
 
     def _basis_parameters(self) -> dict[str, Any]:
         """Parameters for the choice of vectors.
@@ -408,9 +406,3 @@ def _given_widths(machine: Any) -> Any:
 def _mercer(machine: Any, width: float) -> MercerKernel:
     gamma = 0.5 / width**2 if machine.kernel == "gaussian" else width
     return MercerKernel(machine.kernel, gamma, machine.coef0, machine.degree)
-
-
-def _single(machine: Any) -> bool:
-    """Whether there is nothing to choose."""
-    widths = _given_widths(machine)
-    return widths is not None and machine.ridge is not None and len(widths) == len(machine.ridge) == 1

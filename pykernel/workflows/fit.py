@@ -188,8 +188,7 @@ def _read(given: FitAsked) -> LabelledTable:
         table = read_table(file, source, names, label, classes, given.model, show, signal)
     if table.stage is not None:
         return table
-    content = {"name": given.called, "input": {"columns": table.inputs}, "label": table.label()}
-    make_spec(content | {"kernel": {"sigma": 1.0}}, source)
+    make_spec(table.content | {"name": given.called, "kernel": {"sigma": 1.0}}, source)
     return table
 
 

@@ -157,8 +157,8 @@ def plan(
         (seed < 0, f"{option('seed')} is {seed}; it must be 0 or more"),
     )
     limits, wanted = limits_of(target, ram=ram, flash=flash, instructions=instructions, cycles=cycles)
-    rules = search.rules(rule) if rule else None
-    techniques = search.techniques(technique) if technique else None
+    rules = search.tried("rule", rule) if rule else None
+    techniques = search.tried("technique", technique) if technique else None
     if limits.target is not None:
         choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
     asked = search.Asked(data, delay, jobs, results, output, watch)
@@ -169,7 +169,7 @@ def plan(
     tried = possible(arms(base, table, rules, techniques, limits.target), watch)
     if not tried:
         raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
-    every = search.techniques(None) if techniques is None else ()
+    every = search.tried("technique", None) if techniques is None else ()
     report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
     with new_folder(asked.output), search.workers(table, asked, "trying") as workers:
         course = Search(tried, table, workers, limits, seed, every)

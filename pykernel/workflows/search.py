@@ -11,14 +11,12 @@ import numpy as np
 
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.host.signal import RawRows, delay_of
-from pykernel.host.simulate import DELAY_LIMIT, Batch, require_columns, samples_of
+from pykernel.host.simulate import DELAY_LIMIT, require_columns, samples_of
 from pykernel.parallel import Workers
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.target import find_target
-from pykernel.telling import Watch, skipped
-from pykernel.telling import gaps as gaps_told
-from pykernel.tuning.combinations import rules as all_rules
-from pykernel.tuning.combinations import techniques as all_techniques
+from pykernel.telling import Watch, gaps_told, skipped
+from pykernel.tuning.combinations import rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
 from pykernel.tuning.sweep import Data
@@ -44,20 +42,12 @@ class Asked:
         self.results = self.output / "results.jsonl" if results is None else Path(results)
 
 
-def rules(given: str | Sequence[str] | None) -> list[str]:
-    """The rules that are to be tried."""
-    return _known(given, all_rules(), "rule")
-
-
-def techniques(given: str | Sequence[str] | None) -> list[str]:
-    """The techniques that are to be tried."""
-    return _known(given, all_techniques(), "technique")
-
-
-def _known(given: str | Sequence[str] | None, known: Sequence[str], what: str) -> list[str]:
+def tried(name: str, given: str | Sequence[str] | None) -> list[str]:
+    """The rules or the techniques that are to be tried; all if none are given.  name: the argument's."""
+    known = {"rule": rules, "technique": techniques}[name]()
     found = words(given if isinstance(given, str) else ",".join(given or ()))
     for word in found:
-        need_known(word, known, what)
+        need_known(word, known, name)
     return list(found or known)
 
 
@@ -127,7 +117,8 @@ def planned_data(
     with opened(options.data, watch) as (name, file, show):
         found = infer(file, name, words(inputs), label, show)
     make_spec(found.content, name)  # raises UserError, before the work, for names that no spec can contain
-    return found.content, recent(watch, found.x, found.y, options.delay), found.assumed
+    y = None if found.column is None else found.y
+    return found.content, recent(watch, found.x, y, options.delay), found.assumed
 
 
 def recent(watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage: Stage | None = None) -> Table:
@@ -160,9 +151,16 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
     """
     watch = options.watch
     delay, raw = delay_of(spec, options.delay), None if spec.signal is None else RawRows(spec)
-    batches = read_batches(spec, options, raw)
+    batches = []
+    with opened(options.data, watch) as (name, file, show):
+        rows = samples_of(spec, file, name)
+        for batch in rows if raw is None else raw.counted(rows):
+            batches.append(batch)
+            show(batch.position, f"reading {name}")
     x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
     if raw is None:
+        if gaps := sum(batch.gaps for batch in batches):
+            watch.tell(f"skipped  {skipped(gaps)}")
         return x, y, delay, None
     stage = Stage.of(spec, x, y, raw.report())
     with watch.progress() as show:
@@ -175,18 +173,6 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
         watch.warn(warning)
     watch.tell(f"signal   {raw.rows:,} raw rows are {len(x):,} steps of {spec.dim} features")
     return x, y, delay, stage
-
-
-def read_batches(spec: Spec, options: Asked, raw: RawRows | None) -> list[Batch]:
-    batches = []
-    with opened(options.data, options.watch) as (name, file, show):
-        rows = samples_of(spec, file, name)
-        for batch in rows if raw is None else raw.counted(rows):
-            batches.append(batch)
-            show(batch.position, f"reading {name}")
-    if raw is None and (gaps := sum(batch.gaps for batch in batches)):
-        options.watch.tell(f"skipped  {skipped(gaps)}")
-    return batches
 
 
 @contextlib.contextmanager

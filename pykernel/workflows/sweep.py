@@ -51,7 +51,7 @@ class Swept:
 
     def __repr__(self) -> str:
         lines = [f"sweep of {self.report['name']}: {len(self.rows)} models over {self.report['rows']:,} rows"]
-        for name, i in picks_of(self.found).items():
+        for name, i in self.found.picks.items():
             row = self.rows[i]
             error = f"{MEASURES[self.found.by]} {number(row[self.found.by])}"
             lines.append(f"  {name:8} {model_name(row)}: {error}, {row['ram_bytes']:,} bytes")
@@ -118,7 +118,7 @@ def sweep(
     search.need_plain(spec)
     base, recorded = search.load(spec, asked)
     by, sizes = search.measure(base, score), whole_numbers(n_max, "n_max")
-    tried = search.rules(rule), search.techniques(technique)
+    tried = search.tried("rule", rule), search.tried("technique", technique)
     groups, refused = plan_groups(base, recorded, *tried, sizes)
     place = None if target is None else search.counting_target(target)
     bound = sum(group.bound(rounds) for group in groups)
@@ -133,19 +133,14 @@ def sweep(
             written = write(asked.output, base, found)
     report = report_of(base, recorded, found) | written
     report |= {"bound": bound, "reused": workers.reused, "results": str(workers.results.path)}
-    specs = {name: make_spec(found.rows[i]["spec"]) for name, i in picks_of(found).items()}
+    specs = {name: make_spec(found.rows[i]["spec"]) for name, i in found.picks.items()}
     return Swept(report, found, found.trivial, specs)
-
-
-def picks_of(found: Sweep) -> dict[str, int]:
-    every = {"best": found.best, "cheapest": found.cheapest, "fastest": found.fastest}
-    return {name: i for name, i in every.items() if i is not None}
 
 
 def write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
     """The table, the plot and the specs; their paths."""
     specs = {}
-    for name, i in picks_of(found).items():
+    for name, i in found.picks.items():
         specs[name] = str(out / f"{name}.toml")
         write_text(out / f"{name}.toml", make_spec(found.rows[i]["spec"]).to_toml())
     write_text(out / "sweep.csv", _csv(found))
@@ -157,7 +152,7 @@ def write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
 
 def _draw(name: str, found: Sweep, path: Path) -> None:
     """Draw the error over bytes and, where they were measured, over instructions."""
-    picks = picks_of(found)
+    picks = found.picks
     bytes_ = [(row["ram_bytes"], row[found.by], row["rule"], model_name(row), row["front"]) for row in found.rows]
     panels = [Panel("bytes of RAM", bytes_, {name: picks[name] for name in ("best", "cheapest") if name in picks})]
     measured = [i for i, row in enumerate(found.rows) if instructions(row) is not None]
@@ -181,7 +176,7 @@ def _csv(found: Sweep) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, head, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    picked = {i: name for name, i in reversed(picks_of(found).items())}
+    picked = {i: name for name, i in reversed(found.picks.items())}
     for i, row in enumerate(found.rows):
         fronts = {name: int(row[name]) for name in ("front", "instruction_front")}
         writer.writerow(row | row["values"] | _cost_cells(row["costs"] or {}) | fronts | {"picked": picked.get(i)})
@@ -206,7 +201,7 @@ def report_of(base: Spec, data: Data, found: Sweep) -> dict[str, Any]:
         "table": found.rows,
         "refused": found.refused,
         "trivial": found.trivial,
-        **picks_of(found),
+        **{name: found.picks.get(name) for name in ("best", "cheapest", "fastest")},
         "tries": found.tries,
         "target": found.target,
         "note": found.note,

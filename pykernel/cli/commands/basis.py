@@ -20,7 +20,7 @@ from pykernel.cli.options import (
     command,
     option,
 )
-from pykernel.cli.output import Printing, print_next, print_report, show, show_table, styled, warn
+from pykernel.cli.output import Printing, print_next, print_report, show, show_facts, show_table, styled, warn
 from pykernel.errors import UserError
 from pykernel.telling import number, rate
 from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE
@@ -178,29 +178,25 @@ def print_basis(report: Mapping[str, Any]) -> None:
     kernel = f"{report['kernel']['function']} kernel" + (f", {width}" if width else "")
     title = f"{report['rows']:,} rows of {report['columns']} inputs, {kernel}"
     show_table(title, ("vectors", how, *(["at best"] if limit else [])), rows)
-    print_choice(report)
-    if report["errors"]:
-        print_error(report)
-    if report.get("features"):
-        show(f"features  {report['features']['count']:,}; {part(report['features']['left_out'])} of tr K is left out")
-    if report.get("rule"):
-        show(f"flash     {report['flash_bytes']:,} bytes, rule {report['rule']}")
-    if report.get("rounding"):
-        show(
-            f"rounding  {report['rounding']['difference']:.2g} at most on {report['rounding']['rows']:,} rows, from float64"
-        )
-    for key in ("spec", "basis", "plot"):
-        if report[key]:
-            show(f"{key:<9} {report[key]}")
+    features, rounding = report["features"], report.get("rounding")
+    show_facts(
+        *choice_of(report),
+        ("error", error_of(report) if report["errors"] else ""),
+        ("features", f"{features['count']:,}; {part(features['left_out'])} of tr K is left out" if features else ""),
+        ("flash", f"{report['flash_bytes']:,} bytes, rule {report['rule']}" if report.get("rule") else ""),
+        (
+            "rounding",
+            f"{rounding['difference']:.2g} at most on {rounding['rows']:,} rows, from float64" if rounding else "",
+        ),
+        *((key, report[key]) for key in ("spec", "basis", "plot")),
+    )
     if report["spec"]:
         print_next(report["spec"])
 
 
-def print_choice(report: Mapping[str, Any]) -> None:
+def choice_of(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How the vectors were chosen, and what that cost."""
-    n = report["vectors"]
-    why = f" ({report['reason']})" if report["reason"] else ""
-    show(f"method    {report['method']}{why}")
+    n, shards = report["vectors"], report["shards"]
     ends = {
         "tau": "no more than --tau is left out",
         "spanned": "of every other row less than --precision resolves is left over"
@@ -208,26 +204,27 @@ def print_choice(report: Mapping[str, Any]) -> None:
         else "every row is spanned",
         "exhausted": "there are no more rows",
     }
-    if report["stopped"] in ends:
-        show(f"stopped   at {n:,} vectors: {ends[report['stopped']]}")
-    if report["bound"] is not None:
-        sure = "of all rows" if report["exact"] else f"with {100 * report['confidence']:g} % confidence"
-        show(f"bound     at most {part(report['bound'])} is left out, {sure}")
-    show(f"cost      {report['kernel_values']:,} kernel values, {report['seconds']:.1f} s")
-    if report["shards"]:
-        taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in report["shards"][:8])
-        more = ", …" if len(report["shards"]) > 8 else ""
-        show(f"shards    {len(report['shards'])}; vectors taken from each: {taken}{more}")
-        if not report["exact"]:
-            show(f"estimate  on {report['measured_rows']:,} random rows")
+    end, bound = ends.get(report["stopped"]), report["bound"]
+    sure = "of all rows" if report["exact"] else f"with {100 * (report['confidence'] or 0):g} % confidence"
+    taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in (shards or ())[:8])
+    more = ", …" if len(shards or ()) > 8 else ""
+    estimated = shards and not report["exact"]
+    return [
+        ("method", report["method"] + (f" ({report['reason']})" if report["reason"] else "")),
+        ("stopped", f"at {n:,} vectors: {end}" if end else ""),
+        ("bound", "" if bound is None else f"at most {part(bound)} is left out, {sure}"),
+        ("cost", f"{report['kernel_values']:,} kernel values, {report['seconds']:.1f} s"),
+        ("shards", f"{len(shards)}; vectors taken from each: {taken}{more}" if shards else ""),
+        ("estimate", f"on {report['measured_rows']:,} random rows" if estimated else ""),
+    ]
 
 
-def print_error(report: Mapping[str, Any]) -> None:
+def error_of(report: Mapping[str, Any]) -> str:
     errors = report["errors"]
     shown = rate if errors["measure"] == "error_rate" else number
     other = "always the most frequent class" if report["classes"] else "always the mean"
-    show(
-        f"error     {shown(errors['leave_one_out'])} by leave-one-out with ridge {report['taken']['ridge']:g} "
+    return (
+        f"{shown(errors['leave_one_out'])} by leave-one-out with ridge {report['taken']['ridge']:g} "
         f"({other}: {shown(errors['trivial'])})"
     )
 

@@ -42,13 +42,14 @@ def convert(data: str, out: Path, columns: str | None, precision: str, force: bo
 
     kind = np.dtype(precision)
     converting = convert_csv if data == "-" or Path(data).suffix.lower() in TEXTS else convert_table
-    made = converting(data, out, words(columns), kind, as_json)
+    names, rows, without = converting(data, out, words(columns), kind, as_json)
     if as_json:
-        report = {"file": str(out), "rows": made.rows, "without": made.without, "columns": made.names}
+        report = {"file": str(out), "rows": rows, "without": without, "columns": names}
         output.print_json(report | {"precision": precision})
         return
-    if made.without:
-        output.show(f"left out  {made.without:,} rows with an empty cell")
-    output.show(f"columns   {', '.join(f'{j}: {each}' for j, each in enumerate(made.names))}")
-    size = made.rows * len(made.names) * kind.itemsize + 128
-    output.show(f"file      {out}, {made.rows:,} rows of {precision}, {size:,} bytes")
+    size = rows * len(names) * kind.itemsize + 128
+    output.show_facts(
+        ("left out", f"{without:,} rows with an empty cell" if without else ""),
+        ("columns", ", ".join(f"{j}: {each}" for j, each in enumerate(names))),
+        ("file", f"{out}, {rows:,} rows of {precision}, {size:,} bytes"),
+    )

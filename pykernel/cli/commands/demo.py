@@ -62,7 +62,9 @@ def print_demo(result: Mapping[str, Any]) -> None:
     else:
         output.show(f"{result['target_note']}", "")
     output.print_sizes(result["sizes"])
-    output.show(f"plot      {result['plot'] or result['plot_note']}")
-    output.show(f"project   {result['project']}   (copy it into your firmware)")
+    output.show_facts(
+        ("plot", result["plot"] or result["plot_note"]),
+        ("project", f"{result['project']}   (copy it into your firmware)"),
+    )
     spec = quote(result["spec"])
     output.print_next(result["spec"], f"pykernel simulate {spec} {quote(result['data'])} --delay 24")

@@ -19,7 +19,7 @@ from pykernel.cli.options import (
     command,
     option,
 )
-from pykernel.cli.output import Printing, interrupted, print_next, print_report, show, show_table, styled, warn
+from pykernel.cli.output import Printing, interrupted, print_next, print_report, show_facts, show_table, styled, warn
 from pykernel.telling import number, rate, root, unit_of
 from pykernel.workflows.asked import MANY_ROWS
 
@@ -128,30 +128,31 @@ def print_fit(report: Mapping[str, Any]) -> None:
         print_candidates(report)
     print_estimates(report)
     how = f", chosen by {report['basis']['method']}" if report["basis"] else ""
-    show(f"vectors   {report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights")
-    if report.get("instead") and (report["basis"] or report["model"] == "trained"):
-        print_instead(report)
-    if report["precision"] == "int16":
-        found = report["rounding"]
-        show(
-            f"int16     moves predictions by {found['difference']:.2g} at most on {found['rows']:,} rows, by {found['allowed']:.2g} at "
-            "most for any input"
-        )
-    show(f"spec      {report['spec']}")
-    if report["plot"]:
-        show(f"plot      {report['plot']}")
+    compared = report.get("instead") and (report["basis"] or report["model"] == "trained")
+    show_facts(
+        ("vectors", f"{report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights"),
+        ("instead", instead_of(report) if compared else ""),
+        ("int16", moved_by(report["rounding"]) if report["precision"] == "int16" else ""),
+        ("spec", report["spec"]),
+        ("plot", report["plot"]),
+    )
     print_next(report["spec"])
 
 
-def print_instead(report: Mapping[str, Any]) -> None:
-    """Print the alternative: trained vectors if the model's vectors were chosen, chosen vectors if they were
-    trained.
-    """
+def instead_of(report: Mapping[str, Any]) -> str:
+    """The alternative: trained vectors if the model's vectors were chosen, chosen vectors if they were trained."""
     other, shown = report["instead"], rate if report["classes"] else number
     kind = "chosen" if report["model"] == "trained" else "trained"
-    show(
-        f"instead   {other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes (--model "
+    return (
+        f"{other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes (--model "
         f"{other['model']}): {abs(other['better']):.1f} standard errors {'better' if other['better'] > 0 else 'worse'} on the same rows"
+    )
+
+
+def moved_by(rounding: Mapping[str, Any]) -> str:
+    return (
+        f"moves predictions by {rounding['difference']:.2g} at most on {rounding['rows']:,} rows, by {rounding['allowed']:.2g} at "
+        "most for any input"
     )
 
 
@@ -214,5 +215,4 @@ def print_estimates(report: Mapping[str, Any]) -> None:
     found = report["table"] or report.get("candidates")
     title = "what to expect" if found else trained_on(report)
     show_table(title, ("estimate", "errors" if classes else "RMSE"), rows)
-    if report["reason"]:
-        show(f"taken     {report['reason']}")
+    show_facts(("taken", report["reason"]))

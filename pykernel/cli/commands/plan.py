@@ -21,9 +21,8 @@ from pykernel.cli.options import (
     command,
     option,
 )
-from pykernel.cli.output import Printing, print_json, print_next, print_report, show, show_table, styled
-from pykernel.telling import byte_count, counted, key_values, number, verdict
-from pykernel.telling import error_and_deviation as shown
+from pykernel.cli.output import Printing, print_json, print_next, print_report, show, show_facts, show_table, styled
+from pykernel.telling import byte_count, counted, error_and_deviation, key_values, number, verdict
 
 
 @command(
@@ -93,40 +92,45 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
         rows.append([*styled("dim", [name, "", *figures, byte_count(row["bytes"]), ""])])
     title = f"{counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
     show_table(f"{title}; {kind} of the best", ("model", "frozen", "learning", "±", "RAM", "tables"), rows)
-    told = winner["learning"] or winner["frozen"]
-    show(f"planned   {winner['model']}, {kind} {shown(told)}, {byte_count(winner['bytes'])}")
-    if winner["values"]:
-        show(f"values    {key_values(winner['values'])}")
-    if (learner := report["learner"]) is not None and report["learning_spec"]:
-        show(f"          it does not learn; the best that does: {learner['model']}, {shown(learner['learning'])}")
-    if (small := report["small"]) is not None:
-        told = small["learning"] or small["frozen"]
-        show(f"smaller   {small['model']}, {shown(told)}, {byte_count(small['bytes'])}")
-    if (found := report["verdict"]) is not None:
-        remedy = ""
-        if found["winner"] != "model":
-            remedy = "; take the simple one, or record other inputs"
-            if found["simple"] == "last label":
-                remedy = "; add a column with the latest known label to the table, and plan again"
-        show(f"verdict   {verdict(found)}{remedy}")
+    learner = report["learner"] if report["learning_spec"] else None
+    show_facts(
+        ("planned", told_of(winner, f"{kind} ")),
+        ("values", key_values(winner["values"])),
+        (
+            "",
+            learner
+            and f"it does not learn; the best that does: {learner['model']}, {error_and_deviation(learner['learning'])}",
+        ),
+        ("smaller", report["small"] and told_of(report["small"])),
+        ("verdict", report["verdict"] and verdict_of(report["verdict"])),
+    )
     print_uses(report)
     if report["signal"] is not None:
         print_signal(report["signal"], kind, {name: report[f"{name}_spec"] for name in ("leaner", "better")})
-    again = f"--trials {report['trials']} --seed {report['seed']}"
-    show(f"again     {again} gives the same spec")
-    for key, text in (
-        ("spec", "spec"),
-        ("learning_spec", ""),
-        ("small_spec", ""),
-        ("leaner_spec", ""),
-        ("better_spec", ""),
-        ("plot", "picture"),
-        ("plot_note", "picture"),
-    ):
-        if report[key]:
-            show(f"{text:8}  {report[key]}")
+    show_facts(
+        ("again", f"--trials {report['trials']} --seed {report['seed']} gives the same spec"),
+        ("spec", report["spec"]),
+        *(("", report[f"{name}_spec"]) for name in ("learning", "small", "leaner", "better")),
+        ("picture", report["plot"]),
+        ("picture", report["plot_note"]),
+    )
     spec = quote(report["spec"])
     print_next(report["spec"], f"pykernel simulate {spec} {quote(data)}", f"pykernel check {spec}")
+
+
+def told_of(row: Mapping[str, Any], measure: str = "") -> str:
+    """A model, its error and its bytes."""
+    error = error_and_deviation(row["learning"] or row["frozen"])
+    return f"{row['model']}, {measure}{error}, {byte_count(row['bytes'])}"
+
+
+def verdict_of(found: Mapping[str, Any]) -> str:
+    """How the model compares with the best simple predictor, and what to do if it is no better."""
+    if found["winner"] == "model":
+        return verdict(found)
+    if found["simple"] == "last label":
+        return f"{verdict(found)}; add a column with the latest known label to the table, and plan again"
+    return f"{verdict(found)}; take the simple one, or record other inputs"
 
 
 def print_uses(report: Mapping[str, Any]) -> None:
@@ -191,4 +195,4 @@ def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | 
                 costs = (
                     f", {row['instructions']:,} in place of {planned['instructions']:,} instructions in the worst call"
                 )
-            show(f"{name:8}  {what}: {shown(row)}{costs}; {files[name]}")
+            show(f"{name:8}  {what}: {error_and_deviation(row)}{costs}; {files[name]}")

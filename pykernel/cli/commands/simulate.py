@@ -10,7 +10,7 @@ from typing import Any
 from pykernel.cli import inputs
 from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, SPEC, TRUST_CODE, command, option
 from pykernel.cli.output import Printing, print_json, show, show_table, styled, warn
-from pykernel.telling import counted, gaps, number, rate, skipped, unit_of, verdict
+from pykernel.telling import counted, gaps_told, number, rate, skipped, unit_of, verdict
 
 
 @command(
@@ -117,7 +117,7 @@ def print_statuses(report: Mapping[str, Any]) -> None:
     rows = [(text, f"{count:,}") for text, count in counts.items()]
     show_table("what happened to the samples", ("status", "samples"), rows)
     if "raw_rows" in report:
-        if told := gaps(report["raw_rows"], report["rows"]):
+        if told := gaps_told(report["raw_rows"], report["rows"]):
             show(f"gaps     {told}", "")
     elif report["empty_inputs"]:
         show(f"skipped  {skipped(report['empty_inputs'])}", "")

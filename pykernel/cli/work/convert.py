@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +15,8 @@ from pykernel.host.simulate import Cells, read_cells, read_numbers
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
 from pykernel.workflows.given import opened
 
-
-@dataclass(frozen=True)
-class Converted:
-    """Names of the columns written, rows written, and rows left out."""
-
-    names: list[str]
-    rows: int
-    without: int
+Converted = tuple[list[str], int, int]
+"""Names of the columns written, rows written, and rows left out."""
 
 
 def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
@@ -36,7 +29,7 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, a
     source = as_rows(path, list(names) if names else None)
     with output.Printing(as_json).progress() as show:
         save_rows(source, out, kind, lambda done, of: show(done / of, f"writing {out}"))
-    return Converted(names or [str(j) for j in range(source.dim)], len(source), 0)
+    return names or [str(j) for j in range(source.dim)], len(source), 0
 
 
 def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
@@ -66,18 +59,17 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_
             raise UserError(f"{source}: has no row with all cells; fill them, or choose --columns")
         target.seek(0)
         target.write(_header(kind, rows, len(names)))
-    return Converted(names, rows, without)
+    return names, rows, without
 
 
 def _whole_rows(cells: Cells, places: Sequence[int], names: Sequence[str], source: str, kind: np.dtype) -> np.ndarray:
     """The numbers of the rows without empty cells."""
-    picked = [tuple(row[j] for j in places) for row in cells.rows]
-    whole = [all(cell.strip() for cell in row) for row in picked]
-    kept = [row for row, there in zip(picked, whole, strict=True) if there]
-    lines = [line for line, there in zip(cells.lines, whole, strict=True) if there]
+    picked = (tuple(row[j] for j in places) for row in cells.rows)
+    kept = [(line, row) for line, row in zip(cells.lines, picked, strict=True) if all(map(str.strip, row))]
     if not kept:
         return np.empty((0, len(names)), kind)
-    numbers = read_numbers(kept, lines, source, names, 0)
+    lines, rows = map(list, zip(*kept, strict=True))
+    numbers = read_numbers(rows, lines, source, names, 0)
     with np.errstate(over="ignore"):
         narrow = numbers.astype(kind)
     finite(narrow, np.array(lines), f"{source}, as {kind}, line of")

@@ -93,15 +93,12 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
         made = generate(spec, out / spec.name)
     progress(1.0, "done")
 
+    bytes_ = made.figures["state_bytes"]
+    predictors = {f"{spec.reduction.technique} N_max {spec.reduction.n_max}": (predictions, bytes_)} | others
     accuracy = [
-        {
-            "predictor": f"{spec.reduction.technique} N_max {spec.reduction.n_max}",
-            "mae": mean_error(predictions, y),
-            "state_bytes": made.figures["state_bytes"],
-        }
+        {"predictor": name, "mae": mean_error(forecasts, y), "state_bytes": size}
+        for name, (forecasts, size) in predictors.items()
     ]
-    for name, (forecasts, state_bytes) in others.items():
-        accuracy.append({"predictor": name, "mae": mean_error(forecasts, y), "state_bytes": state_bytes})
     counts = zip(*np.unique(statuses, return_counts=True), strict=True)
     return {
         "ok": report.ok and all(row["equal"] for row in targets),
