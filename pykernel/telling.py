@@ -38,12 +38,12 @@ class Watch:
 
 QUIET = Watch()
 
-Rule = tuple[object, str]
-"""Whether something is wrong, and a sentence about it."""
 
+def refuse(*rules: tuple[object, str]) -> None:
+    """Raises UserError with the first sentence whose rule is true.
 
-def refuse(*rules: Rule) -> None:
-    """Raises UserError with the sentence of the first rule by which something is wrong."""
+    rules: whether something is wrong, and a sentence about it.
+    """
     for wrong, sentence in rules:
         if wrong:
             raise UserError(sentence)
@@ -120,8 +120,8 @@ def unit_of(report: Mapping[str, Any]) -> str:
 
 def counted(report: Mapping[str, Any]) -> str:
     """The number of rows or steps, with their unit."""
-    of = f" of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else ""
-    return f"{report['rows']:,} {unit_of(report)}s{of}"
+    count = f"{report['rows']:,} {unit_of(report)}s"
+    return f"{count} of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else count
 
 
 MEASURES = {"mae": "MAE", "rmse": "RMSE", "error_rate": "error rate"}

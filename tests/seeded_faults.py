@@ -237,7 +237,7 @@ def of_room(room: str, file: str, *faults: tuple[str, str, str]) -> list[Fault]:
 
 
 FAULTS += of_room(
-    *("plan", "pykernel/tuning/limits.py"),
+    *("plan", "pykernel/tuning/costs.py"),
     ("the stack is no RAM", 'int(costs["ram_bytes"] + costs["stack_bytes"])', 'int(costs["ram_bytes"])'),
     ("more instructions than there are", "HEADROOM = 0.96", "HEADROOM = 1.2"),
     *(("twice the limit fits", "return max(uses.values(), default=math.inf) <= 1", "return max(uses.values(), default=math.inf) <= 2"),),

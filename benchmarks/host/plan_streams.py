@@ -23,7 +23,7 @@ from pykernel.spec.model import make_spec
 from pykernel.tuning import sweep
 from pykernel.tuning.arms import arms
 from pykernel.tuning.combinations import rules, techniques
-from pykernel.tuning.limits import Limits
+from pykernel.tuning.costs import Limits
 from pykernel.tuning.plan import Search, model_name
 from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import Table, judge, simple

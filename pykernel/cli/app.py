@@ -117,12 +117,9 @@ def run(command: Callable[[], Any]) -> int:
         code = command() or OK
         sys.stdout.flush()
         return code
-    except UserError as error:
+    except (UserError, CheckFailed) as error:
         say("error", str(error))
-        return BAD_INPUT
-    except CheckFailed as error:
-        say("error", str(error))
-        return FAILED
+        return FAILED if isinstance(error, CheckFailed) else BAD_INPUT
     except UsageError as error:  # type: ignore[misc]
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "pykernel"

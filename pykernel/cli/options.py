@@ -1,30 +1,32 @@
-"""Options of commands: how they are declared, those that several commands share, and what runs a command."""
+"""Options of commands: how they are declared, what runs a command with them, those that several commands share, and the
+specs that they name.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pykernel.cli import output
 from pykernel.cli.help import RARE
 from pykernel.engine.choice import engine_used
-from pykernel.errors import Interrupted, on_command_line
+from pykernel.errors import Interrupted, UntrustedCode, UserError, on_command_line
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
 
 
-class Declared(NamedTuple):
-    """A parameter of a command: its annotation for typer, and its default."""
-
-    annotation: Any
-    default: Any = inspect.Parameter.empty
+Declared = tuple[Any, Any]
+"""A parameter of a command: its annotation for typer, and its default."""
 
 
 def argument(value: str, text: str, kind: type = str) -> Declared:
     """A positional argument of the command line."""
-    return Declared(Annotated[kind, typer.Argument(metavar=value, help=text, show_default=False)])
+    return Annotated[kind, typer.Argument(metavar=value, help=text, show_default=False)], inspect.Parameter.empty
 
 
 def option(
@@ -44,8 +46,8 @@ def option(
     shown: str | bool = True if without is None else without
     told = typer.Option(*names, metavar=value, help=text, show_default=shown, rich_help_panel=RARE if rare else None)
     if default is ...:
-        return Declared(Annotated[kind, told])
-    return Declared(Annotated[kind if default is not None else kind | None, told], default)
+        return Annotated[kind, told], inspect.Parameter.empty
+    return Annotated[kind if default is not None else kind | None, told], default
 
 
 def command(**options: Declared) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -55,8 +57,8 @@ def command(**options: Declared) -> Callable[[Callable[..., None]], Callable[...
     code and the message say so.
     """
     parameters = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.annotation)
-        for name, each in options.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in options.items()
     ]
 
     def typed(run: Callable[..., None]) -> Callable[..., None]:
@@ -69,10 +71,35 @@ def command(**options: Declared) -> Callable[[Callable[..., None]], Callable[...
 
         called.__doc__ = run.__doc__
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        called.__annotations__ = {name: each.annotation for name, each in options.items()}
+        called.__annotations__ = {name: annotation for name, (annotation, _) in options.items()}
         return called
 
     return typed
+
+
+def read_spec(spec_file: Path, trust: bool) -> Spec:
+    """Read a spec.  If it names a file with code and ``trust`` is true, the file is executed, and a message says so."""
+    from pykernel.spec.model import load_spec
+
+    return load_spec(spec_file, trust, lambda path: output.tell(f"executing {path}"))
+
+
+def plain_spec(spec_file: Path) -> Spec:
+    """Read a spec without code: searches execute no code."""
+    from pykernel.spec.model import load_spec
+
+    try:
+        return load_spec(spec_file)
+    except UntrustedCode:
+        raise UserError(
+            f"{spec_file}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
+        ) from None
+
+
+def need_no_signal(spec: Spec, command: str) -> None:
+    """Raises UserError for a spec with a [signal], if a command cannot take raw samples."""
+    if spec.signal is not None:
+        raise UserError(f"{spec.name} has a [signal], which {command} does not take yet; pykernel simulate does")
 
 
 JSON = option("--json", text="Print only one JSON object.", kind=bool, default=False)

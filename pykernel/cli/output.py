@@ -62,8 +62,9 @@ def say(kind: str, text: str) -> None:
     print(f"{kind}: {visible(text)}", file=sys.stderr)
 
 
-def warn(text: str) -> None:
-    say("warning", text)
+def warn(*texts: str) -> None:
+    for text in texts:
+        say("warning", text)
 
 
 def tell(text: str) -> None:
@@ -208,7 +209,12 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
     title = f"{rows[0]['samples']:,} samples on emulated CPUs: is the memory equal to the simulation's?"
     show_table(title, columns, built)
     calls = [
-        [row["target"], call, *counts(row[call], "min", "median", "max", "worst", "bound"), ratio_of(row[call])]
+        [
+            row["target"],
+            call,
+            *counts(row[call], "min", "median", "max", "worst", "bound"),
+            *counts(row[call], "ratio", digits=2),
+        ]
         for row in rows
         for call in row.get("calls", ())
     ]
@@ -220,13 +226,9 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
         show(line)
 
 
-def counts(figures: Mapping[str, Any], *keys: str) -> list[str]:
-    """Counts as text; "-" for a count that there is not."""
-    return ["-" if figures[key] is None else f"{figures[key]:,.0f}" for key in keys]
-
-
-def ratio_of(figures: Mapping[str, Any]) -> str:
-    return "-" if figures["ratio"] is None else f"{figures['ratio']:.2f}"
+def counts(figures: Mapping[str, Any], *keys: str, digits: int = 0) -> list[str]:
+    """Figures as text; "-" for a figure that there is not."""
+    return ["-" if figures[key] is None else f"{figures[key]:,.{digits}f}" for key in keys]
 
 
 def print_times(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -253,10 +255,12 @@ def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
     columns = ("target", "cycles", "are", "time", "of the processor", *(["a day, in the mean"] if charged else []))
     rows = []
     for load in known:
-        part = f"{100 * load['share']:.3g} %"
+        part, time = f"{100 * load['share']:.3g} %", load["microseconds"]
+        # four digits, because it is not an estimate
+        shown = f"{time / 1000:,.4g} ms" if time >= 1000 else f"{time:,.4g} µs"
         slow = Styled(part, "bold red") if load["share"] > 1 else part
         charge = [f"{load['mah_a_day']:.3g} mAh"] if charged else []
-        rows.append([load["target"], f"{load['cycles']:,}", load["kind"], duration_of(load), slow, *charge])
+        rows.append([load["target"], f"{load['cycles']:,}", load["kind"], shown, slow, *charge])
     if rows:
         show_table("a sample takes at most", columns, rows)
     for load in loads:
@@ -266,12 +270,6 @@ def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
             show(
                 f"{load['target']}: samples come faster than they are learned; take a smaller n_max, or a faster clock"
             )
-
-
-def duration_of(load: Mapping[str, Any]) -> str:
-    """A duration with four digits, because it is not an estimate."""
-    value = load["microseconds"]
-    return f"{value / 1000:,.4g} ms" if value >= 1000 else f"{value:,.4g} µs"
 
 
 def bounds_told(row: Mapping[str, Any]) -> list[str]:

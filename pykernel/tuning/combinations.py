@@ -19,6 +19,7 @@ from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
 from pykernel.spec.model import N_MAX_LIMIT, Spec, make_spec
 from pykernel.spec.model import rules as every_rule
 from pykernel.spec.sections import FOREVER, Tried, fields_of
+from pykernel.telling import refuse
 
 Content = dict[str, Any]
 """A spec as nested dictionaries."""
@@ -405,12 +406,16 @@ def _within(around: Content, content: Content, rule: str, technique: str | None)
 
 def _from_data(content: Content, rule: str, method: str) -> Combination:
     function = content.get("kernel", {}).get("function", "gaussian")
-    if function != "gaussian":
-        raise UserError(
-            f"{rule} is tried with Gaussian kernels alone, and [kernel] function is {function}; see pykernel fit"
-        )
-    if rule == "kfd" and not content["label"].get("classes"):
-        raise UserError("[label] classes is missing; kfd tells classes apart, so they must be given")
+    refuse(
+        (
+            function != "gaussian",
+            f"{rule} is tried with Gaussian kernels alone, and [kernel] function is {function}; see pykernel fit",
+        ),
+        (
+            rule == "kfd" and not content["label"].get("classes"),
+            "[label] classes is missing; kfd tells classes apart, so they must be given",
+        ),
+    )
     input = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
     label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}
     rest = {key: value for key, value in content.items() if key in ("name", "precision")}

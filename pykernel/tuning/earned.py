@@ -18,11 +18,10 @@ from pykernel.errors import UserError
 from pykernel.spec.defaults import length, width
 from pykernel.spec.model import make_spec
 from pykernel.spec.signal import SPECTRAL, FeatureName
-from pykernel.targets.check import choose
+from pykernel.targets import check
 from pykernel.tuning.arms import Trial
 from pykernel.tuning.combinations import Content
-from pykernel.tuning.costs import cost_task
-from pykernel.tuning.limits import CALLS, fits
+from pykernel.tuning.costs import CALLS, cost_task, fits
 from pykernel.tuning.plan import Search
 from pykernel.tuning.stage import Stage, dump
 from pykernel.tuning.trials import Table, simple
@@ -165,25 +164,19 @@ def _possible(stage: Stage, variants: Sequence[Variant]) -> list[Variant]:
     return found
 
 
-@dataclass
 class Earned:
     """The trials of a planned model with other signals.
 
     target: the target on which instructions are counted; None: they are not counted, and ``note`` says why.
     """
 
-    search: Search
-    winner: Trial
-    target: str | None = None
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        target = self.search.limits.target or TARGET
+    def __init__(self, search: Search, winner: Trial) -> None:
+        self.search, self.winner, self.note = search, winner, ""
+        self.target: str | None = search.limits.target or TARGET
         try:
-            choose([target], None, "unicorn")
-            self.target = target
+            check.choose([self.target], None, "unicorn")
         except UserError as error:
-            self.note = f"instructions were not counted: {error}"
+            self.target, self.note = None, f"instructions were not counted: {error}"
 
     # ---- one trial
 
@@ -288,17 +281,13 @@ class Earned:
         return found | {"windows": other, "leaner": leaner, "better": better}
 
     def _better(self, planned: Content, rows: Sequence[Content]) -> Content | None:
-        def surely(row: Content) -> bool:
-            uncertain = max(planned["deviation"], row["deviation"])
-            return bool(planned["error"] - row["error"] > uncertain)
-
-        found = [row for row in rows if row["error"] is not None and surely(row)]
-        ranked = sorted(found, key=lambda row: (row["error"], row["ram_bytes"]))
-        return next((dict(row) for row in ranked if self._fits(row)), None)
-
-    def _fits(self, row: Content) -> bool:
-        """Whether a model keeps the limits on the target.  Without a target, the trial has checked the limits."""
-        return self.search.limits.target is None or fits(self.search.measured(row["spec"])["uses"])
+        tried = [row for row in rows if row["error"] is not None]
+        surely = [row for row in tried if planned["error"] - row["error"] > max(planned["deviation"], row["deviation"])]
+        for row in sorted(surely, key=lambda row: (row["error"], row["ram_bytes"])):
+            # without a target, the trial has checked the limits
+            if self.search.limits.target is None or fits(self.search.measured(row["spec"])["uses"]):
+                return dict(row)
+        return None
 
     def _leaner(self, features: Sequence[Content], limit: float) -> Content | None:
         best: Content | None = None

@@ -19,8 +19,7 @@ from pykernel.parallel import Workers
 from pykernel.spec.model import Spec
 from pykernel.tuning.arms import Arm, Trial
 from pykernel.tuning.combinations import TRAINED, Content, Known, combine
-from pykernel.tuning.costs import cost_task
-from pykernel.tuning.limits import CALLS, HEADROOM, Limits, fits, taken
+from pykernel.tuning.costs import CALLS, HEADROOM, Limits, cost_task, fits, taken
 from pykernel.tuning.stage import dump
 from pykernel.tuning.trials import Table, stand_in
 

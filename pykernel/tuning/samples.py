@@ -13,16 +13,16 @@ from pykernel.errors import UserError, option
 from pykernel.files import open_data
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.tuning.columns import (
-    Show,
+from pykernel.telling import Show, refuse
+from pykernel.tuning.tables import (
     few_values,
     inputs_told,
     left_out,
     numeric_columns,
     read_columns,
+    read_table,
     without_times,
 )
-from pykernel.tuning.tables import read_table
 
 BLOCK = 2**16
 
@@ -70,10 +70,13 @@ def read(
         wanted = names = _names(data, inputs, label, assumed)
     else:
         wanted, of_label = _positions(data, inputs, label, assumed)
-    if of_label is not None and wanted is not None and of_label in wanted:
-        raise UserError(f"{data}: column {label!r} is the label; leave it out of {option('inputs')}")
-    if wanted == []:
-        raise UserError(f"{data}: has one column, the label; at least one input is needed")
+    refuse(
+        (
+            of_label is not None and wanted is not None and of_label in wanted,
+            f"{data}: column {label!r} is the label; leave it out of {option('inputs')}",
+        ),
+        (wanted == [], f"{data}: has one column, the label; at least one input is needed"),
+    )
     rows = as_rows(path, wanted)
     if len(rows) < 2:
         raise UserError(f"{data}: has {len(rows)} rows; at least 2 are needed")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -170,14 +169,11 @@ class Group:
         self.scores: dict[tuple[float, ...], dict[str, Any] | None] = {}
         self.reason = ""  # of the last refusal
 
-    def _grid(self) -> list[dict[str, float]]:
+    def coarse(self) -> list[dict[str, float]]:
+        """The spec's own values, then the product of the grids."""
         axes = [[knob.value(p) for p in knob.grid] or [self.own[knob.name]] for knob in self.knobs]
         grid = [dict(zip(self.own, values, strict=True)) for values in itertools.product(*axes)]
         return [self.own, *(values for values in grid if values != self.own)]
-
-    def coarse(self) -> list[dict[str, float]]:
-        """The spec's own values, then the product of the grids."""
-        return self._new(self._grid())
 
     def finer(self, number: int, by: Score) -> list[dict[str, float]]:
         """The neighbours of the best values, one step up or down.
@@ -196,7 +192,7 @@ class Group:
                 for knob, position, step, value in zip(self.knobs, positions, steps, best, strict=True)
             ]
             around.append(dict(zip(self.own, values, strict=True)))
-        return self._new(around)
+        return around
 
     def _steps(self) -> list[tuple[int, ...]]:
         """Directions around a point: all combinations of the first two parameters, which depend on each other; and each
@@ -209,9 +205,11 @@ class Group:
             found += [tuple(sign if j == i else 0 for j in range(len(self.knobs))) for sign in (-1, 1)]
         return [step for step in found if any(step)]
 
-    def _new(self, candidates: Iterable[Mapping[str, float]]) -> list[dict[str, float]]:
-        fresh = {tuple(values.values()): dict(values) for values in candidates}
-        return [values for key, values in fresh.items() if key not in self.scores]
+    def fresh(self, candidates: Iterable[dict[str, float]]) -> list[dict[str, float]]:
+        """The candidates that were not tried yet, each once."""
+        return list(
+            {key: values for values in candidates if (key := tuple(values.values())) not in self.scores}.values()
+        )
 
     def content(self, values: tuple[float, ...]) -> Content:
         """The spec's content, once it was tried."""
@@ -222,7 +220,7 @@ class Group:
 
     def bound(self, rounds: int) -> int:
         """The largest possible number of trials."""
-        return len(self._grid()) + rounds * len(self._steps())
+        return len(self.coarse()) + rounds * len(self._steps())
 
     def best(self, by: Score) -> tuple[float, ...] | None:
         """The values of the smallest error, the earliest of equals; None if nothing worked."""
@@ -251,7 +249,7 @@ def search(
     for number in range(-1, rounds):
         batch: list[tuple[Group, dict[str, float]]] = []
         for group in groups if number < 0 else worth_refining(groups, workers, by, data):
-            for values in group.coarse() if number < 0 else group.finer(number, by):
+            for values in group.fresh(group.coarse() if number < 0 else group.finer(number, by)):
                 try:
                     group.combination.check(group.size, values)
                     batch.append((group, values))
@@ -261,20 +259,16 @@ def search(
         batch = _in_turn(batch)
         scores = workers.run([_score_task(g, values, data.delay) for g, values in batch])
         for (group, values), score in zip(batch, scores, strict=True):
-            if "reason" in score:
-                group.scores[tuple(values.values())], group.reason = None, score["reason"]
-            else:
-                group.scores[tuple(values.values())] = score
+            group.scores[tuple(values.values())] = None if "reason" in score else score
+            group.reason = score.get("reason", group.reason)
 
 
 def _in_turn(batch: Sequence[tuple[Group, dict[str, float]]]) -> list[tuple[Group, dict[str, float]]]:
     """Order the runs so that combinations alternate: workers then compile different combinations, and none twice."""
-    seen: Counter[int] = Counter()
-    turns = []
-    for i, (group, _) in enumerate(batch):
-        seen[id(group.combination)] += 1
-        turns.append((seen[id(group.combination)], i))
-    return [batch[i] for _, i in sorted(turns)]
+    runs: dict[int, list[tuple[Group, dict[str, float]]]] = {}
+    for each in batch:
+        runs.setdefault(id(each[0].combination), []).append(each)
+    return [each for turn in itertools.zip_longest(*runs.values()) for each in turn if each is not None]
 
 
 def worth_refining(groups: Sequence[Group], workers: Workers, by: Score, data: Data) -> list[Group]:
@@ -465,13 +459,10 @@ def _measure(rows: list[dict[str, Any]], workers: Workers, by: Score, target: st
     for i in front([(rows[j][by], instructions(rows[j]) or 0) for j in measured]):
         rows[measured[i]]["instruction_front"] = True
     return (
-        f"instructions of one update on {target}: the mean over {SAMPLES_TEXT}; measured for {len(measured)} of "
+        f"instructions of one update on {target}: the mean over samples from the middle of the stream on; measured for {len(measured)} of "
         f"{len(rows)} rows: the rows on the front of error against bytes, and the rows that could be on the front of error "
         "against instructions"
     )
-
-
-SAMPLES_TEXT = "samples from the middle of the stream on"
 
 
 def worth_measuring(rows: Sequence[Mapping[str, Any]], by: Score) -> list[int]:

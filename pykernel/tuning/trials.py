@@ -239,11 +239,9 @@ def simple(spec: Spec, table: Table) -> dict[str, dict[str, float]]:
     if table.y is None:
         return {}
     late, y = table.delay, table.labels
-    released = np.roll(y, late, axis=0) if late else y.copy()
-    if late:
-        released[:late] = -1 if spec.label.classes else np.nan
-    shape = (len(y), -1)
-    known = released.reshape(shape) if spec.label.classes else released.reshape(shape).astype(np.float64)
+    released = np.roll(y, late, axis=0).reshape(len(y), -1)
+    released[:late] = -1 if spec.label.classes else np.nan
+    known = released if spec.label.classes else released.astype(np.float64)
     predictors = Simple(spec, late)
     answers = predictors.step(table.x, y, 0, known)
     rows = slice(table.split, None)

@@ -14,6 +14,8 @@ from pykernel.workflows.given import Numbers, need_known
 MANY_ROWS = 1000
 """Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with
 fewer vectors."""
+LARGE = 16 * 1024
+"""If vectors and weights need more bytes, fewer vectors are tried as well, unless the user gave the size."""
 BASIS_MODELS = ("krr", "ls-svm")
 DEFAULT_RIDGE = 0.1
 COMPARED_ROWS = 1000

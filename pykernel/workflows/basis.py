@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykernel.errors import Interrupted, UserError, need_matplotlib, option
 from pykernel.files import all_or_none, need_different, need_free
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import QUIET, Rule, Watch, refuse
+from pykernel.telling import QUIET, Watch, refuse
 from pykernel.workflows.asked import TRAINED, BasisAsked, asked
 from pykernel.workflows.given import Numbers, write_text
 
@@ -45,8 +45,7 @@ class BasisFound:
         report = self.report
         lines = [f"basis of {report['vectors']:,} vectors, by {report['method']}, of {report['rows']:,} rows"]
         lines.append(f"  left out {100 * self.left_out[-1]:.3g} %{'' if report['exact'] else ', estimated'}")
-        if report["errors"]:
-            errors = report["errors"]
+        if errors := report["errors"]:
             lines.append(
                 f"  leave-one-out {errors['measure']} {errors['leave_one_out']:.4g}, without {errors['trivial']:.4g}"
             )
@@ -154,7 +153,10 @@ def basis(
         spec = work.spec_of(job, chosen) if given.makes_spec else None
         report = work.report_of(job, chosen, spec)
     except KeyboardInterrupt:
-        raise Interrupted(*_kept_in(given)) from None
+        if given.checkpoint is None or not given.checkpoint.exists():
+            raise Interrupted from None
+        kept = f"; {given.checkpoint} contains the finished part: run the same command to continue"
+        raise Interrupted(kept) from None
     _write(report, job, chosen.basis, spec)
     return BasisFound(chosen.basis, spec, report)
 
@@ -171,6 +173,7 @@ def _need_possible(given: BasisAsked) -> None:
         _need_trained(given)
     label, learn, kfd, output = option("label"), option("learn"), option("kfd"), option("output")
     tau, shards, confidence = option("tau"), option("shards"), option("confidence")
+    features, count = option("features"), given.features
     refuse(
         (given.learn and given.kfd, f"{learn} and {kfd} are two models; give one of them"),
         (
@@ -178,7 +181,23 @@ def _need_possible(given: BasisAsked) -> None:
             f"{learn if given.learn else kfd} needs a spec; give {output} SPEC",
         ),
         (given.kfd and given.label is None, f"{kfd} separates classes; give {label}, their column"),
-        *([] if given.features is None else _of_features(given, given.features)),
+        (
+            count is not None and given.label is not None,
+            f"{features} needs no label; leave out {label} or {features}",
+        ),
+        (
+            count is not None and given.learn,
+            f"{learn} learns a label, which {features} has not; leave one of them out",
+        ),
+        (count is not None and not given.makes_spec, f"{features} needs a spec; give {output} SPEC"),
+        (
+            count is not None and not 1 <= count <= given.n_max,
+            f"{features} is {count}; it must be from 1 to {option('n_max')}, which is {given.n_max}",
+        ),
+        (
+            count is not None and not 0 < given.shrinkage < float("inf"),
+            f"{option('shrinkage')} is {given.shrinkage:g}; it must be above 0",
+        ),
         (
             given.classes is not None and given.label is None,
             f"{option('classes')} needs a label; give {label}, its column",
@@ -207,40 +226,13 @@ def _need_possible(given: BasisAsked) -> None:
         need_matplotlib()
 
 
-def _of_features(given: BasisAsked, count: int) -> list[Rule]:
-    """What does not go with a number of features."""
-    features, label, learn = option("features"), option("label"), option("learn")
-    return [
-        (given.label is not None, f"{features} needs no label; leave out {label} or {features}"),
-        (given.learn, f"{learn} learns a label, which {features} has not; leave one of them out"),
-        (not given.makes_spec, f"{features} needs a spec; give {option('output')} SPEC"),
-        (
-            not 1 <= count <= given.n_max,
-            f"{features} is {count}; it must be from 1 to {option('n_max')}, which is {given.n_max}",
-        ),
-        (
-            not 0 < given.shrinkage < float("inf"),
-            f"{option('shrinkage')} is {given.shrinkage:g}; it must be above 0",
-        ),
-    ]
-
-
 def _need_trained(given: BasisAsked) -> None:
     """Raises UserError for arguments that do not fit to trained vectors, which need a label and a single process."""
-    trained = f"{option('method')} {TRAINED}"
     if not given.learn or given.label is None:
-        raise UserError(
-            f"{trained} is for weights that the device continues to learn; give {option('learn')} and {option('label')}"
-        )
+        why = "is for weights that the device continues to learn; give"
+        raise UserError(f"{option('method')} {TRAINED} {why} {option('learn')} and {option('label')}")
     widths = ("sigma", "gamma", "kernel", "with_", "standardise")
     given.need_unset((*widths, "shards", "tau", "checkpoint", "candidates", "points"), "method")
-
-
-def _kept_in(given: BasisAsked) -> list[str]:
-    """Sentences about files that an interrupted run has left; empty if there are none."""
-    path = given.checkpoint
-    there = path is not None and path.exists()
-    return [f"; {path} contains the finished part: run the same command to continue"] if there else []
 
 
 def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None) -> None:

@@ -30,8 +30,8 @@ from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_cont
 from pykernel.training.selection import Selection, default_widths, width_name
 from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
-from pykernel.tuning.columns import round_limit
 from pykernel.tuning.samples import Samples, Scaled, Seen, look, read, scaled
+from pykernel.tuning.tables import round_limit
 from pykernel.workflows.asked import BASIS_MODELS, COARSE, COMPARED_ROWS, DEFAULT_RIDGE, TRAINED, BasisAsked
 from pykernel.workflows.given import Numbers, method_options, need_known, positive_numbers, words
 
@@ -71,7 +71,11 @@ def requested(options: BasisAsked) -> Request:
     """The options as numbers.  Raises UserError, before the work, for an invalid model, kernel or number."""
     if options.seed < 0:
         raise UserError(f"{option('seed')} is {options.seed}; it must be 0 or more")
-    model, epsilon = _model(options), _epsilon(options)
+    model = _model(options)
+    if options.precision not in LEAST_ALD_THRESHOLD:
+        raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
+    # for a spec, the resolution of the device's numbers
+    epsilon = 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
     own, given = options.width([each for each in KERNELS if each != "sigmoid"], " here")
     widths = [1.0] if own is None else _numbers(options, given, own)
     ridges = _numbers(options, options.ridge, "ridge")
@@ -94,13 +98,6 @@ def _model(options: BasisAsked) -> Model:
             f"{option('model')} ls-svm has a bias, and what {option('learn')} learns has none; give {option('model')} krr, or leave it out"
         )
     return given or ("krr" if options.learn else "ls-svm")
-
-
-def _epsilon(options: BasisAsked) -> float:
-    """The smallest residual of a vector; for a spec, the resolution of the device's numbers."""
-    if options.precision not in LEAST_ALD_THRESHOLD:
-        raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
-    return 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
 
 
 def _numbers(options: BasisAsked, given: Numbers, name: str) -> list[float] | None:
@@ -307,19 +304,17 @@ class Job(Request):
         return Targets.of_classes(y, len(samples.classes), "counts" if self.model == "kfd" else "signs")
 
     def _default_widths(self, x: np.ndarray, several: bool) -> list[float]:
-        function = self.options.kernel
+        function: Any = self.options.kernel
+        found = list(default_widths(function, x))
         if function in MATERN_UNITS:
-            length = MATERN_UNITS[function]
-            found = [float(f"{length / width:.3g}") for width in reversed(default_widths("gaussian", x))]
-        else:
-            found = list(default_widths(function, x))  # type: ignore[arg-type]
+            lengths = reversed(default_widths("gaussian", x))
+            found = [float(f"{MATERN_UNITS[function] / length:.3g}") for length in lengths]
         if several:
             return found
         middle = found[len(found) // 2]
         if function != "linear":
-            what = "by the rows' distances, or their size"
-            if function == "gaussian":
-                what = "half the median distance of two rows"
+            gaussian = function == "gaussian"
+            what = "half the median distance of two rows" if gaussian else "by the rows' distances, or their size"
             self.samples.assumed.append(f"{width_name(function)} {middle:g}, {what}")
         return [middle]
 
@@ -407,7 +402,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
 
 def _taken(kernel: MercerKernel, selection: Selection | None) -> dict[str, float]:
     """The width by its name, and the ridge."""
-    name = width_name(kernel.function)
+    name = width_name(kernel.function)  # type: ignore[arg-type]
     taken = {name: float(f"{width_of(kernel):.6g}")} if name else {}
     return taken | ({"ridge": selection.ridge} if selection else {})
 
@@ -443,15 +438,10 @@ def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:
 
 
 def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> list[str]:
-    difference = report["rounding"]["difference"]
-    if chosen.machine is None:
-        return []
-    if chosen.sigma is not None:
-        # the smallest feature's root mean square
+    difference, typical = report["rounding"]["difference"], report["typical_error"]
+    if chosen.sigma is not None:  # the smallest feature's root mean square
         typical = (float(chosen.sigma[-1]) - report["features"]["shrinkage"]) / math.sqrt(report["rows"])
-    else:
-        typical = report["typical_error"]
-    if difference <= COARSE * typical:
+    if chosen.machine is None or difference <= COARSE * typical:
         return []
     return [
         f"in {spec.precision}, predictions differ by up to {difference:.3g} from those computed "

@@ -63,12 +63,14 @@ class Checked:
     @property
     def report(self) -> dict[str, Any]:
         """As ``pykernel check --json`` prints it."""
-        found: dict[str, Any] = {"ok": self.ok, "check": [*self.rows, *self.on_target], "sizes": self.figures}
-        return (
-            found
-            | {"simple_bytes": self.simple_bytes, "exceeded": self.exceeded}
-            | ({"load": self.loads} if self.loads else {})
-        )
+        return {
+            "ok": self.ok,
+            "check": [*self.rows, *self.on_target],
+            "sizes": self.figures,
+            "simple_bytes": self.simple_bytes,
+            "exceeded": self.exceeded,
+            **({"load": self.loads} if self.loads else {}),
+        }
 
     def __repr__(self) -> str:
         lines = [f"check of {self.name}: {'the same bytes' if self.equal else 'OTHER BYTES than on the host'}"]
@@ -173,8 +175,7 @@ def check(
     UserError
         One sentence says what is wrong with an argument, or that there is no compiler, emulator or board.
     """
-    from pykernel.gen.record import record as write_record
-    from pykernel.gen.record import require_project
+    from pykernel.gen import record as validity
     from pykernel.host.simple import simple_bytes
     from pykernel.targets.check import exceeded
 
@@ -199,11 +200,11 @@ def check(
     )
     _need_possible(asked)
     if record is not None:
-        require_project(Path(record), spec)
+        validity.require_project(Path(record), spec)
     report = run(spec, asked, watch)
     on_target = check_own_target(spec, asked, watch)
     if record is not None:
-        write_record(Path(record), spec, report)
+        validity.record(Path(record), spec, report)
     equal = all(row["equal"] for row in (*report.rows, *on_target))
     measured = [*(report.rows if asked.target else []), *on_target]
     return Checked(

@@ -33,9 +33,8 @@ from pykernel.training.selection import (
     stratified_folds,
     width_name,
 )
-from pykernel.tuning.columns import uneven
-from pykernel.tuning.tables import LabelledTable
-from pykernel.workflows.asked import MANY_ROWS, FitAsked
+from pykernel.tuning.tables import LabelledTable, uneven
+from pykernel.workflows.asked import LARGE, MANY_ROWS, FitAsked
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
 from pykernel.workflows.given import method_options, positive_numbers
 
@@ -47,8 +46,6 @@ MEASURED_ROWS = 400
 """Number of rows on which one width is timed, to estimate the time for all widths and all rows."""
 SPAWNED = 2.0
 """Seconds that other processes need to start."""
-LARGE = 16 * 1024
-"""If vectors and weights need more bytes, fewer vectors are tried as well, unless the user gave the size."""
 NEARLY = 1.02
 """A smaller model counts as nearly as good if its error is at most this factor times the large model's error."""
 SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -324,22 +321,17 @@ class ChosenJob(Job):
 
     def _errors(self, machine: Any) -> dict[str, float | None]:
         """The cross-validated error, the same with its optimism added, and the error without a model."""
-        found, trivial = machine.selection_, self.without_model()
-        if self.table.classes is None:
-            error = root(float(machine.loo_error_) if found is None else found.value)
-            return {
-                "cross_validated": error,
-                "trivial": trivial,
-                "corrected": None if found is None else root(found.corrected),
-            }
+        found, classes = machine.selection_, self.table.classes is not None
+        shown = float if classes else root
         if found is None:
-            return {"cross_validated": float(machine.loo_error_), "trivial": trivial}
-        error = float(found.error[found.taken])
-        return {
-            "cross_validated": error,
-            "trivial": trivial,
-            "corrected": found.corrected if found.by == "error" else None,
-        }
+            known: dict[str, float | None] = {
+                "cross_validated": shown(machine.loo_error_),
+                "trivial": self.without_model(),
+            }
+            return known if classes else known | {"corrected": None}
+        error = found.error[found.taken] if classes else found.value
+        corrected = shown(found.corrected) if found.by == "error" or not classes else None
+        return {"cross_validated": shown(error), "trivial": self.without_model(), "corrected": corrected}
 
     def report(self, made: Frozen) -> dict[str, Any]:
         table, machine = self.table, _estimator(made.trained)

@@ -22,7 +22,7 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse, root
 from pykernel.training.selection import Selection
 from pykernel.training.trained import Distance, Machine, content
-from pykernel.tuning.limits import parse_amount
+from pykernel.tuning.costs import parse_amount
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.asked import COARSE, COMPARED_ROWS, FitAsked
 

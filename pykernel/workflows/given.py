@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from pykernel.errors import MissingExtra, UserError, did_you_mean, option
 from pykernel.files import open_data, whole_file
 from pykernel.spec.renamed import word_meant
-from pykernel.telling import Show, Watch
+from pykernel.telling import Show, Watch, refuse
 
 Numbers = str | float | Sequence[float] | None
 """One number, several numbers, or text with commas."""
@@ -34,10 +34,8 @@ def words(given: str | Sequence[str] | None) -> list[str]:
 
 def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
     """The text of each number."""
-    if isinstance(given, str):
-        parts = words(given)
-    else:
-        parts = [f"{each!r}" for each in (given if isinstance(given, Sequence) else [given])]
+    numbers = given if isinstance(given, Sequence) else [given]
+    parts = words(given) if isinstance(given, str) else [repr(each) for each in numbers]
     if not parts:
         raise UserError(f"{option(name)} is {given!r}; give at least one number")
     return parts
@@ -53,10 +51,13 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
             raise UserError(
                 f"{option(name)} is {given!r}; it must be numbers with commas between, such as 0.5,1,2"
             ) from None
-        if not 0 < numbers[-1] < math.inf:
-            raise UserError(f"{option(name)} holds {word}; each must be above zero")
-        if name == "sigma" and not 1e-150 < numbers[-1] < 1e150:
-            raise UserError(f"{option(name)} holds {word}; its square must not overflow: scale the data")
+        refuse(
+            (not 0 < numbers[-1] < math.inf, f"{option(name)} holds {word}; each must be above zero"),
+            (
+                name == "sigma" and not 1e-150 < numbers[-1] < 1e150,
+                f"{option(name)} holds {word}; its square must not overflow: scale the data",
+            ),
+        )
     return numbers
 
 

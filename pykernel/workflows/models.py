@@ -52,18 +52,17 @@ def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
     """
     from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
 
-    from pykernel.importers.importing import from_sklearn
+    from pykernel.importers import importing, steps
     from pykernel.importers.sklearn import LEARNS
-    from pykernel.importers.steps import steps_of
 
     if isinstance(pipeline.steps, dict):  # River's
         raise UserError(
             "a Pipeline of River has steps that change as they learn, which the C does not have; give a model of pykernel.river that "
             "learned the raw inputs: without a rule it standardises them itself, by running means and deviations"
         )
-    *before, (_, model) = steps_of(pipeline)
+    *before, (_, model) = steps.steps_of(pipeline)
     if not hasattr(type(model), LEARNS):
-        return from_sklearn(pipeline, name), None
+        return importing.from_sklearn(pipeline, name), None
     if not hasattr(model, "model_"):
         raise UserError(f"the {type(model).__name__} has learned nothing yet; call its fit or partial_fit first")
     if not before:

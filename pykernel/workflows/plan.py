@@ -32,8 +32,8 @@ from pykernel.telling import (
     unit_of,
 )
 from pykernel.tuning.arms import Arm, Trial, arms
+from pykernel.tuning.costs import Limits, make_limits, parse_amount
 from pykernel.tuning.earned import Earned, lean_variants, rich_variants, window_variants
-from pykernel.tuning.limits import Limits, make_limits, parse_amount
 from pykernel.tuning.plan import NothingFits, Search, model_name, planned, verified
 from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import simple, watched_simply
@@ -77,8 +77,8 @@ class Planned:
             if row is not None:
                 told = error_and_deviation(row["learning"] or row["frozen"])
                 lines.append(f"  {name:8}  {row['model']}: {told}, {row['bytes']:,} bytes")
-        for name, row in self.report["simple"].items():
-            lines.append(f"  instead   {name}: {number(row['error'])}, {row['bytes']:,} bytes")
+        simple = self.report["simple"].items()
+        lines += [f"  instead   {name}: {number(row['error'])}, {row['bytes']:,} bytes" for name, row in simple]
         return "\n".join(lines)
 
 
@@ -186,13 +186,13 @@ def plan(
 
 def possible(tried: list[Arm], watch: Watch) -> list[Arm]:
     """The arms that this installation can train."""
-    if not any(arm.made.spec is None for arm in tried):
-        return tried
-    try:
-        import pykernel.training.reduced  # noqa: F401
-    except MissingExtra as missing:
-        watch.tell(f"without models that are trained here: {missing}")
-        return [arm for arm in tried if arm.made.spec is not None]
+    ready = [arm for arm in tried if arm.made.spec is not None]
+    if len(ready) < len(tried):
+        try:
+            import pykernel.training.reduced  # noqa: F401
+        except MissingExtra as missing:
+            watch.tell(f"without models that are trained here: {missing}")
+            return ready
     return tried
 
 
@@ -241,8 +241,7 @@ def concluded(
         },
         "signal": signal,
     }
-    comment = told_in_spec(report, asked.data)
-    return write(report, specs, asked.output, comment), specs
+    return write(report, specs, asked.output, told_in_spec(report, asked.data)), specs
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
@@ -275,10 +274,12 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     """A comment for the spec's file: the origin of the spec, and its expected error."""
     winner, others = report["winner"], report["simple"]
     least = min(others, key=lambda name: others[name]["error"], default=None)
-    lines = [f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:"]
-    lines += [f"{winner['model']} {error_and_deviation(winner['learning'] or winner['frozen'])}"]
-    lines[1] += f"; {least} {number(others[least]['error'])}" if least is not None else ""
-    lines += [f"The same again: --trials {report['trials']} --seed {report['seed']}"]
+    instead = f"; {least} {number(others[least]['error'])}" if least is not None else ""
+    lines = [
+        f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:",
+        f"{winner['model']} {error_and_deviation(winner['learning'] or winner['frozen'])}{instead}",
+        f"The same again: --trials {report['trials']} --seed {report['seed']}",
+    ]
     return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
 
 
@@ -296,17 +297,17 @@ class _Watch:
         most, tried = self.trials, len(course.trials)
         gone = clock.monotonic() - self.began
         best = course.winner()
-        state = f"{gone:5.0f} s  {tried:4} trials"
-        if most is None:
-            state += f", {max(0, self.time - gone):.0f} s left"
-        if best is not None:
-            state += f"  {error_and_deviation(best.told)}  {model_name(best)}, {byte_count(best.bytes)}"
-        better = best is not None and best.score < 0.999 * self.best
-        if best is not None and better:
-            self.best = best.score
+        score = float("inf") if best is None else best.score
+        better = score < 0.999 * self.best
         if better or gone - self.told > SILENCE:
-            self.told = gone
-            self.watch.tell(state)
+            self.best, self.told = score if better else self.best, gone
+            left = f", {max(0, self.time - gone):.0f} s left" if most is None else ""
+            found = (
+                ""
+                if best is None
+                else f"  {error_and_deviation(best.told)}  {model_name(best)}, {byte_count(best.bytes)}"
+            )
+            self.watch.tell(f"{gone:5.0f} s  {tried:4} trials{left}{found}")
         self.show(gone / self.time if most is None else tried / most, "trying models")
         if most is not None:
             return most - tried

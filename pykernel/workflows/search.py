@@ -11,15 +11,14 @@ import numpy as np
 
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.host.signal import RawRows, delay_of
-from pykernel.host.simulate import DELAY_LIMIT, require_columns, samples_of
+from pykernel.host.simulate import DELAY_LIMIT, samples_of
 from pykernel.parallel import Workers
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.target import find_target
-from pykernel.telling import Watch, gaps_told, skipped
+from pykernel.telling import Watch, gaps_told, refuse, skipped
 from pykernel.tuning.combinations import rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
-from pykernel.tuning.sweep import Data
 from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Table
@@ -51,14 +50,6 @@ def tried(name: str, given: str | Sequence[str] | None) -> list[str]:
     return list(found or known)
 
 
-def measure(spec: Spec, given: str | None) -> Any:
-    """The error that is minimised."""
-    known = ("error_rate",) if spec.label_kind == "class" else ("mae", "rmse")
-    if given is not None and given not in known:
-        raise UserError(f"{option('score')} {given} is not for these labels; there is: {', '.join(known)}")
-    return given or known[0]
-
-
 def counting_target(name: str) -> str | None:
     """The target on which instructions are counted; None if they are not counted."""
     if name == "none":
@@ -68,25 +59,6 @@ def counting_target(name: str) -> str | None:
             f"{option('target')} {name} has no emulator that counts instructions; see pykernel targets, or give none"
         )
     return name
-
-
-def need_plain(spec: Spec) -> None:
-    """Raises UserError for a spec with code: searches run in other processes and on other machines, and execute no
-    code.
-    """
-    if spec.custom is not None:
-        raise UserError(
-            f"{spec.name}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
-        )
-
-
-def load(spec: Spec, options: Asked) -> tuple[Spec, Data]:
-    """The base spec of the models, and the data; for a spec with a [signal], the inner model and the steps."""
-    if spec.label_kind == "none":
-        raise UserError(f"{spec.name}: has no [label], so there is no error to compare; for monitors see pykernel plan")
-    require_columns(spec, spec.name)
-    x, y, delay, stage = recorded(spec, options)
-    return spec if stage is None else make_spec(stage.inside(spec)), Data(x, y, delay, stage)
 
 
 def planned_data(
@@ -99,7 +71,6 @@ def planned_data(
             raise UserError(
                 f"{option('inputs')} and {option('label')} are for data without a spec; with {option('spec')}, the spec names the columns"
             )
-        need_plain(spec)
         x, y, delay, stage = recorded(spec, options)
         if stage is not None and (own := stage.scaled(x)) is not stage:
             watch.tell(
@@ -117,19 +88,21 @@ def planned_data(
     with opened(options.data, watch) as (name, file, show):
         found = infer(file, name, words(inputs), label, show)
     make_spec(found.content, name)  # raises UserError, before the work, for names that no spec can contain
-    y = None if found.column is None else found.y
-    return found.content, recent(watch, found.x, y, options.delay), found.assumed
+    labels = None if found.column is None else found.y
+    return found.content, recent(watch, found.x, labels, options.delay), found.assumed
 
 
 def recent(watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage: Stage | None = None) -> Table:
     """The last rows as a table.  Raises UserError for too few rows; warns if there are few, or if rows are left out."""
     rows = "rows" if stage is None else "steps"
-    if not 0 <= delay <= DELAY_LIMIT or delay > len(x) // 2:
-        raise UserError(
-            f"delay is {delay}; it must be from 0 to {min(DELAY_LIMIT, len(x) // 2):,} {rows}, half of the table"
-        )
-    if len(x) < FEWEST:
-        raise UserError(f"the table has {len(x)} {rows}; a plan needs {FEWEST} or more, and some hundred to be of use")
+    most = min(DELAY_LIMIT, len(x) // 2)
+    refuse(
+        (not 0 <= delay <= most, f"delay is {delay}; it must be from 0 to {most:,} {rows}, half of the table"),
+        (
+            len(x) < FEWEST,
+            f"the table has {len(x)} {rows}; a plan needs {FEWEST} or more, and some hundred to be of use",
+        ),
+    )
     if len(x) > MOST_ROWS:
         watch.tell(f"the last {MOST_ROWS:,} of {len(x):,} {rows} are taken")
         x, y = x[-MOST_ROWS:], None if y is None else y[-MOST_ROWS:]
@@ -148,7 +121,13 @@ def recent(watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage:
 def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, Stage | None]:
     """Samples, labels, the number of samples after which a model learns a label, and the signal stage, if there is
     one.
+
+    Raises UserError for a spec with code: searches run in other processes and on other machines, and execute no code.
     """
+    if spec.custom is not None:
+        raise UserError(
+            f"{spec.name}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
+        )
     watch = options.watch
     delay, raw = delay_of(spec, options.delay), None if spec.signal is None else RawRows(spec)
     batches = []

@@ -260,8 +260,7 @@ def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show
             for batch in host.with_last_label(batches, delay) if lagged else batches:
                 for _ in run.run(batch.x, batch.y):
                     pass
-        found = run.summary(run.errors, run.rows // 2)
-        return found["error_rate" if run.classes else "rmse"]["model"]
+        return run.summary(run.errors, run.rows // 2)["error_rate" if run.classes else "rmse"]["model"]
 
     return error
 

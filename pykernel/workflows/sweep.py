@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.files import all_or_none, new_folder
+from pykernel.host.simulate import require_columns
 from pykernel.plots import Panel, pareto_figure
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
@@ -115,11 +116,18 @@ def sweep(
     if not 0 <= rounds <= 20:
         raise UserError(f"rounds is {rounds}; it must be 0 or more, and at most 20")
     spec, _ = spec_and_memory(model)
-    search.need_plain(spec)
-    base, recorded = search.load(spec, asked)
-    by, sizes = search.measure(base, score), whole_numbers(n_max, "n_max")
+    if spec.label_kind == "none":
+        raise UserError(f"{spec.name}: has no [label], so there is no error to compare; for monitors see pykernel plan")
+    require_columns(spec, spec.name)
+    recorded = Data(*search.recorded(spec, asked))
+    # of a [signal], the inner model learns the steps
+    base = spec if recorded.stage is None else make_spec(recorded.stage.inside(spec))
+    measures = ("error_rate",) if base.label_kind == "class" else ("mae", "rmse")
+    if score is not None and score not in measures:
+        raise UserError(f"{option('score')} {score} is not for these labels; there is: {', '.join(measures)}")
+    by: Any = score or measures[0]
     tried = search.tried("rule", rule), search.tried("technique", technique)
-    groups, refused = plan_groups(base, recorded, *tried, sizes)
+    groups, refused = plan_groups(base, recorded, *tried, whole_numbers(n_max, "n_max"))
     place = None if target is None else search.counting_target(target)
     bound = sum(group.bound(rounds) for group in groups)
     watch.tell(
@@ -131,8 +139,24 @@ def sweep(
             found = run_sweep(base, recorded, workers, groups, refused, by, rounds, place)
         with all_or_none(asked.output):
             written = write(asked.output, base, found)
-    report = report_of(base, recorded, found) | written
-    report |= {"bound": bound, "reused": workers.reused, "results": str(workers.results.path)}
+    report = {
+        "name": base.name,
+        "rows": len(recorded.x),
+        **recorded.raw_rows,
+        "delay": recorded.delay,
+        "score": found.by,
+        "table": found.rows,
+        "refused": found.refused,
+        "trivial": found.trivial,
+        **found.picks,
+        "tries": found.tries,
+        "target": found.target,
+        "note": found.note,
+        **written,
+        "bound": bound,
+        "reused": workers.reused,
+        "results": str(workers.results.path),
+    }
     specs = {name: make_spec(found.rows[i]["spec"]) for name, i in found.picks.items()}
     return Swept(report, found, found.trivial, specs)
 
@@ -189,20 +213,3 @@ def _cost_cells(costs: Mapping[str, Any]) -> dict[str, Any]:
     calls = {call: costs[call] for call in ("update", "predict") if costs.get(call)}
     counts = {f"{call}_{key}": figures[key] for call, figures in calls.items() for key in ("mean", "max")}
     return counts | {key: costs.get(key) for key in ("flash_bytes", "stack_bytes")}
-
-
-def report_of(base: Spec, data: Data, found: Sweep) -> dict[str, Any]:
-    return {
-        "name": base.name,
-        "rows": len(data.x),
-        **data.raw_rows,
-        "delay": data.delay,
-        "score": found.by,
-        "table": found.rows,
-        "refused": found.refused,
-        "trivial": found.trivial,
-        **{name: found.picks.get(name) for name in ("best", "cheapest", "fastest")},
-        "tries": found.tries,
-        "target": found.target,
-        "note": found.note,
-    }

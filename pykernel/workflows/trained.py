@@ -16,7 +16,7 @@ from pykernel.parallel import one_thread
 from pykernel.telling import number, rate, refuse, root
 from pykernel.training.vectors import FOLDS
 from pykernel.tuning.tables import LabelledTable
-from pykernel.workflows.asked import FitAsked
+from pykernel.workflows.asked import LARGE, FitAsked
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
 from pykernel.workflows.given import positive_numbers
 
@@ -97,11 +97,8 @@ class TrainedJob(Job):
         if not classes and machine.loss == "squared":
             errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
         errors |= {"linear": shown(machine.linear_error_), "trivial": self.without_model()}
-        told = list(self.table.warnings)
-        if machine.linear_is_enough_:
-            told.append(
-                f"a linear model is as good on rows left out; take one ({option('kernel')} linear), or other inputs"
-            )
+        linear = f"a linear model is as good on rows left out; take one ({option('kernel')} linear), or other inputs"
+        told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
         typical = 1.0 if classes else root(machine.cv_error_)  # for classes, the functions are log odds
         told += self.too_coarse(made, typical, f"take {option('precision')} float64, or float32 in place of int16")
         taken = {
@@ -143,22 +140,22 @@ def fit_beside(options: FitAsked, table: LabelledTable) -> Found:
     limited = found.report["basis"] is not None
     if any(getattr(options, name) != getattr(FitAsked, name) for name in CHOOSING):
         return found
-    if not limited and (options.flash is not None or found.report["flash_bytes"] <= chosen.LARGE):
+    if not limited and (options.flash is not None or found.report["flash_bytes"] <= LARGE):
         return found
     # assumptions of the other machine do not apply here
     other = replace(table, model="trained", assumed=assumed, warnings=warnings)
     job = TrainedJob.of(options, other)
+    made: Frozen | None = None
     try:
         made = job.run(job.vectors())
     except UserError:  # such as inputs that are all constant: there is nothing to train
         return found
     except KeyboardInterrupt:
+        pass  # told below
+    if made is None or made.trained.interrupted_:
         found.report["interrupted"] = True
         return found
     machine = made.trained
-    if machine.interrupted_:
-        found.report["interrupted"] = True
-        return found
     assert found.wrong is not None
     at = machine.cv_indices_
     wrong = losses(other, job.rows[1][at], machine.cv_predictions_)

@@ -177,7 +177,7 @@ def test_commands_that_a_page_shows_are_there(page):
 # ----------------------------------------------------------------------------------------------------------- modules
 
 CLI = Path(pykernel.cli.app.__file__).parent
-ORDER = ["output", "help", "options", "inputs", "work", "commands", "app"]
+ORDER = ["output", "help", "options", "work", "commands", "app"]
 """The parts of the command line, lowest first."""
 
 
@@ -520,7 +520,7 @@ def test_a_file_that_ends_too_early_is_no_interrupt(run, monkeypatch):
     def read(*_):
         raise error
 
-    monkeypatch.setattr("pykernel.cli.inputs.read_spec", read)
+    monkeypatch.setattr("pykernel.cli.commands.generate.read_spec", read)
     error = EOFError("Ran out of input")
     code, out, err = run("generate", "spec.toml", "-o", "out")
     assert code == 2 and out == "" and err.strip() == "error: a file ends too early: Ran out of input"

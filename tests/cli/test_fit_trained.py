@@ -172,7 +172,8 @@ def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkey
 def test_of_a_large_model_what_trained_vectors_would_do_is_told(
     quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykernel.workflows.chosen.LARGE", 1000)
+    for module in ("chosen", "trained"):
+        monkeypatch.setattr(f"pykernel.workflows.{module}.LARGE", 1000)
     monkeypatch.setattr("pykernel.workflows.chosen.ChosenJob.smaller", lambda *a: None)
     report = default(run, "flow.csv", "--label", "y", "-o", "m.toml")
     other = report["instead"]

@@ -23,7 +23,7 @@ from pykernel.tuning import arms as tried_arms
 from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import Combination
-from pykernel.tuning.limits import HEADROOM, Limits, fits, make_limits, parse_amount, taken
+from pykernel.tuning.costs import HEADROOM, Limits, fits, make_limits, parse_amount, taken
 from pykernel.tuning.plan import Search, nearest_miss
 from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import work

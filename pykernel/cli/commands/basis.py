@@ -143,8 +143,7 @@ def basis(output: Path | None, save: Path | None, as_json: bool, **given: Any) -
     with stopped_by_sigterm():
         report = run(output=output, save=save, **given, watch=Printing(as_json)).report
     print_report(report, as_json, print_basis)
-    for warning in report["warnings"]:
-        warn(warning)
+    warn(*report["warnings"])
 
 
 @contextlib.contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import ENGINE, JSON, SPEC, TRUST_CODE, command, option
+from pykernel.cli import output
+from pykernel.cli.options import ENGINE, JSON, SPEC, TRUST_CODE, command, option, read_spec
 from pykernel.errors import CheckFailed
 
 
@@ -59,7 +59,7 @@ def check(
     """
     from pykernel.workflows.check import check as run
 
-    spec = inputs.read_spec(spec_file, trust)
+    spec = read_spec(spec_file, trust)
     found = run(spec, target=target, board=board, **given, watch=output.Printing(as_json))
     if as_json:
         output.print_json(found.report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +115,7 @@ def fit(output: Path, as_json: bool, **given: Any) -> None:
 
     found = run(output=output, **given, watch=Printing(as_json))
     print_report(found.report, as_json, print_fit)
-    for warning in found.warnings:
-        warn(warning)
+    warn(*found.warnings)
     if found.report.get("interrupted"):
         raise interrupted(f"; {output} is the best so far")
 
@@ -128,11 +127,12 @@ def print_fit(report: Mapping[str, Any]) -> None:
         print_candidates(report)
     print_estimates(report)
     how = f", chosen by {report['basis']['method']}" if report["basis"] else ""
+    moved = "moves predictions by {difference:.2g} at most on {rows:,} rows, by {allowed:.2g} at most for any input"
     compared = report.get("instead") and (report["basis"] or report["model"] == "trained")
     show_facts(
         ("vectors", f"{report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights"),
         ("instead", instead_of(report) if compared else ""),
-        ("int16", moved_by(report["rounding"]) if report["precision"] == "int16" else ""),
+        ("int16", moved.format_map(report["rounding"]) if report["precision"] == "int16" else ""),
         ("spec", report["spec"]),
         ("plot", report["plot"]),
     )
@@ -146,13 +146,6 @@ def instead_of(report: Mapping[str, Any]) -> str:
     return (
         f"{other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes (--model "
         f"{other['model']}): {abs(other['better']):.1f} standard errors {'better' if other['better'] > 0 else 'worse'} on the same rows"
-    )
-
-
-def moved_by(rounding: Mapping[str, Any]) -> str:
-    return (
-        f"moves predictions by {rounding['difference']:.2g} at most on {rounding['rows']:,} rows, by {rounding['allowed']:.2g} at "
-        "most for any input"
     )
 
 
@@ -193,25 +186,28 @@ def print_estimates(report: Mapping[str, Any]) -> None:
     """What to expect of the model."""
     classes, how, errors = report["classes"], how_tested(report), report["errors"]
     shown = rate if classes else number
+
+    def shown_if_known(error: float | None, about: str = "") -> str:
+        return "" if error is None else shown(error) + about
+
     best, taken = (
         ", ".join(f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in report[cell].items())
         for cell in ("best", "taken")
     )
-    rows: list[Sequence[str]] = []
-    if best != taken:
-        cell = report["table"][0]
-        rows.append((f"{how}, best: {best}", shown(cell["error"] if classes else math.sqrt(cell["press"]))))
-    rows.append(styled("bold", (f"{how}, taken: {taken}", shown(errors["cross_validated"]))))
-    if errors.get("corrected") is not None:
-        rows.append(("the same, corrected for having been chosen", shown(errors["corrected"])))
-    if "linear" in errors:
-        rows.append(("a linear model", shown(errors["linear"])))
-    rows.append(("always the most frequent class" if classes else "always the mean", shown(errors["trivial"])))
-    if "held_out" in errors:
-        deviation = errors["held_out_deviation"]
-        about = f" ± {shown(deviation)}" if deviation is not None else ""
-        held = f"{report['held_out_rows']:,} {unit_of(report)}s held out"
-        rows.append((held, f"{shown(errors['held_out'])}{about}"))
+    cell = report["table"][0] if best != taken else {"error": None, "press": None}
+    other = cell["error"] if classes or cell["press"] is None else math.sqrt(cell["press"])
+    deviation = errors.get("held_out_deviation")
+    about = f" ± {shown(deviation)}" if deviation is not None else ""
+    estimates = {
+        f"{how}, best: {best}": shown_if_known(other),
+        f"{how}, taken: {taken}": shown(errors["cross_validated"]),
+        "the same, corrected for having been chosen": shown_if_known(errors.get("corrected")),
+        "a linear model": shown_if_known(errors.get("linear")),
+        "always the most frequent class" if classes else "always the mean": shown(errors["trivial"]),
+        f"{report['held_out_rows']:,} {unit_of(report)}s held out": shown_if_known(errors.get("held_out"), about),
+    }
+    known = [(text, error) for text, error in estimates.items() if error]
+    rows = [styled("bold", row) if row[0] == f"{how}, taken: {taken}" else row for row in known]
     found = report["table"] or report.get("candidates")
     title = "what to expect" if found else trained_on(report)
     show_table(title, ("estimate", "errors" if classes else "RMSE"), rows)

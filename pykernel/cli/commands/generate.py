@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import JSON, SPEC, TRUST_CODE, command, option
+from pykernel.cli import output
+from pykernel.cli.options import JSON, SPEC, TRUST_CODE, command, option, read_spec
 
 
 @command(
@@ -46,8 +46,7 @@ def generate(spec_file: Path, out: Path, force: bool, with_check: bool, trust: b
     """
     from pykernel.workflows.generate import generate as run
 
-    spec = inputs.read_spec(spec_file, trust)
-    made = run(spec, out, force=force, with_check=with_check)
+    made = run(read_spec(spec_file, trust), out, force=force, with_check=with_check)
     if as_json:
         files = [str(file) for file in made.files]
         output.print_json({"project": str(made.folder), "files": files, "sizes": made.figures})

@@ -108,6 +108,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
     shown = ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())])
     kinds = {"ovo": "one for each pair of classes", "ovo_vote": "one for each pair of classes; votes are predicted"}
     decided = [f"{report['functions']:,}", *([kinds[k]] if (k := report["decision"]) in kinds else [])]
+    rounded = "at most {error_bound:.2g}; {error_measured:.2g} at 2,000 made-up inputs"
     parts = {
         "kernel": shown,
         "inputs": f"{report['inputs']:,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_integer}",
@@ -118,7 +119,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
         "probabilities": "yes" if report["probabilities"] else "",
         "distances": report["distance"] if function == "gaussian" else "",
         "flash": byte_count(report["flash_bytes"]),
-        "rounding": _rounding(report),
+        "rounding": rounded.format_map(report) if "error_bound" in report else "",
     }
     rows = [(part, what) for part, what in parts.items() if what]
     output.show_table(f"{report['name']}: {report['source']}, {spec.precision}", ("part", "what"), rows, words=(0, 1))
@@ -126,17 +127,9 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
         print_lost(report)
     if "check" in report:
         print_comparison(report)
-    for note in report["notes"]:
-        output.warn(note)
+    output.warn(*report["notes"])
     output.show(f"spec   {report['spec']}")
     output.print_next(report["spec"])
-
-
-def _rounding(report: Mapping[str, Any]) -> str:
-    """Words for the error of int16."""
-    if "error_bound" not in report:
-        return ""
-    return f"at most {report['error_bound']:.2g}; {report['error_measured']:.2g} at 2,000 made-up inputs"
 
 
 def print_lost(report: Mapping[str, Any]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import JSON, TRUST_CODE, argument, command, option
+from pykernel.cli import output
+from pykernel.cli.options import JSON, TRUST_CODE, argument, command, option, read_spec
 
 
 @command(
@@ -35,7 +35,7 @@ def migrate(old: Path, state: Path, new: Path, out: Path, force: bool, trust: bo
     from pykernel.host.snapshot import snapshot_bytes
 
     need_free(out, str(state), force)
-    before, after = (inputs.read_spec(path, trust) for path in (old, new))
+    before, after = (read_spec(path, trust) for path in (old, new))
     data = bytes_of(state, snapshot_bytes(before) + 1)
     made = migrated(before, data, after, str(state))
     with whole_file(out) as file:

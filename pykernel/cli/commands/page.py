@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import CSV, JSON, SPEC, TRUST_CODE, command, option
+from pykernel.cli import output
+from pykernel.cli.options import CSV, JSON, SPEC, TRUST_CODE, command, need_no_signal, option, read_spec
 from pykernel.files import need_free
 from pykernel.workflows.given import write_text
 
@@ -33,11 +33,11 @@ def page(spec_file: Path, data: str, out: Path, force: bool, trust: bool, as_jso
     from pykernel.host.data import read_rows
     from pykernel.targets.page import make_page
 
-    spec = inputs.read_spec(spec_file, trust)
+    spec = read_spec(spec_file, trust)
     need_free(out, data, force)
     with output.Printing(as_json).progress() as show:
         show(0, "reading")
-        inputs.need_no_signal(spec, "a page")
+        need_no_signal(spec, "a page")
         x, y = as_taken(spec, *read_rows(spec, data))
         show(0.1, "compiling and simulating")
         text = make_page(spec, x, y)

@@ -8,19 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pykernel.cli import inputs
-from pykernel.cli.options import (
-    CSV,
-    DELAY,
-    ENGINE,
-    JOBS,
-    JSON,
-    RESULTS,
-    RULES,
-    TECHNIQUES,
-    command,
-    option,
-)
+from pykernel.cli.options import CSV, DELAY, ENGINE, JOBS, JSON, RESULTS, RULES, TECHNIQUES, command, option, plain_spec
 from pykernel.cli.output import Printing, print_json, print_next, print_report, show, show_facts, show_table, styled
 from pykernel.telling import byte_count, counted, error_and_deviation, key_values, number, verdict
 
@@ -69,7 +57,7 @@ def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None
     from pykernel.tuning.plan import NothingFits
     from pykernel.workflows.plan import plan as run
 
-    spec = None if spec_file is None else inputs.plain_spec(spec_file)
+    spec = None if spec_file is None else plain_spec(spec_file)
     try:
         report = run(data, spec=spec, **given, watch=Printing(as_json)).report
     except NothingFits as error:
@@ -135,7 +123,7 @@ def verdict_of(found: Mapping[str, Any]) -> str:
 
 def print_uses(report: Mapping[str, Any]) -> None:
     """Print what the model needs on the target, if there is one."""
-    from pykernel.tuning.limits import Limits, taken
+    from pykernel.tuning.costs import Limits, taken
 
     row = report["verified"]
     if row is None:

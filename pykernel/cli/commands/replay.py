@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import ENGINE, JSON, SPEC, TRUST_CODE, argument, command, option
+from pykernel.cli import output
+from pykernel.cli.options import ENGINE, JSON, SPEC, TRUST_CODE, argument, command, option, read_spec
 from pykernel.errors import CheckFailed, UserError
 from pykernel.files import bytes_of
 from pykernel.workflows.given import opened
-
-if TYPE_CHECKING:
-    from pykernel.spec.model import Spec
 
 
 @command(
@@ -41,10 +38,10 @@ def replay(spec_file: Path, log: str, state: Path | None, start: Path | None, tr
 
     Exit codes: 0 equal, 1 not equal, 2 bad input.
     """
-    from pykernel.host.replay import Replay, device_memory, differing_fields, read_log
+    from pykernel.host.replay import ANSWERS, Replay, device_memory, differing_fields, read_log
     from pykernel.spec.family import STATE_LIMIT
 
-    spec = inputs.read_spec(spec_file, trust)
+    spec = read_spec(spec_file, trust)
     most = 2 * STATE_LIMIT
     at_end = device_memory(spec, bytes_of(state, most), str(state)) if state else None
     run = Replay(spec, bytes_of(start, most), str(start)) if start else Replay(spec)
@@ -54,7 +51,10 @@ def replay(spec_file: Path, log: str, state: Path | None, start: Path | None, tr
                 break
             show(rows.position, f"replaying {spec.name}")
     if at_end is None and not any(run.compared.values()):
-        raise UserError(nothing_compared(spec, name))
+        asks = spec.inner.program.asks
+        answer = ANSWERS.get(asks, asks)
+        what = f"state_hash, status or {answer}, or give --state" if spec.program.learns else f"status or {answer}"
+        raise UserError(f"{name}: holds nothing to compare with; record {what}")
     fields = differing_fields(spec, at_end, run.model.memory) if at_end is not None else []
     ok = run.difference is None and not fields
     output.print_report({"ok": ok} | run.report() | {"fields": fields}, as_json, print_replay)
@@ -62,15 +62,6 @@ def replay(spec_file: Path, log: str, state: Path | None, start: Path | None, tr
         what = f"{name}, {run.difference}" if run.difference else f"{state}: {fields[0]['field']} differs"
         advice = run.advice()
         raise CheckFailed(f"{what}; {advice}" if advice else what)
-
-
-def nothing_compared(spec: Spec, name: str) -> str:
-    from pykernel.host.replay import ANSWERS
-
-    asks = spec.inner.program.asks
-    answer = ANSWERS.get(asks, asks)
-    what = f"state_hash, status or {answer}, or give --state" if spec.program.learns else f"status or {answer}"
-    return f"{name}: holds nothing to compare with; record {what}"
 
 
 def print_replay(report: Mapping[str, Any]) -> None:

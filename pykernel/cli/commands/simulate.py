@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pykernel.cli import inputs
-from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, SPEC, TRUST_CODE, command, option
+from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, SPEC, TRUST_CODE, command, option, read_spec
 from pykernel.cli.output import Printing, print_json, show, show_table, styled, warn
 from pykernel.telling import counted, gaps_told, number, rate, skipped, unit_of, verdict
 
@@ -59,15 +58,14 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     from pykernel.host.simulate import require_columns
     from pykernel.workflows.simulate import simulate as run
 
-    spec = inputs.read_spec(spec_file, trust)
+    spec = read_spec(spec_file, trust)
     require_columns(spec, str(spec_file))
     found = run(spec, **given, watch=Printing(as_json))
     report = found.report
     if as_json:
         print_json(report | {"warning": "\n".join(found.warnings) or None})
         return
-    for warning in found.warnings[: -1 if report["warning"] else None]:
-        warn(warning)
+    warn(*found.warnings[: -1 if report["warning"] else None])
     if report.get("question"):
         print_answers(report)
     else:
@@ -130,9 +128,8 @@ def print_training(report: Mapping[str, Any]) -> None:
     if found := report.get("leave_one_out"):
         wrong = f", {rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
         told = f"RMSE {number(math.sqrt(found['mse']))}{wrong}" if found["mse"] is not None else "none"
-        why = found["status"].replace("_", " ")
-        if found.get("samples") == 0:
-            why = "the samples must be read again after the last training; give the data as a file"
+        again = "the samples must be read again after the last training; give the data as a file"
+        why = again if found.get("samples") == 0 else found["status"].replace("_", " ")
         show(f"leave-one-out   {told} ({why})", "")
 
 
@@ -142,12 +139,10 @@ def print_end(report: Mapping[str, Any]) -> None:
     for each in report.get("advice", ()):
         show(f"advice   {each['test']}: {each['why']}", f"         {each['change']}")
     if report.get("advice"):
-        show(
-            f"         (errors over the second half, {f'parts of the {unit_of(report)}s' if report.get('classes') else 'root mean squares'})"
-        )
+        kind = f"parts of the {unit_of(report)}s" if report.get("classes") else "root mean squares"
+        show(f"         (errors over the second half, {kind})")
     if (found := report.get("verdict")) is not None:
-        shown = rate if report.get("classes") else number
-        show(f"verdict  {verdict(found, shown)}, over the second half")
+        show(f"verdict  {verdict(found, rate if report.get('classes') else number)}, over the second half")
     if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
         scored = f"{report['second_half']['scored']:,} {unit_of(report)}s"
         show(f"verdict  {scored} of the second half were scored: too few to judge")

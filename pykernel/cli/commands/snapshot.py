@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pykernel.cli import inputs, output
+from pykernel.cli import output
 from pykernel.cli.help import PlainCommand, PlainGroup
-from pykernel.cli.options import JSON, SPEC, TRUST_CODE, argument, command
+from pykernel.cli.options import JSON, SPEC, TRUST_CODE, argument, command, read_spec
 from pykernel.errors import CheckFailed
 from pykernel.files import bytes_of
 
@@ -50,17 +51,10 @@ def snapshot_show(spec_file: Path, file: Path, trust: bool, as_json: bool) -> No
     Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
     """
     spec, (found,) = read_snapshots(spec_file, trust, file)
-    rows = found.ranges()
-    report = {
-        "name": spec.name,
-        "state_kind": f"{found.state_kind:08x}",
-        "sequence": found.sequence,
-        "state_hash": f"{found.state_hash:08x}",
-        "fields": rows,
-    }
-    if as_json:
-        output.print_json(report)
-        return
+    output.print_report(identity(spec, found) | {"fields": found.ranges()}, as_json, print_state)
+
+
+def print_state(report: Mapping[str, Any]) -> None:
     cells = [
         (
             row["field"],
@@ -69,9 +63,9 @@ def snapshot_show(spec_file: Path, file: Path, trust: bool, as_json: bool) -> No
             shown(row["least"]),
             shown(row["largest"]),
         )
-        for row in rows
+        for row in report["fields"]
     ]
-    title = f"{spec.name}, kind of state {report['state_kind']}, save number {found.sequence}"
+    title = f"{report['name']}, kind of state {report['state_kind']}, save number {report['sequence']}"
     columns = ("field", "shape", "not zero", "least", "largest")
     output.show_table(f"{title}; the state's hash is {report['state_hash']}", columns, cells)
 
@@ -129,23 +123,21 @@ def snapshot_to_json(spec_file: Path, file: Path, trust: bool) -> None:
     Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
     """
     spec, (found,) = read_snapshots(spec_file, trust, file)
-    output.print_json(
-        {
-            "name": spec.name,
-            "state_kind": f"{found.state_kind:08x}",
-            "sequence": found.sequence,
-            "state_hash": f"{found.state_hash:08x}",
-            "state": found.state(),
-        }
-    )
+    output.print_json(identity(spec, found) | {"state": found.state()})
+
+
+def identity(spec: Spec, found: Snapshot) -> dict[str, Any]:
+    """What a snapshot is of."""
+    hashes = {name: f"{getattr(found, name):08x}" for name in ("state_kind", "state_hash")}
+    return {"name": spec.name, "state_kind": hashes["state_kind"], "sequence": found.sequence} | hashes
 
 
 def read_snapshots(spec_file: Path, trust: bool, *files: Path) -> tuple[Spec, list[Snapshot]]:
     from pykernel.host.snapshot import read, snapshot_bytes
 
-    spec = inputs.read_spec(spec_file, trust)
-    most = snapshot_bytes(spec) + 1  # one byte more, so that a file that is too long is noticed
-    return spec, [read(spec, bytes_of(path, most), str(path)) for path in files]
+    spec = read_spec(spec_file, trust)
+    # one byte more, so that a file that is too long is noticed
+    return spec, [read(spec, bytes_of(path, snapshot_bytes(spec) + 1), str(path)) for path in files]
 
 
 def shown(value: float) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pykernel.cli import inputs
 from pykernel.cli.options import (
     CSV,
     DELAY,
@@ -20,6 +19,7 @@ from pykernel.cli.options import (
     TECHNIQUES,
     command,
     option,
+    plain_spec,
 )
 from pykernel.cli.output import Printing, print_report, show, show_table, styled, warn
 from pykernel.errors import UserError
@@ -70,13 +70,12 @@ def sweep(spec_file: Path, as_json: bool, **given: Any) -> None:
     """
     from pykernel.workflows.sweep import sweep as run
 
-    found = run(inputs.plain_spec(spec_file), **given, watch=Printing(as_json))
-    print_report(found.report, as_json, print_sweep)
+    print_report(run(plain_spec(spec_file), **given, watch=Printing(as_json)).report, as_json, print_sweep)
 
 
 def print_sweep(report: Mapping[str, Any]) -> None:
     rows, by = report["table"], report["score"]
-    picks = {name: report[name] for name in PICKS if report[name] is not None}
+    picks = {name: report[name] for name in PICKS if name in report}
     if rows:
         print_best(report, picks)
     if report["refused"]:

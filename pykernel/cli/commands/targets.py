@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pykernel.cli import output
@@ -39,11 +40,12 @@ def targets(as_json: bool) -> None:
         }
         for each in target.all_targets().values()
     ]
-    if as_json:
-        output.print_json({"targets": rows})
-        return
+    output.print_report({"targets": rows}, as_json, print_targets)
+
+
+def print_targets(report: Mapping[str, Any]) -> None:
     cells = []
-    for row in rows:
+    for row in report["targets"]:
         sizes = [f"{row[key] // 1024}K" for key in ("ram_bytes", "flash_bytes")]
         tools = [
             " ".join(name if there else f"({name})" for name, there in row[key].items())

@@ -74,8 +74,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
     progress(0.0, "reading a year of bike rentals")
     x, y, names = bikeshare()
     progress(0.02, "learning it, hour by hour")
-    model = HostModel(spec)
-    predictions, statuses = model.prequential(x, y)
+    predictions, statuses = HostModel(spec).prequential(x, y)
     progress(0.5, "linear models, to compare with")
     others = baselines(x, y)
     report = check(
@@ -85,7 +84,11 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
         progress=lambda part, what: progress(0.65 + 0.25 * part, f"the same year through the C: {what}"),
     )
     progress(0.9, f"some weeks on an emulated {TARGET}")
-    targets, target_note = _emulate(spec, x[:TARGET_ROWS], y[:TARGET_ROWS])
+    targets, target_note = [], None
+    try:
+        targets = check_targets(spec, [TARGET], stream=(x[:TARGET_ROWS], y[:TARGET_ROWS]), tries=0).rows
+    except UserError as missing:
+        target_note = str(missing)
     progress(0.95, "writing the project and the errors")
     with all_or_none(out):
         write_inputs(out, spec, x, y, names)
@@ -127,21 +130,12 @@ def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tup
     write_text(out / "spec.toml", spec.to_toml())
 
 
-def _emulate(spec: Spec, x: np.ndarray, y: np.ndarray) -> tuple[list[dict[str, Any]], str | None]:
-    """The check's rows for the target, or the reason why there are none."""
-    try:
-        return check_targets(spec, [TARGET], stream=(x, y), tries=0).rows, None
-    except UserError as missing:
-        return [], str(missing)
-
-
 def _draw(
     predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec, path: Path
 ) -> None:
-    named = f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors"
-    curves = {named: weekly(predictions, y)}
-    for name in ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS"):
-        curves[name] = weekly(others[name][0], y)
+    shown_others = ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS")
+    curves = {f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors": weekly(predictions, y)}
+    curves |= {name: weekly(others[name][0], y) for name in shown_others}
     week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)  # begins at midnight
     days = np.arange(WEEK) / DAY
     shown = {"predicted": predictions[week], "rented": y[week]}

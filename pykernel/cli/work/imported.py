@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -71,8 +72,8 @@ def run_import(
                 model, state, vectors, trust_code, lambda path: output.tell(f"executing {path}")
             )
     names = _all_words(inputs)
-    columns = machine.columns if names is None else tuple(names)
-    x = None if data is None else _first_rows(data, columns, _rows_needed(machine, vectors))
+    rows = _rows_needed(machine, vectors)
+    x = None if data is None else _first_rows(data, machine.columns if names is None else names, rows)
     how = (prefix(out) if name is None else name, precision, max_abs, names, _all_words(classes), distance)
     with told_of_file(model):
         seen = None if x is None else inputs_of(machine, x)
@@ -80,7 +81,8 @@ def run_import(
     found, before = None, None
     if vectors is not None:
         if answers is None:  # with answers, the machine is only a part of the model and has no spec
-            before = _table_bytes(model, machine, *how, ranges)
+            with contextlib.suppress(UserError):  # it cannot have a spec
+                before = build(spec_of_file(model, machine, *how, ranges)[0]).figures["const_bytes"]
         with told_of_file(model), working("training"):
             found = distil(machine, vectors, seen, answers=answers)
         machine = found.machine
@@ -143,14 +145,6 @@ def _first_rows(data: str, columns: Sequence[str] | None, rows: int) -> np.ndarr
     with opened(data, QUIET) as (name, file, _):
         cells = next(iter(read_cells(file, name, lambda header: columns, ",".join(columns), rows)))
         return read_numbers(cells.rows, cells.lines, name, columns, 0)
-
-
-def _table_bytes(path: Path, machine: Machine, *how: Any) -> int | None:
-    """Bytes of the tables of the model's own spec; None if it cannot have a spec."""
-    try:
-        return int(build(spec_of_file(path, machine, *how)[0]).figures["const_bytes"])
-    except UserError:
-        return None
 
 
 def _lost(found: Distilled, before: int | None) -> dict[str, Any]:
