@@ -226,9 +226,9 @@ def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
         show(line)
 
 
-def counts(figures: Mapping[str, Any], *keys: str, digits: int = 0) -> list[str]:
-    """Figures as text; "-" for a figure that there is not."""
-    return ["-" if figures[key] is None else f"{figures[key]:,.{digits}f}" for key in keys]
+def counts(figures: Mapping[str, Any], *keys: str, digits: int = 0, missing: str = "-") -> list[str]:
+    """Figures as text; ``missing`` for a figure that there is not."""
+    return [missing if figures[key] is None else f"{figures[key]:,.{digits}f}" for key in keys]
 
 
 def print_times(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -91,8 +91,7 @@ def read_table(
     y = numeric[column] if found is None else positions_of(cells, found)
     table = LabelledTable(name, chosen, column, found, taken, x, y, assumed)
     if signal is not None:
-        gaps = sum(not all(map(str.strip, row)) for row in zip(*(columns[each] for each in chosen), strict=True))
-        _make_steps(table, signal, found or classes, forecasts, gaps)
+        _make_steps(table, signal, found or classes, forecasts, [columns[each] for each in chosen])
     _leave_out_gaps(table)
     table.assumed.append(what if model else f"{what}, so the model is {taken}")
     if found is None and (few := few_values(table.y)):
@@ -113,18 +112,18 @@ def _need_channels(
 
 
 def _make_steps(
-    table: LabelledTable, signal: Mapping[str, Any], classes: Sequence[str], forecasts: bool, gaps: int
+    table: LabelledTable, signal: Mapping[str, Any], classes: Sequence[str], forecasts: bool, cells: list[list[str]]
 ) -> None:
     """Replace the raw rows of the table by the steps of a signal stage.
 
-    forecasts: whether the label is a channel.  gaps: number of rows with an empty cell.  Raises UserError, which names
-    the cause, if the label is not possible with this stage, or if there are no steps.
+    forecasts: whether the label is a channel.  cells: of each channel.  Raises UserError, which names the cause, if the
+    label is not possible with this stage, or if there are no steps.
     """
     label: dict[str, Any] = {"column": table.column} | ({"classes": list(classes)} if classes else {})
     labels = np.zeros((len(table.x), 0)) if forecasts else table.y
     stage = Stage({"name": "fit", **signal, "label": label}, table.x, labels)
     raw = RawRows(stage.plain)
-    raw.take(stage.x, gaps)
+    raw.take(stage.x, sum(not all(map(str.strip, row)) for row in zip(*cells, strict=True)))
     table.x, table.y = stage.steps()
     steps = len(table.x)
     raw.need_steps(table.name, steps)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from pykernel.cli.options import CSV, DELAY, ENGINE, JOBS, JSON, RESULTS, RULES, TECHNIQUES, command, option, plain_spec
-from pykernel.cli.output import Printing, print_json, print_next, print_report, show, show_facts, show_table, styled
+from pykernel.cli.output import (
+    Printing,
+    counts,
+    print_json,
+    print_next,
+    print_report,
+    show,
+    show_facts,
+    show_table,
+    styled,
+)
 from pykernel.telling import byte_count, counted, error_and_deviation, key_values, number, verdict
 
 
@@ -148,10 +158,6 @@ def print_uses(report: Mapping[str, Any]) -> None:
 def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | None]) -> None:
     """Print the benefit of each kind of feature, and of further features and other windows.  files: written specs."""
     planned, place = found["planned"], f", instructions on {found['target']}" if found["target"] else ""
-
-    def cells(row: Mapping[str, Any], *keys: str) -> list[str]:
-        return ["" if row[key] is None else f"{row[key]:,.0f}" for key in keys]
-
     named = [(f"without {row['name']}", row) for row in found["features"]]
     named += [(f"with {row['name']}", row) for row in found["added"]]
     if named:
@@ -159,28 +165,30 @@ def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | 
         for name, row in named:
             change = "" if row["change"] is None else f"{100 * row['change']:+.1f} %"
             earns = row["reason"] or ("yes" if row["earns"] else "no")
-            rows.append((name, number(row["error"]), change, *cells(row, "costs"), earns))
+            rows.append((name, number(row["error"]), change, *counts(row, "costs", missing=""), earns))
         title = f"what features earn: {kind} of the planned model without them or with others"
         columns = ("features", "error", "change", "takes", "earns it")
         show_table(f"{title}{place and f'{place} in the worst call'}", columns, rows)
     if found["windows"]:
-        last = ["last label"] if planned["last_label"] is not None else []
-        windows = []
-        for row in (planned, *found["windows"]):
-            told = [number(row.get(key)) for key in ("error", "deviation", *(["last_label"] if last else []))]
-            judged = f"{row['judged']:,}" if not row["reason"] else row["reason"]
-            line = [*cells(row, "window", "hop"), *told, judged, *cells(row, "per_sample")]
-            windows.append(styled("bold", line) if row is planned else line)
         title = f"other windows and hops: {kind} of the planned model, for each step{place}"
-        show_table(title, ("window", "hop", "error", "±", *last, "steps judged", "a raw sample"), windows)
+        print_windows(title, planned, found["windows"])
     if found["note"]:
         show(found["note"])
     for name in ("leaner", "better"):
         if (row := found[name]) is not None:
             what = f"without {', '.join(row['dropped'])}" if name == "leaner" else row["name"]
-            costs = ""
-            if row["instructions"] is not None and planned["instructions"] is not None:
-                costs = (
-                    f", {row['instructions']:,} in place of {planned['instructions']:,} instructions in the worst call"
-                )
+            calls = [each["instructions"] for each in (row, planned)]
+            costs = "" if None in calls else ", {:,} in place of {:,} instructions in the worst call".format(*calls)
             show(f"{name:8}  {what}: {error_and_deviation(row)}{costs}; {files[name]}")
+
+
+def print_windows(title: str, planned: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> None:
+    last = ["last label"] if planned["last_label"] is not None else []
+    rows = []
+    for row in (planned, *others):
+        told = [number(row.get(key)) for key in ("error", "deviation", *(["last_label"] if last else []))]
+        judged = f"{row['judged']:,}" if not row["reason"] else row["reason"]
+        sizes, cost = counts(row, "window", "hop", missing=""), counts(row, "per_sample", missing="")
+        line = [*sizes, *told, judged, *cost]
+        rows.append(styled("bold", line) if row is planned else line)
+    show_table(title, ("window", "hop", "error", "±", *last, "steps judged", "a raw sample"), rows)
