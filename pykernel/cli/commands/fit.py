@@ -194,8 +194,8 @@ def print_estimates(report: Mapping[str, Any]) -> None:
         ", ".join(f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in report[cell].items())
         for cell in ("best", "taken")
     )
-    cell = report["table"][0] if best != taken else {"error": None, "press": None}
-    other = cell["error"] if classes or cell["press"] is None else math.sqrt(cell["press"])
+    first = report["table"][0] if best != taken else None
+    other = None if first is None else first["error"] if classes else math.sqrt(first["press"])
     deviation = errors.get("held_out_deviation")
     about = f" ± {shown(deviation)}" if deviation is not None else ""
     estimates = {
