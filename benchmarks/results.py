@@ -201,7 +201,7 @@ RESULTS: dict[str, Result] = {
         ("plan.png",),
         "minutes",
         FITTED,
-        ("pykernel.tuning.combinations", "pykernel.tuning.plan", "pykernel.tuning.trials"),
+        ("pykernel.tuning.arms", "pykernel.tuning.combinations", "pykernel.tuning.plan", "pykernel.tuning.trials"),
     ),
     "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv", "marks.csv"), "minutes", FITTED),
     "avr-bounds": Result("-m benchmarks.device.avr_bounds", ("avr-bounds.csv",), "minutes", FITTED),
@@ -287,7 +287,7 @@ RESULTS: dict[str, Result] = {
         ("plan-streams.csv",),
         "hours",
         FITTED,
-        ("pykernel.tuning.combinations", "pykernel.tuning.plan", "pykernel.tuning.sweep", "pykernel.tuning.trials"),
+        tuple(f"pykernel.tuning.{name}" for name in ("arms", "combinations", "plan", "sweep", "trials")),
     ),
     "preconditioner": Result(
         "-m benchmarks.host.preconditioner", ("preconditioner.csv",), "minutes", (), (BASES, REDUCED)

@@ -1,4 +1,4 @@
-"""Messages of workflows: where they go, and how numbers, sizes and times are written in sentences, tables and JSON."""
+"""Messages of workflows: where they go, what refuses, and how numbers, sizes and times stand in sentences, tables and JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pykernel.errors import told_late
+from pykernel.errors import UserError, told_late
 
 Show = Callable[[float, str], None]
 """A function (amount done, name of the next step)."""
@@ -37,6 +37,16 @@ class Watch:
 
 
 QUIET = Watch()
+
+
+def refuse(*rules: tuple[object, str]) -> None:
+    """Raises UserError with the first sentence whose rule is true.
+
+    rules: whether something is wrong, and a sentence about it.
+    """
+    for wrong, sentence in rules:
+        if wrong:
+            raise UserError(sentence)
 
 
 # -------------------------------------------------------------------------------------------------------------- numbers
@@ -79,6 +89,11 @@ def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) ->
     return f"{won} is {often}better: {errors[0]} against {errors[1]}"
 
 
+def root(value: float) -> float:
+    """The root of a mean of squares; NaN if rounding made it negative."""
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
 def rate(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
 
@@ -88,7 +103,7 @@ def skipped(gaps: int) -> str:
     return f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
 
 
-def gaps(raw: Mapping[str, int], steps: int) -> str:
+def gaps_told(raw: Mapping[str, int], steps: int) -> str:
     """How many raw rows are gaps, for each cause, and how many steps remain; "" without gaps.  steps: the remaining
     steps.
     """
@@ -105,8 +120,8 @@ def unit_of(report: Mapping[str, Any]) -> str:
 
 def counted(report: Mapping[str, Any]) -> str:
     """The number of rows or steps, with their unit."""
-    of = f" of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else ""
-    return f"{report['rows']:,} {unit_of(report)}s{of}"
+    count = f"{report['rows']:,} {unit_of(report)}s"
+    return f"{count} of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else count
 
 
 MEASURES = {"mae": "MAE", "rmse": "RMSE", "error_rate": "error rate"}

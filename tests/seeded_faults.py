@@ -237,17 +237,23 @@ def of_room(room: str, file: str, *faults: tuple[str, str, str]) -> list[Fault]:
 
 
 FAULTS += of_room(
-    *("plan", "pykernel/tuning/plan.py"),
+    *("plan", "pykernel/tuning/costs.py"),
     ("the stack is no RAM", 'int(costs["ram_bytes"] + costs["stack_bytes"])', 'int(costs["ram_bytes"])'),
     ("more instructions than there are", "HEADROOM = 0.96", "HEADROOM = 1.2"),
-    *(("twice the limit fits", "return max(uses.values(), default=0.0) <= 1", "return max(uses.values(), default=0.0) <= 2"),),
+    *(("twice the limit fits", "return max(uses.values(), default=math.inf) <= 1", "return max(uses.values(), default=math.inf) <= 2"),),
     ("the bound is forgotten", 'call["bound"] or call["worst"] or call["max"]', 'call["worst"] or call["max"]'),
     ("cycles of the cheapest call", 'max(bound["cycles"] for bound in bounds)', 'min(bound["cycles"] for bound in bounds)'),
+)  # fmt: skip
+FAULTS += of_room(
+    *("plan", "pykernel/tuning/plan.py"),
     ("the smallest of all wins", "near = [trial for trial in ranking if trial.score <= self.as_good_as(ranking[0].score)]", "near = ranking"),
     ("a row of classes does not count", "return max(NEAR * error, error + one_row)", "return NEAR * error"),
     ("the farthest miss", "_, trial, uses = min(missed,", "_, trial, uses = max(missed,"),
     ("advice that is too little", "return math.ceil(value / step) * step", "return math.floor(value / step) * step"),
-    ("an empty cell is the first class", 'for i, kind in enumerate(classes)} | {"": -1}', 'for i, kind in enumerate(classes)} | {"": 0}'),
+)  # fmt: skip
+FAULTS += of_room(
+    *("plan", "pykernel/tuning/tables.py"),
+    ("an empty cell is the first class", "places.get(cell, -1) for cell in cells", "places.get(cell, 0) for cell in cells"),
 )  # fmt: skip
 FAULTS += of_room(
     *("prover", "gen/ranges.py"),

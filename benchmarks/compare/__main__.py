@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -16,12 +17,48 @@ from benchmarks.compare.options import CompareOptions
 from benchmarks.compare.results import arena_of, report_of, workers, write
 from pykernel.cli import output
 from pykernel.cli.app import run
-from pykernel.cli.options import takes
+from pykernel.cli.options import ENGINE, JOBS, JSON, command, option
 from pykernel.files import all_or_none, new_folder
+from pykernel.telling import byte_count
 
 
-@takes(CompareOptions)
-def compare(options: CompareOptions) -> None:
+@command(
+    task=option(
+        "--task",
+        value="TASK",
+        text="channel, lorenz, mackey-glass, recursion, sinc, switching; or several: a,b.",
+        kind=list[str],
+        without="all of them",
+    ),
+    data=option("--data", value="CSV", text="Your own stream instead; needs --spec."),
+    spec_file=option(
+        "--spec", value="SPEC", text="Spec with the columns, the label and the kernel of --data.", kind=Path
+    ),
+    rule=option("--rule", value="RULE", text="Compare this, or these: a,b.", kind=list[str], without="all"),
+    technique=option(
+        "--technique",
+        value="TECHNIQUE",
+        text="With this, or each of these.",
+        kind=list[str],
+        without="each rule's default",
+    ),
+    n_max=option("--n-max", "-n", value="N", text="Budget: vectors, or random features.", kind=int, default=32),
+    seeds=option("--seeds", value="S", text="Number of streams of each task.", kind=int, default=10),
+    rows=option("--rows", value="N", text="Length of a stream.", kind=int, without="the task's"),
+    set_=option(
+        "--set",
+        value="[RULE.]KEY=V",
+        text="A key of all rules that have it, or of one.",
+        kind=list[str],
+        without="the task's",
+    ),
+    precision=option("--precision", value="TYPE", text="float32 or float64.", default="float32"),
+    jobs=JOBS,
+    out=option("--output", "-o", value="FOLDER", text="Folder for the results.", kind=Path, default=Path("compared")),
+    engine=ENGINE,
+    as_json=JSON,
+)
+def compare(**given: Any) -> None:
     """Compare rules on the field's tasks: curves, a table, BibTeX.
 
     Each rule predicts each sample, then learns it. Errors are squared, in dB: the mean over the seeds, and its
@@ -34,6 +71,7 @@ def compare(options: CompareOptions) -> None:
 
     Exit codes: 0 done, 2 bad input, 130 interrupted.
     """
+    options = CompareOptions(**given)
     arena = arena_of(options)
     output.tell(
         f"{len(arena.found)} {'contender' if len(arena.found) == 1 else 'contenders'}, "
@@ -47,23 +85,20 @@ def compare(options: CompareOptions) -> None:
         with all_or_none(options.out):
             written = write(options.out, arena, results)
     report = report_of(arena, results) | written
-    if options.as_json:
-        output.print_json(report)
-    else:
-        print_compared(report)
+    output.print_report(report, options.as_json, print_compared)
 
 
 def print_compared(report: Mapping[str, Any]) -> None:
     for task in dict.fromkeys(row["task"] for row in report["table"]):
-        table = output.new_table("rule", "MSE, dB", "±", "NMSE, dB", "vectors", "RAM", "refused")
+        columns, cells = ("rule", "MSE, dB", "±", "NMSE, dB", "vectors", "RAM", "refused"), []
         rows = [row for row in report["table"] if row["task"] == task]
         for row in sorted(rows, key=lambda row: row["mse_db"]):
             vectors = "" if row["vectors"] is None else f"{row['vectors']:.1f}"
             spread = "" if row["seeds"] == 1 else f"{row['se_db']:.2f}"
             name = " ".join(filter(None, (row["rule"], row["technique"])))
-            cells = [name, f"{row['mse_db']:.2f}", spread, f"{row['nmse_db']:.2f}", vectors]
-            table.add_row(*cells, output.byte_count(row["ram_bytes"]), f"{row['refused']:,}")
-        output.show_table(f"{task}: {rows[0]['rows']:,} samples, seeds: {rows[0]['seeds']}", table)
+            figures = [f"{row['mse_db']:.2f}", spread, f"{row['nmse_db']:.2f}", vectors]
+            cells.append([name, *figures, byte_count(row["ram_bytes"]), f"{row['refused']:,}"])
+        output.show_table(f"{task}: {rows[0]['rows']:,} samples, seeds: {rows[0]['seeds']}", columns, cells)
     for left in report["refused"]:
         output.show(f"left out  {left['task']}, {left['name']}: {left['reason']}")
     for name in ("curves", "table_csv", "tex", "bib"):

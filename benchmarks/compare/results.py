@@ -18,7 +18,8 @@ from benchmarks.compare import contenders, sources
 from benchmarks.compare.contenders import Contender, Outcome, Setting
 from benchmarks.compare.options import CompareOptions
 from benchmarks.compare.tasks import TASKS
-from pykernel.cli import inputs, output
+from pykernel.cli import output
+from pykernel.cli.options import need_no_signal, read_spec
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import whole_file
 from pykernel.host.samples import read_rows
@@ -105,8 +106,8 @@ def _streams(options: CompareOptions) -> tuple[dict[str, dict[str, Any]], tuple[
     if options.task or options.rows is not None:
         raise UserError("--task and --rows are for the built-in streams; with --data leave them out")
     assert options.spec_file is not None
-    spec = inputs.read_spec(options.spec_file, False)
-    inputs.need_no_signal(spec, "compare")
+    spec = read_spec(options.spec_file, False)
+    need_no_signal(spec, "compare")
     if spec.label_kind != "real":
         raise UserError(f"{options.spec_file}: compare needs one label that is a number")
     x, y = read_rows(spec, options.data)

@@ -21,9 +21,12 @@ from benchmarks.tables import DATA, ROOT, Rows, markdown, publish, save
 from pykernel.parallel import Workers
 from pykernel.spec.model import make_spec
 from pykernel.tuning import sweep
+from pykernel.tuning.arms import arms
 from pykernel.tuning.combinations import rules, techniques
-from pykernel.tuning.plan import Limits, Search, arms, model_name
-from pykernel.tuning.trials import Table, judge, simple, work
+from pykernel.tuning.costs import Limits
+from pykernel.tuning.plan import Search, model_name
+from pykernel.tuning.tasks import context, work
+from pykernel.tuning.trials import Table, judge, simple
 
 STREAMS = (
     "friedman 1", "sinc", "bikes", "mackey-glass", "plant", "diabetes", "stocks", "narma", "friction", "thermistor",
@@ -43,7 +46,7 @@ def planned(table: Table, base: dict[str, Any]) -> dict[str, Any]:
 def swept(table: Table, base: dict[str, Any], results: Path | None) -> dict[str, Any]:
     data, spec = sweep.Data(table.x, table.labels), make_spec(base)
     groups, refused = sweep.plan_groups(spec, data, rules(), techniques(), sweep.SIZES)
-    with Workers(sweep.work, data, context=sweep.context(spec, data), results=results) as workers:
+    with Workers(work, data, context=context(data), results=results) as workers:
         found = sweep.sweep(spec, data, workers, groups, refused, "rmse")
     row = found.rows[0]
     told = judge(make_spec(row["spec"]), table)

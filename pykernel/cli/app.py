@@ -12,25 +12,27 @@ from typing import Annotated, Any
 
 import typer
 
-from pykernel.cli.commands.basis import basis
-from pykernel.cli.commands.check import check
-from pykernel.cli.commands.convert import convert
-from pykernel.cli.commands.demo import demo
-from pykernel.cli.commands.fit import fit
-from pykernel.cli.commands.generate import generate
-from pykernel.cli.commands.import_ import import_model
-from pykernel.cli.commands.migrate import migrate
-from pykernel.cli.commands.page import page
-from pykernel.cli.commands.plan import plan
-from pykernel.cli.commands.replay import replay
-from pykernel.cli.commands.schema import schema
-from pykernel.cli.commands.simulate import simulate
-from pykernel.cli.commands.snapshot import snapshot_app
-from pykernel.cli.commands.sweep import sweep
-from pykernel.cli.commands.targets import targets
+from pykernel.cli.commands import (
+    basis,
+    check,
+    convert,
+    demo,
+    fit,
+    generate,
+    import_,
+    migrate,
+    page,
+    plan,
+    replay,
+    schema,
+    simulate,
+    snapshot,
+    sweep,
+    targets,
+)
 from pykernel.cli.help import PlainCommand, PlainGroup
-from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, UNWRITTEN, say
-from pykernel.errors import CheckFailed, UserError
+from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, say
+from pykernel.errors import UNWRITTEN, CheckFailed, UserError
 
 UsageError = typer.BadParameter.__base__  # click's, or typer's copy of it
 
@@ -67,25 +69,25 @@ def pykernel(
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo,
-    "simulate": simulate,
-    "generate": generate,
-    "check": check,
-    "page": page,
-    "replay": replay,
-    "migrate": migrate,
-    "plan": plan,
-    "sweep": sweep,
-    "fit": fit,
-    "basis": basis,
-    "convert": convert,
-    "import": import_model,
-    "targets": targets,
-    "schema": schema,
+    "demo": demo.demo,
+    "simulate": simulate.simulate,
+    "generate": generate.generate,
+    "check": check.check,
+    "page": page.page,
+    "replay": replay.replay,
+    "migrate": migrate.migrate,
+    "plan": plan.plan,
+    "sweep": sweep.sweep,
+    "fit": fit.fit,
+    "basis": basis.basis,
+    "convert": convert.convert,
+    "import": import_.import_model,
+    "targets": targets.targets,
+    "schema": schema.schema,
 }
 for called, command in COMMANDS.items():
     app.command(called, cls=PlainCommand)(command)
-app.add_typer(snapshot_app, name="snapshot")
+app.add_typer(snapshot.snapshot_app, name="snapshot")
 
 
 RENAMED = {
@@ -115,12 +117,9 @@ def run(command: Callable[[], Any]) -> int:
         code = command() or OK
         sys.stdout.flush()
         return code
-    except UserError as error:
+    except (UserError, CheckFailed) as error:
         say("error", str(error))
-        return BAD_INPUT
-    except CheckFailed as error:
-        say("error", str(error))
-        return FAILED
+        return FAILED if isinstance(error, CheckFailed) else BAD_INPUT
     except UsageError as error:  # type: ignore[misc]
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "pykernel"

@@ -10,29 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pykernel.errors import UNWRITTEN as UNWRITTEN
-from pykernel.errors import visible
-from pykernel.telling import MEASURES as MEASURES
-from pykernel.telling import Show, Watch
-from pykernel.telling import byte_count as byte_count
-from pykernel.telling import counted as counted
-from pykernel.telling import duration as duration
-from pykernel.telling import finite as finite
-from pykernel.telling import gaps as gaps
-from pykernel.telling import key_values as key_values
-from pykernel.telling import model_name as model_name
-from pykernel.telling import number as number
-from pykernel.telling import plain as plain
-from pykernel.telling import rate as rate
-from pykernel.telling import skipped as skipped
-from pykernel.telling import unit_of as unit_of
-from pykernel.telling import verdict as verdict
+from pykernel.errors import UNWRITTEN, visible
+from pykernel.telling import Show, Watch, byte_count, finite, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,17 +41,30 @@ class Styled(str):
         return made
 
 
+def styled(style: str, cells: Iterable[str]) -> list[str]:
+    """A row of a table in a style."""
+    return [Styled(cell, style) for cell in cells]
+
+
 def show(*lines: object) -> None:
     """Print each argument on a line of its own; without arguments, an empty line."""
     print("\n".join(map(visible, lines)), flush=True)
+
+
+def show_facts(*facts: tuple[str, str | None]) -> None:
+    """Print names and what there is to say of each; a fact without a text is left out."""
+    for name, text in facts:
+        if text:
+            show(f"{name:<9} {text}")
 
 
 def say(kind: str, text: str) -> None:
     print(f"{kind}: {visible(text)}", file=sys.stderr)
 
 
-def warn(text: str) -> None:
-    say("warning", text)
+def warn(*texts: str) -> None:
+    for text in texts:
+        say("warning", text)
 
 
 def tell(text: str) -> None:
@@ -83,62 +81,31 @@ def interrupted(kept: str = UNWRITTEN) -> typer.Exit:
     return typer.Exit(INTERRUPTED)
 
 
-def quoted(path: str) -> str:
-    import shlex
-
-    return shlex.quote(path)
-
-
 # -------------------------------------------------------------------------------------- tables, and the ends of reports
 
 
-@dataclass
-class TextTable:
-    """Cells of text.  words: columns that are aligned to the left; the others have numbers."""
-
-    columns: tuple[str, ...]
-    words: frozenset[int]
-    rows: list[tuple[tuple[str, ...], str]] = field(default_factory=list)  # cells, style
-
-    @property
-    def row_count(self) -> int:
-        return len(self.rows)
-
-    def add_row(self, *cells: str, style: str = "") -> None:
-        self.rows.append((cells, style))
-
-    def rich(self) -> Table:
-        """The table for rich.  Every cell becomes rich's Text, in which markup has no effect."""
-        from rich import box
-        from rich.table import Table
-
-        table = Table(box=box.SIMPLE_HEAD)
-        for i, column in enumerate(self.columns):
-            table.add_column(_text(column), justify="left" if i in self.words else "right", overflow="fold")
-        for cells, style in self.rows:
-            table.add_row(*map(_text, cells), style=style)
-        return table
-
-
-def _text(cell: str) -> Text:
-    from rich.text import Text
-
-    return Text(visible(cell), cell.style if isinstance(cell, Styled) else "")
-
-
-def new_table(*columns: str, words: Iterable[int] = (0,)) -> TextTable:
-    return TextTable(columns, frozenset(words))
-
-
-def show_table(title: str, shown: TextTable, spare: Sequence[str] = ()) -> None:
+def show_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    words: Container[int] = (0,),
+    spare: Sequence[str] = (),
+) -> None:
     """Print a table without breaking words or numbers, because a reader may have to type them.
 
-    If the window is too narrow, cells are wrapped between words.  If this is not enough, the columns in ``spare`` are
-    left out in their order.  If this is not enough, each row is printed as a list.
+    words: columns that are aligned to the left; the others have numbers.  If the window is too narrow, cells are
+    wrapped between words.  If this is not enough, the columns in ``spare`` are left out in their order.  If this is not
+    enough, each row is printed as a list.
     """
+    from rich import box
     from rich.console import Console
+    from rich.table import Table
 
-    console, table = Console(), shown.rich()
+    console, table = Console(), Table(box=box.SIMPLE_HEAD)
+    for i, column in enumerate(columns):
+        table.add_column(_text(column), justify="left" if i in words else "right", overflow="fold")
+    for cells in rows:
+        table.add_row(*map(_text, cells))
     # printed separately: rich would wrap the table's own title to the table's width
     console.print(_text(title), style="bold", highlight=False)
     gone: list[str] = []
@@ -146,9 +113,9 @@ def show_table(title: str, shown: TextTable, spare: Sequence[str] = ()) -> None:
         gone.append(spare[len(gone)])
         table.columns = [column for column in table.columns if str(column.header) != gone[-1]]
     if not fits:
-        for cells, _ in shown.rows:
+        for cells in rows:
             console.print()
-            for column, value in zip(shown.columns, cells, strict=False):
+            for column, value in zip(columns, cells, strict=False):
                 if value:
                     console.print(_text(f"  {column}  "), _text(value), sep="", highlight=False, soft_wrap=True)
         console.print()
@@ -156,6 +123,13 @@ def show_table(title: str, shown: TextTable, spare: Sequence[str] = ()) -> None:
     console.print(table)
     if gone:
         show(f"left out, for the window is narrow: {', '.join(gone)}", "")
+
+
+def _text(cell: str) -> Text:
+    """A cell for rich, in which markup has no effect."""
+    from rich.text import Text
+
+    return Text(visible(cell), cell.style if isinstance(cell, Styled) else "")
 
 
 def _fit(table: Table, console: Console) -> bool:
@@ -181,23 +155,22 @@ def _fit(table: Table, console: Console) -> bool:
     return left >= 0
 
 
-def print_next(spec: str) -> None:
-    """Print the next commands for a spec that was written."""
-    show("", "next:", f"  pykernel generate {quoted(spec)} -o out/")
+def print_next(spec: str, *before: str) -> None:
+    """Print the next commands for a spec that was written.  before: those before it is generated."""
+    commands = [*before, f"pykernel generate {quote(spec)} -o out/"]
+    show("", "next:", *(f"  {command}" for command in commands))
 
 
 def print_sizes(figures: Mapping[str, Any], simple: Mapping[str, int] | None = None) -> None:
     """Bytes of the model, and of simple predictors."""
-    table = new_table("part", "size")
-    for key, text in (
-        ("state_bytes", "state (RAM)"),
-        ("work_bytes", "work (RAM)"),
-        ("const_bytes", "tables and trained values (flash)"),
-    ):
-        table.add_row(text, byte_count(figures[key]))
-    for text, size in (simple or {}).items():
-        table.add_row(f"instead: {text}", byte_count(size))
-    show_table(f"{figures['name']} in memory", table)
+    sizes = {
+        "state (RAM)": figures["state_bytes"],
+        "work (RAM)": figures["work_bytes"],
+        "tables and trained values (flash)": figures["const_bytes"],
+        **{f"instead: {text}": size for text, size in (simple or {}).items()},
+    }
+    rows = [(text, byte_count(size)) for text, size in sizes.items()]
+    show_table(f"{figures['name']} in memory", ("part", "size"), rows)
 
 
 def equality(row: Mapping[str, Any]) -> Styled:
@@ -205,67 +178,91 @@ def equality(row: Mapping[str, Any]) -> Styled:
 
 
 def print_check(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = new_table("compiler", "samples", "equal", "code -Os", "constants", "state's hash")
-    for row in rows:
-        equal = equality(row)
-        sizes = (byte_count(row.get("text_bytes")), byte_count(row.get("rodata_bytes")))
-        hashed = str(row.get("state_hash", ""))
-        table.add_row(f"{row['compiler']} {row['flags']}", f"{row['samples']:,}", equal, *sizes, hashed)
-    show_table("is the C's memory equal to the simulation's, byte for byte?", table)
+    columns = ("compiler", "samples", "equal", "code -Os", "constants", "state's hash")
+    cells = [
+        [
+            f"{row['compiler']} {row['flags']}",
+            f"{row['samples']:,}",
+            equality(row),
+            byte_count(row.get("text_bytes")),
+            byte_count(row.get("rodata_bytes")),
+            str(row.get("state_hash", "")),
+        ]
+        for row in rows
+    ]
+    show_table("is the C's memory equal to the simulation's, byte for byte?", columns, cells)
     print("state's hash: what NAME_hash returns after these samples, each predicted and then learned\n")
 
 
 def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
-    table = new_table("target", "built, run by", "equal", "flash", "RAM", "stack", "at most")
-    calls = new_table("target", "call", "min", "median", "max", "worst", "bound", "ratio")
-    for row in rows:
-        table.add_row(
+    columns = ("target", "built, run by", "equal", "flash", "RAM", "stack", "at most")
+    sizes = [f"{part}_bytes" for part in ("flash", "ram", "stack", "stack_bound")]
+    built = [
+        [
             row["target"],
             f"{row['toolchain']}, {row['emulator']}",
             equality(row),
-            *(byte_count(row.get(f"{part}_bytes")) for part in ("flash", "ram", "stack", "stack_bound")),
-        )
-        for call in row.get("calls", ()):
-            figures = [row[call][key] for key in ("min", "median", "max", "worst", "bound")]
-            shown = ["-" if figure is None else f"{figure:,.0f}" for figure in figures]
-            ratio = row[call]["ratio"]
-            calls.add_row(row["target"], call, *shown, "-" if ratio is None else f"{ratio:.2f}")
-    show_table(f"{rows[0]['samples']:,} samples on emulated CPUs: is the memory equal to the simulation's?", table)
-    if calls.row_count:
-        show_table("instructions of one call", calls, ("min", "median", "ratio"))
+            *(byte_count(row.get(key)) for key in sizes),
+        ]
+        for row in rows
+    ]
+    title = f"{rows[0]['samples']:,} samples on emulated CPUs: is the memory equal to the simulation's?"
+    show_table(title, columns, built)
+    calls = [
+        [
+            row["target"],
+            call,
+            *counts(row[call], "min", "median", "max", "worst", "bound"),
+            *counts(row[call], "ratio", digits=2),
+        ]
+        for row in rows
+        for call in row.get("calls", ())
+    ]
+    if calls:
+        heads = ("target", "call", "min", "median", "max", "worst", "bound", "ratio")
+        show_table("instructions of one call", heads, calls, spare=("min", "median", "ratio"))
     print_times(rows)
-    for row in rows:
-        for line in bounds_told(row):
-            show(line)
+    for line in (line for row in rows for line in bounds_told(row)):
+        show(line)
+
+
+def counts(figures: Mapping[str, Any], *keys: str, digits: int = 0, missing: str = "-") -> list[str]:
+    """Figures as text; ``missing`` for a figure that there is not."""
+    return [missing if figures[key] is None else f"{figures[key]:,.{digits}f}" for key in keys]
 
 
 def print_times(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print the cycles that a target's own timer has counted, and the proved bound."""
-    table = new_table("target", "call", "min", "median", "max", "bound")
-    for row in rows:
-        for call, figures in row.get("times", {}).items():
-            bound = row.get("bounds", {}).get(call, {}).get("cycles")
-            counted = [f"{figures[key]:,.0f}" for key in ("min", "median", "max")]
-            table.add_row(row["target"], call, *counted, "-" if bound is None else f"{bound:,}")
-    if table.row_count:
-        show_table("cycles of one call, by the CPU's timer (reading the timer takes about 130 of them)", table)
+    times = [
+        [
+            row["target"],
+            call,
+            *counts(figures, "min", "median", "max"),
+            *counts(row.get("bounds", {}).get(call, {"cycles": None}), "cycles"),
+        ]
+        for row in rows
+        for call, figures in row.get("times", {}).items()
+    ]
+    if times:
+        title = "cycles of one call, by the CPU's timer (reading the timer takes about 130 of them)"
+        show_table(title, ("target", "call", "min", "median", "max", "bound"), times)
 
 
 def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
     """Print the load of a sample, including all functions that a firmware calls for it."""
+    known = [load for load in loads if load["cycles"] is not None]
     charged = any("mah_a_day" in load for load in loads)
-    table = new_table(
-        "target", "cycles", "are", "time", "of the processor", *(["a day, in the mean"] if charged else [])
-    )
-    for load in loads:
-        if load["cycles"] is None:
-            continue
-        charge = [f"{load['mah_a_day']:.3g} mAh"] if charged else []
-        part = f"{100 * load['share']:.3g} %"
+    columns = ("target", "cycles", "are", "time", "of the processor", *(["a day, in the mean"] if charged else []))
+    rows = []
+    for load in known:
+        part, time = f"{100 * load['share']:.3g} %", load["microseconds"]
+        # four digits, because it is not an estimate
+        shown = f"{time / 1000:,.4g} ms" if time >= 1000 else f"{time:,.4g} µs"
         slow = Styled(part, "bold red") if load["share"] > 1 else part
-        table.add_row(load["target"], f"{load['cycles']:,}", load["kind"], duration_of(load), slow, *charge)
-    if table.row_count:
-        show_table("a sample takes at most", table)
+        charge = [f"{load['mah_a_day']:.3g} mAh"] if charged else []
+        rows.append([load["target"], f"{load['cycles']:,}", load["kind"], shown, slow, *charge])
+    if rows:
+        show_table("a sample takes at most", columns, rows)
     for load in loads:
         if load["cycles"] is None:
             show(f"{load['target']}: no cycles are known without a bound; pykernel check --board measures them")
@@ -273,12 +270,6 @@ def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
             show(
                 f"{load['target']}: samples come faster than they are learned; take a smaller n_max, or a faster clock"
             )
-
-
-def duration_of(load: Mapping[str, Any]) -> str:
-    """A duration with four digits, because it is not an estimate."""
-    value = load["microseconds"]
-    return f"{value / 1000:,.4g} ms" if value >= 1000 else f"{value:,.4g} µs"
 
 
 def bounds_told(row: Mapping[str, Any]) -> list[str]:
@@ -303,19 +294,18 @@ def bounds_told(row: Mapping[str, Any]) -> list[str]:
 
 def print_board(rows: Sequence[Mapping[str, Any]]) -> None:
     (row,) = rows
-    table = new_table("board", "compiled by", "equal", "RAM", "stack")
-    equal = equality(row)
-    table.add_row(row["board"], row["compiler"], equal, byte_count(row["ram_bytes"]), byte_count(row["stack_bytes"]))
-    show_table(f"{row['samples']:,} samples on the board: is the memory equal to the simulation's?", table)
-    hertz = row["hertz"]
-    calls = new_table("call", "calls", "min", "median", "max", *(["median, µs", "max, µs"] if hertz else []))
+    sizes = [byte_count(row[key]) for key in ("ram_bytes", "stack_bytes")]
+    title = f"{row['samples']:,} samples on the board: is the memory equal to the simulation's?"
+    cells = [row["board"], row["compiler"], equality(row), *sizes]
+    show_table(title, ("board", "compiled by", "equal", "RAM", "stack"), [cells])
+    hertz, calls = row["hertz"], []
     for name, figures in row["times"].items():
-        counted = [f"{figures[key]:,.0f}" for key in ("calls", "min", "median", "max")]
         seconds = [f"{figures[key] / hertz * 1e6:,.1f}" for key in ("median", "max")] if hertz else []
-        calls.add_row(name, *counted, *seconds)
-    if calls.row_count:
+        calls.append([name, *counts(figures, "calls", "min", "median", "max"), *seconds])
+    if calls:
         rate = f", at {hertz / 1e6:g} MHz" if hertz else ""
-        show_table(f"ticks of the board's counter for one call{rate}", calls)
+        columns = ("call", "calls", "min", "median", "max", *(["median, µs", "max, µs"] if hertz else []))
+        show_table(f"ticks of the board's counter for one call{rate}", columns, calls)
 
 
 def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -331,25 +321,15 @@ def print_json(value: Any) -> None:
     print(json.dumps(finite(value), default=plain, allow_nan=False))
 
 
+def print_report(report: Mapping[str, Any], as_json: bool, shown: Callable[[Mapping[str, Any]], None]) -> None:
+    """Print what a command found: as one JSON object, or for people, as ``shown`` prints it."""
+    if as_json:
+        print_json(report)
+    else:
+        shown(report)
+
+
 # ------------------------------------------------------------------------------------------------------------- progress
-
-
-@contextlib.contextmanager
-def progress(as_json: bool, total: float | None = 1) -> Iterator[Callable[[float, str], None]]:
-    """A progress bar on standard error, if it is a terminal: a function (amount done, name of the next step).
-
-    total: 1, or a number of bytes, or None if it is not known.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
-    if total != 1:
-        columns.insert(3, DownloadColumn())
-    with Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda done, what: progress.update(task, completed=done, description=visible(what))
 
 
 class Printing(Watch):
@@ -368,5 +348,17 @@ class Printing(Watch):
     def warn(self, sentence: str) -> None:
         warn(sentence)
 
-    def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
-        return progress(self.as_json, total)
+    @contextlib.contextmanager
+    def progress(self, total: float | None = 1) -> Iterator[Show]:
+        """A progress bar on standard error, if it is a terminal."""
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True)
+        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
+        if total != 1:
+            columns.insert(3, DownloadColumn())
+        hidden = self.as_json or not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+            task = progress.add_task("", total=total)
+            yield lambda done, what: progress.update(task, completed=done, description=visible(what))

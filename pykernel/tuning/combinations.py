@@ -19,6 +19,7 @@ from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
 from pykernel.spec.model import N_MAX_LIMIT, Spec, make_spec
 from pykernel.spec.model import rules as every_rule
 from pykernel.spec.sections import FOREVER, Tried, fields_of
+from pykernel.telling import refuse
 
 Content = dict[str, Any]
 """A spec as nested dictionaries."""
@@ -96,28 +97,22 @@ class Memory(Knob):
         return min(max(value, self.least), self.most)
 
 
-def _logs(*values: float) -> tuple[float, ...]:
-    return tuple(map(math.log, values))
-
-
 def knobs(distance: float) -> tuple[Knob, ...]:
     """All parameters that a search may vary, those of the coarse grid first.
 
     distance: the typical distance between two inputs, as the kernel sees them.
     """
+    kinds = {"number": Knob, "whole": Whole, "memory": Memory}
     found: dict[tuple[str, str], Knob] = {}
     for rule, family in every_rule().items():
         for section, key, declaration in fields_of(family.spec, rule):
             for tried in declaration.metadata:
                 if isinstance(tried, Tried) and key is not None:
-                    found.setdefault((section, key), _knob(section, key, tried, distance if tried.widths else 1.0))
+                    unit = distance if tried.widths else 1.0
+                    grid = tuple(math.log(float(f"{unit * value:.3g}")) for value in tried.grid)
+                    ends = unit * tried.least, unit * tried.most
+                    found.setdefault((section, key), kinds[tried.how](section, key, grid, math.log(tried.step), *ends))
     return tuple(sorted(found.values(), key=lambda knob: not knob.grid))
-
-
-def _knob(section: str, key: str, tried: Tried, unit: float) -> Knob:
-    grid = _logs(*(float(f"{unit * value:.3g}") for value in tried.grid))
-    kind = {"number": Knob, "whole": Whole, "memory": Memory}[tried.how]
-    return kind(section, key, grid, math.log(tried.step), unit * tried.least, unit * tried.most)
 
 
 TRAINING = (
@@ -164,28 +159,19 @@ def budget_of(spec: Spec) -> tuple[str, str] | None:
 # -------------------------------------------------------------------------------------------------------- combinations
 
 
-def options(section: type, key: str) -> tuple[str, ...]:
-    """The words that a key of a spec may be."""
+def techniques() -> tuple[str, ...]:
+    """The words that the key may be."""
 
     def words(annotation: Any) -> Iterable[str]:
         for part in get_args(annotation):
             yield from [part] if isinstance(part, str) else words(part)
 
-    return tuple(words(section.model_fields[key].annotation))  # type: ignore[attr-defined]
-
-
-def techniques() -> tuple[str, ...]:
-    return options(Reduction, "technique")
+    return tuple(words(Reduction.model_fields["technique"].annotation))
 
 
 def rules() -> tuple[str, ...]:
     """The rules that predict labels."""
     return tuple(rule for rule in every_rule() if rule != "nystrom")
-
-
-def chosen_here(rule: str) -> bool:
-    """Whether the rule has vectors that must be chosen from data before it begins."""
-    return rule in BASES
 
 
 @dataclass(frozen=True)
@@ -217,19 +203,13 @@ class Combination:
 
     def task(self, size: int | None, values: Mapping[str, float]) -> Content:
         """The task from which ``trials.content_of`` makes a spec of this size, with these values by "section.key"."""
-        if self.spec is None:
-            how: Content = {
-                "rule": self.rule,
-                "size": size,
-                "method": self.technique,
-                "width": values.get("kernel.sigma"),
-            }
-            if self.training:
-                moved = {knob.key: values[knob.name] for knob in TRAINING if knob.name in values}
-                how["training"] = self.training | moved
-            return {"base": self.content, **how}
-        # the model's name must not change the task
-        return {"spec": self.with_values(size, values) | {"name": "model"}}
+        if self.spec is not None:
+            return {"spec": self.with_values(size, values) | {"name": "model"}}  # its name must not change the task
+        how: Content = {"rule": self.rule, "size": size, "method": self.technique, "width": values.get("kernel.sigma")}
+        if self.training:
+            moved = {knob.key: values[knob.name] for knob in TRAINING if knob.name in values}
+            how["training"] = self.training | moved
+        return {"base": self.content, **how}
 
     def with_values(self, size: int | None, values: Mapping[str, float]) -> Content:
         """The content of a spec.  Not for a rule whose vectors come from the data."""
@@ -264,6 +244,11 @@ class Known:
             return cls(x)
         return cls(x, float(np.abs(y[np.isfinite(y)]).max()))
 
+    @property
+    def finite(self) -> np.ndarray:
+        """The inputs, NaN where they are not finite."""
+        return np.where(np.isfinite(self.x), self.x, np.nan)
+
 
 def combine(
     content: Content, known: Known, chosen_rules: Sequence[str], chosen: Sequence[str] | None
@@ -283,7 +268,7 @@ def combine(
 
     around = list(_surroundings(content, known))
     for rule in chosen_rules:
-        if chosen_here(rule):
+        if rule in BASES:
             for method in BASES[rule]:
                 take(rule, method, partial(_from_data, content, rule, method))
         elif chosen is not None and _chooses(around, content, rule, chosen):
@@ -301,7 +286,7 @@ def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
     The ranges of inputs and labels come from the known rows, extended by half of the range on each side.
     """
     given = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
-    finite = np.where(np.isfinite(known.x), known.x, np.nan)
+    finite = known.finite
     low, high, deviation = np.nanmin(finite, axis=0), np.nanmax(finite, axis=0), np.nanstd(finite, axis=0)
     center, margin = (low + high) / 2, 1.5 * np.maximum(high - low, 1e-9 * np.maximum(np.abs(high), 1.0)) / 2
     deviation = np.where(deviation > 0, deviation, margin)
@@ -359,7 +344,7 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
 
 def scaled_input(known: Known) -> Content:
     """[input] with a center and a scale that are computed from the known rows."""
-    finite = np.where(np.isfinite(known.x), known.x, np.nan)
+    finite = known.finite
     deviation = np.nanstd(finite, axis=0)
     return {
         "center": np.nanmean(finite, axis=0).tolist(),
@@ -392,14 +377,14 @@ def _chooses(around: Sequence[Content], content: Content, rule: str, chosen: Seq
 
 
 def _combination(around: Sequence[Content], content: Content, rule: str, technique: str | None) -> Combination:
-    first: UserError | None = None
-    for each in around:
-        try:
-            return _within(each, content, rule, technique)
-        except UserError as error:
-            first = first or error
-    assert first is not None
-    raise first
+    first, *others = around
+    try:
+        return _within(first, content, rule, technique)
+    except UserError:
+        for each in others:
+            with contextlib.suppress(UserError):
+                return _within(each, content, rule, technique)
+        raise
 
 
 def _within(around: Content, content: Content, rule: str, technique: str | None) -> Combination:
@@ -421,12 +406,16 @@ def _within(around: Content, content: Content, rule: str, technique: str | None)
 
 def _from_data(content: Content, rule: str, method: str) -> Combination:
     function = content.get("kernel", {}).get("function", "gaussian")
-    if function != "gaussian":
-        raise UserError(
-            f"{rule} is tried with Gaussian kernels alone, and [kernel] function is {function}; see pykernel fit"
-        )
-    if rule == "kfd" and not content["label"].get("classes"):
-        raise UserError("[label] classes is missing; kfd tells classes apart, so they must be given")
+    refuse(
+        (
+            function != "gaussian",
+            f"{rule} is tried with Gaussian kernels alone, and [kernel] function is {function}; see pykernel fit",
+        ),
+        (
+            rule == "kfd" and not content["label"].get("classes"),
+            "[label] classes is missing; kfd tells classes apart, so they must be given",
+        ),
+    )
     input = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
     label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}
     rest = {key: value for key, value in content.items() if key in ("name", "precision")}

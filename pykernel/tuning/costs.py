@@ -1,26 +1,43 @@
-"""What a model costs on a device: bytes of memory, and instructions, stack and flash on an emulated target."""
+"""What a model costs on a device: bytes of memory, and instructions, stack and flash on an emulated target; and the limits
+that a device sets.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import importlib.metadata
 import importlib.resources
-from collections.abc import Callable, Iterable
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from pykernel.dialect import is_choice
-from pykernel.errors import CheckFailed, UserError
+from pykernel.errors import CheckFailed, UserError, option
 from pykernel.host.model import HostModel
+from pykernel.parallel import Workers
 from pykernel.spec.model import Spec
+from pykernel.tuning.combinations import Content
+from pykernel.tuning.stage import dump
 
 SAMPLES = 200
 """Samples of the stream's second half that are emulated."""
 INSTRUCTIONS = 40_000_000
 """Emulation of a stream ends after that many instructions: with soft floating point, before its last sample."""
+
+NAMELESS = {"name": "model"}
+"""The model's name must not change a task."""
+
+HEADROOM = 0.96
+"""Fraction of the limit of instructions that a model without a proved bound may use, because the longer search for the
+worst case at the end finds slightly more instructions."""
+ASKED = ("predict", "classify", "novelty")
+CALLS = ("update", "push", "push_labelled", *ASKED, "forecast", *(f"forecast_{question}" for question in ASKED))
+"""The functions for which the limit of instructions holds."""
 
 _unread: dict[Any, tuple[str, ...]] = {}
 """Choices -> unread fields.  Results of earlier searches are used as well; without them, a search that only reads
@@ -44,15 +61,28 @@ def unread_fields(spec: Spec) -> tuple[str, ...]:
     return _unread[key]
 
 
-def know_fields(specs: Iterable[Spec], find: Callable[[list[Spec]], list[list[str]]]) -> None:
-    """Call ``find`` for the unread fields of each kind of model among the specs that is not known yet.
+def know_fields(specs: Iterable[Spec], workers: Workers) -> None:
+    """Let workers find the unread fields of each kind of model among the specs that is not known yet.
 
-    This takes a while.
+    This takes a while; afterwards ``memory_bytes`` of these specs is fast.
     """
     missing = {key: spec for spec in specs if (key := choices(spec)) not in _unread}
-    if missing:
-        found = find(list(missing.values()))
-        _unread.update({key: tuple(names) for key, names in zip(missing, found, strict=True)})
+    tasks = [
+        {"do": "fields", "spec": dump(spec) | NAMELESS, "generator": generator_digest()} for spec in missing.values()
+    ]
+    for key, found in zip(missing, workers.run(tasks), strict=True):
+        _unread[key] = tuple(found["unread"])
+
+
+def cost_task(content: Content, target: str, tries: int = 0) -> Content:
+    """The task of measuring a model on a target, as ``target_costs`` does."""
+    return {
+        "do": "cost",
+        "spec": content | NAMELESS,
+        "target": target,
+        "tries": tries,
+        "generator": generator_digest(),
+    }
 
 
 def memory_bytes(spec: Spec) -> dict[str, int]:
@@ -80,18 +110,14 @@ def target_costs(
     model does not fit the target.  Raises UserError if a tool is missing.
     """
     from pykernel.gen.check import as_taken
-    from pykernel.gen.project import build
-    from pykernel.targets.bound import call_bounds
-    from pykernel.targets.build import model_image
-    from pykernel.targets.check import choose
-    from pykernel.targets.unicorn_runner import UnicornModel
-    from pykernel.targets.worst import worst_call
+    from pykernel.gen.project import build as generated
+    from pykernel.targets import bound, build, check, unicorn_runner, worst
 
     x, y = as_taken(spec, x, y)
-    target, chain, _ = choose([name], None, "unicorn")[0]
-    project = build(spec)
+    target, chain, _ = check.choose([name], None, "unicorn")[0]
+    project = generated(spec)
     try:
-        image = model_image(project, target, chain)
+        image = build.model_image(project, target, chain)
     except UserError as error:
         return {"refused": str(error)}
     host = HostModel(spec, project.drop)
@@ -100,7 +126,7 @@ def target_costs(
     if learns:
         host.update(x[:half], y[:half])
         host.call("train")  # does nothing for a model without a training
-    device = UnicornModel(project, image)
+    device = unicorn_runner.UnicornModel(project, image)
     device.memory.bytes[:] = host.memory.bytes
     device.paint_stack()
     end = device.machine.instructions + INSTRUCTIONS
@@ -123,14 +149,14 @@ def target_costs(
     }
     call = program.learner if learns else program.asks
     if tries and costs[names[call]]:
-        bounds = {name: dataclasses.asdict(bound) for name, bound in call_bounds(project, image).items()}
-        costs["bounds"] = {names.get(name, name): bound for name, bound in bounds.items()}
+        bounds = {name: asdict(found) for name, found in bound.call_bounds(project, image).items()}
+        costs["bounds"] = {names.get(name, name): found for name, found in bounds.items()}
         for name in device.costs:
             if costs[names[name]]:
                 costs[names[name]]["bound"] = bounds[name]["instructions"]
         if costs[names[call]]["bound"] is None:
-            found = worst_call(device, call, x[half:done], y[half:done], tries=tries)
-            costs[names[call]]["worst"] = found.instructions
+            most = worst.worst_call(device, call, x[half:done], y[half:done], tries=tries)
+            costs[names[call]]["worst"] = most.instructions
     return costs | {
         "flash_bytes": image.flash_bytes,
         "ram_bytes": project.figures["ram_bytes"],
@@ -147,8 +173,9 @@ def generator_digest() -> str:
     emulator.
     """
     digest = hashlib.sha256()
-    for package in ("pykernel.gen", "pykernel.runtime_c", "pykernel.targets"):
-        for file in sorted(_files(importlib.resources.files(package)), key=lambda f: f.name):
+    for package in ("gen", "gen.templates", "runtime_c", "targets"):
+        entries = importlib.resources.files(f"pykernel.{package}").iterdir()
+        for file in sorted((each for each in entries if each.is_file()), key=lambda each: each.name):
             digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     for wheel in ("ziglang", "unicorn"):
         try:
@@ -158,11 +185,95 @@ def generator_digest() -> str:
     return digest.hexdigest()
 
 
-def _files(folder: Any) -> list[Any]:
-    found: list[Any] = []
-    for entry in folder.iterdir():
-        if entry.is_file() and not entry.name.endswith(".pyc"):
-            found.append(entry)
-        elif entry.is_dir() and entry.name in ("templates",):
-            found += _files(entry)
-    return found
+# -------------------------------------------------------------------------------------------------------------- limits
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits for a model on a target: bytes of RAM (struct and stack) and of flash (everything that is linked), and
+    instructions and cycles of a single call (the proved bound, else the worst case that was found).  Without a target,
+    only the bytes of the struct are limited.
+    """
+
+    target: str | None = None
+    ram: int | None = None
+    flash: int | None = None
+    instructions: int | None = None
+    cycles: int | None = None
+
+    def uses(self, **taken: int | None) -> dict[str, float]:
+        """For each limit: the fraction that is used."""
+        return {
+            name: used / limit
+            for name, used in taken.items()
+            if used is not None and (limit := getattr(self, name)) is not None
+        }
+
+
+def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
+    """A number from text such as 4k, 4kB, 4KiB, 0.5M or 4096.  name: the argument's name; thousand: the value of k."""
+    text = str(given)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKmM]?)(?:i?[bB])?\s*", text, re.ASCII)
+    if found is None or len(text) > 30:
+        raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number such as 4k, 4kB or 4096")
+    amount = float(found[1]) * thousand ** {"": 0, "k": 1, "m": 2}[found[2].lower()]
+    if amount < 1:
+        raise UserError(f"{option(name)} is {text!r}; it must be at least 1")
+    if amount >= 2**40:
+        raise UserError(f"{option(name)} is {text!r}, which no microcontroller has; is the unit right?")
+    return int(amount)
+
+
+def make_limits(
+    target: str | None, ram: int | None, flash: int | None, instructions: int | None, cycles: int | None = None
+) -> Limits:
+    """The limits; a limit that is not given is that of the target's part.
+
+    Raises UserError if the part has less than a given limit, or if the target's cycles are not known.
+    """
+    from pykernel.targets import build, decode
+    from pykernel.targets.target import find_target
+
+    if target is None:
+        return Limits(None, ram)
+    part = find_target(target).part
+    for name, given, there in (("ram", ram, part.ram.bytes), ("flash", flash, part.flash.bytes)):
+        if given is not None and given > there:
+            raise UserError(
+                f"{option(name)} is {given:,} bytes, but {part.name}, which stands for {target}, has {there:,}"
+            )
+    exact = [name for name in decode.EXACT if find_target(name).unicorn]
+    if cycles is not None and target not in exact:
+        raise UserError(
+            f"{option('cycles')}: those of {target} do not follow from its instructions; give {option('instructions')}, or {option('target')} {' or '.join(exact)}"
+        )
+    if cycles is not None:
+        build.toolchain(find_target(target), "gcc")  # raises if gcc is missing: there are bounds only for its code
+    return Limits(target, ram or part.ram.bytes, flash or part.flash.bytes, instructions, cycles)
+
+
+def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tuple[dict[str, int], dict[str, float]]:
+    """The costs of a measured model, and the used fraction of each limit; empty if it was not measured.
+
+    headroom: fraction of the limit of instructions that a model without a proved bound may use.
+    """
+    names = [name for name in CALLS if costs.get(name)]
+    if costs.get("refused") or not names:
+        return {}, {}
+    calls, bounds = [costs[name] for name in names], [costs.get("bounds", {}).get(name, {}) for name in names]
+    amounts = {
+        "ram": int(costs["ram_bytes"] + costs["stack_bytes"]),
+        "flash": int(costs["flash_bytes"]),
+        "instructions": int(max(call["bound"] or call["worst"] or call["max"] for call in calls)),
+    }
+    if all(bound.get("cycles") and not bound["estimated"] for bound in bounds):
+        amounts["cycles"] = max(bound["cycles"] for bound in bounds)
+    uses = limits.uses(**amounts)
+    if "instructions" in uses and not all(call["bound"] for call in calls):
+        uses["instructions"] /= headroom
+    return amounts, uses
+
+
+def fits(uses: Mapping[str, float]) -> bool:
+    """Whether no limit is exceeded; not for a model that could not be measured."""
+    return max(uses.values(), default=math.inf) <= 1

@@ -7,20 +7,23 @@ of features, as the default width does.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import UserError
 from pykernel.spec.defaults import length, width
 from pykernel.spec.model import make_spec
 from pykernel.spec.signal import SPECTRAL, FeatureName
+from pykernel.targets import check
+from pykernel.tuning.arms import Trial
 from pykernel.tuning.combinations import Content
-from pykernel.tuning.plan import CALLS, HEADROOM, TRIES, Search, Trial, fits, taken
+from pykernel.tuning.costs import CALLS, cost_task, fits
+from pykernel.tuning.plan import Search
 from pykernel.tuning.stage import Stage, dump
-from pykernel.tuning.sweep import cost_task
 from pykernel.tuning.trials import Table, simple
 
 TARGET = "cortex-m4f"
@@ -42,11 +45,16 @@ class Variant:
     shown: Content = field(default_factory=dict)
 
 
-def groups_of(signal: Content) -> list[tuple[str, str, Any]]:
-    """Kinds of features that may be dropped: (name, key of [signal], value to remove from the key)."""
+def kinds_of(signal: Content) -> list[str]:
+    """The kinds of features of all channels, in order."""
     given = signal.get("features") or []
     lists = given.values() if isinstance(given, dict) else [given]
-    found = [(name, "features", name) for name in dict.fromkeys(name for names in lists for name in names)]
+    return list(dict.fromkeys(itertools.chain(*lists)))
+
+
+def groups_of(signal: Content) -> list[tuple[str, str, Any]]:
+    """Kinds of features that may be dropped: (name, key of [signal], value to remove from the key)."""
+    found: list[tuple[str, str, Any]] = [(name, "features", name) for name in kinds_of(signal)]
     found += [(f"{low:g} to {high:g} Hz", "bands", [low, high]) for low, high in signal.get("bands") or []]
     return found + [
         (f"{word} {n}", key, n) for key, word in LISTS.items() for n in dict.fromkeys(signal.get(key) or [])
@@ -62,15 +70,10 @@ def without(signal: Content, key: str, what: Any) -> Content:
     given = signal[key]
     left = {name: rest(names) for name, names in given.items()} if isinstance(given, dict) else rest(given)
     made = signal | {key: left}
-    if not made.get("bands"):
-        made = {name: value for name, value in made.items() if name not in ("bands", "log")}
-    features = made.get("features")
-    if not features:
-        made.pop("features", None)
-    lists = features.values() if isinstance(features, dict) else [features or []]
-    if not made.get("bands") and not any(name in SPECTRAL for names in lists for name in names):
-        made.pop("rate", None)
-    return made
+    unneeded = {name for name in ("bands", "features") if not made.get(name)}
+    if "bands" in unneeded:
+        unneeded |= {"log"} if set(SPECTRAL) & set(kinds_of(made)) else {"log", "rate"}
+    return {name: value for name, value in made.items() if name not in unneeded}
 
 
 def fewer_lags(signal: Content) -> list[tuple[str, Content]]:
@@ -90,9 +93,8 @@ def more_of(signal: Content) -> list[tuple[str, Content]]:
     found: list[tuple[str, Content]] = []
     if signal.get("window") is not None:
         given, rate = signal.get("features") or [], signal.get("rate")
-        has = {name for names in (given.values() if isinstance(given, dict) else [given]) for name in names}
         for kind in get_args(FeatureName):
-            if kind not in has and (rate is not None or kind not in SPECTRAL):
+            if kind not in kinds_of(signal) and (rate is not None or kind not in SPECTRAL):
                 every = {name: [*names, kind] for name, names in given.items()} if isinstance(given, dict) else None
                 found.append((kind, signal | {"features": every or [*given, kind]}))
         if rate is not None and not signal.get("bands"):
@@ -101,8 +103,7 @@ def more_of(signal: Content) -> list[tuple[str, Content]]:
             found.append((f"bands of an octave from {bands[0][0]:g} Hz", signal | {"bands": bands}))
     found += [(f"{LISTS[key]} {n}", signal | {key: [n]}) for key, n in FIRST.items() if not signal.get(key)]
     lags = [0] if signal.get("lags") is None else list(dict.fromkeys(signal["lags"]))
-    nearest = (n for n in itertools.count() if n not in lags)
-    new = list(itertools.islice(nearest, max(1, len(lags))))
+    new = list(itertools.islice((n for n in itertools.count() if n not in lags), max(1, len(lags))))
     return [*found, (_lags(new), signal | {"lags": [*lags, *new]})]
 
 
@@ -157,33 +158,24 @@ def _possible(stage: Stage, variants: Sequence[Variant]) -> list[Variant]:
     """The variants that give a valid spec."""
     found = []
     for variant in variants:
-        try:
+        with contextlib.suppress(UserError):
             stage.with_signal(variant.signal).plain  # noqa: B018
-        except UserError:
-            continue
-        found.append(variant)
+            found.append(variant)
     return found
 
 
-@dataclass
 class Earned:
     """The trials of a planned model with other signals.
 
     target: the target on which instructions are counted; None: they are not counted, and ``note`` says why.
     """
 
-    search: Search
-    winner: Trial
-    target: str | None = TARGET
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        from pykernel.targets.check import choose
-
-        self.target = self.search.limits.target or self.target
+    def __init__(self, search: Search, winner: Trial) -> None:
+        self.search, self.winner, self.note = search, winner, ""
+        self.target: str | None = search.limits.target or TARGET
         try:
-            choose([self.target or TARGET], None, "unicorn")
-        except (MissingExtra, UserError) as error:
+            check.choose([self.target], None, "unicorn")
+        except UserError as error:
             self.target, self.note = None, f"instructions were not counted: {error}"
 
     # ---- one trial
@@ -203,15 +195,14 @@ class Earned:
     def _moved(self, variant: Variant) -> Content:
         """The task of the planned model with another signal."""
         arm, table = self.winner.arm, self.search.table
-        after = _stage(table).with_signal(variant.signal).plain
-        values, dim = dict(self.winner.values), _dim(table)
+        after, dim = _stage(table).with_signal(variant.signal).plain, int(table.x.shape[1])
+        values = dict(self.winner.values)
         sigma = values.get("kernel.sigma", arm.own.get("kernel.sigma"))
         if sigma is not None:
             default = length if table.y is None else width
             wider = 1.0 if after.dim == dim else default(after.dim) / default(dim)
             values["kernel.sigma"] = float(f"{sigma * wider:.4g}") if wider != 1 else sigma
-        before = arm.made.content["input"]
-        given = before | Stage.seen(after)
+        given = arm.made.content["input"] | Stage.seen(after)
         if after.real.is_integer:  # the scale is computed from the variant's own features
             given |= {
                 key: value for key, value in dump(after)["input"].items() if key in ("center", "scale", "max_abs")
@@ -290,22 +281,13 @@ class Earned:
         return found | {"windows": other, "leaner": leaner, "better": better}
 
     def _better(self, planned: Content, rows: Sequence[Content]) -> Content | None:
-        def surely(row: Content) -> bool:
-            uncertain = max(planned["deviation"], row["deviation"])
-            return bool(planned["error"] - row["error"] > uncertain)
-
-        found = [row for row in rows if row["error"] is not None and surely(row)]
-        ranked = sorted(found, key=lambda row: (row["error"], row["ram_bytes"]))
-        return next((dict(row) for row in ranked if self._fits(row)), None)
-
-    def _fits(self, row: Content) -> bool:
-        """Whether a model keeps the limits on the target.  Without a target, the trial has checked the limits."""
-        limits = self.search.limits
-        if limits.target is None:
-            return True
-        (costs,) = self.search.workers.run([cost_task(row["spec"], limits.target, TRIES)])
-        _, uses = taken(costs, limits, HEADROOM)
-        return bool(uses) and fits(uses)
+        tried = [row for row in rows if row["error"] is not None]
+        surely = [row for row in tried if planned["error"] - row["error"] > max(planned["deviation"], row["deviation"])]
+        for row in sorted(surely, key=lambda row: (row["error"], row["ram_bytes"])):
+            # without a target, the trial has checked the limits
+            if self.search.limits.target is None or fits(self.search.measured(row["spec"])["uses"]):
+                return dict(row)
+        return None
 
     def _leaner(self, features: Sequence[Content], limit: float) -> Content | None:
         best: Content | None = None
@@ -328,7 +310,3 @@ class Earned:
 
 def _less(planned: Content, row: Content, key: str) -> int | None:
     return None if row[key] is None or planned[key] is None else planned[key] - row[key]
-
-
-def _dim(table: Table) -> int:
-    return int(table.x.shape[1])

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,16 @@ from pykernel.errors import UserError, option
 from pykernel.files import open_data
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.tuning.columns import few_values, left_out, listed, numeric_columns, read_columns, without_times
-from pykernel.tuning.tables import read_table
+from pykernel.telling import Show, refuse
+from pykernel.tuning.tables import (
+    few_values,
+    inputs_told,
+    left_out,
+    numeric_columns,
+    read_columns,
+    read_table,
+    without_times,
+)
 
 BLOCK = 2**16
 
@@ -46,39 +53,30 @@ class Seen:
 
 
 def read(
-    data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Any = None
+    data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Show | None = None
 ) -> Samples:
     """Read a CSV file into memory; or open a file that is read in parts, with only the label in memory.
 
     Raises UserError.
     """
-    if data == "-" or Path(data).suffix.lower() in TEXTS:
-        return _read_csv(data, inputs, label, classes, kfd, show)
-
     path = Path(data)
+    if data == "-" or path.suffix.lower() in TEXTS:
+        return _read_csv(data, inputs, label, classes, kfd, show)
     assumed: list[str] = []
     names: list[str] | None = None
+    wanted: Sequence[str | int] | None
+    of_label: str | int | None = label
     if path.suffix.lower() in TABLES or path.is_dir():
-        columns = table_columns(path)
-        names = list(inputs) or [each for each, numeric in columns if numeric and each != label]
-        left = [each for each, _ in columns if each not in (*names, label)]
-        if not names:
-            raise UserError(f"{data}: has no column with numbers for the inputs; give {option('inputs')}")
-        if not inputs:
-            assumed.append(f"{len(names)} inputs" + (f", without {', '.join(left[:8])}" if left else ""))
-        wanted: list[str | int] | None = list(names)
-        of_label: str | int | None = label
+        wanted = names = _names(data, inputs, label, assumed)
     else:
-        rows = as_rows(path)
-        of_label = None if label is None else _position(label, rows.dim, data, option("label"))
-        wanted = [_position(each, rows.dim, data, option("inputs")) for each in inputs] or None
-        if wanted is None and of_label is not None:
-            wanted = [j for j in range(rows.dim) if j != of_label]
-            assumed.append(f"{len(wanted)} inputs: all columns but {of_label}")
-    if of_label is not None and wanted is not None and of_label in wanted:
-        raise UserError(f"{data}: column {label!r} is the label; leave it out of {option('inputs')}")
-    if wanted == []:
-        raise UserError(f"{data}: has one column, the label; at least one input is needed")
+        wanted, of_label = _positions(data, inputs, label, assumed)
+    refuse(
+        (
+            of_label is not None and wanted is not None and of_label in wanted,
+            f"{data}: column {label!r} is the label; leave it out of {option('inputs')}",
+        ),
+        (wanted == [], f"{data}: has one column, the label; at least one input is needed"),
+    )
     rows = as_rows(path, wanted)
     if len(rows) < 2:
         raise UserError(f"{data}: has {len(rows)} rows; at least 2 are needed")
@@ -94,15 +92,40 @@ def read(
     return table
 
 
+def _names(data: str, inputs: Sequence[str], label: str | None, assumed: list[str]) -> list[str]:
+    """The inputs of a file with names of columns: those that were given, or all others with numbers."""
+    columns = table_columns(data)
+    names = list(inputs) or [each for each, numeric in columns if numeric and each != label]
+    if not names:
+        raise UserError(f"{data}: has no column with numbers for the inputs; give {option('inputs')}")
+    if not inputs:
+        left = [each for each, _ in columns if each not in (*names, label)]
+        assumed.append(f"{len(names)} inputs" + (f", without {', '.join(left[:8])}" if left else ""))
+    return names
+
+
+def _positions(
+    data: str, inputs: Sequence[str], label: str | None, assumed: list[str]
+) -> tuple[list[int] | None, int | None]:
+    """Positions of the inputs (None: all columns) and of the label, in a file without names of columns."""
+    width = as_rows(Path(data)).dim
+    of_label = None if label is None else _position(label, width, data, option("label"))
+    wanted = [_position(each, width, data, option("inputs")) for each in inputs] or None
+    if wanted is None and of_label is not None:
+        wanted = [j for j in range(width) if j != of_label]
+        assumed.append(f"{len(wanted)} inputs: all columns but {of_label}")
+    return wanted, of_label
+
+
 def _read_csv(
-    data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Any
+    data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Show | None
 ) -> Samples:
     with contextlib.ExitStack() as stack:
         source, file, _ = open_data(data, stack)
         if label is not None:
             read = read_table(file, source, inputs, label, classes, "kfd" if kfd else "ls-svm", None)
-            told = [each.split(", so the model is")[0] for each in read.assumed]
-            return Samples(source, ArrayRows(read.x, name=source), read.inputs, read.column, read.classes, read.y, told)
+            rows = ArrayRows(read.x, name=source)
+            return Samples(source, rows, read.inputs, read.column, read.classes, read.y, read.assumed)
         _, columns = read_columns(file, source, show, inputs, inputs[0] if inputs else None)
     numeric = numeric_columns(columns)
     for each in inputs:
@@ -115,8 +138,7 @@ def _read_csv(
         raise UserError(f"{source}: has no column with numbers; give a file that has some")
     x = np.column_stack([numeric[each] for each in chosen])
     whole = np.isfinite(x).all(axis=1)
-    left = [] if inputs else left_out(columns, numeric, chosen)
-    assumed = [f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else "")]
+    assumed = [inputs_told(chosen, [] if inputs else left_out(columns, numeric, chosen))]
     if not whole.all():
         assumed.append(f"{int((~whole).sum()):,} rows left out: an input is missing")
     if whole.sum() < 2:
@@ -176,7 +198,7 @@ def _labels(
     return positions, names
 
 
-def look(rows: Rows, show: Any = None) -> Seen:
+def look(rows: Rows, show: Show | None = None) -> Seen:
     """One pass over all rows in blocks: refuse NaN and infinities before the work begins, and find the inputs'
     scales.
     """

@@ -107,15 +107,13 @@ class Stage:
         """A sentence if steps share raw samples."""
         signal = self.plain.signal
         assert signal is not None
-        if (signal.window or 1) + plan_of(signal).oldest * signal.step <= signal.step:
-            return []
-        return ["steps share raw samples, so that estimates by rows left out are too small"]
+        share = (signal.window or 1) + plan_of(signal).oldest * signal.step > signal.step
+        return ["steps share raw samples, so that estimates by rows left out are too small"] if share else []
 
     def steps(self) -> tuple[np.ndarray, np.ndarray]:
         """The samples of the inner model: features (steps, DIM) and labels."""
-        rows = range(0, len(self.x), BATCH)
-        raw = (Batch(self.x[i : i + BATCH], self.y[i : i + BATCH], 0) for i in rows)
-        made = list(steps_of(self.plain, raw))
+        starts = range(0, len(self.x), BATCH)
+        made = list(steps_of(self.plain, (Batch(self.x[i : i + BATCH], self.y[i : i + BATCH], 0) for i in starts)))
         return np.concatenate([batch.x for batch in made]), np.concatenate([batch.y for batch in made])
 
     def inside(self, spec: Spec) -> Content:

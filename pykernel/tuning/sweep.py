@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from pykernel.dialect import sources_digest
 from pykernel.errors import MissingExtra, UserError
 from pykernel.host.simulate import DELAY_LIMIT, Simulation
 from pykernel.parallel import Workers
-from pykernel.spec.model import FAMILIES, N_MAX_LIMIT, Spec, make_spec
+from pykernel.spec.model import N_MAX_LIMIT, Spec, make_spec
 from pykernel.spec.sections import StandardisedInput
+from pykernel.telling import refuse
 from pykernel.tuning.combinations import (
     Combination,
     Content,
@@ -32,6 +31,7 @@ from pykernel.tuning.combinations import (
     reason_of,
     trained_at_once,
 )
+from pykernel.tuning.costs import cost_task, know_fields, memory_bytes
 from pykernel.tuning.stage import dump
 from pykernel.tuning.trials import Table, content_of
 
@@ -63,22 +63,28 @@ class Data(Table):
     """A recorded stream, as of Table; its second half is judged."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.delay <= DELAY_LIMIT:
-            raise UserError(f"delay is {self.delay}; it must be from 0 to {DELAY_LIMIT:,} rows")
-        if self.delay >= max(self.split, 1):
-            raise UserError(
+        refuse(
+            (
+                not 0 <= self.delay <= DELAY_LIMIT,
+                f"delay is {self.delay}; it must be from 0 to {DELAY_LIMIT:,} rows",
+            ),
+            (
+                self.delay >= max(self.split, 1),
                 f"delay is {self.delay:,}, but the data has {len(self.x):,} rows; the error is that of the second half, "
-                "and labels must arrive before it begins"
-            )
-        if not self.labelled[self.split :].any():
-            raise UserError("the data's second half holds no labels; the error is taken there")
+                "and labels must arrive before it begins",
+            ),
+            (
+                not self.labelled[self.split :].any(),
+                "the data's second half holds no labels; the error is taken there",
+            ),
+        )
 
     @property
     def split(self) -> int:
         return len(self.x) // 2
 
 
-def prequential(spec: Spec, data: Data) -> dict[str, Any]:
+def prequential(spec: Spec, data: Table) -> dict[str, Any]:
     """Errors of a model over the data's second half, each row predicted before its label is known: as of Simulation.
 
     mae and rmse, in the label's unit (for several labels, their means), or error_rate for classes; None if no row could
@@ -100,7 +106,7 @@ def prequential(spec: Spec, data: Data) -> dict[str, Any]:
     }
 
 
-def trivial(spec: Spec, data: Data) -> dict[str, dict[str, float | None]]:
+def trivial(spec: Spec, data: Table) -> dict[str, dict[str, float | None]]:
     """Errors of the simple predictors, which every model should beat, by the same measures."""
     simulation = _simulated(spec, data)
     found = simulation.summary(simulation.errors, simulation.rows // 2)
@@ -108,7 +114,7 @@ def trivial(spec: Spec, data: Data) -> dict[str, dict[str, float | None]]:
     return {name: {key: found[key][name] for key in measures} for name in found[measures[0]] if name != "model"}
 
 
-def _simulated(spec: Spec, data: Data) -> Simulation:
+def _simulated(spec: Spec, data: Table) -> Simulation:
     every = max(1, int(data.labelled.sum()) // TRAININGS) if trained_at_once(spec) else 0
     simulation = Simulation(spec, data.delay, train_every=every, forecasts=True)
     for _ in simulation.run(data.x, data.labels):
@@ -163,14 +169,11 @@ class Group:
         self.scores: dict[tuple[float, ...], dict[str, Any] | None] = {}
         self.reason = ""  # of the last refusal
 
-    def _grid(self) -> list[dict[str, float]]:
+    def coarse(self) -> list[dict[str, float]]:
+        """The spec's own values, then the product of the grids."""
         axes = [[knob.value(p) for p in knob.grid] or [self.own[knob.name]] for knob in self.knobs]
         grid = [dict(zip(self.own, values, strict=True)) for values in itertools.product(*axes)]
         return [self.own, *(values for values in grid if values != self.own)]
-
-    def coarse(self) -> list[dict[str, float]]:
-        """The spec's own values, then the product of the grids."""
-        return self._new(self._grid())
 
     def finer(self, number: int, by: Score) -> list[dict[str, float]]:
         """The neighbours of the best values, one step up or down.
@@ -189,7 +192,7 @@ class Group:
                 for knob, position, step, value in zip(self.knobs, positions, steps, best, strict=True)
             ]
             around.append(dict(zip(self.own, values, strict=True)))
-        return self._new(around)
+        return around
 
     def _steps(self) -> list[tuple[int, ...]]:
         """Directions around a point: all combinations of the first two parameters, which depend on each other; and each
@@ -202,9 +205,11 @@ class Group:
             found += [tuple(sign if j == i else 0 for j in range(len(self.knobs))) for sign in (-1, 1)]
         return [step for step in found if any(step)]
 
-    def _new(self, candidates: Iterable[Mapping[str, float]]) -> list[dict[str, float]]:
-        fresh = {tuple(values.values()): dict(values) for values in candidates}
-        return [values for key, values in fresh.items() if key not in self.scores]
+    def fresh(self, candidates: Iterable[dict[str, float]]) -> list[dict[str, float]]:
+        """The candidates that were not tried yet, each once."""
+        return list(
+            {key: values for values in candidates if (key := tuple(values.values())) not in self.scores}.values()
+        )
 
     def content(self, values: tuple[float, ...]) -> Content:
         """The spec's content, once it was tried."""
@@ -215,7 +220,7 @@ class Group:
 
     def bound(self, rounds: int) -> int:
         """The largest possible number of trials."""
-        return len(self._grid()) + rounds * len(self._steps())
+        return len(self.coarse()) + rounds * len(self._steps())
 
     def best(self, by: Score) -> tuple[float, ...] | None:
         """The values of the smallest error, the earliest of equals; None if nothing worked."""
@@ -244,7 +249,7 @@ def search(
     for number in range(-1, rounds):
         batch: list[tuple[Group, dict[str, float]]] = []
         for group in groups if number < 0 else worth_refining(groups, workers, by, data):
-            for values in group.coarse() if number < 0 else group.finer(number, by):
+            for values in group.fresh(group.coarse() if number < 0 else group.finer(number, by)):
                 try:
                     group.combination.check(group.size, values)
                     batch.append((group, values))
@@ -254,20 +259,16 @@ def search(
         batch = _in_turn(batch)
         scores = workers.run([_score_task(g, values, data.delay) for g, values in batch])
         for (group, values), score in zip(batch, scores, strict=True):
-            if "reason" in score:
-                group.scores[tuple(values.values())], group.reason = None, score["reason"]
-            else:
-                group.scores[tuple(values.values())] = score
+            group.scores[tuple(values.values())] = None if "reason" in score else score
+            group.reason = score.get("reason", group.reason)
 
 
 def _in_turn(batch: Sequence[tuple[Group, dict[str, float]]]) -> list[tuple[Group, dict[str, float]]]:
     """Order the runs so that combinations alternate: workers then compile different combinations, and none twice."""
-    seen: Counter[int] = Counter()
-    turns = []
-    for i, (group, _) in enumerate(batch):
-        seen[id(group.combination)] += 1
-        turns.append((seen[id(group.combination)], i))
-    return [batch[i] for _, i in sorted(turns)]
+    runs: dict[int, list[tuple[Group, dict[str, float]]]] = {}
+    for each in batch:
+        runs.setdefault(id(each[0].combination), []).append(each)
+    return [each for turn in itertools.zip_longest(*runs.values()) for each in turn if each is not None]
 
 
 def worth_refining(groups: Sequence[Group], workers: Workers, by: Score, data: Data) -> list[Group]:
@@ -275,12 +276,10 @@ def worth_refining(groups: Sequence[Group], workers: Workers, by: Score, data: D
 
     Those whose error is at most WORTH_REFINING times the best error in no more RAM.
     """
-    from pykernel.tuning.costs import memory_bytes
-
-    found = []
-    for group, best, whole in known_wholes(groups, workers, by, data):
-        if best is not None and whole is not None:
-            found.append((objective(group.scores[best], by), memory_bytes(whole)["ram_bytes"], group))
+    found = [
+        (objective(group.scores[best], by), memory_bytes(whole)["ram_bytes"], group)
+        for group, best, whole in known_wholes(groups, workers, by, data)
+    ]
     chosen = []
     for error, ram, group in found:
         rival = min(other for other, bytes_, _ in found if bytes_ <= ram)
@@ -294,61 +293,24 @@ def _score_task(group: Group, values: Mapping[str, float], delay: int) -> dict[s
     return {"do": "score", "delay": delay, **group.combination.task(group.size, values)}
 
 
-def cost_task(content: Content, target: str, tries: int = 0) -> dict[str, Any]:
-    from pykernel.tuning.costs import generator_digest
-
-    how = {"target": target, "tries": tries, "generator": generator_digest()}
-    return {"do": "cost", "spec": content | {"name": "model"}} | how
-
-
 def known_wholes(
     groups: Sequence[Group], workers: Workers, by: Score, data: Data
-) -> list[tuple[Group, tuple[float, ...] | None, Spec | None]]:
-    """Each group with its best values and the spec for them; None and None for a group without a successful run.
+) -> list[tuple[Group, tuple[float, ...], Spec]]:
+    """Each group that had a successful run, with its best values and the spec for them.
 
     Afterwards ``memory_bytes`` of these specs is fast.
     """
-    from pykernel.tuning.costs import generator_digest, know_fields
-
-    def find(specs: list[Spec]) -> list[list[str]]:
-        tasks = [
-            {"do": "fields", "spec": dump(spec) | {"name": "model"}, "generator": generator_digest()} for spec in specs
-        ]
-        return [found["unread"] for found in workers.run(tasks)]
-
-    bests = [(group, group.best(by)) for group in groups]
-    found = [(group, best, None if best is None else data.whole(group.content(best))) for group, best in bests]
-    know_fields((whole for _, _, whole in found if whole is not None), find)
+    bests = [(group, best) for group in groups if (best := group.best(by)) is not None]
+    found = [(group, best, data.whole(group.content(best))) for group, best in bests]
+    know_fields((whole for _, _, whole in found), workers)
     return found
 
 
-def work(task: Mapping[str, Any], data: Data) -> dict[str, Any]:
-    """A task of a search, on whatever machine: a prequential run, or a measurement on an emulated target."""
-    from pykernel.tuning.costs import target_costs, unread_fields
-
-    if task["do"] == "score":
-        try:
-            content = content_of(task, data)
-            found = prequential(data.whole(content).inner, data)
-        except UserError as error:
-            return {"reason": reason_of(error)}
-        return found | ({} if "spec" in task else {"spec": content})
-    spec = make_spec(task["spec"])
-    if task["do"] == "fields":
-        return {"unread": list(unread_fields(spec))}
-    return target_costs(spec, *data.device_rows(spec), task["target"], tries=task["tries"])
-
-
-def context(base: Spec, data: Data) -> dict[str, str]:
-    """Everything on which results depend in addition to the task: the data, and the algorithms' sources."""
-    kernels = [
-        entry.kernel
-        for family in FAMILIES
-        for kind, program in family.programs.items()
-        if kind == base.label_kind
-        for entry in program.entries
-    ]
-    return {"data": data.digest, "sources": sources_digest(kernels)}
+def scored(task: Mapping[str, Any], data: Table) -> dict[str, Any]:
+    """The result of a trial: as of ``prequential``; for vectors that come from the data, also the spec."""
+    content = content_of(task, data)
+    found = prequential(data.whole(content).inner, data)
+    return found | ({} if "spec" in task else {"spec": content})
 
 
 # ------------------------------------------------------------------------------------------------------------ fronts
@@ -367,17 +329,15 @@ class Sweep:
     """The result of a sweep.
 
     rows: the best result of each combination and size, the best first; see ``_row``.  refused: combinations that could
-    not be tried, or always diverged, with the reason.  best, cheapest, fastest: positions in rows; fastest is None if
-    instructions were not measured.  trivial: errors of the simple predictors.
+    not be tried, or always diverged, with the reason.  picks: positions in rows of the best, the cheapest and the
+    fastest, if there are such.  trivial: errors of the simple predictors.
     """
 
     by: Score
     rows: list[dict[str, Any]]
     refused: list[dict[str, Any]]
     trivial: dict[str, Any]
-    best: int | None
-    cheapest: int | None
-    fastest: int | None
+    picks: dict[str, int]
     tries: int
     target: str | None
     note: str
@@ -429,29 +389,16 @@ def sweep(
         note = "instructions were not measured"
     elif rows:
         note = _measure(rows, workers, by, target)
-    picks = pick(rows, by)
-    return Sweep(
-        by,
-        rows,
-        [*refused, *hopeless],
-        trivial(base, data),
-        *picks,
-        sum(len(group.scores) for group in groups),
-        target,
-        note,
-    )
+    tries = sum(len(group.scores) for group in groups)
+    return Sweep(by, rows, [*refused, *hopeless], trivial(base, data), pick(rows, by), tries, target, note)
 
 
 def results(
     groups: Sequence[Group], workers: Workers, by: Score, data: Data
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The best result of each group, the best first; and the groups without a successful run."""
-    rows, hopeless = [], []
-    for group, best, whole in known_wholes(groups, workers, by, data):
-        if best is None or whole is None:
-            hopeless.append(_hopeless(group))
-        else:
-            rows.append(_row(group, best, whole))
+    rows = [_row(group, best, whole) for group, best, whole in known_wholes(groups, workers, by, data)]
+    hopeless = [_hopeless(group) for group in groups if group.best(by) is None]
     rows.sort(key=lambda row: (row[by], row["ram_bytes"], row["rule"], row["technique"] or "", row["size"] or 0))
     for i in front([(row[by], row["ram_bytes"]) for row in rows]):
         rows[i]["front"] = True
@@ -459,8 +406,6 @@ def results(
 
 
 def _row(group: Group, best: tuple[float, ...], whole: Spec) -> dict[str, Any]:
-    from pykernel.tuning.costs import memory_bytes
-
     score = group.scores[best]
     assert score is not None  # best() chose it
     return {
@@ -514,13 +459,10 @@ def _measure(rows: list[dict[str, Any]], workers: Workers, by: Score, target: st
     for i in front([(rows[j][by], instructions(rows[j]) or 0) for j in measured]):
         rows[measured[i]]["instruction_front"] = True
     return (
-        f"instructions of one update on {target}: the mean over {SAMPLES_TEXT}; measured for {len(measured)} of "
+        f"instructions of one update on {target}: the mean over samples from the middle of the stream on; measured for {len(measured)} of "
         f"{len(rows)} rows: the rows on the front of error against bytes, and the rows that could be on the front of error "
         "against instructions"
     )
-
-
-SAMPLES_TEXT = "samples from the middle of the stream on"
 
 
 def worth_measuring(rows: Sequence[Mapping[str, Any]], by: Score) -> list[int]:
@@ -530,12 +472,8 @@ def worth_measuring(rows: Sequence[Mapping[str, Any]], by: Score) -> list[int]:
     instructions grow with the size; so each row that is better than all smaller ones and within WORTH_MEASURING of the
     best is included as well.
     """
-    chosen = {i for i, row in enumerate(rows) if row["front"]}
-    seen = set()
-    for i, row in enumerate(rows):
-        if row["rule"] not in seen:
-            seen.add(row["rule"])
-            chosen.add(i)
+    best_of_rules = {row["rule"]: i for i, row in reversed(list(enumerate(rows)))}
+    chosen = {i for i, row in enumerate(rows) if row["front"]} | set(best_of_rules.values())
     for name in {(row["rule"], row["technique"]) for row in rows}:
         line = [i for i, row in enumerate(rows) if (row["rule"], row["technique"]) == name]
         for k in front([(rows[i][by], rows[i]["size"] or 0) for i in line]):
@@ -550,11 +488,10 @@ def instructions(row: Mapping[str, Any]) -> float | None:
     return costs["update"]["mean"] if costs and costs.get("update") and "train_every" not in row else None
 
 
-def pick(rows: Sequence[Mapping[str, Any]], by: Score) -> tuple[int | None, int | None, int | None]:
+def pick(rows: Sequence[Mapping[str, Any]], by: Score) -> dict[str, int]:
     """Positions of the best, of the smallest within NEAR of it, and of the fastest within NEAR that was measured."""
-    if not rows:
-        return None, None, None
     near = [i for i, row in enumerate(rows) if row[by] <= NEAR * rows[0][by]]
-    cheapest = min(near, key=lambda i: (rows[i]["ram_bytes"], rows[i][by], i))
+    small = [(rows[i]["ram_bytes"], rows[i][by], i) for i in near]
     timed = [(count, rows[i][by], i) for i in near if (count := instructions(rows[i])) is not None]
-    return 0, cheapest, min(timed)[2] if timed else None
+    ranked = {"best": near, "cheapest": [i for *_, i in sorted(small)], "fastest": [i for *_, i in sorted(timed)]}
+    return {name: found[0] for name, found in ranked.items() if found}

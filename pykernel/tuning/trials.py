@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,12 @@ from pykernel.host.simple import Distances, Simple, simple_bytes
 from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.combinations import TRAINED, Content, Known, scaled_input, trained_at_once
-from pykernel.tuning.costs import memory_bytes, target_costs
+from pykernel.tuning.costs import memory_bytes
 from pykernel.tuning.stage import Stage, first_judged
 
 if TYPE_CHECKING:
-    from pykernel.training.vectors import Loss, Vectors
+    from pykernel.training.trained import Machine
+    from pykernel.training.vectors import Loss
 
 MOST_ROWS = 50_000
 """Most rows: of a longer table, only the last MOST_ROWS rows are used."""
@@ -126,28 +127,22 @@ class Table:
         return self.x[rows], self.y[rows]
 
 
-def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    """Run a trial, in any process.  The result can be written as JSON."""
-    if task["do"] == "cost":
-        return _cost(task, table)
-    try:
-        if "signal" in task:
-            table = table.with_signal(task["signal"], task["delay"])
-        training: Content = {}
-        content = content_of(task, table, training)
-        whole = table.whole(content)
-        spec, sizes = whole.inner, memory_bytes(whole)
-        if task.get("ram") is not None and sizes["ram_bytes"] > task["ram"]:
-            reason = f"takes {sizes['ram_bytes']:,} bytes of RAM"
-            return {"ram_bytes": sizes["ram_bytes"], "reason": reason, "training": training}
-        found = watch(spec, table) if table.y is None else judge(spec, table)
-        if "signal" in task and whole.forecasts:  # with another window, a forecast has other true values
-            found["last_label"] = simple(spec, table)["last label"]["error"]
-    except UserError as error:
-        return {"reason": str(error).removeprefix("spec: ")}
+def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """The result of a trial.  Raises UserError for a model that cannot be made."""
+    if "signal" in task:
+        table = table.with_signal(task["signal"], task["delay"])
+    training: Content = {}
+    content = content_of(task, table, training)
+    whole = table.whole(content)
+    spec, ram = whole.inner, memory_bytes(whole)["ram_bytes"]
+    if task.get("ram") is not None and ram > task["ram"]:
+        return {"ram_bytes": ram, "reason": f"takes {ram:,} bytes of RAM", "training": training}
+    found = watch(spec, table) if table.y is None else judge(spec, table)
+    if "signal" in task and whole.forecasts:  # with another window, a forecast has other true values
+        found["last_label"] = simple(spec, table)["last label"]["error"]
     return (
         found
-        | {"ram_bytes": sizes["ram_bytes"], "table_bytes": _table_bytes(spec)}
+        | {"ram_bytes": ram, "table_bytes": _table_bytes(spec)}
         | ({} if "spec" in task else {"spec": content})
         | ({"training": training} if training else {})
     )
@@ -159,11 +154,6 @@ def _table_bytes(spec: Spec) -> int:
         return 0
     vectors, weights = (np.size(getattr(spec.expansion, name)) for name in ("vectors", "weights"))
     return int((vectors + weights) * spec.real.dtype.itemsize)
-
-
-def _cost(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    spec = make_spec(task["spec"])
-    return target_costs(spec, *table.device_rows(spec), task["target"], tries=task["tries"])
 
 
 # -------------------------------------------------------------------------------------------------------- with labels
@@ -224,23 +214,24 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | 
         return None
     known &= answered
     if spec.label.classes:
-        wrong = (answers != y)[known].astype(float)
-        told = _told(wrong, lambda mean: mean, lambda mean: 1.0)
+        losses = (answers != y)[known].astype(float)
+        error, spread = _mean_and_deviation(losses)
         # blocks without any error show no spread: the deviation is at least that for one more right and one more wrong
         # row
-        count = len(wrong) + 2
-        part = (wrong.sum() + 1) / count
-        return told | {"deviation": max(told["deviation"], math.sqrt(part * (1 - part) / count))}
-    squares = np.square(answers - y).reshape(len(y), -1).mean(axis=1)[known]
-    return _told(squares, math.sqrt, lambda mean: 1 / (2 * math.sqrt(mean)) if mean > 0 else 0.0)
+        count = len(losses) + 2
+        part = (losses.sum() + 1) / count
+        return {"error": error, "deviation": max(spread, math.sqrt(part * (1 - part) / count)), "scored": len(losses)}
+    losses = np.square(answers - y).reshape(len(y), -1).mean(axis=1)[known]
+    mean, spread = _mean_and_deviation(losses)
+    slope = 1 / (2 * math.sqrt(mean)) if mean > 0 else 0.0  # of the root
+    return {"error": math.sqrt(mean), "deviation": spread * slope, "scored": len(losses)}
 
 
-def _told(losses: np.ndarray, shown: Any, slope: Any) -> dict[str, float]:
-    """The mean loss as it is shown, and its standard deviation, to first order."""
+def _mean_and_deviation(losses: np.ndarray) -> tuple[float, float]:
+    """The mean loss, and its standard deviation from blocks of rows."""
     mean = float(losses.mean()) if len(losses) else math.nan
     blocks = np.array([float(part.mean()) for part in np.array_split(losses, min(BLOCKS, max(1, len(losses))))])
-    spread = float(blocks.std(ddof=1)) / math.sqrt(len(blocks)) if len(blocks) > 1 else math.nan
-    return {"error": float(shown(mean)), "deviation": spread * slope(mean), "scored": len(losses)}
+    return mean, float(blocks.std(ddof=1)) / math.sqrt(len(blocks)) if len(blocks) > 1 else math.nan
 
 
 def simple(spec: Spec, table: Table) -> dict[str, dict[str, float]]:
@@ -248,11 +239,9 @@ def simple(spec: Spec, table: Table) -> dict[str, dict[str, float]]:
     if table.y is None:
         return {}
     late, y = table.delay, table.labels
-    released = np.roll(y, late, axis=0) if late else y.copy()
-    if late:
-        released[:late] = -1 if spec.label.classes else np.nan
-    shape = (len(y), -1)
-    known = released.reshape(shape) if spec.label.classes else released.reshape(shape).astype(np.float64)
+    released = np.roll(y, late, axis=0).reshape(len(y), -1)
+    released[:late] = -1 if spec.label.classes else np.nan
+    known = released if spec.label.classes else released.astype(np.float64)
     predictors = Simple(spec, late)
     answers = predictors.step(table.x, y, 0, known)
     rows = slice(table.split, None)
@@ -286,19 +275,23 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
             own = None if table.stage is None else table.stage.base.get("input")
             given["input"] = given["input"] | (own or scaled_input(Known(table.x[: table.split])))
         return given
-    base, fisher = task["base"], task["rule"] == "kfd"
-    if base.get("precision") == "int16" and (fisher or table.stage is not None):
+    base = task["base"]
+    if base.get("precision") == "int16" and (task["rule"] == "kfd" or table.stage is not None):
         raise UserError("trained models of whole numbers are made by pykernel fit")
-    moved = task["method"] == TRAINED
-    x, y = _first_rows(table, MOVED_ROWS if moved else TRAINED_ROWS)
-    if moved:
-        return _trained(base, int(task["size"]), x, y, task.get("training"), {} if training is None else training)
+    if task["method"] == TRAINED:
+        settings = {} if training is None else training
+        return _trained(base, int(task["size"]), *_first_rows(table, MOVED_ROWS), task.get("training"), settings)
+    return _on_basis(task, *_first_rows(table, TRAINED_ROWS))
+
+
+def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
+    """The content of a model with vectors that are chosen among the rows."""
     from pykernel.bases.gram import MercerKernel
     from pykernel.bases.select import select_basis
-    from pykernel.training.closed_form import Targets
-    from pykernel.training.reduced import ReducedProblem, default_ridges, nystrom_content
-    from pykernel.training.trained import Machine, content
+    from pykernel.training import closed_form, reduced
+    from pykernel.training.trained import Machine
 
+    base, fisher = task["base"], task["rule"] == "kfd"
     center, deviation = x.mean(axis=0), x.std(axis=0)
     scale = 1 / np.where(deviation > 0, deviation, 1.0)
     z = (x - center) * scale
@@ -306,29 +299,26 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
     basis = select_basis(z, kernel, min(int(task["size"]), len(z)), method=task["method"])
     classes = base["label"].get("classes")
     if classes:
-        targets = Targets.of_classes(y, len(classes), "counts" if fisher else "signs")
+        targets = closed_form.Targets.of_classes(y, len(classes), "counts" if fisher else "signs")
     else:
-        targets = Targets.of_values(y.astype(np.float64))
-    problem = ReducedProblem("kfd" if fisher else "ls-svm", basis, z, targets)
-    ridges = default_ridges(problem.model, kernel, z, len(z))
+        targets = closed_form.Targets.of_values(y.astype(np.float64))
+    problem = reduced.ReducedProblem("kfd" if fisher else "ls-svm", basis, z, targets)
+    ridges = reduced.default_ridges(problem.model, kernel, z, len(z))
     left_out = problem.leave_one_out_path(ridges)
     errors = np.array([float(np.square(found - targets.values).mean()) for found in left_out])
-    best = max(i for i, error in enumerate(errors) if error <= NEAR_BEST**2 * np.nanmin(errors))
-    precision, columns = base.get("precision", "float32"), base["input"].get("columns")
+    ridge = ridges[max(i for i, error in enumerate(errors) if error <= NEAR_BEST**2 * np.nanmin(errors))]
     if fisher:
-        largest = np.abs(x).max(axis=0)
-        made = nystrom_content(
-            basis, base["name"], precision, largest, columns=columns, label=base["label"], center=center, scale=scale
-        )
-        return made | {"learning": {"rule": "kfd", "ridge": ridges[best]}}
-    model = problem.solve(ridges[best])
+        given = {"columns": base["input"].get("columns"), "label": base["label"], "center": center, "scale": scale}
+        largest, precision = np.abs(x).max(axis=0), base.get("precision", "float32")
+        made = reduced.nystrom_content(basis, base["name"], precision, largest, **given)
+        return made | {"learning": {"rule": "kfd", "ridge": ridge}}
+    model = problem.solve(ridge)
     machine = Machine(
         "a plan", "gaussian", basis.vectors, model.alpha, model.bias, kernel.gamma,
         classes=tuple(classes) if classes else None, center=center, scale=scale,
         largest=float(np.abs(x).max()),
     )  # fmt: skip
-    made = content(machine, base["name"], precision, None, columns, classes, seen=x)
-    return made | {"label": {**made.get("label", {}), **base["label"]}}
+    return _frozen(base, machine, x)
 
 
 def _first_rows(table: Table, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -352,7 +342,8 @@ def _trained(
         targets = class_targets(y, len(classes))
     else:
         targets, middle, deviation = value_targets(y.astype(np.float64).reshape(len(y), -1), counts)
-    rows, loss = Rows(x, targets, counts), _loss(base)
+    loss: Loss = "classes" if classes else "squared"
+    rows = Rows(x, targets, counts)
     if training is None:
         made = train(rows, m, loss)
         found, taken = made.found, made.taken
@@ -367,11 +358,7 @@ def _trained(
         raise UserError("the training left all bounds")
     if middle is not None and deviation is not None:
         found = found.answering(middle, deviation)
-    return _frozen(base, found, x)
-
-
-def _loss(base: Content) -> Loss:
-    return "classes" if base["label"].get("classes") else "squared"
+    return _frozen(base, found.machine("a plan", classes=tuple(classes) if classes else None), x)
 
 
 def stand_in(base: Content, size: int, table: Table) -> Content:
@@ -384,18 +371,19 @@ def stand_in(base: Content, size: int, table: Table) -> Content:
     x, y = _first_rows(table, MOVED_ROWS)
     deviation, rng = x.std(axis=0), np.random.default_rng(0)
     deviation = np.where(deviation > 0, deviation, 1.0)
-    classes = len(base["label"].get("classes") or ())
-    outputs = (1 if classes == 2 else classes) or y[0].size
+    classes = base["label"].get("classes")
+    count = len(classes or ())
+    outputs = (1 if count == 2 else count) or y[0].size
     vectors = x.mean(axis=0) + deviation * rng.normal(size=(size, x.shape[1]))
-    return _frozen(base, Vectors(vectors, -np.log(deviation), rng.normal(size=(size, outputs)), np.zeros(outputs)), x)
+    made = Vectors(vectors, -np.log(deviation), rng.normal(size=(size, outputs)), np.zeros(outputs))
+    return _frozen(base, made.machine("a plan", classes=tuple(classes) if classes else None), x)
 
 
-def _frozen(base: Content, found: Vectors, x: np.ndarray) -> Content:
+def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
+    """The content of a frozen model.  x: the rows that it was trained on."""
     from pykernel.training.trained import content
 
-    classes = base["label"].get("classes")
-    machine = found.machine("a plan", classes=tuple(classes) if classes else None)
-    precision, columns = base.get("precision", "float32"), base["input"].get("columns")
+    precision, columns, classes = base.get("precision", "float32"), base["input"].get("columns"), machine.classes
     made = content(machine, base["name"], precision, None, columns, classes, seen=x)
     return made | {"label": {**made.get("label", {}), **base["label"]}}
 
@@ -459,14 +447,11 @@ def watch(spec: Spec, table: Table) -> dict[str, Any]:
     """``learning``: the fraction of the faults that a monitor does not detect; detected, delay: for each kind of
     fault.
     """
-    split = table.split
-    deviation = np.nanstd(np.where(np.isfinite(table.x[:split]), table.x[:split], np.nan), axis=0)
     model = HostModel(spec)
-    model.update(table.x[:split])
+    model.update(table.x[: table.split])
     learned = bytes(model.memory.bytes)
     each = {}
-    for kind in FAULTS:
-        x, which = faulty(table.x[split:], deviation, kind)
+    for kind, x, which in _with_faults(table):
         model.memory.bytes[:] = learned
         _, states, _ = model.prequential_alarms(x)
         each[kind] = detected(states[:, 0], which)
@@ -475,17 +460,21 @@ def watch(spec: Spec, table: Table) -> dict[str, Any]:
 
 def watched_simply(table: Table) -> dict[str, dict[str, Any]]:
     """The faults that simple distances detect, as in ``watch``."""
-    split = table.split
-    deviation = np.nanstd(np.where(np.isfinite(table.x[:split]), table.x[:split], np.nan), axis=0)
     each: dict[str, dict[str, tuple[float, float]]] = {}
-    numbers = Distances.numbers(table.x.shape[1])
-    for kind in FAULTS:
-        x, which = faulty(table.x[split:], deviation, kind)
+    for kind, x, which in _with_faults(table):
         distances = Distances(x.shape[1])
-        distances.step(table.x[:split])
+        distances.step(table.x[: table.split])
         for name, level in zip(distances.names, distances.step(x).T, strict=True):
             each.setdefault(name, {})[kind] = detected(np.nan_to_num(level), which)
+    numbers = Distances.numbers(table.x.shape[1])
     return {name: _monitored(kinds)["learning"] | {"bytes": 4 * numbers[name]} for name, kinds in each.items()}
+
+
+def _with_faults(table: Table) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Each kind of fault, the judged rows with such faults, and the number of each row's fault."""
+    deviation = np.nanstd(Known(table.x[: table.split]).finite, axis=0)
+    for kind in FAULTS:
+        yield kind, *faulty(table.x[table.split :], deviation, kind)
 
 
 def _monitored(each: Mapping[str, Sequence[float]]) -> dict[str, Any]:

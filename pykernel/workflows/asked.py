@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pykernel.errors import UserError, option
 from pykernel.telling import QUIET, Watch
-from pykernel.workflows.given import Numbers
+from pykernel.workflows.given import Numbers, need_known
 
 MANY_ROWS = 1000
 """Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with
 fewer vectors."""
+LARGE = 16 * 1024
+"""If vectors and weights need more bytes, fewer vectors are tried as well, unless the user gave the size."""
 BASIS_MODELS = ("krr", "ls-svm")
 DEFAULT_RIDGE = 0.1
+COMPARED_ROWS = 1000
+"""Most rows on which the written spec is compared with what was computed here."""
+COARSE = 0.05
+"""Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
 TRAINED = "trained"
 """The method that trains its vectors; other methods choose rows as vectors."""
 
@@ -24,14 +30,16 @@ Words = str | Sequence[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitAsked:
-    """The arguments of ``fit``."""
+class Asked:
+    """The arguments that both have."""
+
+    UNNAMED: ClassVar[str]
+    """The name in C if neither a name nor a file is given."""
 
     data: str
     output: Path | None = None
     label: str | None = None
     inputs: Words = None
-    signal: Any = None  # a Spec, or the path of one
     classes: Words = None
     model: str | None = None
     kernel: str = "gaussian"
@@ -40,15 +48,7 @@ class FitAsked:
     coef0: float = 1.0
     degree: int = 3
     ridge: Numbers = None
-    coding: str | None = None
-    n_max: int | None = None
-    basis: str | None = None
     with_: str | Mapping[str, Any] | None = None
-    flash: str | int | None = None
-    cv: str | int = "deleted"
-    by: str | None = None
-    loss: str | None = None
-    hold_out: float = 0.0
     standardise: bool | None = None
     seed: int = 0
     jobs: str | int | None = None
@@ -63,53 +63,72 @@ class FitAsked:
         """The name in C."""
         if self.name is not None:
             return self.name
-        return "model" if self.output is None else prefix(self.output)
+        return self.UNNAMED if self.output is None else prefix(self.output)
+
+    def need_unset(self, names: Sequence[str], trained: str) -> None:
+        """Raises UserError if one of the arguments is given, which have no meaning for vectors that are trained.
+
+        trained: the argument that says so.
+        """
+        by = f"{option(trained)} {TRAINED}, which trains vectors and widths"
+        for name in names:
+            if getattr(self, name) != getattr(type(self), name):
+                told = option(name.strip("_"))
+                raise UserError(f"{told} is not of {by}; leave {told} out")
+
+    def width(self, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:
+        """The name of the kernel's width, None if the kernel has none, and the width that was given.
+
+        known: the kernels.  where: in which command, for the sentence.  Raises UserError for an unknown kernel, and for
+        a width that this kernel does not have.
+        """
+        need_known(self.kernel, known, "kernel", where)
+        given = {"sigma": self.sigma, "gamma": self.gamma}
+        own = {"gaussian": "sigma", "linear": None}.get(self.kernel, "gamma")
+        remedy = f"it has {option(own)}" if own else "it has no width"
+        for name, value in given.items():
+            if value is not None and name != own:
+                raise UserError(f"{option(name)} is not of the {self.kernel} kernel; {remedy}")
+        return own, given.get(own or "")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BasisAsked:
+class FitAsked(Asked):
+    """The arguments of ``fit``."""
+
+    UNNAMED = "model"
+
+    signal: Any = None  # a Spec, or the path of one
+    coding: str | None = None
+    n_max: int | None = None
+    basis: str | None = None
+    flash: str | int | None = None
+    cv: str | int = "deleted"
+    by: str | None = None
+    loss: str | None = None
+    hold_out: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasisAsked(Asked):
     """The arguments of ``basis``."""
 
-    data: str
+    UNNAMED = "basis"
+
     n_max: int = 100
-    output: Path | None = None
     save: Path | None = None
     method: str = "auto"
-    inputs: Words = None
-    label: str | None = None
-    classes: Words = None
-    model: str | None = None
     learn: bool = False
     kfd: bool = False
     features: int | None = None
     shrinkage: float = 0.1
-    kernel: str = "gaussian"
-    sigma: Numbers = None
-    gamma: Numbers = None
-    coef0: float = 1.0
-    degree: int = 3
     normalise: bool = False
-    ridge: Numbers = None
     candidates: int = 59
     points: int = 59
-    with_: str | Mapping[str, Any] | None = None
     tau: float = 0.0
     confidence: float | None = None
-    standardise: bool | None = None
     shards: int = 1
-    jobs: str | int | None = None
     checkpoint: Path | None = None
-    seed: int = 0
-    precision: str = "float32"
-    name: str | None = None
-    plot: Path | None = None
-    force: bool = False
-    watch: Watch = QUIET
-
-    @property
-    def called(self) -> str:
-        """The name in C."""
-        return self.name or ("basis" if self.output is None else prefix(self.output))
 
     @property
     def makes_spec(self) -> bool:
@@ -117,10 +136,10 @@ class BasisAsked:
         return self.output is not None or self.save is None
 
 
-Asked = TypeVar("Asked", FitAsked, BasisAsked)
+Kind = TypeVar("Kind", FitAsked, BasisAsked)
 
 
-def asked(kind: type[Asked], given: Mapping[str, Any]) -> Asked:
+def asked(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
     """The arguments of a function as an object; paths that are given as text become Path objects."""
     paths = {"output", "save", "plot", "checkpoint"}
     taken: dict[str, Any] = {

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pykernel.errors import Interrupted, UserError, need_matplotlib, option
-from pykernel.files import all_or_none, need_different, need_free, whole_file
+from pykernel.files import all_or_none, need_different, need_free
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import QUIET, Watch
+from pykernel.telling import QUIET, Watch, refuse
 from pykernel.workflows.asked import TRAINED, BasisAsked, asked
-from pykernel.workflows.given import Numbers
+from pykernel.workflows.given import Numbers, write_text
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
@@ -45,8 +45,7 @@ class BasisFound:
         report = self.report
         lines = [f"basis of {report['vectors']:,} vectors, by {report['method']}, of {report['rows']:,} rows"]
         lines.append(f"  left out {100 * self.left_out[-1]:.3g} %{'' if report['exact'] else ', estimated'}")
-        if report["errors"]:
-            errors = report["errors"]
+        if errors := report["errors"]:
             lines.append(
                 f"  leave-one-out {errors['measure']} {errors['leave_one_out']:.4g}, without {errors['trivial']:.4g}"
             )
@@ -146,7 +145,7 @@ def basis(
     _need_possible(given)
     from pykernel.workflows import basis_job as work
 
-    request = work.asked(given)
+    request = work.requested(given)
     try:
         with watch.progress() as show:
             job = work.begin(request, show)
@@ -154,7 +153,10 @@ def basis(
         spec = work.spec_of(job, chosen) if given.makes_spec else None
         report = work.report_of(job, chosen, spec)
     except KeyboardInterrupt:
-        raise Interrupted(*_kept_in(given)) from None
+        if given.checkpoint is None or not given.checkpoint.exists():
+            raise Interrupted from None
+        kept = f"; {given.checkpoint} contains the finished part: run the same command to continue"
+        raise Interrupted(kept) from None
     _write(report, job, chosen.basis, spec)
     return BasisFound(chosen.basis, spec, report)
 
@@ -163,32 +165,61 @@ def _need_possible(given: BasisAsked) -> None:
     """Raises UserError for arguments that do not fit together, and for files that cannot be written, before the work
     starts.
     """
-    _need_outputs(given)
+    for path in (given.output, given.save, given.plot):
+        need_free(path, given.data, given.force)
+    need_free(given.checkpoint, given.data, True)  # a checkpoint may exist: the work goes on from there
+    need_different([given.output, given.save, given.plot, given.checkpoint])
     if given.method == TRAINED:
         _need_trained(given)
-    label, learn, kfd = option("label"), option("learn"), option("kfd")
-    if given.learn and given.kfd:
-        raise UserError(f"{learn} and {kfd} are two models; give one of them")
-    if (given.learn or given.kfd) and not given.makes_spec:
-        raise UserError(f"{learn if given.learn else kfd} needs a spec; give {option('output')} SPEC")
-    if given.kfd and given.label is None:
-        raise UserError(f"{kfd} separates classes; give {label}, their column")
-    if given.features is not None:
-        _need_features(given, given.features)
-    if given.classes is not None and given.label is None:
-        raise UserError(f"{option('classes')} needs a label; give {label}, its column")
-    if given.shards < 1:
-        raise UserError(f"{option('shards')} is {given.shards}; it must be 1 or more")
-    tau, shards = option("tau"), option("shards")
-    if given.tau and given.shards > 1:
-        raise UserError(f"{tau} does not go with {shards}: the part left out is known only at the end; leave {tau} out")
-    if given.confidence is not None and not given.tau:
-        raise UserError(f"{option('confidence')} is for {tau}; give the part that may be left out, such as {tau} 0.01")
-    if given.jobs is not None and given.shards == 1:
-        raise UserError(f"{option('jobs')} is only for shards; give {shards} 2 or more")
-    for name, value in (("candidates", given.candidates), ("points", given.points)):
-        if value < 0:
-            raise UserError(f"{option(name)} is {value}; it must be a number of rows, or 0 for all")
+    label, learn, kfd, output = option("label"), option("learn"), option("kfd"), option("output")
+    tau, shards, confidence = option("tau"), option("shards"), option("confidence")
+    features, count = option("features"), given.features
+    refuse(
+        (given.learn and given.kfd, f"{learn} and {kfd} are two models; give one of them"),
+        (
+            (given.learn or given.kfd) and not given.makes_spec,
+            f"{learn if given.learn else kfd} needs a spec; give {output} SPEC",
+        ),
+        (given.kfd and given.label is None, f"{kfd} separates classes; give {label}, their column"),
+        (
+            count is not None and given.label is not None,
+            f"{features} needs no label; leave out {label} or {features}",
+        ),
+        (
+            count is not None and given.learn,
+            f"{learn} learns a label, which {features} has not; leave one of them out",
+        ),
+        (count is not None and not given.makes_spec, f"{features} needs a spec; give {output} SPEC"),
+        (
+            count is not None and not 1 <= count <= given.n_max,
+            f"{features} is {count}; it must be from 1 to {option('n_max')}, which is {given.n_max}",
+        ),
+        (
+            count is not None and not 0 < given.shrinkage < float("inf"),
+            f"{option('shrinkage')} is {given.shrinkage:g}; it must be above 0",
+        ),
+        (
+            given.classes is not None and given.label is None,
+            f"{option('classes')} needs a label; give {label}, its column",
+        ),
+        (given.shards < 1, f"{shards} is {given.shards}; it must be 1 or more"),
+        (
+            given.tau and given.shards > 1,
+            f"{tau} does not go with {shards}: the part left out is known only at the end; leave {tau} out",
+        ),
+        (
+            given.confidence is not None and not given.tau,
+            f"{confidence} is for {tau}; give the part that may be left out, such as {tau} 0.01",
+        ),
+        (
+            given.jobs is not None and given.shards == 1,
+            f"{option('jobs')} is only for shards; give {shards} 2 or more",
+        ),
+        *(
+            (value < 0, f"{option(name)} is {value}; it must be a number of rows, or 0 for all")
+            for name, value in (("candidates", given.candidates), ("points", given.points))
+        ),
+    )
     content = {"name": given.called, "precision": given.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
     make_spec(content, "pykernel basis")
     if given.plot:
@@ -197,46 +228,11 @@ def _need_possible(given: BasisAsked) -> None:
 
 def _need_trained(given: BasisAsked) -> None:
     """Raises UserError for arguments that do not fit to trained vectors, which need a label and a single process."""
-    trained = f"{option('method')} {TRAINED}"
     if not given.learn or given.label is None:
-        raise UserError(
-            f"{trained} is for weights that the device continues to learn; give {option('learn')} and {option('label')}"
-        )
-    defaults = {each.name: each.default for each in fields(BasisAsked)}
+        why = "is for weights that the device continues to learn; give"
+        raise UserError(f"{option('method')} {TRAINED} {why} {option('learn')} and {option('label')}")
     widths = ("sigma", "gamma", "kernel", "with_", "standardise")
-    for name in (*widths, "shards", "tau", "checkpoint", "candidates", "points"):
-        if getattr(given, name) != defaults[name]:
-            told = option(name.strip("_"))
-            raise UserError(f"{told} is not of {trained}, which trains vectors and widths; leave {told} out")
-
-
-def _need_features(given: BasisAsked, count: int) -> None:
-    features, label, learn = option("features"), option("label"), option("learn")
-    if given.label is not None:
-        raise UserError(f"{features} needs no label; leave out {label} or {features}")
-    if given.learn:
-        raise UserError(f"{learn} learns a label, which {features} has not; leave one of them out")
-    if not given.makes_spec:
-        raise UserError(f"{features} needs a spec; give {option('output')} SPEC")
-    if not 1 <= count <= given.n_max:
-        raise UserError(f"{features} is {count}; it must be from 1 to {option('n_max')}, which is {given.n_max}")
-    if not 0 < given.shrinkage < float("inf"):
-        raise UserError(f"{option('shrinkage')} is {given.shrinkage:g}; it must be above 0")
-
-
-def _need_outputs(given: BasisAsked) -> None:
-    """Raises UserError unless the output files are different and do not exist yet; a checkpoint may exist."""
-    for path in (given.output, given.save, given.plot):
-        need_free(path, given.data, given.force)
-    need_free(given.checkpoint, given.data, True)
-    need_different([given.output, given.save, given.plot, given.checkpoint])
-
-
-def _kept_in(given: BasisAsked) -> list[str]:
-    """Sentences about files that an interrupted run has left; empty if there are none."""
-    path = given.checkpoint
-    there = path is not None and path.exists()
-    return [f"; {path} contains the finished part: run the same command to continue"] if there else []
+    given.need_unset((*widths, "shards", "tau", "checkpoint", "candidates", "points"), "method")
 
 
 def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None) -> None:
@@ -246,8 +242,7 @@ def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None) ->
     given = job.options
     with all_or_none():
         if spec is not None and given.output is not None:
-            with whole_file(given.output) as file:
-                file.write(spec.to_toml().encode())
+            write_text(given.output, spec.to_toml())
         if given.save is not None:
             basis.save(given.save)
         if given.plot is not None:

@@ -23,26 +23,22 @@ from pykernel.rows import ScaledRows
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.spec.model import Spec, make_spec
-from pykernel.spec.renamed import word_meant
+from pykernel.telling import Show, root
 from pykernel.training.bkfe import bkfe_on_basis
-from pykernel.training.closed_form import Targets
-from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
-from pykernel.training.selection import Selection, default_widths
+from pykernel.training.closed_form import Model, Targets
+from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced, width_of
+from pykernel.training.selection import Selection, default_widths, width_name
 from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
-from pykernel.tuning.columns import round_limit
 from pykernel.tuning.samples import Samples, Scaled, Seen, look, read, scaled
-from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE, TRAINED, BasisAsked
-from pykernel.workflows.given import Numbers, method_options, positive_numbers, words
+from pykernel.tuning.tables import round_limit
+from pykernel.workflows.asked import BASIS_MODELS, COARSE, COMPARED_ROWS, DEFAULT_RIDGE, TRAINED, BasisAsked
+from pykernel.workflows.given import Numbers, method_options, need_known, positive_numbers, words
 
 TUNED_ROWS = 5000
 """Most rows on which width and ridge are chosen; of more rows, this many are drawn."""
 LIMIT_ROWS = 3000
 """Most rows for which the eigenvalues of the Gram matrix, and so the best possible basis, are computed."""
-COMPARED_ROWS = 1000
-"""On at most so many rows the written spec is compared with what was computed here."""
-COARSE = 0.05
-"""Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
 PULL = 1e-2
 """Largest width of trained vectors whose weights the device learns.  With wider kernels, the kernel functions are
 nearly linearly dependent."""
@@ -56,41 +52,41 @@ residual.
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """Options as numbers.
 
     model: the model that is fitted to the label.  epsilon: smallest residual of a vector.  widths, ridges: values to
-    try;
-    None: derived from the data.  of_method: options that only some methods have.
+    try; None: derived from the data.  of_method: options that only some methods have.
     """
 
     options: BasisAsked
-    model: Any
+    model: Model
     epsilon: float
     widths: list[float] | None
     ridges: list[float] | None
     of_method: dict[str, Any]
 
 
-def asked(options: BasisAsked) -> Asked:
+def requested(options: BasisAsked) -> Request:
     """The options as numbers.  Raises UserError, before the work, for an invalid model, kernel or number."""
     if options.seed < 0:
         raise UserError(f"{option('seed')} is {options.seed}; it must be 0 or more")
     model = _model(options)
-    several = options.label is not None
-    epsilon, widths = _epsilon(options), _widths(options, several)
-    ridges = _numbers(options.ridge, "ridge")
-    if ridges and len(ridges) > 1 and not several:
-        raise UserError(f"{option('ridge')} holds several; without a label there is nothing to choose by: give one")
+    if options.precision not in LEAST_ALD_THRESHOLD:
+        raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
+    # for a spec, the resolution of the device's numbers
+    epsilon = 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
+    own, given = options.width([each for each in KERNELS if each != "sigmoid"], " here")
+    widths = [1.0] if own is None else _numbers(options, given, own)
+    ridges = _numbers(options, options.ridge, "ridge")
     of_method = method_options(options.with_, options.method)
-    return Asked(options, model, of_method.get("epsilon", epsilon), widths, ridges, of_method)
+    return Request(options, model, of_method.pop("epsilon", epsilon), widths, ridges, of_method)
 
 
-def _model(options: BasisAsked) -> str:
-    given = options.model
-    if given is not None and given not in BASIS_MODELS:
-        remedy = word_meant(given, BASIS_MODELS, f"there are: {', '.join(BASIS_MODELS)}")
-        raise UserError(f"{option('model')} {given} is not known; {remedy}")
+def _model(options: BasisAsked) -> Model:
+    given: Any = options.model
+    if given is not None:
+        need_known(given, BASIS_MODELS, "model")
     if options.kfd:
         if given is not None:
             raise UserError(
@@ -104,34 +100,14 @@ def _model(options: BasisAsked) -> str:
     return given or ("krr" if options.learn else "ls-svm")
 
 
-def _epsilon(options: BasisAsked) -> float:
-    """The smallest residual of a vector; for a spec, the resolution of the device's numbers."""
-    if options.precision not in LEAST_ALD_THRESHOLD:
-        raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
-    return 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
-
-
-def _widths(options: BasisAsked, several: bool) -> list[float] | None:
-    """The widths that were given."""
-    kernel, known = options.kernel, [each for each in KERNELS if each != "sigmoid"]
-    if kernel not in known:
-        remedy = word_meant(kernel, known, f"there are: {', '.join(known)}")
-        raise UserError(f"{option('kernel')} {kernel} is not known here; {remedy}")
-    own = {"gaussian": "sigma", "linear": None}.get(kernel, "gamma")
-    for name, value in (("sigma", options.sigma), ("gamma", options.gamma)):
-        if value is not None and name != own:
-            remedy = f"it has {option(own)}" if own else "it has no width"
-            raise UserError(f"{option(name)} is not of the {kernel} kernel; {remedy}")
-    if own is None:
-        return [1.0]
-    widths = _numbers(options.sigma if own == "sigma" else options.gamma, own)
-    if widths and len(widths) > 1 and not several:
-        raise UserError(f"{option(own)} holds several; without a label there is nothing to choose by: give one")
-    return widths
-
-
-def _numbers(given: Numbers, name: str) -> list[float] | None:
-    return None if given is None else sorted(set(positive_numbers(given, name)))
+def _numbers(options: BasisAsked, given: Numbers, name: str) -> list[float] | None:
+    """The numbers to try, ascending."""
+    if given is None:
+        return None
+    found = sorted(set(positive_numbers(given, name)))
+    if len(found) > 1 and options.label is None:
+        raise UserError(f"{option(name)} holds several; without a label there is nothing to choose by: give one")
+    return found
 
 
 # --------------------------------------------------------------------------------------------------------- the work
@@ -154,18 +130,19 @@ class Chosen:
     sigma: np.ndarray | None = None
 
 
-def begin(request: Asked, show: Any) -> Job:
+def begin(request: Request, show: Show) -> Job:
     """Read the rows, and check them in one pass."""
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
     samples = read(options.data, names, options.label, classes, options.kfd, show)
     seen = look(samples.rows, show)
     if options.method == TRAINED:
-        return Job(replace(request, widths=[1.0]), samples, *_moved(options, samples, seen, show))
-    return Job(request, samples, scaled(samples, seen, options.standardise))
+        rows, moved = _moved(options, samples, seen, show)
+        return Job(**vars(replace(request, widths=[1.0])), samples=samples, scaled=rows, moved=moved)
+    return Job(**vars(request), samples=samples, scaled=scaled(samples, seen, options.standardise))
 
 
-def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Any) -> tuple[Scaled, np.ndarray]:
+def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Show) -> tuple[Scaled, np.ndarray]:
     """Rows scaled by the trained widths, and the trained vectors in the same scale, (n, D).
 
     The kernel's width is then 1.
@@ -196,43 +173,34 @@ def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Any) -> tupl
 
 
 @dataclass(frozen=True)
-class Job:
-    """The arguments and the rows.  moved: trained vectors, (n, D), in the rows' scale."""
+class Job(Request):
+    """The options and the rows.  moved: trained vectors, (n, D), in the rows' scale."""
 
-    asked: Asked
     samples: Samples
     scaled: Scaled
     moved: np.ndarray | None = None
 
     @property
-    def options(self) -> BasisAsked:
-        return self.asked.options
-
-    @property
     def draws(self) -> dict[str, Any]:
         return {"candidates": self.options.candidates or None, "points": self.options.points or None}
 
-    @property
-    def of_method(self) -> dict[str, Any]:
-        return {key: value for key, value in self.asked.of_method.items() if key != "epsilon"}
-
     def run(self) -> Chosen:
+        options, rows = self.options, self.scaled.rows
+        selection, machine, sigma = None, None, None
         with one_thread:  # so that the spec's bits do not depend on how many there are
             kernel = self._mercer(self._width())
             start = time.perf_counter()
-            shards = self._in_shards(kernel) if self.options.shards > 1 else None
+            shards = self._in_shards(kernel) if options.shards > 1 else None
             basis = self._at_once(kernel) if shards is None else shards.basis
             seconds = time.perf_counter() - start
-            selection = None if self.samples.y is None else self._select(basis, kernel)
-        machine = None
-        options = self.options
-        if selection is not None and options.makes_spec and not options.learn and not options.kfd:
-            machine = self._solved(basis, selection.ridge)
-        sigma = None
-        if options.features is not None:
-            with one_thread:
-                w, sigma = bkfe_on_basis(basis, self.scaled.rows, options.features, options.shrinkage)
-            machine = ReducedModel("krr", basis, w, np.zeros(len(sigma)))
+            if self.samples.y is not None:  # the ridge is chosen by cross-validation on all rows
+                how: dict[str, Any] = {"basis": basis, "seed": options.seed, "progress": options.watch.bars}
+                selection = select_reduced(self.model, rows, self._targets(), kernel, None, self.ridges, **how)
+                if options.makes_spec and not options.learn and not options.kfd:
+                    machine = ReducedProblem(self.model, basis, rows, self._targets()).solve(selection.ridge)
+            if options.features is not None:
+                w, sigma = bkfe_on_basis(basis, rows, options.features, options.shrinkage)
+                machine = ReducedModel("krr", basis, w, np.zeros(len(sigma)))
         return Chosen(basis, seconds, shards, selection, machine, sigma)
 
     def _mercer(self, width: float) -> MercerKernel:
@@ -245,7 +213,7 @@ class Job:
         """The given width, or the best of several widths on a sample of the rows."""
         options, rows = self.options, self.scaled.rows
         at, x = self._sample()
-        widths = self.asked.widths
+        widths = self.widths
         if widths is None:
             widths = self._default_widths(x, self.samples.y is not None)
         if len(widths) == 1:
@@ -253,41 +221,21 @@ class Job:
         if len(x) < len(rows):
             self.samples.assumed.append(f"the width chosen on {len(x):,} of {len(rows):,} rows")
         tuned = select_reduced(
-            self.asked.model,
+            self.model,
             x,
             self._targets(at),
             self._mercer(1.0),
             widths,
-            self.asked.ridges,
+            self.ridges,
             basis=min(options.n_max, len(x)),
             method="auto" if options.shards > 1 else options.method,
-            epsilon=self.asked.epsilon,
+            epsilon=self.epsilon,
             seed=options.seed,
             progress=options.watch.bars,
             **self.draws,
             **({} if options.shards > 1 else self.of_method),
         )
         return tuned.width
-
-    def _select(self, basis: Basis, kernel: MercerKernel) -> Selection:
-        """Choose the ridge by cross-validation on all rows."""
-        options = self.options
-        return select_reduced(
-            self.asked.model,
-            self.scaled.rows,
-            self._targets(),
-            kernel,
-            None,
-            self.asked.ridges,
-            basis=basis,
-            seed=options.seed,
-            progress=options.watch.bars,
-        )
-
-    def _solved(self, basis: Basis, ridge: float) -> ReducedModel:
-        """The weights of all rows."""
-        with one_thread:
-            return ReducedProblem(self.asked.model, basis, self.scaled.rows, self._targets()).solve(ridge)
 
     def _at_once(self, kernel: MercerKernel) -> Basis:
         options = self.options
@@ -301,7 +249,7 @@ class Job:
             seed=options.seed,
             tau=options.tau,
             confidence=options.confidence,
-            epsilon=self.asked.epsilon,
+            epsilon=self.epsilon,
             checkpoint=options.checkpoint,
             progress="vectors" if options.watch.bars else None,
             **self.draws,
@@ -313,7 +261,7 @@ class Job:
 
         The part that is left out is measured on a sample of the rows.
         """
-        basis = select_basis(vectors, kernel, len(vectors), "pivoted-cholesky", epsilon=self.asked.epsilon)
+        basis = select_basis(vectors, kernel, len(vectors), "pivoted-cholesky", epsilon=self.epsilon)
         z = basis.features(self._sample()[1])
         trace = 1 - np.concatenate([[0.0], np.cumsum(np.square(z).mean(axis=0))])
         nowhere = np.full(len(basis), -1, np.int64)
@@ -328,7 +276,7 @@ class Job:
             options.shards,
             method=options.method,
             seed=options.seed,
-            epsilon=self.asked.epsilon,
+            epsilon=self.epsilon,
             jobs=options.jobs,
             results=options.checkpoint,
             title="shards" if options.watch.bars else None,
@@ -353,24 +301,21 @@ class Job:
         if samples.classes is None:
             # subtract the mean, as [label] center does on the device
             return Targets.of_values(y if self.moved is None else y - samples.y.mean())
-        return Targets.of_classes(y, len(samples.classes), "counts" if self.asked.model == "kfd" else "signs")
+        return Targets.of_classes(y, len(samples.classes), "counts" if self.model == "kfd" else "signs")
 
     def _default_widths(self, x: np.ndarray, several: bool) -> list[float]:
-        function = self.options.kernel
-        shown = "sigma" if function == "gaussian" else "gamma"
+        function: Any = self.options.kernel
+        found = list(default_widths(function, x))
         if function in MATERN_UNITS:
-            length = MATERN_UNITS[function]
-            found = [float(f"{length / width:.3g}") for width in reversed(default_widths("gaussian", x))]
-        else:
-            found = list(default_widths(function, x))  # type: ignore[arg-type]
+            lengths = reversed(default_widths("gaussian", x))
+            found = [float(f"{MATERN_UNITS[function] / length:.3g}") for length in lengths]
         if several:
             return found
         middle = found[len(found) // 2]
         if function != "linear":
-            what = (
-                "half the median distance of two rows" if shown == "sigma" else "by the rows' distances, or their size"
-            )
-            self.samples.assumed.append(f"{shown} {middle:g}, {what}")
+            gaussian = function == "gaussian"
+            what = "half the median distance of two rows" if gaussian else "by the rows' distances, or their size"
+            self.samples.assumed.append(f"{width_name(function)} {middle:g}, {what}")
         return [middle]
 
 
@@ -411,7 +356,7 @@ def _learning(job: Job, selection: Selection | None) -> dict[str, Any]:
     if job.options.kfd:
         assert selection is not None
         return {"learning": {"rule": "kfd", "ridge": selection.ridge}}
-    best = selection.ridge if selection is not None else (job.asked.ridges or [DEFAULT_RIDGE])[0]
+    best = selection.ridge if selection is not None else (job.ridges or [DEFAULT_RIDGE])[0]
     return {"learning": {"rule": "nystrom-rls", "ridge": best}, "basis": {"method": "given"}}
 
 
@@ -441,7 +386,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
         "kernel_values": basis.evaluations,
         "seconds": chosen.seconds,
         "errors": _errors(samples, selection),
-        "typical_error": None if selection is None else _root(float(selection.press[selection.taken])),
+        "typical_error": None if selection is None else root(float(selection.press[selection.taken])),
         "features": _features(job, chosen),
         "warnings": [],
         "shards": None if shards is None else [vars(shard) for shard in shards.shards],
@@ -457,9 +402,8 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
 
 def _taken(kernel: MercerKernel, selection: Selection | None) -> dict[str, float]:
     """The width by its name, and the ridge."""
-    width = {"gaussian": "sigma", "linear": None}.get(kernel.function, "gamma")
-    shown = math.sqrt(0.5 / kernel.gamma) if width == "sigma" else kernel.gamma
-    taken = {width: float(f"{shown:.6g}")} if width else {}
+    name = width_name(kernel.function)  # type: ignore[arg-type]
+    taken = {name: float(f"{width_of(kernel):.6g}")} if name else {}
     return taken | ({"ridge": selection.ridge} if selection else {})
 
 
@@ -472,7 +416,7 @@ def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
         error = float(selection.error[selection.taken])
         trivial = float(1 - np.bincount(samples.y).max() / len(samples.y))
         return {"leave_one_out": error, "trivial": trivial, "measure": "error_rate"}
-    error = _root(float(selection.press[selection.taken]))
+    error = root(float(selection.press[selection.taken]))
     return {"leave_one_out": error, "trivial": float(samples.y.std()), "measure": "rmse"}
 
 
@@ -493,20 +437,11 @@ def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:
     }
 
 
-def _root(value: float) -> float:
-    return math.sqrt(value) if value >= 0 else math.nan
-
-
 def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> list[str]:
-    difference = report["rounding"]["difference"]
-    if chosen.machine is None:
-        return []
-    if chosen.sigma is not None:
-        # the smallest feature's root mean square
+    difference, typical = report["rounding"]["difference"], report["typical_error"]
+    if chosen.sigma is not None:  # the smallest feature's root mean square
         typical = (float(chosen.sigma[-1]) - report["features"]["shrinkage"]) / math.sqrt(report["rows"])
-    else:
-        typical = report["typical_error"]
-    if difference <= COARSE * typical:
+    if chosen.machine is None or difference <= COARSE * typical:
         return []
     return [
         f"in {spec.precision}, predictions differ by up to {difference:.3g} from those computed "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykernel.errors import UserError, option
 from pykernel.files import need_not_data, whole_file
-from pykernel.telling import QUIET, Watch
+from pykernel.telling import QUIET, Watch, refuse
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 if TYPE_CHECKING:
@@ -63,12 +63,14 @@ class Checked:
     @property
     def report(self) -> dict[str, Any]:
         """As ``pykernel check --json`` prints it."""
-        found: dict[str, Any] = {"ok": self.ok, "check": [*self.rows, *self.on_target], "sizes": self.figures}
-        return (
-            found
-            | {"simple_bytes": self.simple_bytes, "exceeded": self.exceeded}
-            | ({"load": self.loads} if self.loads else {})
-        )
+        return {
+            "ok": self.ok,
+            "check": [*self.rows, *self.on_target],
+            "sizes": self.figures,
+            "simple_bytes": self.simple_bytes,
+            "exceeded": self.exceeded,
+            **({"load": self.loads} if self.loads else {}),
+        }
 
     def __repr__(self) -> str:
         lines = [f"check of {self.name}: {'the same bytes' if self.equal else 'OTHER BYTES than on the host'}"]
@@ -173,8 +175,7 @@ def check(
     UserError
         One sentence says what is wrong with an argument, or that there is no compiler, emulator or board.
     """
-    from pykernel.gen.record import record as write_record
-    from pykernel.gen.record import require_project
+    from pykernel.gen import record as validity
     from pykernel.host.simple import simple_bytes
     from pykernel.targets.check import exceeded
 
@@ -199,11 +200,11 @@ def check(
     )
     _need_possible(asked)
     if record is not None:
-        require_project(Path(record), spec)
+        validity.require_project(Path(record), spec)
     report = run(spec, asked, watch)
     on_target = check_own_target(spec, asked, watch)
     if record is not None:
-        write_record(Path(record), spec, report)
+        validity.record(Path(record), spec, report)
     equal = all(row["equal"] for row in (*report.rows, *on_target))
     measured = [*(report.rows if asked.target else []), *on_target]
     return Checked(
@@ -221,44 +222,59 @@ def check(
 
 def _need_possible(asked: Asked) -> None:
     """Raises UserError for invalid numbers, and for arguments that need a target if there is none."""
-    if asked.count < 1:
-        raise UserError(f"samples is {asked.samples}; it must be 1 or more")
-    if asked.seed < 0:
-        raise UserError(f"seed is {asked.seed}; it must be 0 or more")
-    if asked.level not in LEVELS:
-        raise UserError(f"level {asked.level!r} is not known; there are: {', '.join(LEVELS)}")
     target, board, rate = option("target"), option("board"), option("rate")
-    given = None if asked.level == "-O2" else asked.level
-    for name, value in (("toolchain", asked.toolchain), ("emulator", asked.emulator), ("level", given)):
-        if value and not asked.target:
-            raise UserError(f"{option(name)} {value} is for targets; add {target} …, or {target} all")
-    for name, amount_given in (("clock", asked.clock), ("rate", asked.rate), ("current", asked.current)):
-        if amount_given is not None:
-            amount(amount_given, name)
-        if amount_given and not asked.rate:
-            raise UserError(f"{option(name)} {amount_given} needs the samples a second, too; add {rate} …")
-    if asked.rate and not (asked.target or asked.board):
-        raise UserError(f"{rate} is for targets and boards; add {target} … or {board} …")
-    if asked.rate and asked.target and not asked.clock:
-        raise UserError(f"{rate} needs the processor's clock, too; add {option('clock')} …")
-    if asked.baud < 1:
-        raise UserError(f"baud is {asked.baud}; it must be 1 or more")
-    if asked.board == "":
-        raise UserError(f"{board} has no value; give a port, such as /dev/ttyACM0")
-    if asked.board and asked.target:
-        raise UserError(f"{board} and {target} are two checks; give one of them")
-    if asked.log and not asked.board:
-        raise UserError(f"{option('log')} {asked.log} is for boards; add {board} …")
+    amounts = {"clock": asked.clock, "rate": asked.rate, "current": asked.current}
+    of_targets = {
+        "toolchain": asked.toolchain,
+        "emulator": asked.emulator,
+        "level": None if asked.level == "-O2" else asked.level,
+    }
+    refuse(
+        (asked.count < 1, f"samples is {asked.samples}; it must be 1 or more"),
+        (asked.seed < 0, f"seed is {asked.seed}; it must be 0 or more"),
+        (asked.level not in LEVELS, f"level {asked.level!r} is not known; there are: {', '.join(LEVELS)}"),
+        *(
+            (
+                value and not asked.target,
+                f"{option(name)} {value} is for targets; add {target} …, or {target} all",
+            )
+            for name, value in of_targets.items()
+        ),
+    )
+    for name, given in amounts.items():
+        if given is not None:
+            amount(given, name)
+    refuse(
+        *(
+            (given and not asked.rate, f"{option(name)} {given} needs the samples a second, too; add {rate} …")
+            for name, given in amounts.items()
+        ),
+        (
+            asked.rate and not (asked.target or asked.board),
+            f"{rate} is for targets and boards; add {target} … or {board} …",
+        ),
+        (
+            asked.rate and asked.target and not asked.clock,
+            f"{rate} needs the processor's clock, too; add {option('clock')} …",
+        ),
+        (asked.baud < 1, f"baud is {asked.baud}; it must be 1 or more"),
+        (asked.board == "", f"{board} has no value; give a port, such as /dev/ttyACM0"),
+        (asked.board and asked.target, f"{board} and {target} are two checks; give one of them"),
+        (asked.log and not asked.board, f"{option('log')} {asked.log} is for boards; add {board} …"),
+    )
     if asked.log and asked.data:
         need_not_data(Path(asked.log), str(asked.data))
-    if asked.data and asked.samples:
-        raise UserError(f"{option('samples')} is for random samples; leave it out, or {option('data')}")
-    if asked.data and asked.stream is not None:
-        raise UserError("data and stream are two recordings; give one of them")
-    if asked.how and (asked.target or asked.board):
-        raise UserError(
-            f"{next(iter(asked.how))} is for this machine's compilers; leave it out, or {target} and {board}"
-        )
+    refuse(
+        (
+            asked.data and asked.samples,
+            f"{option('samples')} is for random samples; leave it out, or {option('data')}",
+        ),
+        (asked.data and asked.stream is not None, "data and stream are two recordings; give one of them"),
+        (
+            asked.how and (asked.target or asked.board),
+            f"{next(iter(asked.how), '')} is for this machine's compilers; leave it out, or {target} and {board}",
+        ),
+    )
 
 
 def _loads_of(spec: Spec, asked: Asked, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

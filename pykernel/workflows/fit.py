@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pykernel.errors import Interrupted, UserError, need_matplotlib, need_package, option
-from pykernel.files import all_or_none, need_free, open_data, whole_file
+from pykernel.files import all_or_none, need_free
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import QUIET, Watch, counted, number, rate
-from pykernel.tuning.tables import LabelledTable, read_table
+from pykernel.tuning.tables import MODELS, LabelledTable, read_table
 from pykernel.workflows.asked import FitAsked, asked
-from pykernel.workflows.given import Numbers, words
+from pykernel.workflows.given import Numbers, need_known, opened, words, write_text
 from pykernel.workflows.models import spec_and_memory
 
 if TYPE_CHECKING:
     from pykernel.training.selection import Selection
-    from pykernel.workflows.chosen import Found
+    from pykernel.workflows.fit_job import Found
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,7 +146,7 @@ def fit(
         if table.model == "trained":
             from pykernel.workflows.trained import fit as train
         elif given.model is None:
-            from pykernel.workflows.beside import fit as train
+            from pykernel.workflows.trained import fit_beside as train
         else:
             from pykernel.workflows.chosen import fit as train
 
@@ -160,7 +159,9 @@ def fit(
 
 
 def _need_possible(given: FitAsked) -> None:
-    """Raises UserError, before the work starts, if an output cannot be written."""
+    """Raises UserError, before the work starts, for an unknown model, and if an output cannot be written."""
+    if given.model is not None:
+        need_known(given.model, MODELS, "model")
     for path in (given.output, given.plot):
         need_free(path, given.data, given.force)
     if given.plot and given.output and given.plot.absolute() == given.output.absolute():
@@ -183,14 +184,11 @@ def _read(given: FitAsked) -> LabelledTable:
     if given.signal is not None:
         names, label, known, signal = _of_signal(given)
         classes = classes or known
-    with contextlib.ExitStack() as stack:
-        source, file, size = open_data(given.data, stack)
-        show = stack.enter_context(given.watch.progress(size))
+    with opened(given.data, given.watch) as (source, file, show):
         table = read_table(file, source, names, label, classes, given.model, show, signal)
     if table.stage is not None:
         return table
-    content = {"name": given.called, "input": {"columns": table.inputs}, "label": table.label()}
-    make_spec(content | {"kernel": {"sigma": 1.0}}, source)
+    make_spec(table.content | {"name": given.called, "kernel": {"sigma": 1.0}}, source)
     return table
 
 
@@ -217,8 +215,7 @@ def _write(found: Found, given: FitAsked) -> None:
     """The spec and the plot, both or none."""
     with all_or_none():
         if given.output is not None:
-            with whole_file(given.output) as file:
-                file.write(found.spec.to_toml().encode())
+            write_text(given.output, found.spec.to_toml())
         if given.plot and found.selection is not None:
             found.selection.figure(given.plot)
     found.report.update(

@@ -1,19 +1,29 @@
-"""Arguments of workflows that are lists, numbers or words: given as Python objects, or as text with commas from a
-shell.
-"""
+"""What workflows are given: lists, numbers and words, as Python objects, or as text with commas from a shell; and files."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
 
-from pykernel.errors import UserError, did_you_mean, option
+from pykernel.errors import MissingExtra, UserError, did_you_mean, option
+from pykernel.files import open_data, whole_file
+from pykernel.spec.renamed import word_meant
+from pykernel.telling import Show, Watch, refuse
 
 Numbers = str | float | Sequence[float] | None
 """One number, several numbers, or text with commas."""
+
+
+def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> None:
+    """Raises UserError for a word that an argument cannot be.  name: the argument's; where: in which command."""
+    if word not in known:
+        remedy = word_meant(word, known, f"there are: {', '.join(known)}")
+        raise UserError(f"{option(name)} {word} is not known{where}; {remedy}")
 
 
 def words(given: str | Sequence[str] | None) -> list[str]:
@@ -24,10 +34,8 @@ def words(given: str | Sequence[str] | None) -> list[str]:
 
 def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
     """The text of each number."""
-    if isinstance(given, str):
-        parts = words(given)
-    else:
-        parts = [f"{each!r}" for each in (given if isinstance(given, Sequence) else [given])]
+    numbers = given if isinstance(given, Sequence) else [given]
+    parts = words(given) if isinstance(given, str) else [repr(each) for each in numbers]
     if not parts:
         raise UserError(f"{option(name)} is {given!r}; give at least one number")
     return parts
@@ -43,10 +51,13 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
             raise UserError(
                 f"{option(name)} is {given!r}; it must be numbers with commas between, such as 0.5,1,2"
             ) from None
-        if not 0 < numbers[-1] < math.inf:
-            raise UserError(f"{option(name)} holds {word}; each must be above zero")
-        if name == "sigma" and not 1e-150 < numbers[-1] < 1e150:
-            raise UserError(f"{option(name)} holds {word}; its square must not overflow: scale the data")
+        refuse(
+            (not 0 < numbers[-1] < math.inf, f"{option(name)} holds {word}; each must be above zero"),
+            (
+                name == "sigma" and not 1e-150 < numbers[-1] < 1e150,
+                f"{option(name)} holds {word}; its square must not overflow: scale the data",
+            ),
+        )
     return numbers
 
 
@@ -73,7 +84,11 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
             if name not in own:
                 known.setdefault(name, str(parameter.annotation))
     known["swaps"] = "int"
-    text = [f"{key}={_as_text(value)}" for key, value in given.items()] if isinstance(given, Mapping) else words(given)
+    text = (
+        words(given)
+        if not isinstance(given, Mapping)
+        else [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in given.items()]
+    )
     found: dict[str, Any] = {}
     for word in text:
         name, equals, value = word.partition("=")
@@ -83,10 +98,6 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
             raise UserError(f"{option('with')} holds {word!r}; {remedy}")
         found[name] = _value_as(known[name], value, f"{option('with')} {word}")
     return found
-
-
-def _as_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value_as(annotation: str, value: str, where: str) -> Any:
@@ -106,3 +117,26 @@ def _value_as(annotation: str, value: str, where: str) -> Any:
             except ValueError:
                 raise UserError(f"{where}: {value!r} must be {what}") from None
     raise UserError(f"{where}: {value!r} must be true or false")
+
+
+@contextlib.contextmanager
+def opened(data: str, watch: Watch) -> Iterator[tuple[str, BinaryIO, Show]]:
+    """The name and the file of the data, and a function that shows how many of its bytes are read."""
+    with contextlib.ExitStack() as stack:
+        name, file, size = open_data(data, stack)
+        yield name, file, stack.enter_context(watch.progress(size))
+
+
+def drawn(path: Path, draw: Callable[[Path], None]) -> dict[str, str | None]:
+    """Draw a figure.  Returns its path; or why there is none, if a package for figures is missing."""
+    try:
+        draw(path)
+    except MissingExtra as missing:
+        return {"plot": None, "plot_note": str(missing)}
+    return {"plot": str(path), "plot_note": None}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file, or nothing."""
+    with whole_file(path) as file:
+        file.write(text.encode())

@@ -28,26 +28,22 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
         if isinstance(error, UserError):  # the estimator is fitted, and says why it has no spec
             raise
         found = None
-    if isinstance(model, Spec):
-        spec, memory = model, None
-    elif hasattr(model, "steps"):
+    if not isinstance(model, Spec) and hasattr(model, "steps"):
         return _pipeline(model, "model" if name is None else name)
-    elif found is not None:  # a frozen model has no state
-        spec, memory = found, model.model_.memory if hasattr(model, "model_") else None
-    elif hasattr(model, "to_spec"):
+    if found is None and hasattr(model, "to_spec"):
         learn = (
             "fit or partial_fit" if hasattr(model, "partial_fit") else "fit" if hasattr(model, "fit") else "learn_one"
         )
         raise UserError(f"the {type(model).__name__} has learned nothing yet; call its {learn} first")
-    else:
+    if found is None:
         raise UserError(
             f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file, "
             "from_sklearn makes one of scikit-learn's models) or a fitted estimator of pykernel, such "
             "as a BudgetedKernelRegressor, alone or behind scalers in a pipeline"
         )
     if name is not None:
-        spec = make_spec({**spec.model_dump(exclude_unset=True), "name": name}, custom=spec.custom)
-    return spec, memory
+        found = make_spec({**found.model_dump(exclude_unset=True), "name": name}, custom=found.custom)
+    return found, model.model_.memory if hasattr(model, "model_") else None  # a spec, or a frozen model, has no state
 
 
 def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
@@ -56,18 +52,17 @@ def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
     """
     from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
 
-    from pykernel.importers.importing import from_sklearn
+    from pykernel.importers import importing, steps
     from pykernel.importers.sklearn import LEARNS
-    from pykernel.importers.steps import steps_of
 
     if isinstance(pipeline.steps, dict):  # River's
         raise UserError(
             "a Pipeline of River has steps that change as they learn, which the C does not have; give a model of pykernel.river that "
             "learned the raw inputs: without a rule it standardises them itself, by running means and deviations"
         )
-    *before, (_, model) = steps_of(pipeline)
+    *before, (_, model) = steps.steps_of(pipeline)
     if not hasattr(type(model), LEARNS):
-        return from_sklearn(pipeline, name), None
+        return importing.from_sklearn(pipeline, name), None
     if not hasattr(model, "model_"):
         raise UserError(f"the {type(model).__name__} has learned nothing yet; call its fit or partial_fit first")
     if not before:

@@ -7,14 +7,16 @@ import sys
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pykernel.errors import Interrupted, MissingExtra, UserError, option, visible
-from pykernel.files import all_or_none, new_folder, whole_file
+from pykernel.errors import MissingExtra, UserError, option, visible
+from pykernel.files import all_or_none, new_folder
 from pykernel.host.scores import verdict
 from pykernel.plots import SIMPLE, Panel, pareto_figure
 from pykernel.spec.model import Spec, make_spec
+from pykernel.targets.check import choose
 from pykernel.telling import (
     QUIET,
     Show,
@@ -26,25 +28,17 @@ from pykernel.telling import (
     finite,
     number,
     plain,
+    refuse,
     unit_of,
 )
+from pykernel.tuning.arms import Arm, Trial, arms
+from pykernel.tuning.costs import Limits, make_limits, parse_amount
 from pykernel.tuning.earned import Earned, lean_variants, rich_variants, window_variants
-from pykernel.tuning.plan import (
-    Arm,
-    Limits,
-    NothingFits,
-    Search,
-    Trial,
-    arms,
-    make_limits,
-    model_name,
-    parse_amount,
-    planned,
-    verified,
-)
+from pykernel.tuning.plan import NothingFits, Search, model_name, planned, verified
 from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import simple, watched_simply
 from pykernel.workflows import search
+from pykernel.workflows.given import drawn, write_text
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 SILENCE = 10.0
@@ -83,23 +77,9 @@ class Planned:
             if row is not None:
                 told = error_and_deviation(row["learning"] or row["frozen"])
                 lines.append(f"  {name:8}  {row['model']}: {told}, {row['bytes']:,} bytes")
-        for name, row in self.report["simple"].items():
-            lines.append(f"  instead   {name}: {number(row['error'])}, {row['bytes']:,} bytes")
+        simple = self.report["simple"].items()
+        lines += [f"  instead   {name}: {number(row['error'])}, {row['bytes']:,} bytes" for name, row in simple]
         return "\n".join(lines)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked(search.Asked):
-    """The arguments of ``plan``, without columns and the spec."""
-
-    ram: str | int | None = None
-    flash: str | int | None = None
-    instructions: str | int | None = None
-    cycles: str | int | None = None
-    target: str | None = None
-    time: float = 120.0
-    trials: int | None = None
-    seed: int = 0
 
 
 def plan(
@@ -168,29 +148,20 @@ def plan(
     NothingFits
         No model keeps the limits; the sentence names the closest one.
     """
-    asked = Asked(
-        data=str(data),
-        delay=delay,
-        rule=rule,
-        technique=technique,
-        jobs=jobs,
-        results=None if results is None else Path(results),
-        output=Path(output),
-        watch=watch,
-        ram=ram,
-        flash=flash,
-        instructions=instructions,
-        cycles=cycles,
-        target=target,
-        time=time,
-        trials=trials,
-        seed=seed,
+    refuse(
+        (
+            trials is not None and not 1 <= trials <= 1_000_000,
+            f"{option('trials')} is {trials}; it must be from 1 to 1,000,000",
+        ),
+        (not 1 <= time <= 10_000_000, f"{option('time')} is {time:g}; it must be 1 second or more"),
+        (seed < 0, f"{option('seed')} is {seed}; it must be 0 or more"),
     )
-    limits, wanted = limits_of(asked)
-    need_numbers(asked)
-    rules, techniques = search.plan_choices(asked)
+    limits, wanted = limits_of(target, ram=ram, flash=flash, instructions=instructions, cycles=cycles)
+    rules = search.tried("rule", rule) if rule else None
+    techniques = search.tried("technique", technique) if technique else None
     if limits.target is not None:
-        search.need_emulator(limits.target)
+        choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
+    asked = search.Asked(data, delay, jobs, results, output, watch)
     given = None if spec is None else spec_and_memory(spec)[0]
     base, table, assumed = search.planned_data(asked, given, inputs, label)
     if assumed:
@@ -198,17 +169,15 @@ def plan(
     tried = possible(arms(base, table, rules, techniques, limits.target), watch)
     if not tried:
         raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
-    every = search.techniques(None) if techniques is None else ()
+    every = search.tried("technique", None) if techniques is None else ()
     report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
-    with new_folder(asked.output), search.plan_workers(base, table, asked) as workers:
+    with new_folder(asked.output), search.workers(table, asked, "trying") as workers:
         course = Search(tried, table, workers, limits, seed, every)
         began = clock.monotonic()
-        report |= {"interrupted": _run(course, asked)}
+        report |= {"interrupted": _run(course, time, trials, watch)}
         each = (clock.monotonic() - began) / max(1, len(course.trials))
         try:
             found, specs = concluded(course, base, wanted, asked, None if report["interrupted"] else each)
-        except KeyboardInterrupt:
-            raise Interrupted(search.kept(workers)) from None
         except NothingFits as error:
             error.report = report | {"reason": str(error)}
             raise
@@ -217,58 +186,51 @@ def plan(
 
 def possible(tried: list[Arm], watch: Watch) -> list[Arm]:
     """The arms that this installation can train."""
-    if not any(arm.made.spec is None for arm in tried):
-        return tried
-    try:
-        import pykernel.training.reduced  # noqa: F401
-    except MissingExtra as missing:
-        watch.tell(f"without models that are trained here: {missing}")
-        return [arm for arm in tried if arm.made.spec is not None]
+    ready = [arm for arm in tried if arm.made.spec is not None]
+    if len(ready) < len(tried):
+        try:
+            import pykernel.training.reduced  # noqa: F401
+        except MissingExtra as missing:
+            watch.tell(f"without models that are trained here: {missing}")
+            return ready
     return tried
 
 
-def need_numbers(asked: Asked) -> None:
-    if asked.trials is not None and not 1 <= asked.trials <= 1_000_000:
-        raise UserError(f"{option('trials')} is {asked.trials}; it must be from 1 to 1,000,000")
-    if not 1 <= asked.time <= 10_000_000:
-        raise UserError(f"{option('time')} is {asked.time:g}; it must be 1 second or more")
-    if asked.seed < 0:
-        raise UserError(f"{option('seed')} is {asked.seed}; it must be 0 or more")
-
-
-def _run(course: Search, asked: Asked) -> bool:
+def _run(course: Search, time: float, trials: int | None, watch: Watch) -> bool:
     """Run the search; returns whether it was interrupted."""
     try:
-        with asked.watch.progress() as show:
-            course.run(_Watch(asked, show).left)
+        with watch.progress() as show:
+            course.run(_Watch(time, trials, watch, show).left)
     except KeyboardInterrupt:
         if not course.trials:
-            raise Interrupted(search.kept(course.workers)) from None
-        asked.watch.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
+            raise
+        watch.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
         return True
     return False
 
 
 def concluded(
-    course: Search, base: Mapping[str, Any], target: Mapping[str, Any], asked: Asked, each: float | None
+    course: Search, base: Mapping[str, Any], target: Mapping[str, Any], asked: search.Asked, each: float | None
 ) -> tuple[dict[str, Any], dict[str, Spec]]:
     """Verify the winner; returns the report and the specs.  Raises NothingFits.
 
     each: seconds of a trial; None if there is no time for further trials.
     """
     winner, row, uses = verified(course, asked.watch.tell)
-    specs = {"planned": planned(winner, course.table, target)}
-    if winner.found["learning"] is None and (learner := course.winner(learning=True)) is not None:
-        specs["learning"] = planned(learner, course.table, target)
-    if (small := course.smaller(winner)) is not None:
-        specs["small"] = planned(small, course.table, target)
+    learner, small = course.winner(learning=True), course.smaller(winner)
+    best = {"planned": winner, "learning": None if winner.found["learning"] else learner, "small": small}
+    specs = {name: planned(trial, course.table, target) for name, trial in best.items() if trial is not None}
     signal = of_signal(course, winner, each, asked.watch) if each is not None else None
     for name in ("leaner", "better"):
         if signal is not None and signal[name] is not None:
             content = signal[name].pop("spec") | {"name": base["name"]}
             specs[name] = make_spec(content | ({"target": dict(target)} if target else {}))
-    others = watched_simply(course.table) if course.table.y is None else simple(spec_of_labels(base), course.table)
-    report = findings(course, winner, others) | {
+    if course.table.y is None:
+        others = watched_simply(course.table)
+    else:
+        any_model = {key: base[key] for key in ("name", "input", "label", "precision") if key in base}
+        others = simple(make_spec(any_model), course.table)
+    report = findings(course, winner, learner, small, others) | {
         "ok": True,
         "uses": uses,
         "verified": row,
@@ -279,8 +241,7 @@ def concluded(
         },
         "signal": signal,
     }
-    comment = told_in_spec(report, asked.data)
-    return write(report, specs, asked.output, comment), specs
+    return write(report, specs, asked.output, told_in_spec(report, asked.data)), specs
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
@@ -313,58 +274,52 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     """A comment for the spec's file: the origin of the spec, and its expected error."""
     winner, others = report["winner"], report["simple"]
     least = min(others, key=lambda name: others[name]["error"], default=None)
-    lines = [f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:"]
-    lines += [f"{winner['model']} {error_and_deviation(winner['learning'] or winner['frozen'])}"]
-    lines[1] += f"; {least} {number(others[least]['error'])}" if least is not None else ""
-    lines += [f"The same again: --trials {report['trials']} --seed {report['seed']}"]
+    instead = f"; {least} {number(others[least]['error'])}" if least is not None else ""
+    lines = [
+        f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:",
+        f"{winner['model']} {error_and_deviation(winner['learning'] or winner['frozen'])}{instead}",
+        f"The same again: --trials {report['trials']} --seed {report['seed']}",
+    ]
     return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
-
-
-def spec_of_labels(base: Mapping[str, Any]) -> Spec:
-    """Any valid spec for these columns and labels."""
-    return make_spec({key: base[key] for key in ("name", "input", "label", "precision") if key in base})
 
 
 class _Watch:
     """Reports when a better model is found, when none was found for a while, and when the time is over."""
 
-    def __init__(self, asked: Asked, show: Show) -> None:
-        self.asked, self.show = asked, show
+    def __init__(self, time: float, trials: int | None, watch: Watch, show: Show) -> None:
+        self.time, self.trials, self.watch, self.show = time, trials, watch, show
         self.began, self.best, self.told = clock.monotonic(), float("inf"), 0.0
-        most = f"{asked.time:g} s" if asked.trials is None else f"{asked.trials:,} trials"
-        asked.watch.tell(f"trying models for {most}; Ctrl-C ends this sooner")
+        most = f"{time:g} s" if trials is None else f"{trials:,} trials"
+        watch.tell(f"trying models for {most}; Ctrl-C ends this sooner")
 
     def left(self, course: Search) -> int:
         """How many trials may follow."""
-        most, tried = self.asked.trials, len(course.trials)
+        most, tried = self.trials, len(course.trials)
         gone = clock.monotonic() - self.began
         best = course.winner()
-        state = f"{gone:5.0f} s  {tried:4} trials"
-        if most is None:
-            state += f", {max(0, self.asked.time - gone):.0f} s left"
-        if best is not None:
-            state += f"  {error_and_deviation(best.told)}  {model_name(best)}, {byte_count(best.bytes)}"
-        better = best is not None and best.score < 0.999 * self.best
-        if best is not None and better:
-            self.best = best.score
+        score = float("inf") if best is None else best.score
+        better = score < 0.999 * self.best
         if better or gone - self.told > SILENCE:
-            self.told = gone
-            self.asked.watch.tell(state)
-        self.show(gone / self.asked.time if most is None else tried / most, "trying models")
+            self.best, self.told = score if better else self.best, gone
+            left = f", {max(0, self.time - gone):.0f} s left" if most is None else ""
+            found = (
+                ""
+                if best is None
+                else f"  {error_and_deviation(best.told)}  {model_name(best)}, {byte_count(best.bytes)}"
+            )
+            self.watch.tell(f"{gone:5.0f} s  {tried:4} trials{left}{found}")
+        self.show(gone / self.time if most is None else tried / most, "trying models")
         if most is not None:
             return most - tried
-        return sys.maxsize if gone < self.asked.time else 0
+        return sys.maxsize if gone < self.time else 0
 
 
-def limits_of(asked: Asked) -> tuple[Limits, dict[str, Any]]:
+def limits_of(target: str | None, **amounts: str | int | None) -> tuple[Limits, dict[str, Any]]:
     """The limits, and the [target] for the spec, which has the limits that the user gave."""
-    amounts = {"ram": 1024, "flash": 1024, "instructions": 1000, "cycles": 1000}
-    given = {
-        name: parse_amount(value, name, thousand) if (value := getattr(asked, name)) else None
-        for name, thousand in amounts.items()
-    }
+    thousands = {"ram": 1024, "flash": 1024, "instructions": 1000, "cycles": 1000}
+    given = {name: parse_amount(value, name, thousands[name]) if value else None for name, value in amounts.items()}
     default = "cortex-m0plus" if given["cycles"] else "cortex-m4f" if given["flash"] or given["instructions"] else None
-    wanted = asked.target or default
+    wanted = target or default
     place = search.counting_target(wanted) if wanted is not None else None
     if wanted is not None and place is None:
         raise UserError(f"{option('target')} none cannot be planned for; see pykernel targets")
@@ -373,12 +328,16 @@ def limits_of(asked: Asked) -> tuple[Limits, dict[str, Any]]:
     return limits, named | {key: value for key, value in given.items() if value is not None}
 
 
-def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[str, Any]:
-    def row(trial: Trial) -> dict[str, Any]:
+def findings(
+    course: Search, winner: Trial, learner: Trial | None, small: Trial | None, others: Mapping[str, Any]
+) -> dict[str, Any]:
+    def row(trial: Trial | None) -> dict[str, Any] | None:
+        if trial is None:
+            return None
         parts = {key: trial.found.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "detected")}
         content, tried = trial.content, {**trial.arm.own, **trial.values}
         values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
-        named = {"model": model_name(trial), "rule": trial.arm.rule, "technique": trial.arm.made.technique}
+        named = {"model": model_name(trial), "rule": trial.arm.made.rule, "technique": trial.arm.made.technique}
         return named | {"size": trial.size, "values": values, "bytes": trial.bytes} | parts
 
     best = {arm.name: arm.best for arm in course.arms if arm.best is not None}
@@ -393,11 +352,11 @@ def findings(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[s
         "seed": course.seed,
         "winner": row(winner),
         "table": [row(trial) for trial in ranked],
-        "learner": row(learner) if (learner := course.winner(learning=True)) is not None else None,
-        "small": row(small) if (small := course.smaller(winner)) is not None else None,
+        "learner": row(learner),
+        "small": row(small),
         "points": [[trial.bytes, trial.score, kinds[trial.arm.name], model_name(trial)] for trial in course.ranking()],
         "simple": dict(others),
-        "verdict": verdict(winner.score, {name: row["error"] for name, row in others.items()}),
+        "verdict": verdict(winner.score, {name: told["error"] for name, told in others.items()}),
     }
 
 
@@ -410,18 +369,15 @@ def measure(course: Search) -> str:
 def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment: str) -> dict[str, Any]:
     """Write the specs, the picture and the report: all files or none.  Returns the report with the picture's path."""
     with all_or_none(out):
-        note = draw(report, out / "plan.png")
-        report = report | {"plot": str(out / "plan.png") if note is None else None, "plot_note": note}
+        report = report | drawn(out / "plan.png", partial(draw, report))
         for name, spec in specs.items():
-            with whole_file(out / f"{name}.toml") as file:
-                file.write(((comment if name == "planned" else "") + spec.to_toml()).encode())
-        with whole_file(out / "plan.json") as file:
-            file.write(json.dumps(finite(report), default=plain, indent=1).encode() + b"\n")
+            write_text(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())
+        write_text(out / "plan.json", json.dumps(finite(report), default=plain, indent=1) + "\n")
     return report
 
 
-def draw(report: Mapping[str, Any], path: Path) -> str | None:
-    """Draw error over bytes, with the simple predictors.  Returns the reason if no picture was made, else None."""
+def draw(report: Mapping[str, Any], path: Path) -> None:
+    """Draw error over bytes, with the simple predictors."""
     points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
     points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
     on = set(front([point[:2] for point in points]))
@@ -433,13 +389,5 @@ def draw(report: Mapping[str, Any], path: Path) -> str | None:
         if row is not None
     }
     panel = Panel("bytes of RAM and tables", marked, chosen)
-    try:
-        pareto_figure(
-            path,
-            "plan: error against bytes",
-            f"{report['measure']}, last 30 % of the {unit_of(report)}s",
-            [panel],
-        )
-    except MissingExtra as missing:
-        return str(missing)
-    return None
+    ylabel = f"{report['measure']}, last 30 % of the {unit_of(report)}s"
+    pareto_figure(path, "plan: error against bytes", ylabel, [panel])

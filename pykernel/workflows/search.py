@@ -4,84 +4,51 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import sources_digest
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
-from pykernel.files import open_data
-from pykernel.host.samples import Batch, require_columns, samples_of
+from pykernel.host.samples import samples_of
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.host.simulate import DELAY_LIMIT
 from pykernel.parallel import Workers
-from pykernel.spec.model import FAMILIES, Spec, make_spec
-from pykernel.spec.renamed import word_meant
-from pykernel.targets.check import choose
+from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.target import find_target
-from pykernel.telling import QUIET, Watch, skipped
-from pykernel.telling import gaps as gaps_told
-from pykernel.tuning.combinations import rules as all_rules
-from pykernel.tuning.combinations import techniques as all_techniques
-from pykernel.tuning.plan import FEW_ROWS, infer
+from pykernel.telling import Watch, gaps_told, refuse, skipped
+from pykernel.tuning.combinations import rules, techniques
+from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
-from pykernel.tuning.sweep import Data, context, work
+from pykernel.tuning.tables import infer
+from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Table
-from pykernel.tuning.trials import work as trial
-from pykernel.workflows.given import words
+from pykernel.workflows.given import need_known, opened, words
 
 
-@dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The arguments that a sweep and a plan share."""
+    """The arguments that a sweep and a plan share.  results: the file of finished runs."""
 
-    data: str
-    delay: int = 0
-    rule: str | Sequence[str] | None = None
-    technique: str | Sequence[str] | None = None
-    jobs: int | str | None = None
-    results: Path | None = None
-    output: Path = Path()
-    watch: Watch = QUIET
-
-    @property
-    def kept_in(self) -> Path:
-        """The file of finished runs."""
-        return self.results or self.output / "results.jsonl"
+    def __init__(
+        self,
+        data: str | Path,
+        delay: int,
+        jobs: int | str | None,
+        results: str | Path | None,
+        output: str | Path,
+        watch: Watch,
+    ) -> None:
+        self.data, self.delay, self.jobs, self.output, self.watch = str(data), delay, jobs, Path(output), watch
+        self.results = self.output / "results.jsonl" if results is None else Path(results)
 
 
-def need_rounds(rounds: int) -> None:
-    if not 0 <= rounds <= 20:
-        raise UserError(f"rounds is {rounds}; it must be 0 or more, and at most 20")
-
-
-def rules(given: str | Sequence[str] | None) -> list[str]:
-    """The rules that are to be tried."""
-    return _known(given, all_rules(), "rule")
-
-
-def techniques(given: str | Sequence[str] | None) -> list[str]:
-    """The techniques that are to be tried."""
-    return _known(given, all_techniques(), "technique")
-
-
-def _known(given: str | Sequence[str] | None, known: Sequence[str], what: str) -> list[str]:
+def tried(name: str, given: str | Sequence[str] | None) -> list[str]:
+    """The rules or the techniques that are to be tried; all if none are given.  name: the argument's."""
+    known = {"rule": rules, "technique": techniques}[name]()
     found = words(given if isinstance(given, str) else ",".join(given or ()))
     for word in found:
-        if word not in known:
-            remedy = word_meant(word, known, f"there are: {', '.join(known)}")
-            raise UserError(f"{option(what)} {word} is not known; {remedy}")
+        need_known(word, known, name)
     return list(found or known)
-
-
-def measure(spec: Spec, given: str | None) -> Any:
-    """The error that is minimised."""
-    known = ("error_rate",) if spec.label_kind == "class" else ("mae", "rmse")
-    if given is not None and given not in known:
-        raise UserError(f"{option('score')} {given} is not for these labels; there is: {', '.join(known)}")
-    return given or known[0]
 
 
 def counting_target(name: str) -> str | None:
@@ -95,30 +62,6 @@ def counting_target(name: str) -> str | None:
     return name
 
 
-def need_emulator(target: str) -> None:
-    """Raises UserError, before the work starts, if the target's emulator is not installed."""
-    choose([target], None, "unicorn")
-
-
-def need_plain(spec: Spec) -> None:
-    """Raises UserError for a spec with code: searches run in other processes and on other machines, and execute no
-    code.
-    """
-    if spec.custom is not None:
-        raise UserError(
-            f"{spec.name}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
-        )
-
-
-def load(spec: Spec, options: Asked) -> tuple[Spec, Data]:
-    """The base spec of the models, and the data; for a spec with a [signal], the inner model and the steps."""
-    if spec.label_kind == "none":
-        raise UserError(f"{spec.name}: has no [label], so there is no error to compare; for monitors see pykernel plan")
-    require_columns(spec, spec.name)
-    x, y, delay, stage = recorded(spec, options)
-    return spec if stage is None else make_spec(stage.inside(spec)), Data(x, y, delay, stage)
-
-
 def planned_data(
     options: Asked, spec: Spec | None, inputs: str | Sequence[str] | None, label: str | None
 ) -> tuple[dict[str, Any], Table, list[str]]:
@@ -129,7 +72,6 @@ def planned_data(
             raise UserError(
                 f"{option('inputs')} and {option('label')} are for data without a spec; with {option('spec')}, the spec names the columns"
             )
-        need_plain(spec)
         x, y, delay, stage = recorded(spec, options)
         if stage is not None and (own := stage.scaled(x)) is not stage:
             watch.tell(
@@ -144,23 +86,24 @@ def planned_data(
             content.setdefault("novelty", {})
             content.pop("label", None)
         return content, recent(watch, x, None if spec.label_kind == "none" else y, delay, stage), []
-    with contextlib.ExitStack() as stack:
-        name, file, size = open_data(options.data, stack)
-        show = stack.enter_context(watch.progress(size))
+    with opened(options.data, watch) as (name, file, show):
         found = infer(file, name, words(inputs), label, show)
     make_spec(found.content, name)  # raises UserError, before the work, for names that no spec can contain
-    return found.content, recent(watch, found.x, found.y, options.delay), found.assumed
+    labels = None if found.column is None else found.y
+    return found.content, recent(watch, found.x, labels, options.delay), found.assumed
 
 
 def recent(watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage: Stage | None = None) -> Table:
     """The last rows as a table.  Raises UserError for too few rows; warns if there are few, or if rows are left out."""
     rows = "rows" if stage is None else "steps"
-    if not 0 <= delay <= DELAY_LIMIT or delay > len(x) // 2:
-        raise UserError(
-            f"delay is {delay}; it must be from 0 to {min(DELAY_LIMIT, len(x) // 2):,} {rows}, half of the table"
-        )
-    if len(x) < FEWEST:
-        raise UserError(f"the table has {len(x)} {rows}; a plan needs {FEWEST} or more, and some hundred to be of use")
+    most = min(DELAY_LIMIT, len(x) // 2)
+    refuse(
+        (not 0 <= delay <= most, f"delay is {delay}; it must be from 0 to {most:,} {rows}, half of the table"),
+        (
+            len(x) < FEWEST,
+            f"the table has {len(x)} {rows}; a plan needs {FEWEST} or more, and some hundred to be of use",
+        ),
+    )
     if len(x) > MOST_ROWS:
         watch.tell(f"the last {MOST_ROWS:,} of {len(x):,} {rows} are taken")
         x, y = x[-MOST_ROWS:], None if y is None else y[-MOST_ROWS:]
@@ -179,12 +122,25 @@ def recent(watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage:
 def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, Stage | None]:
     """Samples, labels, the number of samples after which a model learns a label, and the signal stage, if there is
     one.
+
+    Raises UserError for a spec with code: searches run in other processes and on other machines, and execute no code.
     """
+    if spec.custom is not None:
+        raise UserError(
+            f"{spec.name}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
+        )
     watch = options.watch
     delay, raw = delay_of(spec, options.delay), None if spec.signal is None else RawRows(spec)
-    batches = read_batches(spec, options, raw)
+    batches = []
+    with opened(options.data, watch) as (name, file, show):
+        rows = samples_of(spec, file, name)
+        for batch in rows if raw is None else raw.counted(rows):
+            batches.append(batch)
+            show(batch.position, f"reading {name}")
     x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
     if raw is None:
+        if gaps := sum(batch.gaps for batch in batches):
+            watch.tell(f"skipped  {skipped(gaps)}")
         return x, y, delay, None
     stage = Stage.of(spec, x, y, raw.report())
     with watch.progress() as show:
@@ -199,50 +155,16 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
     return x, y, delay, stage
 
 
-def read_batches(spec: Spec, options: Asked, raw: RawRows | None) -> list[Batch]:
-    with contextlib.ExitStack() as stack:
-        name, file, size = open_data(options.data, stack)
-        show = stack.enter_context(options.watch.progress(size))
-        batches, rows = [], samples_of(spec, file, name)
-        for batch in rows if raw is None else raw.counted(rows):
-            batches.append(batch)
-            show(batch.position, f"reading {name}")
-    if raw is None and (gaps := sum(batch.gaps for batch in batches)):
-        options.watch.tell(f"skipped  {skipped(gaps)}")
-    return batches
-
-
-def plan_choices(options: Asked) -> tuple[list[str] | None, list[str] | None]:
-    """The given rules (None: all rules), and the given techniques (None: each rule's default)."""
-    chosen = rules(options.rule) if options.rule else None
-    return chosen, techniques(options.technique) if options.technique else None
-
-
 @contextlib.contextmanager
-def plan_workers(base: dict[str, Any], table: Table, options: Asked) -> Iterator[Workers]:
-    """The worker processes for the trials of a plan."""
-    kernels = [entry.kernel for f in FAMILIES for program in f.programs.values() for entry in program.entries]
-    with Workers(
-        trial,
-        table,
-        jobs=options.jobs,
-        results=options.kept_in,
-        context={"data": table.digest, "sources": sources_digest(kernels)},
-        title="trying" if options.watch.bars else None,
-    ) as at_work:
-        yield at_work
-
-
-@contextlib.contextmanager
-def workers(base: Spec, data: Data, options: Asked, expect: int) -> Iterator[Workers]:
+def workers(table: Table, options: Asked, title: str, expect: int | None = None) -> Iterator[Workers]:
     """The worker processes.  After an interrupt, a message says where finished runs are kept."""
     at_work = Workers(
         work,
-        data,
+        table,
         jobs=options.jobs,
-        results=options.kept_in,
-        context=context(base, data),
-        title="running" if options.watch.bars else None,
+        results=options.results,
+        context=context(table),
+        title=title if options.watch.bars else None,
         expect=expect,
     )
     try:

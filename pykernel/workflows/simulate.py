@@ -120,15 +120,15 @@ def simulate(
             need_not_data(path, recording.path)
     if picture is not None:
         need_matplotlib()
-    how = _How(delay, refresh_every, train_every)
-    simulation, gaps, raw = _run(spec, recording, how, answers, picture, watch)
+    simulation = _begin(spec, delay, refresh_every, train_every)
+    gaps, raw = _run(spec, recording, simulation, answers, picture, watch)
     files = {"output": answers, "plot": picture}
     try:
         with watch.progress(None) as show:
             if isinstance(simulation, Monitoring):
                 report = simulation.report()
             else:
-                report = simulation.report(_trial(spec, recording, how, simulation.delay, show))
+                report = simulation.report(_trial(spec, recording, refresh_every, simulation.delay, show))
     except KeyboardInterrupt:
         kept = " and ".join(str(path) for path in files.values() if path)
         raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
@@ -136,13 +136,6 @@ def simulate(
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {} if raw is None else {"raw_rows": raw.report()}
     return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])])
-
-
-@dataclass(frozen=True)
-class _How:
-    delay: int
-    refresh_every: int
-    train_every: int
 
 
 class Recorded:
@@ -210,28 +203,31 @@ def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
     return np.array([known[each] for each in labels.ravel().tolist()]).reshape(labels.shape)
 
 
-def _begin(spec: Spec, how: _How) -> Simulation | Monitoring:
+def _begin(spec: Spec, delay: int, refresh_every: int, train_every: int) -> Simulation | Monitoring:
     inner = spec.inner
     if inner.program.label_kind != "none":
-        delay = delay_of(spec, how.delay)
-        return Simulation(inner, delay, how.refresh_every, how.train_every, spec.forecasts)
-    for name, given in (("delay", how.delay), ("train_every", how.train_every)):
+        return Simulation(inner, delay_of(spec, delay), refresh_every, train_every, spec.forecasts)
+    for name, given in (("delay", delay), ("train_every", train_every)):
         if given:
             raise UserError(f"{spec.name} learns without labels, so that {option(name)} means nothing; leave it out")
-    return Monitoring(inner, how.refresh_every)
+    return Monitoring(inner, refresh_every)
 
 
 def _run(
-    spec: Spec, recording: Recorded, how: _How, answers: Path | None, picture: Path | None, watch: Watch
-) -> tuple[Simulation | Monitoring, int, RawRows | None]:
+    spec: Spec,
+    recording: Recorded,
+    simulation: Simulation | Monitoring,
+    answers: Path | None,
+    picture: Path | None,
+    watch: Watch,
+) -> tuple[int, RawRows | None]:
     """Run all rows, and write the files, all of them or none.
 
-    Returns the simulation, the number of rows with an empty input, and, for raw rows, their counts.
+    Returns the number of rows with an empty input, and, for raw rows, their counts.
     """
     with all_or_none(), contextlib.ExitStack() as stack:
         rows, size = recording.batches(spec, stack)
         written = stack.enter_context(whole_file(answers)) if answers else None
-        simulation = _begin(spec, how)
         show = stack.enter_context(watch.progress(size))
         if written:
             written.write(host.prediction_header(spec.inner).encode())
@@ -242,16 +238,16 @@ def _run(
                 if written:
                     written.write(host.prediction_lines(spec.inner, steps).encode())
             show(batch.position, f"running {spec.name}")
-        if simulation.visits and how.train_every and recording.again:
+        if simulation.visits and simulation.train_every and recording.again:
             simulation.finish(steps_of(spec, recording.batches(spec, stack)[0]))
         else:
             simulation.finish()
         if picture:
             _draw(picture, simulation, "row" if raw is None else "step")
-    return simulation, gaps, raw
+    return gaps, raw
 
 
-def _trial(spec: Spec, recording: Recorded, how: _How, delay: int, show: Show) -> Trial | None:
+def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show: Show) -> Trial | None:
     """A function that runs another model over the same rows; None if the rows cannot be read again."""
     if not recording.again:
         return None
@@ -260,13 +256,12 @@ def _trial(spec: Spec, recording: Recorded, how: _How, delay: int, show: Show) -
         show(0, "trying what may help")
         with contextlib.ExitStack() as stack:
             batches = steps_of(spec, recording.batches(spec, stack)[0])
-            refreshed = how.refresh_every if changed.learning.rule == spec.learning.rule else 0
+            refreshed = refresh_every if changed.learning.rule == spec.learning.rule else 0
             run = Simulation(changed, delay, refreshed, forecasts=spec.forecasts)
             for batch in with_last_label(batches, delay) if lagged else batches:
                 for _ in run.run(batch.x, batch.y):
                     pass
-        found = run.summary(run.errors, run.rows // 2)
-        return found["error_rate" if run.classes else "rmse"]["model"]
+        return run.summary(run.errors, run.rows // 2)["error_rate" if run.classes else "rmse"]["model"]
 
     return error
 

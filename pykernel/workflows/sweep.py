@@ -8,18 +8,20 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pykernel.errors import MissingExtra
-from pykernel.files import all_or_none, new_folder, whole_file
+from pykernel.errors import UserError, option
+from pykernel.files import all_or_none, new_folder
+from pykernel.host.samples import require_columns
 from pykernel.plots import Panel, pareto_figure
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
-from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups, trivial
+from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups
 from pykernel.tuning.sweep import sweep as run_sweep
 from pykernel.workflows import search
-from pykernel.workflows.given import whole_numbers
+from pykernel.workflows.given import drawn, whole_numbers, write_text
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 
@@ -50,7 +52,7 @@ class Swept:
 
     def __repr__(self) -> str:
         lines = [f"sweep of {self.report['name']}: {len(self.rows)} models over {self.report['rows']:,} rows"]
-        for name, i in picks_of(self.found).items():
+        for name, i in self.found.picks.items():
             row = self.rows[i]
             error = f"{MEASURES[self.found.by]} {number(row[self.found.by])}"
             lines.append(f"  {name:8} {model_name(row)}: {error}, {row['ram_bytes']:,} bytes")
@@ -110,23 +112,22 @@ def sweep(
     UserError
         One sentence says what is wrong with the data or an argument.
     """
-    asked = search.Asked(
-        data=str(data),
-        delay=delay,
-        rule=rule,
-        technique=technique,
-        jobs=jobs,
-        results=None if results is None else Path(results),
-        output=Path(output),
-        watch=watch,
-    )
-    search.need_rounds(rounds)
+    asked = search.Asked(data, delay, jobs, results, output, watch)
+    if not 0 <= rounds <= 20:
+        raise UserError(f"rounds is {rounds}; it must be 0 or more, and at most 20")
     spec, _ = spec_and_memory(model)
-    search.need_plain(spec)
-    base, recorded = search.load(spec, asked)
-    by, sizes = search.measure(base, score), whole_numbers(n_max, "n_max")
-    tried = search.rules(rule), search.techniques(technique)
-    groups, refused = plan_groups(base, recorded, *tried, sizes)
+    if spec.label_kind == "none":
+        raise UserError(f"{spec.name}: has no [label], so there is no error to compare; for monitors see pykernel plan")
+    require_columns(spec, spec.name)
+    recorded = Data(*search.recorded(spec, asked))
+    # of a [signal], the inner model learns the steps
+    base = spec if recorded.stage is None else make_spec(recorded.stage.inside(spec))
+    measures = ("error_rate",) if base.label_kind == "class" else ("mae", "rmse")
+    if score is not None and score not in measures:
+        raise UserError(f"{option('score')} {score} is not for these labels; there is: {', '.join(measures)}")
+    by: Any = score or measures[0]
+    tried = search.tried("rule", rule), search.tried("technique", technique)
+    groups, refused = plan_groups(base, recorded, *tried, whole_numbers(n_max, "n_max"))
     place = None if target is None else search.counting_target(target)
     bound = sum(group.bound(rounds) for group in groups)
     watch.tell(
@@ -134,47 +135,48 @@ def sweep(
         f"{'combination' if len(groups) == 1 else 'combinations'} of rule, technique and size"
     )
     with new_folder(asked.output):
-        with search.workers(base, recorded, asked, bound) as workers:
+        with search.workers(recorded, asked, "running", bound) as workers:
             found = run_sweep(base, recorded, workers, groups, refused, by, rounds, place)
         with all_or_none(asked.output):
             written = write(asked.output, base, found)
-    report = report_of(base, recorded, found) | written
-    report |= {"bound": bound, "reused": workers.reused, "results": str(workers.results.path)}
-    specs = {name: make_spec(found.rows[i]["spec"]) for name, i in picks_of(found).items()}
-    return Swept(report, found, trivial(base, recorded), specs)
-
-
-def picks_of(found: Sweep) -> dict[str, int]:
-    every = {"best": found.best, "cheapest": found.cheapest, "fastest": found.fastest}
-    return {name: i for name, i in every.items() if i is not None}
+    report = {
+        "name": base.name,
+        "rows": len(recorded.x),
+        **recorded.raw_rows,
+        "delay": recorded.delay,
+        "score": found.by,
+        "table": found.rows,
+        "refused": found.refused,
+        "trivial": found.trivial,
+        **found.picks,
+        "tries": found.tries,
+        "target": found.target,
+        "note": found.note,
+        **written,
+        "bound": bound,
+        "reused": workers.reused,
+        "results": str(workers.results.path),
+    }
+    specs = {name: make_spec(found.rows[i]["spec"]) for name, i in found.picks.items()}
+    return Swept(report, found, found.trivial, specs)
 
 
 def write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
     """The table, the plot and the specs; their paths."""
     specs = {}
-    for name, i in picks_of(found).items():
+    for name, i in found.picks.items():
         specs[name] = str(out / f"{name}.toml")
-        with whole_file(specs[name]) as file:
-            file.write(make_spec(found.rows[i]["spec"]).to_toml().encode())
-    with whole_file(out / "sweep.csv") as file:
-        file.write(_csv(found).encode())
-    note = None
+        write_text(out / f"{name}.toml", make_spec(found.rows[i]["spec"]).to_toml())
+    write_text(out / "sweep.csv", _csv(found))
+    figure: dict[str, str | None] = {"plot": None, "plot_note": None}
     if found.rows:
-        try:
-            pareto_figure(
-                out / "pareto.png",
-                f"{base.name}: error against cost",
-                f"{MEASURES[found.by]}, second half",
-                _panels(found),
-            )
-        except MissingExtra as missing:
-            note = str(missing)
-    plot = str(out / "pareto.png") if found.rows and note is None else None
-    return {"specs": specs, "csv": str(out / "sweep.csv"), "plot": plot, "plot_note": note}
+        figure = drawn(out / "pareto.png", partial(_draw, base.name, found))
+    return {"specs": specs, "csv": str(out / "sweep.csv"), **figure}
 
 
-def _panels(found: Sweep) -> list[Any]:
-    picks = picks_of(found)
+def _draw(name: str, found: Sweep, path: Path) -> None:
+    """Draw the error over bytes and, where they were measured, over instructions."""
+    picks = found.picks
     bytes_ = [(row["ram_bytes"], row[found.by], row["rule"], model_name(row), row["front"]) for row in found.rows]
     panels = [Panel("bytes of RAM", bytes_, {name: picks[name] for name in ("best", "cheapest") if name in picks})]
     measured = [i for i, row in enumerate(found.rows) if instructions(row) is not None]
@@ -185,50 +187,29 @@ def _panels(found: Sweep) -> list[Any]:
         ]
         chosen = {name: measured.index(picks[name]) for name in ("best", "fastest") if picks.get(name) in measured}
         panels.append(Panel(f"instructions of an update, {found.target} (mean)", points, chosen))  # type: ignore[arg-type]
-    return panels
+    pareto_figure(path, f"{name}: error against cost", f"{MEASURES[found.by]}, second half", panels)
 
 
 def _csv(found: Sweep) -> str:
     """One line for each rule, technique and size: errors, costs, the best values; or the reason why there are none."""
     measures = [key for key in MEASURES if any(key in row for row in found.rows)]
     values = list(dict.fromkeys(name for row in found.rows for name in row["values"]))
-    costs = ("update_mean", "update_max", "predict_mean", "predict_max", "flash_bytes", "stack_bytes")
+    head = ["rule", "technique", "size", *measures, "state_bytes", "work_bytes", "ram_bytes"]
+    head += ["update_mean", "update_max", "predict_mean", "predict_max", "flash_bytes", "stack_bytes"]
+    head += ["front", "instruction_front", "picked", *values, "tried", "diverged", "reason"]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    head = ["rule", "technique", "size", *measures, "state_bytes", "work_bytes", "ram_bytes", *costs]
-    writer.writerow([*head, "front", "instruction_front", "picked", *values, "tried", "diverged", "reason"])
-    picked = {i: name for name, i in reversed(picks_of(found).items())}
+    writer = csv.DictWriter(text, head, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    picked = {i: name for name, i in reversed(found.picks.items())}
     for i, row in enumerate(found.rows):
-        cells = [row["rule"], row["technique"], row["size"], *(row.get(key) for key in measures)]
-        cells += [row["state_bytes"], row["work_bytes"], row["ram_bytes"], *_cost_cells(row["costs"])]
-        cells += [int(row["front"]), int(row["instruction_front"]), picked.get(i)]
-        cells += [*(row["values"].get(name) for name in values), row["tried"], row["diverged"], None]
-        writer.writerow(cells)
-    for row in found.refused:
-        blank = [None] * (len(measures) + 3 + len(costs) + 3 + len(values) + 2)
-        writer.writerow([row["rule"], row["technique"], row["size"], *blank, row["reason"]])
+        fronts = {name: int(row[name]) for name in ("front", "instruction_front")}
+        writer.writerow(row | row["values"] | _cost_cells(row["costs"] or {}) | fronts | {"picked": picked.get(i)})
+    writer.writerows(found.refused)
     return text.getvalue()
 
 
-def _cost_cells(costs: Mapping[str, Any] | None) -> list[Any]:
-    if not costs or "refused" in costs:
-        return [None] * 6
-    calls = [costs[call][key] if costs.get(call) else None for call in ("update", "predict") for key in ("mean", "max")]
-    return [*calls, costs["flash_bytes"], costs["stack_bytes"]]
-
-
-def report_of(base: Spec, data: Data, found: Sweep) -> dict[str, Any]:
-    return {
-        "name": base.name,
-        "rows": len(data.x),
-        **data.raw_rows,
-        "delay": data.delay,
-        "score": found.by,
-        "table": found.rows,
-        "refused": found.refused,
-        "trivial": found.trivial,
-        **picks_of(found),
-        "tries": found.tries,
-        "target": found.target,
-        "note": found.note,
-    }
+def _cost_cells(costs: Mapping[str, Any]) -> dict[str, Any]:
+    """What was measured on a target, by the names of the table's columns; for no measurement, nothing."""
+    calls = {call: costs[call] for call in ("update", "predict") if costs.get(call)}
+    counts = {f"{call}_{key}": figures[key] for call, figures in calls.items() for key in ("mean", "max")}
+    return counts | {key: costs.get(key) for key in ("flash_bytes", "stack_bytes")}

@@ -1,9 +1,11 @@
-"""Trained vectors: vectors, widths and weights trained together, frozen as a spec."""
+"""``fit`` with trained vectors: vectors, widths and weights are trained together.  Without a named model, the better one is
+taken: this machine, or one of as many vectors that are chosen among the rows.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,76 +13,67 @@ import numpy as np
 from pykernel.errors import UserError, option
 from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.parallel import one_thread
-from pykernel.spec.model import Spec
+from pykernel.telling import number, rate, refuse, root
 from pykernel.training.vectors import FOLDS
-from pykernel.tuning.plan import parse_amount
 from pykernel.tuning.tables import LabelledTable
-from pykernel.workflows.asked import FitAsked
-from pykernel.workflows.chosen import (
-    Found,
-    Job,
-    held_out,
-    on_test_rows,
-    plainly,
-    root,
-    too_coarse,
-    without_model,
-)
+from pykernel.workflows.asked import LARGE, FitAsked
+from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
 from pykernel.workflows.given import positive_numbers
 
 MOST = 64
 """Most vectors if only flash is limited: more vectors are slower to train, and seldom better."""
 NOT_HERE = ("sigma", "gamma", "coding", "by", "basis", "with_", "jobs", "plot")
 """Options for vectors or widths that are chosen among rows; they are refused here, where vectors are trained."""
+SURELY = 2.0
+"""Trained vectors are taken if their losses are smaller by so many standard errors of the difference."""
+CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
+"""Options that are only for vectors chosen among rows: with one of them, no vectors are trained."""
 
 
 def fit(options: FitAsked, table: LabelledTable) -> Found:
     """Train and freeze.  Assumptions are printed before the work."""
-    for name in NOT_HERE:
-        if getattr(options, name) is not None:
-            told = option(name.strip("_"))
-            raise UserError(
-                f"{told} is not of {option('model')} trained, which trains vectors and widths; leave {told} out"
-            )
-    if options.loss not in (None, "squared", "absolute"):
-        raise UserError(f"{option('loss')} is {options.loss!r}; it must be squared or absolute")
-    if options.loss is not None and table.classes is not None:
-        raise UserError(f"{option('loss')} is of numbers, but {table.column} holds classes; leave it out")
-    if options.kernel != "gaussian":
-        raise UserError(
-            f"{option('kernel')} is {options.kernel}; {option('model')} trained has the gaussian kernel only"
-        )
-    train, test = held_out(table, options.hold_out, options.seed)
-    job = TrainedJob(options, table, train, options.standardise is not False)
-    limit = None if options.flash is None else parse_amount(options.flash, "flash")
-    vectors = job.vectors(limit)
+    options.need_unset(NOT_HERE, "model")
+    loss, kernel, trained = option("loss"), option("kernel"), f"{option('model')} trained"
+    refuse(
+        (
+            options.loss not in (None, "squared", "absolute"),
+            f"{loss} is {options.loss!r}; it must be squared or absolute",
+        ),
+        (
+            options.loss is not None and table.classes is not None,
+            f"{loss} is of numbers, but {table.column} holds classes; leave it out",
+        ),
+        (options.kernel != "gaussian", f"{kernel} is {options.kernel}; {trained} has the gaussian kernel only"),
+    )
+    job = TrainedJob.of(options, table)
+    vectors = job.vectors()
     options.watch.note(f"assumed: {'; '.join(table.assumed)}")
-    trained, spec, rounding, size = job.run(vectors, limit)
+    made = job.run(vectors)
     with job.waiting("testing the spec"):
-        return Found(job.report(trained, test, spec, rounding, size), spec, None)
+        return Found(job.report(made), made.spec, None)
 
 
 class TrainedJob(Job):
     """As ``Job``, with the estimator for trained vectors."""
 
-    def vectors(self, limit: int | None) -> int:
-        rows, given = len(self.train), self.options.n_max
-        if given is not None and not 1 <= given <= rows:
-            raise UserError(
-                f"{option('n_max')} is {given}; it must be from 1 to {rows:,}, the number of rows to train on"
-            )
+    @classmethod
+    def of(cls, options: FitAsked, table: LabelledTable) -> TrainedJob:
+        train, test = held_out(table, options.hold_out, options.seed)
+        return cls(options, table, train, test, options.standardise is not False)
+
+    def vectors(self) -> int:
+        rows, given, limit = len(self.train), self.options.n_max, self.limit
+        self.need_vectors()
         if limit is None:
             return given or min(USUAL, rows)
-        fits = self.fitting(limit)
-        if fits < (given or min(MOST, rows)):
-            self.table.assumed.append(f"at most {fits:,} vectors, as {option('flash')} holds {limit:,} bytes")
-        return min(fits, given or MOST, rows)
+        fits, wanted = self.fitting(limit), given or min(MOST, rows)
+        return wanted if fits >= wanted else self.fewer(fits, limit)
 
     def machine(self, vectors: int | None) -> Any:
         parameters: dict[str, Any] = {
             "precision": self.options.precision,
             "random_state": self.options.seed,
-            "cv": self._folds(),
+            "cv": self.folds({"deleted": FOLDS}, f"of {option('model')} trained it must be"),
             "standardise": self.options.standardise,
         }
         if self.options.ridge is not None:
@@ -89,74 +82,112 @@ class TrainedJob(Job):
             return TrainedKernelClassifier(vectors, **parameters)
         return TrainedKernelRegressor(vectors, loss=self.options.loss or "squared", **parameters)
 
-    def _folds(self) -> int:
-        text = str(self.options.cv)
-        if text == FitAsked.cv:
-            return FOLDS
-        if text.isascii() and text.isdigit() and int(text) >= 2:
-            return int(text)
-        raise UserError(f"{option('cv')} is {text!r}; of {option('model')} trained it must be a number of folds from 2")
-
     def trained(self, vectors: int | None) -> Any:
         machine = self.machine(vectors)
         with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
             warnings.simplefilter("ignore")  # the warning that a linear model is as good: the report says so
             machine.progress = lambda part: show(part, f"training {vectors} vectors")
-            machine.fit(self.table.x[self.train], self.table.y[self.train])
+            machine.fit(*self.rows)
         return machine.set_params(progress=False)
 
-    def report(
-        self, machine: Any, test: np.ndarray, spec: Spec, rounding: Mapping[str, Any], size: int
-    ) -> dict[str, Any]:
-        table = self.table
-        classes = table.classes is not None
+    def report(self, made: Frozen) -> dict[str, Any]:
+        machine, classes = made.trained, self.table.classes is not None
         shown = (lambda value: float(value)) if classes else root
         errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
         if not classes and machine.loss == "squared":
             errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
-        errors |= {"linear": shown(machine.linear_error_), "trivial": without_model(table, table.y[self.train])}
-        errors |= on_test_rows(spec, table, test)
-        told = list(table.warnings)
-        if machine.linear_is_enough_:
-            told.append(
-                f"a linear model is as good on rows left out; take one ({option('kernel')} linear), or other inputs"
-            )
+        errors |= {"linear": shown(machine.linear_error_), "trivial": self.without_model()}
+        linear = f"a linear model is as good on rows left out; take one ({option('kernel')} linear), or other inputs"
+        told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
         typical = 1.0 if classes else root(machine.cv_error_)  # for classes, the functions are log odds
-        told += too_coarse(
-            table, spec, rounding, typical, f"take {option('precision')} float64, or float32 in place of int16"
-        )
+        told += self.too_coarse(made, typical, f"take {option('precision')} float64, or float32 in place of int16")
         taken = {
             "inputs": "standardised" if machine.standardised_ else "given",
             "widths": machine.widths_,
             "ridge": machine.ridge_,
             "steps": machine.n_iter_,
         }
-        assert spec.expansion is not None
-        return {
-            "name": spec.name,
-            "model": table.model,
-            "precision": spec.precision,
-            "kernel": {"function": "gaussian"},
-            "rows": len(self.train),
-            **({} if table.stage is None else {"raw_rows": dict(table.stage.raw_rows)}),
-            "held_out_rows": len(test),
-            "inputs": table.inputs,
-            "label": table.column,
-            "classes": table.classes,
-            "assumed": table.assumed,
-            "measure": "error_rate" if classes else "rmse",
+        return self.report_of(made, {"function": "gaussian"}) | {
             "loss": None if classes else machine.loss,
             "cv": machine.cv,
             "best": taken,
             "taken": taken,
             "reason": None,
-            "errors": errors,
+            "errors": errors | self.on_test_rows(made.spec),
             "table": [],
             "candidates": machine.candidates_,
-            "vectors": len(spec.expansion.vectors),
+            "vectors": made.vectors,
             "basis": None,
-            "flash_bytes": size,
-            "rounding": rounding,
+            "flash_bytes": made.size,
+            "rounding": made.rounding,
             "interrupted": machine.interrupted_,
             "warnings": told,
         }
+
+
+# ------------------------------------------------------------------------------------------------- without a named model
+
+
+def fit_beside(options: FitAsked, table: LabelledTable) -> Found:
+    """With a limit of the vectors: the better one of both machines.  Without a limit: all rows are vectors; for a large
+    model, the result of a few trained vectors is reported as well.
+    """
+    from pykernel.workflows import chosen
+
+    assumed, warnings = list(table.assumed), list(table.warnings)
+    found = chosen.fit(options, table)
+    found.report["instead"] = None
+    limited = found.report["basis"] is not None
+    if any(getattr(options, name) != getattr(FitAsked, name) for name in CHOOSING):
+        return found
+    if not limited and (options.flash is not None or found.report["flash_bytes"] <= LARGE):
+        return found
+    # assumptions of the other machine do not apply here
+    other = replace(table, model="trained", assumed=assumed, warnings=warnings)
+    job = TrainedJob.of(options, other)
+    made: Frozen | None = None
+    try:
+        made = job.run(job.vectors())
+    except UserError:  # such as inputs that are all constant: there is nothing to train
+        return found
+    except KeyboardInterrupt:
+        pass  # told below
+    if made is None or made.trained.interrupted_:
+        found.report["interrupted"] = True
+        return found
+    machine = made.trained
+    assert found.wrong is not None
+    at = machine.cv_indices_
+    wrong = losses(other, job.rows[1][at], machine.cv_predictions_)
+    better = surely(found.wrong[at], wrong)
+    if limited and better > SURELY:
+        with job.waiting("testing the spec"):
+            report = job.report(made)
+        beaten = {key: found.report[key] for key in ("model", "vectors", "flash_bytes")}
+        report["instead"] = beaten | {"error": found.report["errors"]["cross_validated"], "better": -better}
+        return Found(report, made.spec, None)
+    error = float(wrong.mean()) if other.classes else float(np.sqrt(wrong.mean()))
+    found.report["instead"] = {
+        "model": "trained",
+        "vectors": made.vectors,
+        "error": error,
+        "flash_bytes": made.size,
+        "better": better,
+    }
+    if not limited:
+        shown = rate if other.classes else number
+        found.report["warnings"].append(
+            f"the model takes {found.report['flash_bytes']:,} bytes of flash; with {option('model')} trained {made.vectors} vectors have the error "
+            f"{shown(error)} in place of {shown(found.report['errors']['cross_validated'])}, in {made.size:,} bytes"
+        )
+    return found
+
+
+def surely(first: np.ndarray, second: np.ndarray) -> float:
+    """The mean by which the second losses are smaller, in standard errors of the difference.
+
+    first, second: (rows,).
+    """
+    difference = first - second
+    deviation = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0
+    return float(difference.mean()) / (deviation / len(difference) ** 0.5) if deviation else 0.0

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import pykernel.cli.app
 from pykernel.cli.app import RENAMED
 from pykernel.cli.help import names_of, sentence_of
-from pykernel.cli.output import new_table, show_table
+from pykernel.cli.output import show_table
 from pykernel.errors import install_hint
 from tests.support import ROOT
 
@@ -177,7 +177,7 @@ def test_commands_that_a_page_shows_are_there(page):
 # ----------------------------------------------------------------------------------------------------------- modules
 
 CLI = Path(pykernel.cli.app.__file__).parent
-ORDER = ["output", "help", "options", "inputs", "work", "commands", "app"]
+ORDER = ["output", "help", "options", "work", "commands", "app"]
 """The parts of the command line, lowest first."""
 
 
@@ -410,12 +410,9 @@ def test_an_interrupt_says_what_was_kept(where, kept, run, folder, monkeypatch):
     st.integers(20, 120),
 )
 def test_no_table_breaks_a_word(rows, width):
-    table = new_table("target", "built, run by", "most", "spare")
-    for row in rows:
-        table.add_row(*row)
     with redirect_stdout(io.StringIO()) as printed, pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(width))
-        show_table("tables", table, ["spare"])
+        show_table("tables", ("target", "built, run by", "most", "spare"), rows, spare=["spare"])
     text = printed.getvalue()
     left_out = "left out, for the window is narrow: spare" in text
     words = {word for row in rows for cell in (row[:3] if left_out else row) for word in cell.split()}
@@ -523,7 +520,7 @@ def test_a_file_that_ends_too_early_is_no_interrupt(run, monkeypatch):
     def read(*_):
         raise error
 
-    monkeypatch.setattr("pykernel.cli.inputs.read_spec", read)
+    monkeypatch.setattr("pykernel.cli.commands.generate.read_spec", read)
     error = EOFError("Ran out of input")
     code, out, err = run("generate", "spec.toml", "-o", "out")
     assert code == 2 and out == "" and err.strip() == "error: a file ends too early: Ran out of input"

@@ -408,7 +408,7 @@ def test_what_takes_long_is_told_before(folder, fit, run, monkeypatch, capsys):
     assert "this will take" not in err
     monkeypatch.setattr(cli_fit, "TELL_SECONDS", 0.0)
     trained = []
-    monkeypatch.setattr(cli_fit.Job, "trained", lambda job, vectors: trained.append(vectors) or 1 / 0)
+    monkeypatch.setattr(cli_fit.ChosenJob, "trained", lambda job, vectors: trained.append(vectors) or 1 / 0)
     for more, says in (
         ([], "3 widths and 3 ridges on 90 rows\n"),
         (["--n-max", "9", "--cv", "5"], "3 widths and 3 ridges on 90 rows and 9 vectors\n"),
@@ -429,7 +429,7 @@ def test_the_time_grows_as_the_decompositions_do():
     for rows in (400, 2000):
         table = LabelledTable("t", ["a", "b", "c"], "y", None, "krr", x[:rows], x[:rows, 0], [])
         options = FitAsked(data="t", output=Path("t.toml"), sigma="1,2", ridge="1,2", jobs="1")
-        job = cli_fit.Job(options, table, np.arange(rows), False)
+        job = cli_fit.ChosenJob(options, table, np.arange(rows), np.arange(0), False)
         found.append(min(job.seconds(job.machine(None), None) for _ in range(5)))
     assert 25 / 3 < found[1] / found[0] < 3 * 125
 

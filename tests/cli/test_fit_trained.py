@@ -162,7 +162,7 @@ def test_who_is_as_good_is_not_taken_but_told(quick: Any, run: Any) -> None:
 
 
 def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pykernel.workflows.beside.TrainedJob", None)  # it would be called
+    monkeypatch.setattr("pykernel.workflows.trained.TrainedJob", None)  # it would be called
     for words in (["--sigma", "1"], ["--basis", "efvs"], ["--ridge", "0.1"], ["--kernel", "laplacian"], ["--cv", "4"]):
         report = default(run, "flow.csv", "--label", "y", "-n", "4", "-o", "m.toml", "--force", *words)
         assert report["model"] == "ls-svm" and report["instead"] is None
@@ -172,9 +172,9 @@ def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkey
 def test_of_a_large_model_what_trained_vectors_would_do_is_told(
     quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("chosen", "beside"):
+    for module in ("chosen", "trained"):
         monkeypatch.setattr(f"pykernel.workflows.{module}.LARGE", 1000)
-    monkeypatch.setattr("pykernel.workflows.chosen.Job.smaller", lambda *a: None)
+    monkeypatch.setattr("pykernel.workflows.chosen.ChosenJob.smaller", lambda *a: None)
     report = default(run, "flow.csv", "--label", "y", "-o", "m.toml")
     other = report["instead"]
     assert report["model"] == "ls-svm" and report["basis"] is None and other["vectors"] == 16
@@ -190,7 +190,7 @@ def test_an_interrupt_of_the_second_keeps_the_first(quick: Any, run: Any, monkey
     def interrupted(*arguments: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pykernel.workflows.beside.TrainedJob.run", interrupted)
+    monkeypatch.setattr("pykernel.workflows.trained.TrainedJob.run", interrupted)
     code, _, err = run("fit", "flow.csv", "--label", "y", "-n", "4", "-o", "m.toml")
     assert code == 130 and "interrupted; m.toml is the best so far" in " ".join(err.split())
     assert load_spec("m.toml").learning.rule == "frozen"

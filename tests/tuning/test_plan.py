@@ -13,28 +13,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pykernel.cli import output
+from pykernel import telling
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.tuning import plan, trials
+from pykernel.tuning import arms as tried_arms
+from pykernel.tuning import trials
+from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import Combination
-from pykernel.tuning.plan import (
-    HEADROOM,
-    Arm,
-    Limits,
-    Search,
-    Trial,
-    arms,
-    fits,
-    infer,
-    make_limits,
-    nearest_miss,
-    parse_amount,
-    taken,
-)
+from pykernel.tuning.costs import HEADROOM, Limits, fits, make_limits, parse_amount, taken
+from pykernel.tuning.plan import Search, nearest_miss
+from pykernel.tuning.tables import infer
+from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import Table, detected, faulty, judge
 from tests.support import interrupts
 
@@ -81,7 +73,7 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     assert code == 0 and (folder / "again" / "planned.toml").read_text() == text
     verdict = found["verdict"]
     assert verdict["winner"] == "model" and verdict["model"] == told["error"] and verdict["ratio"] > 1.25
-    assert f"verdict   {output.verdict(verdict)}\n" in out and verdict["simple"] in output.verdict(verdict)
+    assert f"verdict   {telling.verdict(verdict)}\n" in out and verdict["simple"] in telling.verdict(verdict)
     assert "next:" in out and "RMSE of the best" in out and "--trials 10 --seed 0 gives the same spec" in out
 
 
@@ -276,11 +268,11 @@ def test_an_interrupt_keeps_the_best_so_far(folder, run, monkeypatch):
 
 SCRIPT = """
 import functools, sys
-import pykernel.tuning.trials as trials
+import pykernel.tuning.tasks as tasks
 from pykernel.cli.app import main
 from tests.support.interrupts import pause
 
-work, calls = trials.work, []
+work, calls = tasks.work, []
 
 @functools.wraps(work)
 def paused(task, shared):
@@ -289,7 +281,7 @@ def paused(task, shared):
         pause(".")
     return work(task, shared)
 
-trials.work = paused
+tasks.work = paused
 main(sys.argv[1:])
 """
 
@@ -379,8 +371,8 @@ def test_every_rule_that_can_learn_from_the_data_is_tried():
     numbers, kinds = Table(x, x[:, 0]), Table(x, (x[:, 0] > 0).astype(np.int32))
     real = arms(base | {"label": {"outputs": 1}}, numbers, None, None)
     named = arms(base | {"label": {"classes": ["a", "b"]}}, kinds, None, None)
-    rules = {arm.rule for arm in real}
-    assert {arm.rule for arm in named} == rules | {"kfd"} and real[0].name == named[0].name == "frozen trained"
+    rules = {arm.made.rule for arm in real}
+    assert {arm.made.rule for arm in named} == rules | {"kfd"} and real[0].name == named[0].name == "frozen trained"
     # all but a basis that is no model
     assert rules == {rule for family in FAMILIES for rule in family.rules} - {"kfd", "nystrom"}
     for arm in real:
@@ -445,9 +437,9 @@ def test_trained_vectors_begin_with_as_many_as_the_limits_hold_and_choose_their_
 
 def test_a_later_training_is_the_search_that_the_first_one_took(monkeypatch):
     table, (arm, *_) = drawn(400), moved(drawn(400))
-    assert arm.name == "frozen trained" and arm.most == plan.MOST_TRAINED
+    assert arm.name == "frozen trained" and arm.most == tried_arms.MOST_TRAINED
     monkeypatch.setattr("pykernel.training.vectors.RIDGES", (1e-4,))
-    first = trials.work(arm.task(Trial(arm, 8, {}), None), table)
+    first = work(arm.task(Trial(arm, 8, {}), None), table)
     arm.began_with(first["training"])
     assert set(arm.own) == {knob.name for knob in arm.knobs}
 
@@ -455,12 +447,12 @@ def test_a_later_training_is_the_search_that_the_first_one_took(monkeypatch):
         raise AssertionError("rows are left out again")
 
     monkeypatch.setattr("pykernel.training.vectors.train", no_more)
-    again = trials.work(arm.task(Trial(arm, 8, {}), None), table)
+    again = work(arm.task(Trial(arm, 8, {}), None), table)
     # the first training's last search, on all rows: the same one
     assert again["spec"] == first["spec"] and again["frozen"] == first["frozen"] and "training" not in again
-    other = trials.work(arm.task(Trial(arm, 8, {"training.start": 7}), None), table)
+    other = work(arm.task(Trial(arm, 8, {"training.start": 7}), None), table)
     assert other["spec"] != first["spec"] and other["frozen"]["error"] < 0.2
-    short = trials.work(arm.task(Trial(arm, 8, {"training.steps": 10}), None), table)
+    short = work(arm.task(Trial(arm, 8, {"training.steps": 10}), None), table)
     assert short["frozen"]["error"] > first["frozen"]["error"]
 
 

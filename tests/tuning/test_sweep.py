@@ -22,6 +22,7 @@ from pykernel.tuning import sweep as search
 from pykernel.tuning.combinations import Known, combine, rules
 from pykernel.tuning.costs import memory_bytes, target_costs
 from pykernel.tuning.sweep import Data
+from pykernel.tuning.tasks import work
 from tests.support import interrupts
 from tests.support.specs import named
 
@@ -109,11 +110,11 @@ def test_a_dask_cluster_gives_the_same_files(folder, run, whole):
 
 SCRIPT = """
 import functools, sys
-import pykernel.tuning.sweep
+import pykernel.tuning.tasks
 from pykernel.cli.app import main
 from tests.support.interrupts import pause
 
-work, calls = pykernel.tuning.sweep.work, []
+work, calls = pykernel.tuning.tasks.work, []
 
 @functools.wraps(work)
 def paused(task, shared):
@@ -122,7 +123,7 @@ def paused(task, shared):
         pause(".")
     return work(task, shared)
 
-pykernel.tuning.sweep.work = paused
+pykernel.tuning.tasks.work = paused
 main(sys.argv[1:])
 """
 
@@ -174,7 +175,7 @@ def test_the_search_finds_what_a_dense_grid_finds():
     data, spec = Data(x, y), base(technique="mklms", n_max=8)
     groups, refused = search.plan_groups(spec, data, ["klms"], ["mklms"], [8])
     assert not refused and len(groups) == 1
-    with Workers(search.work, data, jobs=1) as workers:
+    with Workers(work, data, jobs=1) as workers:
         search.search(groups, workers, "mae", data)
         best = groups[0].best("mae")
         assert workers.computed <= groups[0].bound(search.ROUNDS) + 2  # those of fields

@@ -6,16 +6,125 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from pykernel.cli import output
-from pykernel.cli.options import given_of, takes
-from pykernel.cli.options.basis import BasisOptions
+from pykernel.cli.options import (
+    INPUTS,
+    JSON,
+    NAME,
+    PRECISION,
+    STANDARDISE,
+    WITH,
+    argument,
+    command,
+    option,
+)
+from pykernel.cli.output import Printing, print_next, print_report, show, show_facts, show_table, styled, warn
 from pykernel.errors import UserError
+from pykernel.telling import number, rate
+from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE
 
 
-@takes(BasisOptions)
-def basis(options: BasisOptions) -> None:
+@command(
+    data=argument("DATA", ".npy, .parquet, .arrow or .csv file, or a folder."),
+    n_max=option("--n-max", "-n", value="N", text="Largest number of vectors.", kind=int, default=100),
+    output=option("--output", "-o", value="SPEC", text="The spec to write.", kind=Path),
+    save=option("--save", value="NPZ", text="The basis to write, for Basis.load in Python.", kind=Path),
+    method=option(
+        "--method", value="METHOD", text="efvs, sgma, trained, … (docs/bases.md).", default="auto", without="auto"
+    ),
+    inputs=INPUTS,
+    label=option("--label", value="Y", text="The label's column; in .npy, its position.", without="none"),
+    classes=option("--classes", value="A,B", text="The label's classes, in this order."),
+    model=option(
+        "--model",
+        value="|".join(BASIS_MODELS),
+        text="Ridge regression on the label, without a bias or with it.",
+        without="ls-svm; krr with --learn",
+        rare=True,
+    ),
+    learn=option("--learn", text="The device continues to learn the weights.", kind=bool, default=False),
+    kfd=option("--kfd", text="The device trains a kernel Fisher discriminant.", kind=bool, default=False),
+    features=option(
+        "--features",
+        value="R",
+        text="Compute R features of a subspace (BKFE) instead of the coordinates.",
+        kind=int,
+        without="none",
+        rare=True,
+    ),
+    shrinkage=option(
+        "--shrinkage",
+        value="L",
+        text="For --features: taken from each singular value.",
+        kind=float,
+        default=0.1,
+        rare=True,
+    ),
+    kernel=option(
+        "--kernel",
+        value="KERNEL",
+        text="gaussian, laplacian, matern12, matern32, matern52, polynomial or linear.",
+        default="gaussian",
+    ),
+    sigma=option("--sigma", value="S,S", text="Gaussian width, or several.", without="by the data"),
+    gamma=option(
+        "--gamma", value="G,G", text="Width of the other kernels, or several.", without="by the data", rare=True
+    ),
+    coef0=option("--coef0", value="C", text="Constant of the polynomial.", kind=float, default=1.0, rare=True),
+    degree=option("--degree", value="N", text="Degree of the polynomial, 1 to 9.", kind=int, default=3, rare=True),
+    normalise=option(
+        "--normalise",
+        text="Use k(a, b) / sqrt(k(a, a) k(b, b)); polynomial, linear.",
+        kind=bool,
+        default=False,
+        rare=True,
+    ),
+    ridge=option(
+        "--ridge",
+        value="R,R",
+        text="Ridges to try.",
+        without=f"by the data; {DEFAULT_RIDGE} without a label",
+        rare=True,
+    ),
+    candidates=option(
+        "--candidates", value="K", text="efvs, sgma: rows tried for a vector; 0: all.", kind=int, default=59, rare=True
+    ),
+    points=option(
+        "--points", value="V", text="efvs: rows that judge a candidate; 0: all.", kind=int, default=59, rare=True
+    ),
+    with_=WITH,
+    tau=option(
+        "--tau",
+        value="T",
+        text="Stop when at most this part is left out; 0: never.",
+        kind=float,
+        default=0.0,
+        rare=True,
+    ),
+    confidence=option(
+        "--confidence",
+        value="P",
+        text="Stop for --tau when it is true with this probability.",
+        kind=float,
+        without="when the estimate is",
+        rare=True,
+    ),
+    standardise=STANDARDISE,
+    shards=option("--shards", value="S", text="Choose in S parts, then from their choices.", kind=int, default=1),
+    jobs=option(
+        "--jobs", value="N|ADDRESS", text="For shards: processes, or a Dask scheduler.", without="all cores", rare=True
+    ),
+    checkpoint=option("--checkpoint", value="FILE", text="Keep progress on Ctrl-C; the same call goes on.", kind=Path),
+    seed=option("--seed", value="S", text="Seed of all draws.", kind=int, default=0, rare=True),
+    precision=PRECISION,
+    name=NAME,
+    plot=option("--plot", value="PNG", text="Plot the part left out against n.", kind=Path),
+    force=option("--force", text="Overwrite SPEC, NPZ and PNG.", kind=bool, default=False),
+    as_json=JSON,
+)
+def basis(output: Path | None, save: Path | None, as_json: bool, **given: Any) -> None:
     """Choose a basis from up to millions of rows, and write it as a spec.
 
     A basis is rows whose span in feature space is close to all rows. With --label the spec predicts the label, else
@@ -29,16 +138,12 @@ def basis(options: BasisOptions) -> None:
     """
     from pykernel.workflows.basis import basis as run
 
-    if options.output is None and options.save is None:
+    if output is None and save is None:
         raise UserError("nothing is to be written; give --output SPEC, --save NPZ, or both")
     with stopped_by_sigterm():
-        report = run(**given_of(options), watch=output.Printing(options.as_json)).report
-    if options.as_json:
-        output.print_json(report)
-    else:
-        print_basis(report)
-    for warning in report["warnings"]:
-        output.warn(warning)
+        report = run(output=output, save=save, **given, watch=Printing(as_json)).report
+    print_report(report, as_json, print_basis)
+    warn(*report["warnings"])
 
 
 @contextlib.contextmanager
@@ -61,41 +166,36 @@ def stopped_by_sigterm() -> Iterator[None]:
 
 def print_basis(report: Mapping[str, Any]) -> None:
     if report["assumed"]:
-        output.show(f"assumed: {'; '.join(report['assumed'])}", "")
+        show(f"assumed: {'; '.join(report['assumed'])}", "")
     n, limit = report["vectors"], report["limit"]
     how = "left out" if report["exact"] else "left out, estimated"
-    table = output.new_table("vectors", how, *(["at best"] if limit else []))
+    rows = []
     for count in sorted({max(1, n // 8), max(1, n // 4), max(1, n // 2), n}):
-        cells = [f"{count:,}", part(report["left_out"][count])]
-        table.add_row(*cells, *([part(limit[count])] if limit else []), style="bold" if count == n else "")
+        cells = [f"{count:,}", part(report["left_out"][count]), *([part(limit[count])] if limit else [])]
+        rows.append(styled("bold", cells) if count == n else cells)
     width = ", ".join(f"{key} {value:g}" for key, value in report["taken"].items() if key != "ridge")
     kernel = f"{report['kernel']['function']} kernel" + (f", {width}" if width else "")
-    output.show_table(f"{report['rows']:,} rows of {report['columns']} inputs, {kernel}", table)
-    print_choice(report)
-    if report["errors"]:
-        print_error(report)
-    if report.get("features"):
-        output.show(
-            f"features  {report['features']['count']:,}; {part(report['features']['left_out'])} of tr K is left out"
-        )
-    if report.get("rule"):
-        output.show(f"flash     {report['flash_bytes']:,} bytes, rule {report['rule']}")
-    if report.get("rounding"):
-        output.show(
-            f"rounding  {report['rounding']['difference']:.2g} at most on {report['rounding']['rows']:,} rows, from float64"
-        )
-    for key in ("spec", "basis", "plot"):
-        if report[key]:
-            output.show(f"{key:<9} {report[key]}")
+    title = f"{report['rows']:,} rows of {report['columns']} inputs, {kernel}"
+    show_table(title, ("vectors", how, *(["at best"] if limit else [])), rows)
+    features, rounding = report["features"], report.get("rounding")
+    show_facts(
+        *choice_of(report),
+        ("error", error_of(report) if report["errors"] else ""),
+        ("features", f"{features['count']:,}; {part(features['left_out'])} of tr K is left out" if features else ""),
+        ("flash", f"{report['flash_bytes']:,} bytes, rule {report['rule']}" if report.get("rule") else ""),
+        (
+            "rounding",
+            f"{rounding['difference']:.2g} at most on {rounding['rows']:,} rows, from float64" if rounding else "",
+        ),
+        *((key, report[key]) for key in ("spec", "basis", "plot")),
+    )
     if report["spec"]:
-        output.print_next(report["spec"])
+        print_next(report["spec"])
 
 
-def print_choice(report: Mapping[str, Any]) -> None:
+def choice_of(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How the vectors were chosen, and what that cost."""
-    n = report["vectors"]
-    why = f" ({report['reason']})" if report["reason"] else ""
-    output.show(f"method    {report['method']}{why}")
+    n, shards = report["vectors"], report["shards"]
     ends = {
         "tau": "no more than --tau is left out",
         "spanned": "of every other row less than --precision resolves is left over"
@@ -103,26 +203,27 @@ def print_choice(report: Mapping[str, Any]) -> None:
         else "every row is spanned",
         "exhausted": "there are no more rows",
     }
-    if report["stopped"] in ends:
-        output.show(f"stopped   at {n:,} vectors: {ends[report['stopped']]}")
-    if report["bound"] is not None:
-        sure = "of all rows" if report["exact"] else f"with {100 * report['confidence']:g} % confidence"
-        output.show(f"bound     at most {part(report['bound'])} is left out, {sure}")
-    output.show(f"cost      {report['kernel_values']:,} kernel values, {report['seconds']:.1f} s")
-    if report["shards"]:
-        taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in report["shards"][:8])
-        more = ", …" if len(report["shards"]) > 8 else ""
-        output.show(f"shards    {len(report['shards'])}; vectors taken from each: {taken}{more}")
-        if not report["exact"]:
-            output.show(f"estimate  on {report['measured_rows']:,} random rows")
+    end, bound = ends.get(report["stopped"]), report["bound"]
+    sure = "of all rows" if report["exact"] else f"with {100 * (report['confidence'] or 0):g} % confidence"
+    taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in (shards or ())[:8])
+    more = ", …" if len(shards or ()) > 8 else ""
+    estimated = shards and not report["exact"]
+    return [
+        ("method", report["method"] + (f" ({report['reason']})" if report["reason"] else "")),
+        ("stopped", f"at {n:,} vectors: {end}" if end else ""),
+        ("bound", "" if bound is None else f"at most {part(bound)} is left out, {sure}"),
+        ("cost", f"{report['kernel_values']:,} kernel values, {report['seconds']:.1f} s"),
+        ("shards", f"{len(shards)}; vectors taken from each: {taken}{more}" if shards else ""),
+        ("estimate", f"on {report['measured_rows']:,} random rows" if estimated else ""),
+    ]
 
 
-def print_error(report: Mapping[str, Any]) -> None:
+def error_of(report: Mapping[str, Any]) -> str:
     errors = report["errors"]
-    shown = output.rate if errors["measure"] == "error_rate" else output.number
+    shown = rate if errors["measure"] == "error_rate" else number
     other = "always the most frequent class" if report["classes"] else "always the mean"
-    output.show(
-        f"error     {shown(errors['leave_one_out'])} by leave-one-out with ridge {report['taken']['ridge']:g} "
+    return (
+        f"{shown(errors['leave_one_out'])} by leave-one-out with ridge {report['taken']['ridge']:g} "
         f"({other}: {shown(errors['trivial'])})"
     )
 

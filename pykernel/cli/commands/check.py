@@ -2,69 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import Engine, Json, SpecFile, TrustCode, given_of, option, takes
+from pykernel.cli import output
+from pykernel.cli.options import ENGINE, JSON, SPEC, TRUST_CODE, command, option, read_spec
 from pykernel.errors import CheckFailed
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckOptions:
-    spec_file: SpecFile
-    target: Annotated[
-        list[str] | None,
-        option("--target", value="TARGET", text="Run on this emulated CPU, or on all."),
-    ] = None
-    toolchain: Annotated[
-        str | None,
-        option("--toolchain", value="zig|gcc", text="Compiles for the target.", without="the first found", rare=True),
-    ] = None
-    emulator: Annotated[
-        str | None,
-        option("--emulator", value="unicorn|qemu", text="Runs the target.", without="the first found", rare=True),
-    ] = None
-    level: Annotated[str, option("--level", value="-O2|-Os|…", text="Optimisation for the target.", rare=True)] = "-O2"
-    board: Annotated[
-        str | None,
-        option("--board", value="URL", text="Run on the board at this port."),
-    ] = None
-    baud: Annotated[int, option("--baud", value="N", text="Speed of the board's line.", rare=True)] = 115_200
-    clock: Annotated[
-        str | None, option("--clock", value="HZ", text="The processor's clock, such as 48M.", rare=True)
-    ] = None
-    rate: Annotated[
-        str | None, option("--rate", value="HZ", text="Samples a second: the share of the processor.", rare=True)
-    ] = None
-    current: Annotated[
-        str | None, option("--current", value="UA", text="Microamperes per MHz: the charge a day.", rare=True)
-    ] = None
-    data: Annotated[
-        str | None,
-        option("--data", value="CSV", text="Learn these rows.", without="random ones"),
-    ] = None
-    log: Annotated[
-        Path | None,
-        option("--log", value="CSV", text="Write what the board answered, for pykernel replay.", rare=True),
-    ] = None
-    samples: Annotated[
-        int | None,
-        option("--samples", value="N", text="Random samples to learn.", without="100000; elsewhere 1000"),
-    ] = None
-    seed: Annotated[int, option("--seed", value="S", text="Seed of the random samples.")] = 0
-    record: Annotated[
-        Path | None,
-        option("--record", value="FOLDER", text="Write the results to VALIDITY.md of this generated project."),
-    ] = None
-    trust: TrustCode = False
-    engine: Engine = None
-    as_json: Json = False
-
-
-@takes(CheckOptions)
-def check(options: CheckOptions) -> None:
+@command(
+    spec_file=SPEC,
+    target=option("--target", value="TARGET", text="Run on this emulated CPU, or on all.", kind=list[str]),
+    toolchain=option(
+        "--toolchain", value="zig|gcc", text="Compiles for the target.", without="the first found", rare=True
+    ),
+    emulator=option("--emulator", value="unicorn|qemu", text="Runs the target.", without="the first found", rare=True),
+    level=option("--level", value="-O2|-Os|…", text="Optimisation for the target.", default="-O2", rare=True),
+    board=option("--board", value="URL", text="Run on the board at this port."),
+    baud=option("--baud", value="N", text="Speed of the board's line.", kind=int, default=115_200, rare=True),
+    clock=option("--clock", value="HZ", text="The processor's clock, such as 48M.", rare=True),
+    rate=option("--rate", value="HZ", text="Samples a second: the share of the processor.", rare=True),
+    current=option("--current", value="UA", text="Microamperes per MHz: the charge a day.", rare=True),
+    data=option("--data", value="CSV", text="Learn these rows.", without="random ones"),
+    log=option("--log", value="CSV", text="Write what the board answered, for pykernel replay.", kind=Path, rare=True),
+    samples=option("--samples", value="N", text="Random samples to learn.", kind=int, without="100000; elsewhere 1000"),
+    seed=option("--seed", value="S", text="Seed of the random samples.", kind=int, default=0),
+    record=option(
+        "--record", value="FOLDER", text="Write the results to VALIDITY.md of this generated project.", kind=Path
+    ),
+    trust=TRUST_CODE,
+    engine=ENGINE,
+    as_json=JSON,
+)
+def check(
+    spec_file: Path, target: list[str] | None, board: str | None, trust: bool, as_json: bool, **given: Any
+) -> None:
     """Check that the C computes what the host computes, to the byte.
 
     The C is generated and compiled with each compiler on this machine, with and without optimisation. The C and the
@@ -87,13 +59,12 @@ def check(options: CheckOptions) -> None:
     """
     from pykernel.workflows.check import check as run
 
-    spec = inputs.read_spec(options.spec_file, options.trust)
-    given = given_of(options, "spec_file", "trust")
-    found = run(spec, watch=output.Printing(options.as_json), **given)
-    if options.as_json:
+    spec = read_spec(spec_file, trust)
+    found = run(spec, target=target, board=board, **given, watch=output.Printing(as_json))
+    if as_json:
         output.print_json(found.report)
     else:
-        shown = output.print_board if options.board else output.print_targets if options.target else output.print_check
+        shown = output.print_board if board else output.print_targets if target else output.print_check
         shown(found.rows)
         output.print_loads(found.loads)
         if found.on_target:

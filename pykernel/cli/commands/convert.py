@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from pykernel.cli import output
-from pykernel.cli.options import Json, argument, option, takes
+from pykernel.cli.options import JSON, argument, command, option
 from pykernel.errors import UserError
 from pykernel.files import need_free
 from pykernel.workflows.given import words
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConvertOptions:
-    data: Annotated[
-        str, argument("DATA", "A .csv, .parquet, .arrow or .npy file, or a folder; - reads CSV from standard input.")
-    ]
-    out: Annotated[Path, option("--output", "-o", value="NPY", text="The file to write.")]
-    columns: Annotated[
-        str | None,
-        option("--columns", value="A,B", text="Which columns, in this order.", without="all with numbers"),
-    ] = None
-    precision: Annotated[str, option("--precision", value="TYPE", text="Of the numbers: float32 or float64.")] = (
-        "float32"
-    )
-    force: Annotated[bool, option("--force", text="Overwrite NPY.")] = False
-    as_json: Json = False
-
-
-@takes(ConvertOptions)
-def convert(options: ConvertOptions) -> None:
+@command(
+    data=argument("DATA", "A .csv, .parquet, .arrow or .npy file, or a folder; - reads CSV from standard input."),
+    out=option("--output", "-o", value="NPY", text="The file to write.", kind=Path, default=...),
+    columns=option("--columns", value="A,B", text="Which columns, in this order.", without="all with numbers"),
+    precision=option("--precision", value="TYPE", text="Of the numbers: float32 or float64.", default="float32"),
+    force=option("--force", text="Overwrite NPY.", kind=bool, default=False),
+    as_json=JSON,
+)
+def convert(data: str, out: Path, columns: str | None, precision: str, force: bool, as_json: bool) -> None:
     """Write a table as .npy, so that any row can be read directly.
 
     Convert a large CSV file, or a Parquet file with large row groups, before pykernel basis. The table may be larger
@@ -44,23 +32,24 @@ def convert(options: ConvertOptions) -> None:
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
-    need_free(options.out, options.data, options.force)
-    if options.precision not in ("float32", "float64"):
-        raise UserError(f"--precision is {options.precision}; it must be float32 or float64")
+    need_free(out, data, force)
+    if precision not in ("float32", "float64"):
+        raise UserError(f"--precision is {precision}; it must be float32 or float64")
     import numpy as np
 
     from pykernel.cli.work.convert import convert_csv, convert_table
     from pykernel.rows import TEXTS
 
-    kind, out = np.dtype(options.precision), options.out
-    converting = convert_csv if options.data == "-" or Path(options.data).suffix.lower() in TEXTS else convert_table
-    made = converting(options.data, out, words(options.columns), kind, options.as_json)
-    if options.as_json:
-        report = {"file": str(out), "rows": made.rows, "without": made.without, "columns": made.names}
-        output.print_json(report | {"precision": options.precision})
+    kind = np.dtype(precision)
+    converting = convert_csv if data == "-" or Path(data).suffix.lower() in TEXTS else convert_table
+    names, rows, without = converting(data, out, words(columns), kind, as_json)
+    if as_json:
+        report = {"file": str(out), "rows": rows, "without": without, "columns": names}
+        output.print_json(report | {"precision": precision})
         return
-    if made.without:
-        output.show(f"left out  {made.without:,} rows with an empty cell")
-    output.show(f"columns   {', '.join(f'{j}: {each}' for j, each in enumerate(made.names))}")
-    size = made.rows * len(made.names) * kind.itemsize + 128
-    output.show(f"file      {out}, {made.rows:,} rows of {options.precision}, {size:,} bytes")
+    size = rows * len(names) * kind.itemsize + 128
+    output.show_facts(
+        ("left out", f"{without:,} rows with an empty cell" if without else ""),
+        ("columns", ", ".join(f"{j}: {each}" for j, each in enumerate(names))),
+        ("file", f"{out}, {rows:,} rows of {precision}, {size:,} bytes"),
+    )

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from shlex import quote
+from typing import Any
 
 from pykernel.cli import output
-from pykernel.cli.options import Engine, Json, option, takes
+from pykernel.cli.options import ENGINE, JSON, command, option
 from pykernel.errors import CheckFailed
+from pykernel.telling import byte_count
 
 
-@dataclass(frozen=True, kw_only=True)
-class DemoOptions:
-    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Folder for the project and the plot.")] = Path(
-        "pykernel-demo"
-    )
-    n_max: Annotated[int, option("--n-max", "-n", value="N", text="Budget: largest number of stored samples.")] = 32
-    engine: Engine = None
-    as_json: Json = False
-
-
-@takes(DemoOptions)
-def demo(options: DemoOptions) -> None:
+@command(
+    out=option(
+        "--output",
+        "-o",
+        value="FOLDER",
+        text="Folder for the project and the plot.",
+        kind=Path,
+        default=Path("pykernel-demo"),
+    ),
+    n_max=option("--n-max", "-n", value="N", text="Budget: largest number of stored samples.", kind=int, default=32),
+    engine=ENGINE,
+    as_json=JSON,
+)
+def demo(out: Path, n_max: int, as_json: bool) -> None:
     """Show every step, on a year of bike rentals.
 
     A model of a few kilobytes predicts the rentals of each hour, then learns them. The table compares it with simple
@@ -40,30 +43,28 @@ def demo(options: DemoOptions) -> None:
     """
     from pykernel.cli.work.demo import run_demo
 
-    with output.progress(options.as_json) as show:
-        result = run_demo(options.out, options.n_max, show)
-    if options.as_json:
-        output.print_json(result)
-    else:
-        print_demo(result)
+    with output.Printing(as_json).progress() as show:
+        result = run_demo(out, n_max, show)
+    output.print_report(result, as_json, print_demo)
     if not result["ok"]:
         raise CheckFailed(output.first_difference(result["check"] + result["targets"]))
 
 
 def print_demo(result: Mapping[str, Any]) -> None:
-    table = output.new_table("predictor", "error", "state")
-    for row in result["accuracy"]:
-        style = "bold" if row is result["accuracy"][0] else ""
-        table.add_row(row["predictor"], f"{row['mae']:.1f}", output.byte_count(row["state_bytes"]), style=style)
-    output.show_table(f"{result['rows']:,} hours of bike rentals, predicted and then learned", table)
+    model, *others = [
+        (row["predictor"], f"{row['mae']:.1f}", byte_count(row["state_bytes"])) for row in result["accuracy"]
+    ]
+    title = f"{result['rows']:,} hours of bike rentals, predicted and then learned"
+    output.show_table(title, ("predictor", "error", "state"), [output.styled("bold", model), *others])
     output.print_check(result["check"])
     if result["targets"]:
         output.print_targets(result["targets"])
     else:
         output.show(f"{result['target_note']}", "")
     output.print_sizes(result["sizes"])
-    output.show(f"plot      {result['plot'] or result['plot_note']}")
-    output.show(f"project   {result['project']}   (copy it into your firmware)")
-    output.show("", "next:")
-    output.show(f"  pykernel simulate {output.quoted(result['spec'])} {output.quoted(result['data'])} --delay 24")
-    output.show(f"  pykernel generate {output.quoted(result['spec'])} -o out/")
+    output.show_facts(
+        ("plot", result["plot"] or result["plot_note"]),
+        ("project", f"{result['project']}   (copy it into your firmware)"),
+    )
+    spec = quote(result["spec"])
+    output.print_next(result["spec"], f"pykernel simulate {spec} {quote(result['data'])} --delay 24")

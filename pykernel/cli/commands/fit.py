@@ -4,15 +4,101 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from pykernel.cli import output
-from pykernel.cli.options import given_of, takes
-from pykernel.cli.options.fit import FitOptions
+from pykernel.cli.options import (
+    CSV,
+    INPUTS,
+    JSON,
+    NAME,
+    PRECISION,
+    SPEC_OUT,
+    STANDARDISE,
+    WITH,
+    command,
+    option,
+)
+from pykernel.cli.output import Printing, interrupted, print_next, print_report, show_facts, show_table, styled, warn
+from pykernel.telling import number, rate, root, unit_of
+from pykernel.workflows.asked import MANY_ROWS
 
 
-@takes(FitOptions)
-def fit(options: FitOptions) -> None:
+@command(
+    data=CSV,
+    output=SPEC_OUT,
+    label=option("--label", value="Y", text="The label's column.", without="the last"),
+    inputs=INPUTS,
+    signal=option(
+        "--signal",
+        value="SPEC",
+        text="Spec whose [signal] makes the inputs of raw rows.",
+        kind=Path,
+        without="none",
+        rare=True,
+    ),
+    classes=option("--classes", value="A,B", text="Classes; of two, the second is positive.", without="sorted"),
+    model=option("--model", value="MODEL", text="kfd, ls-svm, krr or trained.", without="kfd; ls-svm for numbers"),
+    kernel=option(
+        "--kernel",
+        value="KERNEL",
+        text="gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (kfd).",
+        default="gaussian",
+    ),
+    sigma=option("--sigma", value="S,S", text="Gaussian widths to try.", without="by the data"),
+    gamma=option("--gamma", value="G,G", text="Widths of other kernels to try.", without="by the data", rare=True),
+    coef0=option("--coef0", value="C", text="Constant of polynomial and sigmoid.", kind=float, default=1.0, rare=True),
+    degree=option("--degree", value="N", text="Degree of the polynomial, 1 to 9.", kind=int, default=3, rare=True),
+    ridge=option("--ridge", value="R,R", text="Ridges to try.", without="by the data"),
+    coding=option(
+        "--coding",
+        value="counts|signs",
+        text="How classes are coded: by how frequent they are, or +1 and -1.",
+        without="counts of kfd, signs of the others",
+        rare=True,
+    ),
+    n_max=option("--n-max", "-n", value="N", text="Most vectors.", kind=int, without="every row; 16 of trained"),
+    basis=option("--basis", value="METHOD", text="How: efvs, sgma, … (docs/bases.md).", without="auto"),
+    with_=WITH,
+    flash=option("--flash", value="BYTES", text="Limit for vectors and weights."),
+    cv=option(
+        "--cv",
+        value="deleted|kept|S",
+        text="Leave-one-out by retraining, by paper 004, or S folds.",
+        default="deleted",
+        rare=True,
+    ),
+    by=option(
+        "--by",
+        value="error|press",
+        text="What the chosen width and ridge minimise.",
+        without="error of classes",
+        rare=True,
+    ),
+    loss=option(
+        "--loss",
+        value="squared|absolute",
+        text="What trained vectors minimise for numbers.",
+        without="squared",
+        rare=True,
+    ),
+    hold_out=option("--hold-out", value="PART", text="Keep this part of the rows for a test.", kind=float, default=0.0),
+    standardise=STANDARDISE,
+    seed=option("--seed", value="S", text="Seed of folds, the hold-out and the basis.", kind=int, default=0, rare=True),
+    jobs=option(
+        "--jobs",
+        value="N|ADDRESS",
+        text="Processes, or a Dask scheduler.",
+        without=f"1; all cores from {MANY_ROWS:,} rows that are vectors",
+        rare=True,
+    ),
+    precision=PRECISION,
+    name=NAME,
+    plot=option("--plot", value="PNG", text="Draw the error over the grid.", kind=Path),
+    force=option("--force", text="Overwrite SPEC and PNG.", kind=bool, default=False),
+    as_json=JSON,
+)
+def fit(output: Path, as_json: bool, **given: Any) -> None:
     """Train a kernel machine on a table, and write it as a spec for the device.
 
     Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. Few vectors (--n-max, --flash)
@@ -27,15 +113,11 @@ def fit(options: FitOptions) -> None:
     """
     from pykernel.workflows.fit import fit as run
 
-    found = run(**given_of(options), watch=output.Printing(options.as_json))
-    if options.as_json:
-        output.print_json(found.report)
-    else:
-        print_fit(found.report)
-    for warning in found.warnings:
-        output.warn(warning)
+    found = run(output=output, **given, watch=Printing(as_json))
+    print_report(found.report, as_json, print_fit)
+    warn(*found.warnings)
     if found.report.get("interrupted"):
-        raise output.interrupted(f"; {options.output} is the best so far")
+        raise interrupted(f"; {output} is the best so far")
 
 
 def print_fit(report: Mapping[str, Any]) -> None:
@@ -45,29 +127,24 @@ def print_fit(report: Mapping[str, Any]) -> None:
         print_candidates(report)
     print_estimates(report)
     how = f", chosen by {report['basis']['method']}" if report["basis"] else ""
-    output.show(f"vectors   {report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights")
-    if report.get("instead") and (report["basis"] or report["model"] == "trained"):
-        print_instead(report)
-    if report["precision"] == "int16":
-        found = report["rounding"]
-        output.show(
-            f"int16     moves predictions by {found['difference']:.2g} at most on {found['rows']:,} rows, by {found['allowed']:.2g} at "
-            "most for any input"
-        )
-    output.show(f"spec      {report['spec']}")
-    if report["plot"]:
-        output.show(f"plot      {report['plot']}")
-    output.print_next(report["spec"])
+    moved = "moves predictions by {difference:.2g} at most on {rows:,} rows, by {allowed:.2g} at most for any input"
+    compared = report.get("instead") and (report["basis"] or report["model"] == "trained")
+    show_facts(
+        ("vectors", f"{report['vectors']:,}{how}, in {report['flash_bytes']:,} bytes of flash with their weights"),
+        ("instead", instead_of(report) if compared else ""),
+        ("int16", moved.format_map(report["rounding"]) if report["precision"] == "int16" else ""),
+        ("spec", report["spec"]),
+        ("plot", report["plot"]),
+    )
+    print_next(report["spec"])
 
 
-def print_instead(report: Mapping[str, Any]) -> None:
-    """Print the alternative: trained vectors if the model's vectors were chosen, chosen vectors if they were
-    trained.
-    """
-    other, shown = report["instead"], output.rate if report["classes"] else output.number
+def instead_of(report: Mapping[str, Any]) -> str:
+    """The alternative: trained vectors if the model's vectors were chosen, chosen vectors if they were trained."""
+    other, shown = report["instead"], rate if report["classes"] else number
     kind = "chosen" if report["model"] == "trained" else "trained"
-    output.show(
-        f"instead   {other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes (--model "
+    return (
+        f"{other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes (--model "
         f"{other['model']}): {abs(other['better']):.1f} standard errors {'better' if other['better'] > 0 else 'worse'} on the same rows"
     )
 
@@ -77,7 +154,7 @@ def how_tested(report: Mapping[str, Any]) -> str:
 
 
 def trained_on(report: Mapping[str, Any]) -> str:
-    rows = f"{report['rows']:,} {output.unit_of(report)}s, {len(report['inputs'])} inputs"
+    rows = f"{report['rows']:,} {unit_of(report)}s, {len(report['inputs'])} inputs"
     return f"{report['model']}, {report['kernel']['function']} kernel, {rows}"
 
 
@@ -85,61 +162,53 @@ def print_grid(report: Mapping[str, Any]) -> None:
     """The best ridge of each width, and the cell that is taken."""
     classes, taken = report["classes"], report["taken"]
     width = next((key for key in taken if key != "ridge"), None)
-    table = output.new_table(*([width] if width else []), "ridge", *(["errors", "PRESS"] if classes else ["RMSE"]))
+    rows = []
     for cell in report["widths"]:
-        press = cell["press"]
-        figures = (
-            [output.rate(cell["error"]), output.number(press)]
-            if classes
-            else [output.number(math.sqrt(press) if press >= 0 else math.nan)]
-        )
-        cells = [*([f"{cell['width']:g}"] if width else []), f"{cell['ridge']:g}"]
+        figures = [rate(cell["error"]), number(cell["press"])] if classes else [number(root(cell["press"]))]
+        cells = [*([f"{cell['width']:g}"] if width else []), f"{cell['ridge']:g}", *figures]
         ours = cell["ridge"] == taken["ridge"] and (width is None or cell["width"] == taken[width])
-        table.add_row(*cells, *figures, style="bold" if ours else "")
-    output.show_table(f"{trained_on(report)}: {len(report['table']):,} cells by {how_tested(report)}", table)
+        rows.append(styled("bold", cells) if ours else cells)
+    columns = [*([width] if width else []), "ridge", *(["errors", "PRESS"] if classes else ["RMSE"])]
+    show_table(f"{trained_on(report)}: {len(report['table']):,} cells by {how_tested(report)}", columns, rows)
 
 
 def print_candidates(report: Mapping[str, Any]) -> None:
     """Widths and ridges that were compared, the best first."""
-    table = output.new_table("inputs", "widths", "ridge", "steps", "loss")
-    for at, cell in enumerate(report["candidates"]):
-        cells = (
-            cell["inputs"],
-            cell["widths"],
-            f"{cell['ridge']:g}",
-            f"{cell['steps']:,}",
-            output.number(cell["risk"]),
-        )
-        table.add_row(*cells, style="bold" if at == 0 else "")
-    output.show_table(f"{trained_on(report)}: {len(report['candidates'])} candidates by {how_tested(report)}", table)
+    best, *others = [
+        (cell["inputs"], cell["widths"], f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"]))
+        for cell in report["candidates"]
+    ]
+    title = f"{trained_on(report)}: {1 + len(others)} candidates by {how_tested(report)}"
+    show_table(title, ("inputs", "widths", "ridge", "steps", "loss"), [styled("bold", best), *others])
 
 
 def print_estimates(report: Mapping[str, Any]) -> None:
     """What to expect of the model."""
-    classes, how = report["classes"], how_tested(report)
-    shown = output.rate if classes else output.number
-    table = output.new_table("estimate", "errors" if classes else "RMSE")
-    errors = report["errors"]
+    classes, how, errors = report["classes"], how_tested(report), report["errors"]
+    shown = rate if classes else number
+
+    def shown_if_known(error: float | None, about: str = "") -> str:
+        return "" if error is None else shown(error) + about
+
     best, taken = (
         ", ".join(f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in report[cell].items())
         for cell in ("best", "taken")
     )
-    if best != taken:
-        cell = report["table"][0]
-        table.add_row(f"{how}, best: {best}", shown(cell["error"] if classes else math.sqrt(cell["press"])))
-    table.add_row(f"{how}, taken: {taken}", shown(errors["cross_validated"]), style="bold")
-    if errors.get("corrected") is not None:
-        table.add_row("the same, corrected for having been chosen", shown(errors["corrected"]))
-    if "linear" in errors:
-        table.add_row("a linear model", shown(errors["linear"]))
-    table.add_row("always the most frequent class" if classes else "always the mean", shown(errors["trivial"]))
-    if "held_out" in errors:
-        deviation = errors["held_out_deviation"]
-        about = f" ± {shown(deviation)}" if deviation is not None else ""
-        table.add_row(
-            f"{report['held_out_rows']:,} {output.unit_of(report)}s held out", f"{shown(errors['held_out'])}{about}"
-        )
+    first = report["table"][0] if best != taken else None
+    other = None if first is None else first["error"] if classes else math.sqrt(first["press"])
+    deviation = errors.get("held_out_deviation")
+    about = f" ± {shown(deviation)}" if deviation is not None else ""
+    estimates = {
+        f"{how}, best: {best}": shown_if_known(other),
+        f"{how}, taken: {taken}": shown(errors["cross_validated"]),
+        "the same, corrected for having been chosen": shown_if_known(errors.get("corrected")),
+        "a linear model": shown_if_known(errors.get("linear")),
+        "always the most frequent class" if classes else "always the mean": shown(errors["trivial"]),
+        f"{report['held_out_rows']:,} {unit_of(report)}s held out": shown_if_known(errors.get("held_out"), about),
+    }
+    known = [(text, error) for text, error in estimates.items() if error]
+    rows = [styled("bold", row) if row[0] == f"{how}, taken: {taken}" else row for row in known]
     found = report["table"] or report.get("candidates")
-    output.show_table("what to expect" if found else trained_on(report), table)
-    if report["reason"]:
-        output.show(f"taken     {report['reason']}")
+    title = "what to expect" if found else trained_on(report)
+    show_table(title, ("estimate", "errors" if classes else "RMSE"), rows)
+    show_facts(("taken", report["reason"]))

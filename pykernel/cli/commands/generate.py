@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import Json, SpecFile, TrustCode, option, takes
-
-
-@dataclass(frozen=True, kw_only=True)
-class GenerateOptions:
-    spec_file: SpecFile
-    out: Annotated[Path, option("--output", "-o", value="FOLDER", text="Where the project goes.")]
-    force: Annotated[bool, option("--force", text="Overwrite files that were changed by hand.")] = False
-    with_check: Annotated[
-        bool, option("--with-check", text="Also the firmware with which pykernel check --board tests a board.")
-    ] = False
-    trust: TrustCode = False
-    as_json: Json = False
+from pykernel.cli import output
+from pykernel.cli.options import JSON, SPEC, TRUST_CODE, command, option, read_spec
 
 
-@takes(GenerateOptions)
-def generate(options: GenerateOptions) -> None:
+@command(
+    spec_file=SPEC,
+    out=option("--output", "-o", value="FOLDER", text="Where the project goes.", kind=Path, default=...),
+    force=option("--force", text="Overwrite files that were changed by hand.", kind=bool, default=False),
+    with_check=option(
+        "--with-check",
+        text="Also the firmware with which pykernel check --board tests a board.",
+        kind=bool,
+        default=False,
+    ),
+    trust=TRUST_CODE,
+    as_json=JSON,
+)
+def generate(spec_file: Path, out: Path, force: bool, with_check: bool, trust: bool, as_json: bool) -> None:
     """Generate a model's C project: plain C99, without allocation.
 
         pykernel generate spec.toml -o out/
@@ -48,9 +46,8 @@ def generate(options: GenerateOptions) -> None:
     """
     from pykernel.workflows.generate import generate as run
 
-    spec = inputs.read_spec(options.spec_file, options.trust)
-    made = run(spec, options.out, force=options.force, with_check=options.with_check)
-    if options.as_json:
+    made = run(read_spec(spec_file, trust), out, force=force, with_check=with_check)
+    if as_json:
         files = [str(file) for file in made.files]
         output.print_json({"project": str(made.folder), "files": files, "sizes": made.figures})
         return

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import Json, TrustCode, argument, option, takes
-
-
-@dataclass(frozen=True, kw_only=True)
-class MigrateOptions:
-    old: Annotated[Path, argument("OLD", "The spec that the state was learned with.")]
-    state: Annotated[Path, argument("STATE", "A snapshot, from NAME_save or NAME_store.")]
-    new: Annotated[Path, argument("NEW", "The spec of the new firmware.")]
-    out: Annotated[Path, option("--output", "-o", value="FILE", text="The snapshot to write.")]
-    force: Annotated[bool, option("--force", text="Overwrite FILE.")] = False
-    trust: TrustCode = False
-    as_json: Json = False
+from pykernel.cli import output
+from pykernel.cli.options import JSON, TRUST_CODE, argument, command, option, read_spec
 
 
-@takes(MigrateOptions)
-def migrate(options: MigrateOptions) -> None:
+@command(
+    old=argument("OLD", "The spec that the state was learned with.", kind=Path),
+    state=argument("STATE", "A snapshot, from NAME_save or NAME_store.", kind=Path),
+    new=argument("NEW", "The spec of the new firmware.", kind=Path),
+    out=option("--output", "-o", value="FILE", text="The snapshot to write.", kind=Path, default=...),
+    force=option("--force", text="Overwrite FILE.", kind=bool, default=False),
+    trust=TRUST_CODE,
+    as_json=JSON,
+)
+def migrate(old: Path, state: Path, new: Path, out: Path, force: bool, trust: bool, as_json: bool) -> None:
     """Make a saved state one of a changed spec.
 
     A learning rate, a limit, a horizon and other numbers that only say how learning goes on may differ: a device loads
@@ -39,17 +34,17 @@ def migrate(options: MigrateOptions) -> None:
     from pykernel.host.migrate import migrate as migrated
     from pykernel.host.snapshot import snapshot_bytes
 
-    need_free(options.out, str(options.state), options.force)
-    old, new = (inputs.read_spec(path, options.trust) for path in (options.old, options.new))
-    data = bytes_of(options.state, snapshot_bytes(old) + 1)
-    made = migrated(old, data, new, str(options.state))
-    with whole_file(options.out) as file:
+    need_free(out, str(state), force)
+    before, after = (read_spec(path, trust) for path in (old, new))
+    data = bytes_of(state, snapshot_bytes(before) + 1)
+    made = migrated(before, data, after, str(state))
+    with whole_file(out) as file:
         file.write(made.data)
-    if options.as_json:
+    if as_json:
         output.print_json(
-            {"file": str(options.out), "changed": list(made.changed), "vectors": made.vectors, "removed": made.removed}
+            {"file": str(out), "changed": list(made.changed), "vectors": made.vectors, "removed": made.removed}
         )
         return
-    output.show(f"{options.out}: changed: {', '.join(made.changed) or 'nothing'}")
+    output.show(f"{out}: changed: {', '.join(made.changed) or 'nothing'}")
     if made.vectors is not None:
         output.show(f"vectors: {made.vectors}" + (f", after {made.removed} were removed" if made.removed else ""))

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import given_of, takes
-from pykernel.cli.options.search import PlanOptions
-from pykernel.telling import error_and_deviation as shown
+from pykernel.cli.options import CSV, DELAY, ENGINE, JOBS, JSON, RESULTS, RULES, TECHNIQUES, command, option, plain_spec
+from pykernel.cli.output import (
+    Printing,
+    counts,
+    print_json,
+    print_next,
+    print_report,
+    show,
+    show_facts,
+    show_table,
+    styled,
+)
+from pykernel.telling import byte_count, counted, error_and_deviation, key_values, number, verdict
 
 
-@takes(PlanOptions)
-def plan(options: PlanOptions) -> None:
+@command(
+    data=CSV,
+    label=option("--label", value="Y", text="The column to predict.", without="none: a monitor with alarms"),
+    inputs=option("--inputs", value="A,B", text="The input columns.", without="all numbers but the label"),
+    spec_file=option("--spec", value="SPEC", text="Spec that names columns.", kind=Path),
+    ram=option("--ram", value="BYTES", text="Limit, such as 4k.", without="any"),
+    flash=option("--flash", value="BYTES", text="Limit for code and constants.", without="the part's"),
+    instructions=option("--instructions", value="N", text="Limit for one call, in the worst case.", without="any"),
+    cycles=option(
+        "--cycles", value="N", text="The same in cycles, for a CPU whose cycles are known.", without="any", rare=True
+    ),
+    target=option("--target", value="TARGET", text="The CPU, emulated.", without="any"),
+    time=option("--time", value="SECONDS", text="Time for trials.", kind=float, default=120.0),
+    trials=option("--trials", value="N", text="Make so many trials, however long they take.", kind=int),
+    seed=option("--seed", value="S", text="Seed of the trials.", kind=int, default=0),
+    output=option(
+        "--output", "-o", value="FOLDER", text="Folder for the spec.", kind=Path, default=Path("pykernel-plan")
+    ),
+    delay=DELAY,
+    rule=RULES,
+    technique=TECHNIQUES,
+    jobs=JOBS,
+    results=RESULTS,
+    engine=ENGINE,
+    as_json=JSON,
+)
+def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None:
     """Find the best model for a table of data, within a device's limits.
 
     This command tries every kind of model, and changes the best ones until the time is over. Without a label it plans a
@@ -30,87 +67,80 @@ def plan(options: PlanOptions) -> None:
     from pykernel.tuning.plan import NothingFits
     from pykernel.workflows.plan import plan as run
 
-    spec = None if options.spec_file is None else inputs.plain_spec(options.spec_file)
-    given = given_of(options, "spec_file")
+    spec = None if spec_file is None else plain_spec(spec_file)
     try:
-        report = run(spec=spec, watch=output.Printing(options.as_json), **given).report
+        report = run(data, spec=spec, **given, watch=Printing(as_json)).report
     except NothingFits as error:
-        if options.as_json and error.report is not None:
-            output.print_json(error.report)
+        if as_json and error.report is not None:
+            print_json(error.report)
         raise
-    if options.as_json:
-        output.print_json(report)
-    else:
-        print_plan(report, options)
+    print_report(report, as_json, partial(print_plan, data=data))
 
 
-def print_plan(report: Mapping[str, Any], options: PlanOptions) -> None:
+def print_plan(report: Mapping[str, Any], data: str) -> None:
     winner, kind = report["winner"], report["measure"]
-    table = output.new_table("model", "frozen", "learning", "±", "RAM", "tables")
+    rows: list[list[str]] = []
     for row in report["table"][:10]:
         told = row["learning"] or row["frozen"]
-        cells = [output.number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
-        sizes = [
-            output.byte_count(row["ram_bytes"]),
-            output.byte_count(row["table_bytes"]) if row["table_bytes"] else "",
-        ]
-        table.add_row(row["model"], *cells, output.number(told["deviation"]), *sizes)
+        cells = [number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
+        sizes = [byte_count(row["ram_bytes"]), byte_count(row["table_bytes"] or None)]
+        rows.append([row["model"], *cells, number(told["deviation"]), *sizes])
     for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
-        cells = ["", output.number(row["error"]), output.number(row["deviation"]), output.byte_count(row["bytes"]), ""]
-        table.add_row(name, *cells, style="dim")
-    title = f"{output.counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
-    output.show_table(f"{title}; {kind} of the best", table)
-    told = winner["learning"] or winner["frozen"]
-    output.show(f"planned   {winner['model']}, {kind} {shown(told)}, {output.byte_count(winner['bytes'])}")
-    if winner["values"]:
-        output.show(f"values    {output.key_values(winner['values'])}")
-    if (learner := report["learner"]) is not None and report["learning_spec"]:
-        output.show(
-            f"          it does not learn; the best that does: {learner['model']}, {shown(learner['learning'])}"
-        )
-    if (small := report["small"]) is not None:
-        told = small["learning"] or small["frozen"]
-        output.show(f"smaller   {small['model']}, {shown(told)}, {output.byte_count(small['bytes'])}")
-    if (found := report["verdict"]) is not None:
-        remedy = ""
-        if found["winner"] != "model":
-            remedy = "; take the simple one, or record other inputs"
-            if found["simple"] == "last label":
-                remedy = "; add a column with the latest known label to the table, and plan again"
-        output.show(f"verdict   {output.verdict(found)}{remedy}")
+        figures = [number(row["error"]), number(row["deviation"])]
+        rows.append([*styled("dim", [name, "", *figures, byte_count(row["bytes"]), ""])])
+    title = f"{counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
+    show_table(f"{title}; {kind} of the best", ("model", "frozen", "learning", "±", "RAM", "tables"), rows)
+    learner = report["learner"] if report["learning_spec"] else None
+    show_facts(
+        ("planned", told_of(winner, f"{kind} ")),
+        ("values", key_values(winner["values"])),
+        (
+            "",
+            learner
+            and f"it does not learn; the best that does: {learner['model']}, {error_and_deviation(learner['learning'])}",
+        ),
+        ("smaller", report["small"] and told_of(report["small"])),
+        ("verdict", report["verdict"] and verdict_of(report["verdict"])),
+    )
     print_uses(report)
     if report["signal"] is not None:
         print_signal(report["signal"], kind, {name: report[f"{name}_spec"] for name in ("leaner", "better")})
-    again = f"--trials {report['trials']} --seed {report['seed']}"
-    output.show(f"again     {again} gives the same spec")
-    for key, text in (
-        ("spec", "spec"),
-        ("learning_spec", ""),
-        ("small_spec", ""),
-        ("leaner_spec", ""),
-        ("better_spec", ""),
-        ("plot", "picture"),
-        ("plot_note", "picture"),
-    ):
-        if report[key]:
-            output.show(f"{text:8}  {report[key]}")
-    spec = output.quoted(report["spec"])
-    output.show(
-        "", "next:", f"  pykernel simulate {spec} {output.quoted(str(options.data))}", f"  pykernel check {spec}"
+    show_facts(
+        ("again", f"--trials {report['trials']} --seed {report['seed']} gives the same spec"),
+        ("spec", report["spec"]),
+        *(("", report[f"{name}_spec"]) for name in ("learning", "small", "leaner", "better")),
+        ("picture", report["plot"]),
+        ("picture", report["plot_note"]),
     )
-    output.show(f"  pykernel generate {spec} -o out/")
+    spec = quote(report["spec"])
+    print_next(report["spec"], f"pykernel simulate {spec} {quote(data)}", f"pykernel check {spec}")
+
+
+def told_of(row: Mapping[str, Any], measure: str = "") -> str:
+    """A model, its error and its bytes."""
+    error = error_and_deviation(row["learning"] or row["frozen"])
+    return f"{row['model']}, {measure}{error}, {byte_count(row['bytes'])}"
+
+
+def verdict_of(found: Mapping[str, Any]) -> str:
+    """How the model compares with the best simple predictor, and what to do if it is no better."""
+    if found["winner"] == "model":
+        return verdict(found)
+    if found["simple"] == "last label":
+        return f"{verdict(found)}; add a column with the latest known label to the table, and plan again"
+    return f"{verdict(found)}; take the simple one, or record other inputs"
 
 
 def print_uses(report: Mapping[str, Any]) -> None:
     """Print what the model needs on the target, if there is one."""
-    from pykernel.tuning.plan import Limits, taken
+    from pykernel.tuning.costs import Limits, taken
 
     row = report["verified"]
     if row is None:
         return
     limits = Limits(**report["limits"])
     amounts, _ = taken(row, limits)
-    table = output.new_table("limit", "takes", "allowed", "part")
+    rows = []
     texts = {
         "ram": "RAM, struct and stack",
         "flash": "flash, all that is linked",
@@ -120,48 +150,45 @@ def print_uses(report: Mapping[str, Any]) -> None:
     for key, text in texts.items():
         unit, allowed = "" if key in ("instructions", "cycles") else " B", getattr(limits, key)
         part = f"{100 * report['uses'][key]:.0f} %" if key in report["uses"] else ""
-        table.add_row(text, f"{amounts[key]:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part)
-    output.show_table(f"on {limits.target}", table)
-    output.show(f"verified  {row['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
+        rows.append((text, f"{amounts[key]:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", part))
+    show_table(f"on {limits.target}", ("limit", "takes", "allowed", "part"), rows)
+    show(f"verified  {row['samples']:,} samples on {limits.target}: the memory is equal to the simulation's")
 
 
 def print_signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | None]) -> None:
     """Print the benefit of each kind of feature, and of further features and other windows.  files: written specs."""
     planned, place = found["planned"], f", instructions on {found['target']}" if found["target"] else ""
-
-    def cells(row: Mapping[str, Any], *keys: str) -> list[str]:
-        return ["" if row[key] is None else f"{row[key]:,.0f}" for key in keys]
-
-    if found["features"] or found["added"]:
-        table = output.new_table("features", "error", "change", "takes", "earns it")
-        for word, rows in (("without", found["features"]), ("with", found["added"])):
-            for row in rows:
-                change = "" if row["change"] is None else f"{100 * row['change']:+.1f} %"
-                earns = row["reason"] or ("yes" if row["earns"] else "no")
-                told = [output.number(row["error"]), change, *cells(row, "costs"), earns]
-                table.add_row(f"{word} {row['name']}", *told)
-        output.show_table(
-            f"what features earn: {kind} of the planned model without them or with others"
-            f"{place and f'{place} in the worst call'}",
-            table,
-        )
+    named = [(f"without {row['name']}", row) for row in found["features"]]
+    named += [(f"with {row['name']}", row) for row in found["added"]]
+    if named:
+        rows = []
+        for name, row in named:
+            change = "" if row["change"] is None else f"{100 * row['change']:+.1f} %"
+            earns = row["reason"] or ("yes" if row["earns"] else "no")
+            rows.append((name, number(row["error"]), change, *counts(row, "costs", missing=""), earns))
+        title = f"what features earn: {kind} of the planned model without them or with others"
+        columns = ("features", "error", "change", "takes", "earns it")
+        show_table(f"{title}{place and f'{place} in the worst call'}", columns, rows)
     if found["windows"]:
-        last = ["last label"] if planned["last_label"] is not None else []
-        table = output.new_table("window", "hop", "error", "±", *last, "steps judged", "a raw sample")
-        for row in (planned, *found["windows"]):
-            told = [output.number(row.get(key)) for key in ("error", "deviation", *(["last_label"] if last else []))]
-            judged = f"{row['judged']:,}" if not row["reason"] else row["reason"]
-            style = "bold" if row is planned else ""
-            table.add_row(*cells(row, "window", "hop"), *told, judged, *cells(row, "per_sample"), style=style)
-        output.show_table(f"other windows and hops: {kind} of the planned model, for each step{place}", table)
+        title = f"other windows and hops: {kind} of the planned model, for each step{place}"
+        print_windows(title, planned, found["windows"])
     if found["note"]:
-        output.show(found["note"])
+        show(found["note"])
     for name in ("leaner", "better"):
         if (row := found[name]) is not None:
             what = f"without {', '.join(row['dropped'])}" if name == "leaner" else row["name"]
-            costs = ""
-            if row["instructions"] is not None and planned["instructions"] is not None:
-                costs = (
-                    f", {row['instructions']:,} in place of {planned['instructions']:,} instructions in the worst call"
-                )
-            output.show(f"{name:8}  {what}: {shown(row)}{costs}; {files[name]}")
+            calls = [each["instructions"] for each in (row, planned)]
+            costs = "" if None in calls else ", {:,} in place of {:,} instructions in the worst call".format(*calls)
+            show(f"{name:8}  {what}: {error_and_deviation(row)}{costs}; {files[name]}")
+
+
+def print_windows(title: str, planned: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> None:
+    last = ["last label"] if planned["last_label"] is not None else []
+    rows = []
+    for row in (planned, *others):
+        told = [number(row.get(key)) for key in ("error", "deviation", *(["last_label"] if last else []))]
+        judged = f"{row['judged']:,}" if not row["reason"] else row["reason"]
+        sizes, cost = counts(row, "window", "hop", missing=""), counts(row, "per_sample", missing="")
+        line = [*sizes, *told, judged, *cost]
+        rows.append(styled("bold", line) if row is planned else line)
+    show_table(title, ("window", "hop", "error", "±", *last, "steps judged", "a raw sample"), rows)

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import CsvData, Delay, Engine, Json, SpecFile, TrustCode, option, takes
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimulateOptions:
-    spec_file: SpecFile
-    data: CsvData
-    delay: Delay = 0
-    refresh_every: Annotated[
-        int, option("--refresh-every", value="N", text="Call the model's refresh after each N rows.", without="never")
-    ] = 0
-    train_every: Annotated[
-        int, option("--train-every", value="N", text="Call the model's train after every N labels.", without="never")
-    ] = 0
-    answers: Annotated[Path | None, option("--output", "-o", value="CSV", text="Write each row's answer.")] = None
-    plot: Annotated[Path | None, option("--plot", value="PNG", text="Draw the errors (or answers) over time.")] = None
-    trust: TrustCode = False
-    engine: Engine = None
-    as_json: Json = False
+from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, SPEC, TRUST_CODE, command, option, read_spec
+from pykernel.cli.output import Printing, print_json, show, show_table, styled, warn
+from pykernel.telling import counted, gaps_told, number, rate, skipped, unit_of, verdict
 
 
-@takes(SimulateOptions)
-def simulate(options: SimulateOptions) -> None:
+@command(
+    spec_file=SPEC,
+    data=CSV,
+    delay=DELAY,
+    refresh_every=option(
+        "--refresh-every",
+        value="N",
+        text="Call the model's refresh after each N rows.",
+        kind=int,
+        default=0,
+        without="never",
+    ),
+    train_every=option(
+        "--train-every",
+        value="N",
+        text="Call the model's train after every N labels.",
+        kind=int,
+        default=0,
+        without="never",
+    ),
+    output=option("--output", "-o", value="CSV", text="Write each row's answer.", kind=Path),
+    plot=option("--plot", value="PNG", text="Draw the errors (or answers) over time.", kind=Path),
+    trust=TRUST_CODE,
+    engine=ENGINE,
+    as_json=JSON,
+)
+def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     """Try a model on recorded data, as the device would learn from it.
 
     Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is a table of text, with
@@ -51,39 +58,25 @@ def simulate(options: SimulateOptions) -> None:
     from pykernel.host.samples import require_columns
     from pykernel.workflows.simulate import simulate as run
 
-    spec = inputs.read_spec(options.spec_file, options.trust)
-    require_columns(spec, str(options.spec_file))
-    found = run(
-        spec,
-        options.data,
-        delay=options.delay,
-        refresh_every=options.refresh_every,
-        train_every=options.train_every,
-        output=options.answers,
-        plot=options.plot,
-        watch=output.Printing(options.as_json),
-    )
+    spec = read_spec(spec_file, trust)
+    require_columns(spec, str(spec_file))
+    found = run(spec, **given, watch=Printing(as_json))
     report = found.report
-    if options.as_json:
-        output.print_json(report | {"warning": "\n".join(found.warnings) or None})
+    if as_json:
+        print_json(report | {"warning": "\n".join(found.warnings) or None})
         return
-    for warning in found.warnings[: -1 if report["warning"] else None]:
-        output.warn(warning)
+    warn(*found.warnings[: -1 if report["warning"] else None])
     if report.get("question"):
-        print_monitoring(report)
+        print_answers(report)
     else:
-        print_simulation(report)
-
-
-# -------------------------------------------------------------------------------------------------------------- report
-
-
-def print_simulation(report: Mapping[str, Any]) -> None:
-    print_errors(report)
+        print_errors(report)
     print_statuses(report)
     print_alarms(report)
     print_training(report)
     print_end(report)
+
+
+# -------------------------------------------------------------------------------------------------------------- report
 
 
 def print_errors(report: Mapping[str, Any]) -> None:
@@ -93,96 +86,82 @@ def print_errors(report: Mapping[str, Any]) -> None:
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     labels = {"all": report} if "labels" not in report else report["labels"] | {"all": report}
     titles = ["predictor", *kinds.values(), *(f"{kind}, 2nd half" for kind in kinds.values())]
-    table = output.new_table(*(["label"] if len(labels) > 1 else []), *titles, words=(0, len(labels) > 1))
+    several = len(labels) > 1
+    rows = []
     for label, found in labels.items():
         parts = [found["all"], found["second_half"]]
         for name in next(iter(parts[0][kind] for kind in kinds)):
-            figures = [part[kind][name] for part in parts for kind in kinds]
-            shown = (
-                [output.rate(figure) for figure in figures]
-                if classes
-                else [output.number(figure) for figure in figures]
-            )
-            first = [label if name == "model" else ""] if len(labels) > 1 else []
-            table.add_row(*first, name, *shown, style="bold" if name == "model" else "")
-    late = f", labels {report['delay']:,} {output.unit_of(report)}s late" if report["delay"] else ""
-    output.show_table(f"{report['name']} ({report['rule']}): {output.counted(report)}{late}", table)
+            figures = map(rate if classes else number, [part[kind][name] for part in parts for kind in kinds])
+            cells = [*([label if name == "model" else ""] if several else []), name, *figures]
+            rows.append(styled("bold", cells) if name == "model" else cells)
+    late = f", labels {report['delay']:,} {unit_of(report)}s late" if report["delay"] else ""
+    title = f"{report['name']} ({report['rule']}): {counted(report)}{late}"
+    show_table(title, [*(["label"] if several else []), *titles], rows, words=(0, several))
     if not any("linear" in name for name in report["simple"]):
-        output.show(f"more than {LINEAR_MOST} inputs: the linear models are left out", "")
+        show(f"more than {LINEAR_MOST} inputs: the linear models are left out", "")
     if classes:
-        print_confusion(classes, report["confusion"], output.unit_of(report))
+        print_confusion(classes, report["confusion"], unit_of(report))
 
 
 def print_statuses(report: Mapping[str, Any]) -> None:
-    what = output.new_table("status", "samples")
-    for status, count in report["statuses"].items():
-        what.add_row(status.replace("_", " "), f"{count:,}")
+    counts = {status.replace("_", " "): count for status, count in report["statuses"].items()}
     if "unlabelled" in report:  # a model without labels refuses inputs by its status
-        told = report["statuses"].get("refused_input", 0)
-        for text, count in (
-            ("no label yet", report["unlabelled"]),
-            ("label came too late: not learned", report["waiting"]),
-            ("no label, and not predicted (input refused)", report["inputs_refused"] - told),
-        ):
-            if count > 0:
-                what.add_row(text, f"{count:,}")
-    output.show_table("what happened to the samples", what)
+        others = {
+            "no label yet": report["unlabelled"],
+            "label came too late: not learned": report["waiting"],
+            "no label, and not predicted (input refused)": report["inputs_refused"] - counts.get("refused input", 0),
+        }
+        counts |= {text: count for text, count in others.items() if count > 0}
+    rows = [(text, f"{count:,}") for text, count in counts.items()]
+    show_table("what happened to the samples", ("status", "samples"), rows)
     if "raw_rows" in report:
-        if told := output.gaps(report["raw_rows"], report["rows"]):
-            output.show(f"gaps     {told}", "")
+        if told := gaps_told(report["raw_rows"], report["rows"]):
+            show(f"gaps     {told}", "")
     elif report["empty_inputs"]:
-        output.show(f"skipped  {output.skipped(report['empty_inputs'])}", "")
+        show(f"skipped  {skipped(report['empty_inputs'])}", "")
 
 
 def print_training(report: Mapping[str, Any]) -> None:
     if report.get("trainings"):
         done = ", ".join(f"{text.replace('_', ' ')} {count:,}" for text, count in report["trainings"].items())
-        output.show(f"trainings       {done}")
+        show(f"trainings       {done}")
     if found := report.get("leave_one_out"):
-        rate = (
-            f", {output.rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
-        )
-        told = f"RMSE {output.number(math.sqrt(found['mse']))}{rate}" if found["mse"] is not None else "none"
-        why = found["status"].replace("_", " ")
-        if found.get("samples") == 0:
-            why = "the samples must be read again after the last training; give the data as a file"
-        output.show(f"leave-one-out   {told} ({why})", "")
+        wrong = f", {rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
+        told = f"RMSE {number(math.sqrt(found['mse']))}{wrong}" if found["mse"] is not None else "none"
+        again = "the samples must be read again after the last training; give the data as a file"
+        why = again if found.get("samples") == 0 else found["status"].replace("_", " ")
+        show(f"leave-one-out   {told} ({why})", "")
 
 
 def print_end(report: Mapping[str, Any]) -> None:
     from pykernel.host.advice import FEW
 
     for each in report.get("advice", ()):
-        output.show(f"advice   {each['test']}: {each['why']}", f"         {each['change']}")
+        show(f"advice   {each['test']}: {each['why']}", f"         {each['change']}")
     if report.get("advice"):
-        output.show(
-            f"         (errors over the second half, {f'parts of the {output.unit_of(report)}s' if report.get('classes') else 'root mean squares'})"
-        )
+        kind = f"parts of the {unit_of(report)}s" if report.get("classes") else "root mean squares"
+        show(f"         (errors over the second half, {kind})")
     if (found := report.get("verdict")) is not None:
-        shown = output.rate if report.get("classes") else output.number
-        output.show(f"verdict  {output.verdict(found, shown)}, over the second half")
+        show(f"verdict  {verdict(found, rate if report.get('classes') else number)}, over the second half")
     if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
-        scored = f"{report['second_half']['scored']:,} {output.unit_of(report)}s"
-        output.show(f"verdict  {scored} of the second half were scored: too few to judge")
+        scored = f"{report['second_half']['scored']:,} {unit_of(report)}s"
+        show(f"verdict  {scored} of the second half were scored: too few to judge")
     if report["warning"]:
-        output.warn(report["warning"])
+        warn(report["warning"])
     for key in ("output", "plot"):
         if report[key]:
-            output.show(f"{key}   {report[key]}")
+            show(f"{key}   {report[key]}")
 
 
-def print_monitoring(report: Mapping[str, Any]) -> None:
+def print_answers(report: Mapping[str, Any]) -> None:
     watched = ["in alarm"] if "alarms" in report else []
-    table = output.new_table("answer", f"{output.unit_of(report)}s", "mean", "largest", *watched)
+    rows = []
     for text, part in (("all", report["all"]), ("2nd half", report["second_half"])):
         for i, name in enumerate(part["mean"]):
-            figures = [output.number(part["mean"][name]), output.number(part["largest"][name])]
-            figures += [output.rate(part["in_alarm"]) if i == 0 else ""] if watched else []
-            table.add_row(name, text, *figures)
-    output.show_table(f"{report['name']}: {output.counted(report)}, without labels", table)
-    print_statuses(report)
-    print_alarms(report)
-    print_end(report)
+            alarms = [rate(part["in_alarm"]) if i == 0 else ""] if watched else []
+            rows.append([name, text, number(part["mean"][name]), number(part["largest"][name]), *alarms])
+    columns = ("answer", f"{unit_of(report)}s", "mean", "largest", *watched)
+    show_table(f"{report['name']}: {counted(report)}, without labels", columns, rows)
 
 
 def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
@@ -190,35 +169,31 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
     found = report.get("alarms")
     if found is None:
         return
-    unit = output.unit_of(report)
+    unit = unit_of(report)
     if found["count"]:
-        table = output.new_table(f"from {unit}", f"to {unit}", "level")
-        for alarm in found["listed"][:most]:
-            table.add_row(f"{alarm['first_row']:,}", f"{alarm['last_row']:,}", output.number(alarm["level"]))
-        if found["count"] > most:
-            table.add_row("...", "", "")
-        count = (
-            f"1 alarm, {found['samples']:,} {unit}s"
-            if found["count"] == 1
-            else (f"{found['count']:,} alarms, {found['samples']:,} {unit}s")
-        )
-        output.show_table(count, table)
+        rows = [
+            (f"{alarm['first_row']:,}", f"{alarm['last_row']:,}", number(alarm["level"]))
+            for alarm in found["listed"][:most]
+        ]
+        rows += [("...", "", "")] if found["count"] > most else []
+        count = f"{found['count']:,} alarm{'s' * (found['count'] > 1)}, {found['samples']:,} {unit}s"
+        show_table(count, (f"from {unit}", f"to {unit}", "level"), rows)
         if found.get("judged"):
-            often = output.rate(found["count"] / found["judged"])
-            rate = found["false_alarm_rate"]
-            wanted = f"; false_alarm_rate is {output.rate(rate)}" if rate is not None else ""
-            output.show(f"an alarm begins at {often} of the {found['judged']:,} samples after the warm-up{wanted}")
+            often = rate(found["count"] / found["judged"])
+            given = found["false_alarm_rate"]
+            wanted = f"; false_alarm_rate is {rate(given)}" if given is not None else ""
+            show(f"an alarm begins at {often} of the {found['judged']:,} samples after the warm-up{wanted}")
         for name, simple in found.get("simple", {}).items():
-            output.show(
-                f"{name} ({simple['bytes']:,} bytes), with as many {unit}s in alarm, sees {output.rate(simple['seen'])} of these alarms"
+            show(
+                f"{name} ({simple['bytes']:,} bytes), with as many {unit}s in alarm, sees {rate(simple['seen'])} of these alarms"
             )
         if found.get("simple"):
-            output.show(f"as many {unit}s drawn at random see {output.rate(found['seen_by_chance'])} of them", "")
+            show(f"as many {unit}s drawn at random see {rate(found['seen_by_chance'])} of them", "")
     said = "" if found["count"] else "no alarm; "
     if "judged" in found and not found["judged"]:
         said = "no alarm can come before the warm-up is over; "
-    output.show(
-        f"{said}at the end the level is {output.number(found['level'])}, the threshold {output.number(found['threshold'])}",
+    show(
+        f"{said}at the end the level is {number(found['level'])}, the threshold {number(found['threshold'])}",
         "",
     )
 
@@ -226,14 +201,10 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
 def print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], unit: str, most: int = 8) -> None:
     """Print the confusion of classes: as a matrix, or, if there are many classes, the most frequent mistakes."""
     if len(classes) <= most:
-        table = output.new_table("label", *classes)
-        for name, row in zip(classes, counts, strict=True):
-            table.add_row(name, *(f"{count:,}" for count in row))
-        output.show_table(f"{unit}s of each class, by the predicted class", table)
+        rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(classes, counts, strict=True)]
+        show_table(f"{unit}s of each class, by the predicted class", ("label", *classes), rows)
         return
     size = range(len(classes))
     wrong = sorted((-counts[i][j], i, j) for i in size for j in size if i != j and counts[i][j])
-    table = output.new_table("label", "taken for", f"{unit}s")
-    for count, i, j in wrong[:most]:
-        table.add_row(classes[i], classes[j], f"{-count:,}")
-    output.show_table("the most frequent mistakes", table)
+    mistakes = [(classes[i], classes[j], f"{-count:,}") for count, i, j in wrong[:most]]
+    show_table("the most frequent mistakes", ("label", "taken for", f"{unit}s"), mistakes)

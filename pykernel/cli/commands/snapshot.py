@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pykernel.cli import inputs, output
+from pykernel.cli import output
 from pykernel.cli.help import PlainCommand, PlainGroup
-from pykernel.cli.options import Json, SpecFile, TrustCode, argument, takes
+from pykernel.cli.options import JSON, SPEC, TRUST_CODE, argument, command, read_spec
 from pykernel.errors import CheckFailed
 from pykernel.files import bytes_of
 
@@ -19,28 +19,7 @@ if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
 snapshot_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": ["-h", "--help"]})
-SnapshotFile = Annotated[Path, argument("FILE", "A snapshot, from NAME_save or NAME_store.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DumpOptions:
-    spec_file: SpecFile
-    file: SnapshotFile
-    trust: TrustCode = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShowOptions(DumpOptions):
-    as_json: Json = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiffOptions:
-    spec_file: SpecFile
-    first: Annotated[Path, argument("A", "A snapshot.")]
-    second: Annotated[Path, argument("B", "Another snapshot.")]
-    trust: TrustCode = False
-    as_json: Json = False
+SNAPSHOT = argument("FILE", "A snapshot, from NAME_save or NAME_store.", Path)
 
 
 @snapshot_app.callback()
@@ -55,8 +34,13 @@ def snapshot() -> None:
 
 
 @snapshot_app.command("show", cls=PlainCommand)
-@takes(ShowOptions)
-def snapshot_show(options: ShowOptions) -> None:
+@command(
+    spec_file=SPEC,
+    file=SNAPSHOT,
+    trust=TRUST_CODE,
+    as_json=JSON,
+)
+def snapshot_show(spec_file: Path, file: Path, trust: bool, as_json: bool) -> None:
     """Show the values in a saved state.
 
         pykernel snapshot show spec.toml state.bin
@@ -66,29 +50,35 @@ def snapshot_show(options: ShowOptions) -> None:
 
     Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
     """
-    spec, (found,) = read_snapshots(options.spec_file, options.trust, options.file)
-    rows = found.ranges()
-    report = {
-        "name": spec.name,
-        "state_kind": f"{found.state_kind:08x}",
-        "sequence": found.sequence,
-        "state_hash": f"{found.state_hash:08x}",
-        "fields": rows,
-    }
-    if options.as_json:
-        output.print_json(report)
-        return
-    table = output.new_table("field", "shape", "not zero", "least", "largest")
-    for row in rows:
-        shape = " x ".join(map(str, row["shape"]))
-        table.add_row(row["field"], shape, f"{row['nonzero']:,}", shown(row["least"]), shown(row["largest"]))
-    title = f"{spec.name}, kind of state {report['state_kind']}, save number {found.sequence}"
-    output.show_table(f"{title}; the state's hash is {report['state_hash']}", table)
+    spec, (found,) = read_snapshots(spec_file, trust, file)
+    output.print_report(identity(spec, found) | {"fields": found.ranges()}, as_json, print_state)
+
+
+def print_state(report: Mapping[str, Any]) -> None:
+    cells = [
+        (
+            row["field"],
+            " x ".join(map(str, row["shape"])),
+            f"{row['nonzero']:,}",
+            shown(row["least"]),
+            shown(row["largest"]),
+        )
+        for row in report["fields"]
+    ]
+    title = f"{report['name']}, kind of state {report['state_kind']}, save number {report['sequence']}"
+    columns = ("field", "shape", "not zero", "least", "largest")
+    output.show_table(f"{title}; the state's hash is {report['state_hash']}", columns, cells)
 
 
 @snapshot_app.command("diff", cls=PlainCommand)
-@takes(DiffOptions)
-def snapshot_diff(options: DiffOptions) -> None:
+@command(
+    spec_file=SPEC,
+    first=argument("A", "A snapshot.", kind=Path),
+    second=argument("B", "Another snapshot.", kind=Path),
+    trust=TRUST_CODE,
+    as_json=JSON,
+)
+def snapshot_diff(spec_file: Path, first: Path, second: Path, trust: bool, as_json: bool) -> None:
     """Compare two saved states, byte for byte.
 
         pykernel snapshot diff spec.toml monday.bin friday.bin
@@ -100,25 +90,30 @@ def snapshot_diff(options: DiffOptions) -> None:
     """
     from pykernel.host.snapshot import difference
 
-    _, (a, b) = read_snapshots(options.spec_file, options.trust, options.first, options.second)
+    _, (a, b) = read_snapshots(spec_file, trust, first, second)
     rows = difference(a, b)
-    if options.as_json:
+    if as_json:
         output.print_json({"equal": not rows, "fields": rows})
     elif rows:
-        table = output.new_table("field", "values that differ", "first at", "in A", "in B")
-        for row in rows:
-            at = ", ".join(map(str, row["first"]))
-            table.add_row(row["field"], f"{row['values']:,}", at, shown(row["a"]), shown(row["b"]))
-        output.show_table(f"{options.first} (A) and {options.second} (B)", table)
+        cells = [
+            (row["field"], f"{row['values']:,}", ", ".join(map(str, row["first"])), shown(row["a"]), shown(row["b"]))
+            for row in rows
+        ]
+        columns = ("field", "values that differ", "first at", "in A", "in B")
+        output.show_table(f"{first} (A) and {second} (B)", columns, cells)
     else:
         output.show("equal")
     if rows:
-        raise CheckFailed(f"{options.first} and {options.second} differ, first in {rows[0]['field']}")
+        raise CheckFailed(f"{first} and {second} differ, first in {rows[0]['field']}")
 
 
 @snapshot_app.command("to-json", cls=PlainCommand)
-@takes(DumpOptions)
-def snapshot_to_json(options: DumpOptions) -> None:
+@command(
+    spec_file=SPEC,
+    file=SNAPSHOT,
+    trust=TRUST_CODE,
+)
+def snapshot_to_json(spec_file: Path, file: Path, trust: bool) -> None:
     """Print all values of a saved state as one JSON object.
 
         pykernel snapshot to-json spec.toml state.bin > state.json
@@ -127,24 +122,22 @@ def snapshot_to_json(options: DumpOptions) -> None:
 
     Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
     """
-    spec, (found,) = read_snapshots(options.spec_file, options.trust, options.file)
-    output.print_json(
-        {
-            "name": spec.name,
-            "state_kind": f"{found.state_kind:08x}",
-            "sequence": found.sequence,
-            "state_hash": f"{found.state_hash:08x}",
-            "state": found.state(),
-        }
-    )
+    spec, (found,) = read_snapshots(spec_file, trust, file)
+    output.print_json(identity(spec, found) | {"state": found.state()})
+
+
+def identity(spec: Spec, found: Snapshot) -> dict[str, Any]:
+    """What a snapshot is of."""
+    hashes = {name: f"{getattr(found, name):08x}" for name in ("state_kind", "state_hash")}
+    return {"name": spec.name, "state_kind": hashes["state_kind"], "sequence": found.sequence} | hashes
 
 
 def read_snapshots(spec_file: Path, trust: bool, *files: Path) -> tuple[Spec, list[Snapshot]]:
     from pykernel.host.snapshot import read, snapshot_bytes
 
-    spec = inputs.read_spec(spec_file, trust)
-    most = snapshot_bytes(spec) + 1  # one byte more, so that a file that is too long is noticed
-    return spec, [read(spec, bytes_of(path, most), str(path)) for path in files]
+    spec = read_spec(spec_file, trust)
+    # one byte more, so that a file that is too long is noticed
+    return spec, [read(spec, bytes_of(path, snapshot_bytes(spec) + 1), str(path)) for path in files]
 
 
 def shown(value: float) -> str:

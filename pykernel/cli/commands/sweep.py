@@ -4,22 +4,57 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from pykernel.cli import inputs, output
-from pykernel.cli.options import given_of, takes
-from pykernel.cli.options.search import SweepOptions
-from pykernel.cli.output import MEASURES
+from pykernel.cli.options import (
+    CSV,
+    DELAY,
+    ENGINE,
+    JOBS,
+    JSON,
+    RESULTS,
+    RULES,
+    SPEC,
+    TECHNIQUES,
+    command,
+    option,
+    plain_spec,
+)
+from pykernel.cli.output import Printing, print_report, show, show_table, styled, warn
 from pykernel.errors import UserError
-
-if TYPE_CHECKING:
-    from pykernel.tuning.sweep import Sweep
+from pykernel.telling import MEASURES, byte_count, counted, key_values, model_name, number, unit_of
 
 PICKS = {"best": "best", "cheapest": "cheapest within 5 %", "fastest": "fastest within 5 %"}
 
 
-@takes(SweepOptions)
-def sweep(options: SweepOptions) -> None:
+@command(
+    spec_file=SPEC,
+    data=CSV,
+    n_max=option(
+        "--n-max",
+        "-n",
+        value="N,N",
+        text="Budgets to try: numbers of expansion vectors (or random features).",
+        default="8,16,32,64",
+    ),
+    score=option("--score", value="MEASURE", text="What to minimise: mae or rmse.", without="mae"),
+    rounds=option("--rounds", value="N", text="Number of refinements of the grid.", kind=int, default=3),
+    target=option(
+        "--target", value="TARGET", text="CPU on which to count instructions, or none.", default="cortex-m4f"
+    ),
+    output=option(
+        "--output", "-o", value="FOLDER", text="Folder for the results.", kind=Path, default=Path("pykernel-sweep")
+    ),
+    delay=DELAY,
+    rule=RULES,
+    technique=TECHNIQUES,
+    jobs=JOBS,
+    results=RESULTS,
+    engine=ENGINE,
+    as_json=JSON,
+)
+def sweep(spec_file: Path, as_json: bool, **given: Any) -> None:
     """Find the models that predict recorded data best, for each size of memory.
 
     Every rule is tried with every technique and budget, and their parameters are searched from coarse to fine. Each try
@@ -35,86 +70,72 @@ def sweep(options: SweepOptions) -> None:
     """
     from pykernel.workflows.sweep import sweep as run
 
-    spec = inputs.plain_spec(options.spec_file)
-    found = run(spec, watch=output.Printing(options.as_json), **given_of(options, "spec_file"))
-    if options.as_json:
-        output.print_json(found.report)
-    else:
-        print_sweep(found.report, found.found, found.trivial)
+    print_report(run(plain_spec(spec_file), **given, watch=Printing(as_json)).report, as_json, print_sweep)
 
 
-def print_sweep(report: Mapping[str, Any], found: Sweep, beaten: Mapping[str, Mapping[str, float | None]]) -> None:
-    from pykernel.workflows.sweep import picks_of
-
-    rows, picks = found.rows, picks_of(found)
+def print_sweep(report: Mapping[str, Any]) -> None:
+    rows, by = report["table"], report["score"]
+    picks = {name: report[name] for name in PICKS if name in report}
     if rows:
-        print_best(report, found, beaten, picks)
-    if found.refused:
-        print_refused(found)
-    output.show(found.note)
+        print_best(report, picks)
+    if report["refused"]:
+        print_refused(report["refused"])
+    show(report["note"])
     for name, path in report["specs"].items():
         row = rows[picks[name]]
-        output.show(
-            "",
-            f"{PICKS[name]}: {output.model_name(row)}, {MEASURES[found.by]} {output.number(row[found.by])}, {output.byte_count(row['ram_bytes'])}",
-        )
+        costs = f"{MEASURES[by]} {number(row[by])}, {byte_count(row['ram_bytes'])}"
         train = f"; simulate it with --train-every {row['train_every']}" if "train_every" in row else ""
-        output.show(f"  {output.key_values(row['values'])}{train}", f"  {path}")
-    output.show("", f"table     {report['csv']}")
-    output.show(f"plot      {report['plot'] or report['plot_note']}")
+        show("", f"{PICKS[name]}: {model_name(row)}, {costs}", f"  {key_values(row['values'])}{train}", f"  {path}")
+    show("", f"table     {report['csv']}")
+    show(f"plot      {report['plot'] or report['plot_note']}")
     if not rows:
         raise UserError("nothing that was tried worked; the table says why")
 
 
-def print_best(
-    report: Mapping[str, Any],
-    found: Sweep,
-    beaten: Mapping[str, Mapping[str, float | None]],
-    picks: Mapping[str, int],
-) -> None:
+def print_best(report: Mapping[str, Any], picks: Mapping[str, int]) -> None:
     """Print the models of the Pareto front, and the best model of each rule and technique."""
-    rows, by = found.rows, found.by
-    late = f", labels {report['delay']:,} {output.unit_of(report)}s late" if report["delay"] else ""
-    simple = ", ".join(f"{name} {output.number(errors[by])}" for name, errors in beaten.items())
+    rows, by = report["table"], report["score"]
+    late = f", labels {report['delay']:,} {unit_of(report)}s late" if report["delay"] else ""
+    simple = ", ".join(f"{name} {number(errors[by])}" for name, errors in report["trivial"].items())
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
-    title = f"{report['name']}: {output.counted(report)}{late}; error over the second half (for comparison: {simple})"
-    output.show_table(title, table_of(found, shown, picks))
+    title = f"{report['name']}: {counted(report)}{late}; error over the second half (for comparison: {simple})"
+    show_rows(title, rows, shown, picks)
     best_of = {(row["rule"], row["technique"]): i for i, row in reversed(list(enumerate(rows)))}
-    others = sorted(best_of.values())
-    output.show_table("the best model of each rule and technique", table_of(found, others, {}))
+    show_rows("the best model of each rule and technique", rows, sorted(best_of.values()), {})
     outside = rows[picks["best"]]["inputs_refused"] + rows[picks["best"]]["labels_refused"]
     if outside:
         rows_are, were = ("row is", "was") if outside == 1 else ("rows are", "were")
-        output.warn(
+        warn(
             f"{outside:,} {rows_are} beyond [input] max_abs or [label] max_abs, and {were} refused; raise these, or scale the columns"
         )
 
 
-def print_refused(found: Sweep) -> None:
-    lines = grouped(found.refused)
+def print_refused(refused: Sequence[Mapping[str, Any]]) -> None:
+    lines = grouped(refused)
     heads = ("rule", "techniques", "sizes", "why not (the first)")
     used = [i for i in range(len(heads)) if any(line[i] for line in lines)]
-    table = output.new_table(*(heads[i] for i in used), words=range(len(used)))
-    for line in lines:
-        table.add_row(*(line[i] for i in used))
-    output.show_table("combinations that cannot be used", table)
+    cells = [[line[i] for i in used] for line in lines]
+    show_table("combinations that cannot be used", [heads[i] for i in used], cells, words=range(len(used)))
 
 
-def table_of(found: Sweep, positions: Sequence[int], picks: Mapping[str, int]) -> Any:
+def show_rows(
+    title: str, rows: Sequence[Mapping[str, Any]], positions: Sequence[int], picks: Mapping[str, int]
+) -> None:
+    """Print some of the tried models.  picks: names and positions of those that are chosen."""
     from pykernel.tuning.sweep import instructions
 
-    measures = [key for key in MEASURES if any(key in row for row in found.rows)]
+    measures = [key for key in MEASURES if any(key in row for row in rows)]
     head = ["rule", "technique", "size", *(MEASURES[key] for key in measures), "RAM", "update"]
-    table = output.new_table(*head, *(["chosen"] if picks else []), words=(0, 1, len(head)))
+    lines = []
     for i in positions:
-        row = found.rows[i]
+        row = rows[i]
         count = instructions(row)
-        cells = [row["rule"], row["technique"] or "", str(row["size"] or "")]
-        cells += [output.number(row[key]) for key in measures]
-        cells += [output.byte_count(row["ram_bytes"]), "" if count is None else f"{count:,.0f}"]
+        cells = [row["rule"], row["technique"] or "", str(row["size"] or ""), *(number(row[key]) for key in measures)]
+        cells += [byte_count(row["ram_bytes"]), "" if count is None else f"{count:,.0f}"]
         chosen = [name for name, at in picks.items() if at == i]
-        table.add_row(*cells, *([", ".join(chosen)] if picks else []), style="bold" if chosen else "")
-    return table
+        cells += [", ".join(chosen)] if picks else []
+        lines.append(styled("bold", cells) if chosen else cells)
+    show_table(title, [*head, *(["chosen"] if picks else [])], lines, words=(0, 1, len(head)))
 
 
 def grouped(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:

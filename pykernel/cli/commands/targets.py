@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from pykernel.cli import output
-from pykernel.cli.options import Json, takes
+from pykernel.cli.options import JSON, command
 
 
-@dataclass(frozen=True, kw_only=True)
-class TargetsOptions:
-    as_json: Json = False
-
-
-@takes(TargetsOptions)
-def targets(options: TargetsOptions) -> None:
+@command(
+    as_json=JSON,
+)
+def targets(as_json: bool) -> None:
     """List the CPUs that a model can be checked on.
 
         pykernel targets
@@ -28,33 +25,32 @@ def targets(options: TargetsOptions) -> None:
 
     Exit codes: 0 done.
     """
-    from pykernel.targets.build import found_toolchains
-    from pykernel.targets.check import found_emulators
-    from pykernel.targets.target import all_targets
+    from pykernel.targets import build, check, target
 
     rows: list[dict[str, Any]] = [
         {
-            "target": target.name,
-            "summary": target.summary,
-            "part": target.part.name,
-            "ram_bytes": target.part.ram.bytes,
-            "flash_bytes": target.part.flash.bytes,
-            "fpu": target.fpu,
-            "toolchains": {name: name in found_toolchains(target) for name in target.toolchains},
-            "emulators": {name: name in found_emulators(target) for name in target.emulators},
+            "target": each.name,
+            "summary": each.summary,
+            "part": each.part.name,
+            "ram_bytes": each.part.ram.bytes,
+            "flash_bytes": each.part.flash.bytes,
+            "fpu": each.fpu,
+            "toolchains": {name: name in build.found_toolchains(each) for name in each.toolchains},
+            "emulators": {name: name in check.found_emulators(each) for name in each.emulators},
         }
-        for target in all_targets().values()
+        for each in target.all_targets().values()
     ]
-    if options.as_json:
-        output.print_json({"targets": rows})
-        return
-    table = output.new_table("target", "part", "RAM", "flash", "FPU", "built by", "run by")
-    for row in rows:
+    output.print_report({"targets": rows}, as_json, print_targets)
+
+
+def print_targets(report: Mapping[str, Any]) -> None:
+    cells = []
+    for row in report["targets"]:
         sizes = [f"{row[key] // 1024}K" for key in ("ram_bytes", "flash_bytes")]
         tools = [
             " ".join(name if there else f"({name})" for name, there in row[key].items())
             for key in ("toolchains", "emulators")
         ]
         fpu = {"none": "no", "single": "f32", "double": "f64"}[row["fpu"]]
-        table.add_row(row["target"], row["part"], *sizes, fpu, *tools)
-    output.show_table("targets", table)
+        cells.append([row["target"], row["part"], *sizes, fpu, *tools])
+    output.show_table("targets", ("target", "part", "RAM", "flash", "FPU", "built by", "run by"), cells)

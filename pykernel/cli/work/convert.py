@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from pykernel.cli import output
 from pykernel.errors import UserError
-from pykernel.files import open_data, whole_file
+from pykernel.files import whole_file
 from pykernel.host.samples import Cells, read_cells, read_numbers
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
+from pykernel.workflows.given import opened
 
-
-@dataclass(frozen=True)
-class Converted:
-    """Names of the columns written, rows written, and rows left out."""
-
-    names: list[str]
-    rows: int
-    without: int
+Converted = tuple[list[str], int, int]
+"""Names of the columns written, rows written, and rows left out."""
 
 
 def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
@@ -34,26 +27,23 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, a
     if named and not names:
         raise UserError(f"{data}: has no column with numbers; give a file that has some")
     source = as_rows(path, list(names) if names else None)
-    with output.progress(as_json) as show:
+    with output.Printing(as_json).progress() as show:
         save_rows(source, out, kind, lambda done, of: show(done / of, f"writing {out}"))
-    return Converted(names or [str(j) for j in range(source.dim)], len(source), 0)
+    return names or [str(j) for j in range(source.dim)], len(source), 0
 
 
 def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
     """Convert a CSV file.  Without ``wanted``, the columns whose first 4,096 cells are numbers are written."""
-    with contextlib.ExitStack() as stack:
-        source, file, size = open_data(data, stack)
-        show = stack.enter_context(output.progress(as_json, size))
-        header: list[str] = []
+    header: list[str] = []
 
-        def choose(found: list[str]) -> list[str]:
-            header.extend(wanted or filter(None, found))
-            return header
+    def choose(found: list[str]) -> list[str]:
+        header.extend(wanted or filter(None, found))
+        return header
 
-        target = stack.enter_context(whole_file(out))
-        places: list[int] = []
-        names, rows, without = list(wanted), 0, 0
-        for cells in read_cells(file, source, _at_least_two(choose), "a,b"):
+    places: list[int] = []
+    names, rows, without = list(wanted), 0, 0
+    with opened(data, output.Printing(as_json)) as (source, file, show), whole_file(out) as target:
+        for cells in read_cells(file, source, choose, "a,b"):
             if not places:
                 places = [j for j in range(len(header)) if wanted or all(_is_number(row[j]) for row in cells.rows)]
                 names = [header[j] for j in places]
@@ -69,32 +59,21 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_
             raise UserError(f"{source}: has no row with all cells; fill them, or choose --columns")
         target.seek(0)
         target.write(_header(kind, rows, len(names)))
-    return Converted(names, rows, without)
+    return names, rows, without
 
 
 def _whole_rows(cells: Cells, places: Sequence[int], names: Sequence[str], source: str, kind: np.dtype) -> np.ndarray:
     """The numbers of the rows without empty cells."""
-    picked = [tuple(row[j] for j in places) for row in cells.rows]
-    whole = [all(cell.strip() for cell in row) for row in picked]
-    kept = [row for row, there in zip(picked, whole, strict=True) if there]
-    lines = [line for line, there in zip(cells.lines, whole, strict=True) if there]
+    picked = (tuple(row[j] for j in places) for row in cells.rows)
+    kept = [(line, row) for line, row in zip(cells.lines, picked, strict=True) if all(map(str.strip, row))]
     if not kept:
         return np.empty((0, len(names)), kind)
-    numbers = read_numbers(kept, lines, source, names, 0)
+    lines, rows = map(list, zip(*kept, strict=True))
+    numbers = read_numbers(rows, lines, source, names, 0)
     with np.errstate(over="ignore"):
         narrow = numbers.astype(kind)
     finite(narrow, np.array(lines), f"{source}, as {kind}, line of")
     return narrow
-
-
-def _at_least_two(choose: Callable[[list[str]], list[str]]) -> Callable[[list[str]], list[str]]:
-    """A function that chooses at least two columns, as ``read_cells`` requires: a single column is chosen twice."""
-
-    def chosen(header: list[str]) -> list[str]:
-        names = choose(header)
-        return names * 2 if len(names) == 1 else names
-
-    return chosen
 
 
 def _is_number(cell: str) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pykernel.errors import MissingExtra, UserError
-from pykernel.files import all_or_none, new_folder, whole_file
+from pykernel.errors import UserError
+from pykernel.files import all_or_none, new_folder
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build, generate
@@ -20,6 +21,7 @@ from pykernel.host.model import HostModel
 from pykernel.plots import error_figure
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
+from pykernel.workflows.given import drawn, write_text
 
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
@@ -72,8 +74,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
     progress(0.0, "reading a year of bike rentals")
     x, y, names = bikeshare()
     progress(0.02, "learning it, hour by hour")
-    model = HostModel(spec)
-    predictions, statuses = model.prequential(x, y)
+    predictions, statuses = HostModel(spec).prequential(x, y)
     progress(0.5, "linear models, to compare with")
     others = baselines(x, y)
     report = check(
@@ -83,23 +84,24 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
         progress=lambda part, what: progress(0.65 + 0.25 * part, f"the same year through the C: {what}"),
     )
     progress(0.9, f"some weeks on an emulated {TARGET}")
-    targets, target_note = _emulate(spec, x[:TARGET_ROWS], y[:TARGET_ROWS])
+    targets, target_note = [], None
+    try:
+        targets = check_targets(spec, [TARGET], stream=(x[:TARGET_ROWS], y[:TARGET_ROWS]), tries=0).rows
+    except UserError as missing:
+        target_note = str(missing)
     progress(0.95, "writing the project and the errors")
     with all_or_none(out):
         write_inputs(out, spec, x, y, names)
-        plot, plot_note = _plot(out / "errors.png", predictions, others, y, spec)
+        figure = drawn(out / "errors.png", partial(_draw, predictions, others, y, spec))
         made = generate(spec, out / spec.name)
     progress(1.0, "done")
 
+    bytes_ = made.figures["state_bytes"]
+    predictors = {f"{spec.reduction.technique} N_max {spec.reduction.n_max}": (predictions, bytes_)} | others
     accuracy = [
-        {
-            "predictor": f"{spec.reduction.technique} N_max {spec.reduction.n_max}",
-            "mae": mean_error(predictions, y),
-            "state_bytes": made.figures["state_bytes"],
-        }
+        {"predictor": name, "mae": mean_error(forecasts, y), "state_bytes": size}
+        for name, (forecasts, size) in predictors.items()
     ]
-    for name, (forecasts, state_bytes) in others.items():
-        accuracy.append({"predictor": name, "mae": mean_error(forecasts, y), "state_bytes": state_bytes})
     counts = zip(*np.unique(statuses, return_counts=True), strict=True)
     return {
         "ok": report.ok and all(row["equal"] for row in targets),
@@ -112,8 +114,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
         "sizes": made.figures,
         "project": str(made.folder),
         "files": [str(file) for file in made.files],
-        "plot": plot and str(plot),
-        "plot_note": plot_note,
+        **figure,
         "spec": str(out / "spec.toml"),
         "data": str(out / "features.csv"),
     }
@@ -125,41 +126,25 @@ def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tup
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*names, spec.label.column])
     writer.writerows(zip(*(column.astype(np.float32) for column in x.T), y.astype(int), strict=True))
-    with whole_file(out / "features.csv") as file:
-        file.write(text.getvalue().encode())
-    with whole_file(out / "spec.toml") as file:
-        file.write(spec.to_toml().encode())
+    write_text(out / "features.csv", text.getvalue())
+    write_text(out / "spec.toml", spec.to_toml())
 
 
-def _emulate(spec: Spec, x: np.ndarray, y: np.ndarray) -> tuple[list[dict[str, Any]], str | None]:
-    """The check's rows for the target, or the reason why there are none."""
-    try:
-        return check_targets(spec, [TARGET], stream=(x, y), tries=0).rows, None
-    except UserError as missing:
-        return [], str(missing)
-
-
-def _plot(
-    path: Path, predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec
-) -> tuple[Path | None, str | None]:
-    """The figure's path, or the reason why there is none."""
-    named = f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors"
-    curves = {named: weekly(predictions, y)}
-    for name in ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS"):
-        curves[name] = weekly(others[name][0], y)
+def _draw(
+    predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec, path: Path
+) -> None:
+    shown_others = ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS")
+    curves = {f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors": weekly(predictions, y)}
+    curves |= {name: weekly(others[name][0], y) for name in shown_others}
     week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)  # begins at midnight
     days = np.arange(WEEK) / DAY
     shown = {"predicted": predictions[week], "rented": y[week]}
-    try:
-        error_figure(
-            path,
-            "Hourly bike rentals, predicted and then learned",
-            np.arange(1, len(y) // WEEK + 1),
-            curves,
-            ylabel="mean absolute error\n(rentals per hour)",
-            xlabel="week",
-            excerpt=(days, shown, "day of a week in autumn", "rentals per hour"),
-        )
-    except MissingExtra as missing:
-        return None, str(missing)
-    return path, None
+    error_figure(
+        path,
+        "Hourly bike rentals, predicted and then learned",
+        np.arange(1, len(y) // WEEK + 1),
+        curves,
+        ylabel="mean absolute error\n(rentals per hour)",
+        xlabel="week",
+        excerpt=(days, shown, "day of a week in autumn", "rentals per hour"),
+    )

@@ -1,0 +1,186 @@
+"""The models that a plan tries: arms, which are combinations of a rule and a technique, and their trials."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pykernel.errors import UserError
+from pykernel.spec.defaults import completed, width
+from pykernel.spec.model import make_spec
+from pykernel.spec.sections import fpu_of
+from pykernel.tuning.combinations import (
+    NUMBERS_INPUT,
+    NUMBERS_LABEL,
+    TRAINED,
+    TRAINING,
+    Combination,
+    Content,
+    Knob,
+    Known,
+    Whole,
+    combine,
+    held,
+    knobs,
+    rules,
+    trained_at_once,
+    whole_combinations,
+)
+from pykernel.tuning.trials import Table
+
+MOST = 128
+"""The largest size that a plan tries."""
+MOST_TRAINED = 64
+"""Most trained vectors.  More vectors take long to train, and are seldom better."""
+
+
+@dataclass
+class Trial:
+    """A model that was tried, or will be tried: an arm, a size, and values by "section.key"."""
+
+    arm: Arm
+    size: int | None
+    values: dict[str, float]
+    found: dict[str, Any] = field(default_factory=dict)
+    fits: bool | None = None  # None: not measured
+
+    @property
+    def content(self) -> Content:
+        """The spec's content, once it was tried."""
+        return dict(self.found["spec"]) if "spec" in self.found else self.arm.made.with_values(self.size, self.values)
+
+    @property
+    def told(self) -> dict[str, Any] | None:
+        """The error and deviation by which the trial is ranked: those of the learning model if it learns, else
+        frozen.
+        """
+        return self.found.get("learning") or self.found.get("frozen")
+
+    @property
+    def score(self) -> float:
+        told = self.told
+        if self.fits is False or told is None or self.found.get("diverged") or not math.isfinite(told["error"]):
+            return math.inf
+        return float(told["error"])
+
+    @property
+    def bytes(self) -> int:
+        return int(self.found.get("ram_bytes", 0) + self.found.get("table_bytes", 0))
+
+    def key(self) -> tuple[Any, ...]:
+        return (self.arm.name, self.size, *sorted(self.values.items()))
+
+
+@dataclass
+class Arm:
+    """A combination that is tried, and its trials.  own: the values that it begins with."""
+
+    made: Combination
+    knobs: tuple[Knob, ...] = field(repr=False)
+    own: dict[str, float] = field(repr=False)
+    most: int = MOST
+    trials: list[Trial] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of(cls, made: Combination) -> Arm:
+        if made.technique == TRAINED:
+            return cls(made, TRAINING, {}, MOST_TRAINED)
+        sigma = width(_dim(made.content))
+        known = tuple(knob for knob in knobs(sigma) if made.means(knob.section, knob.key))
+        own = {"kernel.sigma": sigma} if made.spec is None else {knob.name: held(made.spec, knob) for knob in known}
+        return cls(made, known, own)
+
+    def began_with(self, training: Content) -> None:
+        """Keep the settings that the first training has chosen; later trainings use them, without cross-validation."""
+        self.made = replace(self.made, training=training)
+        self.own = {knob.name: training[knob.key] for knob in TRAINING}
+
+    @property
+    def name(self) -> str:
+        return self.made.name
+
+    def task(self, trial: Trial, ram: int | None) -> dict[str, Any]:
+        values = {**self.own, **trial.values} if self.made.spec is None else trial.values
+        return {"do": "judge", "ram": ram, **self.made.task(trial.size, values)}
+
+    @property
+    def kind(self) -> str:
+        """The kind of model in words, for figures."""
+        if self.made.rule == "frozen":
+            return "trained here, frozen"
+        spec = self.made.spec
+        if spec is None or trained_at_once(spec):
+            return "trained on the device"
+        if spec.label_kind == "none":
+            return "monitor"
+        if not spec.family.online:
+            return "learning with a basis"
+        return "learning, kernel" if self.made.budget == ("reduction", "n_max") else "learning, features"
+
+    @property
+    def best(self) -> Trial | None:
+        return min((t for t in self.trials if math.isfinite(t.score)), key=lambda t: t.score, default=None)
+
+
+def arms(
+    base: Content,
+    table: Table,
+    chosen: Sequence[str] | None,
+    techniques: Sequence[str] | None,
+    target: str | None = None,
+) -> list[Arm]:
+    """The arms of all chosen rules for this data; the rules that work best on most data come first.
+
+    Each rule has its default technique, or each of ``techniques``.  For a target without an FPU, there are also arms in
+    integers, where possible.
+    """
+    if "label" not in base:
+        return _monitors(base)
+    known = Known.of(table.x[: table.split], table.labels[: table.split])
+    every = [*rules()] if chosen is None else [rule for rule in rules() if rule in chosen]
+    found: list[Combination] = []
+    for recipe in (completed(base), completed(base | {"target": {"ram": 1}})):
+        if recipe["learning"]["rule"] in every:
+            found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
+    found += combine(_staged(base), known, every, techniques)[0]
+    if target is not None and fpu_of(target) == "none" and table.stage is None:  # no integer arms with [signal]
+        found = whole_combinations(base, known, every) + found
+    first: dict[str, Combination] = {}
+    # trained vectors take longest, so they begin first: other trials use the other cores meanwhile
+    for made in sorted(found, key=lambda made: made.technique != TRAINED):
+        first.setdefault(made.name, made)
+    return [Arm.of(made) for made in first.values()]
+
+
+def _staged(base: Content) -> Content:
+    """The content with stages that let a rule learn from raw numbers.  Keys of the content are not changed."""
+    made = {**base, "kernel": {"sigma": width(_dim(base))} | base.get("kernel", {})}
+    if not {"standardise", "center", "scale"} & set(base["input"]):
+        made["input"] = NUMBERS_INPUT | base["input"]
+        if "classes" not in base["label"]:
+            made |= {"label": NUMBERS_LABEL | base["label"], "linear": {}}
+    return made
+
+
+def _monitors(base: Content) -> list[Arm]:
+    content = dict(completed(base))
+    spec = make_spec(content)
+    every = (
+        *(knob for knob in knobs(spec.kernel.sigma) if knob.name == "kernel.sigma"),
+        Whole("learning", "features", (), math.log(1.5), 2, spec.reduction.n_max),
+        Knob("novelty", "smoothing", (), math.log(2), 0.05, 1.0),
+    )
+    held_now = {knob.name: held(spec, knob) for knob in every}
+    found = []
+    for update in (None, "rls"):
+        made = {**content, "learning": content["learning"] | ({"update": update} if update else {})}
+        with contextlib.suppress(UserError):
+            found.append(Arm(Combination("okfeb", update, made, make_spec(made), None), every, held_now))
+    return found
+
+
+def _dim(base: Content) -> int:
+    return len(base["input"].get("columns") or ()) or int(base["input"].get("dim", 1))

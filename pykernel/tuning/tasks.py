@@ -1,0 +1,36 @@
+"""What worker processes do for a sweep and for a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pykernel.dialect import sources_digest
+from pykernel.errors import UserError
+from pykernel.spec.model import FAMILIES, make_spec
+from pykernel.tuning.combinations import reason_of
+from pykernel.tuning.costs import target_costs, unread_fields
+from pykernel.tuning.sweep import scored
+from pykernel.tuning.trials import Table, judged
+
+TRIALS = {"judge": judged, "score": scored}
+"""Trials of a plan, and of a sweep."""
+
+
+def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """A task, in any process: a trial, or a measurement.  The result can be written as JSON."""
+    if task["do"] in TRIALS:
+        try:
+            return TRIALS[task["do"]](task, table)
+        except UserError as error:
+            return {"reason": reason_of(error)}
+    spec = make_spec(task["spec"])
+    if task["do"] == "fields":
+        return {"unread": list(unread_fields(spec))}
+    return target_costs(spec, *table.device_rows(spec), task["target"], tries=task["tries"])
+
+
+def context(table: Table) -> dict[str, str]:
+    """Everything on which results depend in addition to the task: the data, and the algorithms' sources."""
+    kernels = [entry.kernel for each in FAMILIES for program in each.programs.values() for entry in program.entries]
+    return {"data": table.digest, "sources": sources_digest(kernels)}

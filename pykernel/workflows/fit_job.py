@@ -1,0 +1,286 @@
+"""What ``fit`` does, however the vectors are found: hold out rows, train within the limit of flash, freeze the model as
+a spec, and measure it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import UserError, option
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.importers.importing import compare
+from pykernel.importers.sklearn import read_estimator
+from pykernel.spec.model import Spec, make_spec
+from pykernel.telling import refuse, root
+from pykernel.training.selection import Selection
+from pykernel.training.trained import Distance, Machine, content
+from pykernel.tuning.costs import parse_amount
+from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows.asked import COARSE, COMPARED_ROWS, FitAsked
+
+
+@dataclass(frozen=True)
+class Found:
+    """The results to print and to write.
+
+    wrong: if vectors are chosen among rows, the cross-validated loss of each training row, (l,).
+    """
+
+    report: dict[str, Any]
+    spec: Spec
+    selection: Selection | None
+    wrong: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A trained estimator (or the pipeline that scales for it), its spec, the comparison of both, and bytes of flash."""
+
+    trained: Any
+    spec: Spec
+    rounding: dict[str, Any]
+    size: int
+
+    @property
+    def vectors(self) -> int:
+        assert self.spec.expansion is not None
+        return len(self.spec.expansion.vectors)
+
+
+@dataclass(frozen=True)
+class Job:
+    """The arguments, the table, the positions of the rows to train on and of those held out, and whether inputs are
+    standardised.
+    """
+
+    options: FitAsked
+    table: LabelledTable
+    train: np.ndarray
+    test: np.ndarray
+    scales: bool
+
+    @property
+    def limit(self) -> int | None:
+        """Most bytes of flash."""
+        return None if self.options.flash is None else parse_amount(self.options.flash, "flash")
+
+    @property
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and labels to train on."""
+        return self.table.x[self.train], self.table.y[self.train]
+
+    @contextlib.contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        with self.options.watch.progress() as show:
+            show(0.0, what)
+            yield
+
+    def folds(self, words: Mapping[str, str | int], what: str) -> str | int:
+        """How errors are estimated: what one of the words stands for, or a number of folds.  what: begins the remedy."""
+        text = str(self.options.cv)
+        if text in words:
+            return words[text]
+        if text.isascii() and text.isdigit() and int(text) >= 2:
+            return int(text)
+        raise UserError(f"{option('cv')} is {text!r}; {what} a number of folds from 2")
+
+    # ---- how many vectors
+
+    def need_vectors(self) -> None:
+        """Raises UserError for a number of vectors that is not possible."""
+        n, rows = self.options.n_max, len(self.train)
+        if n is not None and not 1 <= n <= rows:
+            raise UserError(f"{option('n_max')} is {n}; it must be from 1 to {rows:,}, the number of rows to train on")
+
+    def fitting(self, limit: int) -> int:
+        """How many vectors fit into ``limit`` bytes of flash.  Raises UserError if not even one fits."""
+        fixed, each = self.sizes()
+        fits = (limit - fixed) // each
+        if fits < 1:
+            raise UserError(
+                f"{option('flash')} is {limit:,} bytes, but one vector of {self.table.x.shape[1]} inputs with its weights takes "
+                f"{fixed + each:,}; give more, or fewer {option('inputs')}"
+            )
+        return fits
+
+    def fewer(self, fits: int, limit: int) -> int:
+        """As many vectors as fit, in place of as many as were wanted."""
+        self.table.assumed.append(f"at most {fits:,} vectors, as {option('flash')} holds {limit:,} bytes")
+        return fits
+
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of flash without vectors, and bytes of one vector with its weights, if distances are computed by
+        differences.
+        """
+        options, classes, d = self.options, len(self.table.classes or ()), self.table.x.shape[1]
+        functions = classes if classes > 2 else 1
+        found = []
+        for n in (8, 16):
+            rng = np.random.default_rng(0)
+            scale = np.ones(d) if self.scales else None
+            made = Machine(
+                "the table", options.kernel, 1e-3 * rng.normal(size=(n, d)), np.ones((n, functions)), np.zeros(functions),
+                gamma=1.0, coef0=options.coef0, degree=options.degree, center=scale, scale=scale,
+            )  # fmt: skip
+            spec = make_spec(
+                content(made, options.called, options.precision, 1.0, distance="differences"), self.table.name
+            )
+            found.append(flash_bytes(spec))
+        each = (found[1] - found[0]) // 8
+        return found[0] - 8 * each, max(each, 1)
+
+    # ---- the work
+
+    def trained(self, vectors: int | None) -> Any:
+        """The estimator, fitted; vectors: how many, None for all rows."""
+        raise NotImplementedError
+
+    def run(self, vectors: int | None) -> Frozen:
+        """Train and freeze, with fewer vectors if the limit of flash wants it."""
+        limit = self.limit
+        while True:
+            trained = self.trained(vectors)
+            with self.waiting("comparing the spec with the trained model"):
+                made = self.frozen(trained)
+                if (
+                    limit is not None and made.size > limit
+                ):  # distances by products need one more number for each vector
+                    made = self.frozen(trained, "differences")
+            if limit is None or made.size <= limit:
+                return made
+            vectors = made.vectors - max(1, math.ceil((made.size - limit) / self.sizes()[1]))
+            if vectors < 1:
+                raise UserError(
+                    f"{option('flash')} is {limit:,} bytes, but a model of {made.vectors} vectors takes {made.size:,}; give more"
+                )
+
+    def frozen(self, trained: Any, distance: Distance = "auto", most: int = COMPARED_ROWS) -> Frozen:
+        """The spec, with the names of the table's columns and classes, compared with the estimator on at most ``most``
+        rows.
+
+        With a signal stage, the inner model is compared.
+        """
+        options, table = self.options, self.table
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # warnings about rounding: the error is measured below
+            source = read_estimator(trained)
+        # the error's sentence must begin with the file or option that it is about
+        source = replace(source, source=table.name)
+        columns: list[str] | None = table.inputs
+        if table.stage is not None:
+            source, columns = replace(source, signal=table.stage.plain), None
+        made = content(source, options.called, options.precision, None, columns, table.classes, distance, table.x)
+        spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
+        beyond = len(table.x) - int(spec.inner.accepts(table.x).sum())
+        if beyond:
+            raise UserError(
+                f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input_max_abs:.3g}, up to where this model cannot "
+                f"overflow in {options.precision}; scale the columns alike, or take a lower {option('degree')}, or {option('precision')} float64"
+            )
+        x = self.rows[0]
+        rounding = compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // most)])
+        return Frozen(trained, spec, rounding, flash_bytes(spec.inner))
+
+    # ---- what was found
+
+    def report_of(self, made: Frozen, kernel: dict[str, Any]) -> dict[str, Any]:
+        """What a report says first: the model and its data."""
+        table = self.table
+        return {
+            "name": made.spec.name,
+            "model": table.model,
+            "precision": made.spec.precision,
+            "kernel": kernel,
+            "rows": len(self.train),
+            **({} if table.stage is None else {"raw_rows": dict(table.stage.raw_rows)}),
+            "held_out_rows": len(self.test),
+            "inputs": table.inputs,
+            "label": table.column,
+            "classes": table.classes,
+            "assumed": table.assumed,
+            "measure": "error_rate" if table.classes else "rmse",
+        }
+
+    def without_model(self) -> float:
+        """The error of always predicting the most frequent class, or the mean of the other rows."""
+        y = self.rows[1]
+        if self.table.classes:
+            return float(1 - np.bincount(y).max() / len(y))
+        return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
+
+    def on_test_rows(self, spec: Spec) -> dict[str, float | None]:
+        """The error on rows held out, and its standard deviation, by the spec as the device computes it."""
+        x, y = self.table.x[self.test], self.table.y[self.test]
+        if not len(x):
+            return {}
+        model, deviation = HostModel(spec.inner), None
+        if self.table.classes:
+            error = float((model.classify(x) != y).mean())
+            deviation = math.sqrt(error * (1 - error) / len(x))
+        else:
+            squares = np.square(np.asarray(model.predict(x), np.float64).ravel() - y)
+            error = root(float(squares.mean()))
+            if len(x) > 1 and error:  # standard deviation of a square root, to first order
+                deviation = float(squares.std(ddof=1)) / math.sqrt(len(x)) / (2 * error)
+        return {"held_out": error, "held_out_deviation": deviation}
+
+    def too_coarse(self, made: Frozen, typical: float, remedy: str) -> list[str]:
+        """Warnings if rounding changes predictions by a large fraction of a typical error."""
+        rounding = made.rounding
+        if not (rounding["difference"] > COARSE * typical or rounding["classes_differ"]):
+            return []
+        what = f"predictions differ by up to {rounding['difference']:.3g} from those of the trained model"
+        if self.table.classes:
+            what += f", and {rounding['classes_differ']:,} of {rounding['rows']:,} rows get another class"
+        return [f"in {made.spec.precision}, {what}; {remedy}"]
+
+
+def held_out(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the training rows, and of the rows that are held out: a random fraction ``part``, of each class."""
+    hold_out = option("hold_out")
+    refuse(
+        (not 0 <= part < 1, f"{hold_out} is {part:g}; it must be from 0 to below 1, such as 0.3"),
+        (seed < 0, f"seed is {seed}; it must be 0 or more"),
+        (seed >= 2**32, f"seed is {seed}; it must be at most {2**32 - 1}"),
+    )
+    labels = table.y if table.classes else np.zeros(len(table.y), np.int64)
+    order = np.random.default_rng(seed).permutation(len(labels))
+    test = np.zeros(len(labels), bool)
+    for k in np.unique(labels):
+        rows = order[labels[order] == k]
+        test[rows[: min(round(part * len(rows)), len(rows) - 1)]] = True
+    refuse(
+        (part and not test.any(), f"{hold_out} {part:g} of {len(labels):,} rows is none; give a larger part"),
+        ((~test).sum() < 2, f"{hold_out} {part:g} leaves 1 row to train on; give a smaller part"),
+    )
+    return np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def losses(table: LabelledTable, y: np.ndarray, predictions: np.ndarray) -> np.ndarray:
+    """The squared error of each row; for classes, 1 if the class is wrong, else 0; (rows,)."""
+    if table.classes is None:
+        return np.asarray(np.square(predictions.ravel() - y))
+    functions = predictions.reshape(len(y), -1)
+    decided = functions[:, 0] > 0 if functions.shape[1] == 1 else functions.argmax(axis=1)
+    return np.asarray(decided != y, np.float64)
+
+
+def flash_bytes(spec: Spec) -> int:
+    return build(spec).figures["const_bytes"]
+
+
+@contextlib.contextmanager
+def plainly(machine: Any) -> Iterator[None]:
+    """Within the block, errors do not begin with the estimator's name."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(str(error).removeprefix(f"{type(machine).__name__}: ")) from None
