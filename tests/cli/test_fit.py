@@ -460,7 +460,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
     Path("folder.toml").mkdir()
     Path("link.toml").symlink_to("elsewhere")
     monkeypatch.setattr("pykernel.workflows.fit.read_table", None)  # the work would fail
-    for path, says in (("folder.toml", "is no file"), ("link.toml", "is a link")):
+    for path, says in (("folder.toml", "is a folder"), ("link.toml", "is a link")):
         code, out, err = run("fit", "kinds.csv", *QUICK, "--output", path, "--force")
         assert code == 2 and out == "" and err.startswith(f"error: {path}: {says}") and err.count("\n") == 1
     monkeypatch.setattr("os.access", lambda path, how: False)
