@@ -20,9 +20,8 @@ from pykernel.dialect import Array, Bool, Kernel, Memory, Precision, Real
 from pykernel.dialect.program import taken_by
 from pykernel.engine.executor import Choices, Executor
 from pykernel.engine.sources import MAKERS
-from pykernel.gen.functions import checked_functions
+from pykernel.gen.functions import specialised_functions
 from pykernel.gen.print_python import Part, Source, argument, print_python, python_name
-from pykernel.gen.specialise import specialise
 from pykernel.sealed import cache_folder
 
 if TYPE_CHECKING:
@@ -181,7 +180,7 @@ def _code(
 ) -> _Code:
     import numba
 
-    functions = specialise(checked_functions(roots), [k.name for k in roots], dict(choices), precision, ()).functions
+    functions = specialised_functions(roots, choices, precision).functions
     source = print_python(functions, structs, configs, precision, dict(capacities))
     versions = f"{sys.version} {numba.__version__} {np.__version__} {platform.machine()} {precision}"
     constants = {

@@ -27,8 +27,7 @@ import pykernel.gen.print_llvm as print_llvm
 from pykernel.dialect import Extent, Kernel, Memory, Precision, Real, sources_digest
 from pykernel.engine.executor import Choices, Executor
 from pykernel.engine.sources import MAKERS
-from pykernel.gen.functions import checked_functions
-from pykernel.gen.specialise import specialise
+from pykernel.gen.functions import specialised_functions
 from pykernel.sealed import cache_folder, read_sealed, write_sealed
 
 if TYPE_CHECKING:
@@ -116,8 +115,7 @@ def _module(
 
 def print_module(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) -> print_llvm.Module:
     """The kernels' LLVM IR.  No field is dropped: the memory has all fields, as in the other engines."""
-    code = specialise(checked_functions(roots), [root.name for root in roots], dict(choices), precision, ())
-    return print_llvm.print_llvm(code.functions, roots, precision)
+    return print_llvm.print_llvm(specialised_functions(roots, choices, precision).functions, roots, precision)
 
 
 def _path(folder: Path | None, text: str, level: int) -> Path | None:
