@@ -28,7 +28,7 @@ from pykernel.dialect import Extent, Kernel, Memory, Precision, Real, sources_di
 from pykernel.engine.executor import Choices, Executor
 from pykernel.engine.sources import MAKERS
 from pykernel.gen.functions import specialised_functions
-from pykernel.sealed import cache_folder, read_sealed, write_sealed
+from pykernel.sealed import cache_folder, kept_sealed, read_sealed
 
 if TYPE_CHECKING:
     from pykernel.dialect.program import Settings
@@ -63,8 +63,9 @@ class Code:
         self.spent, self.patience = 0.0, PATIENCE * len(module.text)
         # an engine owns its code; all are kept, because another thread may run the old code
         self._engines: list[Any] = []
-        content = _kept(folder, self.text, OPTIMISED)
-        self._load(OPTIMISED if content else QUICK, content)
+        path = _path(folder, self.text, OPTIMISED)
+        content = read_sealed(path) if path else None
+        self._load(OPTIMISED if content else QUICK, content or _object(folder, self.text, QUICK))
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -73,14 +74,14 @@ class Code:
             yield
             return
         if self.spent > self.patience:
-            self._load(OPTIMISED, None)
+            self._load(OPTIMISED, _object(self.folder, self.text, OPTIMISED))
         start = time.perf_counter()
         yield
         self.spent += time.perf_counter() - start
 
-    def _load(self, level: int, content: bytes | None) -> None:
+    def _load(self, level: int, content: bytes) -> None:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(level))
-        engine.add_object_file(llvm.ObjectFileRef.from_data(content or _object(self.folder, self.text, level)))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(content))
         engine.finalize_object()
         self._engines.append(engine)
         self.addresses = {k: engine.get_function_address(print_llvm.public_name(k)) for k in self.roots}
@@ -102,14 +103,12 @@ def _module(
     folder: Path | None, roots: tuple[Kernel, ...], choices: Choices, precision: Precision
 ) -> print_llvm.Module:
     digest = hashlib.sha256(f"{precision} {choices} {[root.name for root in roots]}".encode()).hexdigest()
-    path = folder / f"{digest[:20]}.ll" if folder else None
-    content = read_sealed(path) if path else None
-    if content is None:
+
+    def printed() -> bytes:
         module = print_module(roots, choices, precision)
-        content = json.dumps(module.words).encode() + b"\n" + module.text.encode()
-        if path:
-            write_sealed(path, content)
-    words, _, text = content.partition(b"\n")
+        return json.dumps(module.words).encode() + b"\n" + module.text.encode()
+
+    words, _, text = kept_sealed(folder / f"{digest[:20]}.ll" if folder else None, printed).partition(b"\n")
     return print_llvm.Module(text.decode(), tuple((kind, name) for kind, name in json.loads(words)))
 
 
@@ -124,18 +123,8 @@ def _path(folder: Path | None, text: str, level: int) -> Path | None:
     return folder / f"{digest[:20]}.o" if folder else None
 
 
-def _kept(folder: Path | None, text: str, level: int) -> bytes | None:
-    path = _path(folder, text, level)
-    return read_sealed(path) if path else None
-
-
 def _object(folder: Path | None, text: str, level: int) -> bytes:
-    content = _kept(folder, text, level)
-    if content is None:
-        content = _target(level).emit_object(optimised(text, level))
-        if path := _path(folder, text, level):
-            write_sealed(path, content)
-    return content
+    return kept_sealed(_path(folder, text, level), lambda: _target(level).emit_object(optimised(text, level)))
 
 
 def optimised(text: str, level: int) -> Any:
