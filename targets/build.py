@@ -25,7 +25,7 @@ from pykernel.errors import MissingExtra, UserError, option
 from pykernel.gen.compilers import Compiler, compile_c, probe
 from pykernel.gen.project import Project
 from pykernel.spec.summary import less_memory
-from pykernel.targets.target import Region, Target, Toolchain
+from pykernel.targets.target import Qemu, Region, Simavr, Target, Toolchain
 
 STACK_ALLOWANCE = 1024
 """Bytes of RAM kept for the stack when a model is fitted to a part."""
@@ -71,6 +71,17 @@ def found_toolchains(target: Target) -> list[Toolchain]:
         "gcc": target.gcc is not None and shutil.which(target.gcc.command) is not None,
     }
     return [name for name in target.toolchains if there[name]]
+
+
+def emulator_command(target: Target, emulator: Qemu | Simavr) -> str:
+    """The path of an emulator's program.  Raises UserError, with the way to install it, if it is not there."""
+    command = shutil.which(emulator.command)
+    if command is None:
+        other = f", or use {option('emulator')} unicorn" if target.unicorn else ""
+        raise UserError(
+            f"{target.name}: {emulator.command} was not found; install it (Debian: {emulator.package}){other}"
+        )
+    return command
 
 
 def data_file(name: str) -> str:
