@@ -153,8 +153,7 @@ class _Typer:
         python = self.space["__builtins__"]  # a module in scripts, its dictionary elsewhere
         self.builtins = python if isinstance(python, dict) else vars(python)
         self.scopes: list[dict[str, Any]] = [{}]  # name -> its kind, or the struct or configuration that it stands for
-        self.running: list[str] = []  # variables of the enclosing loops
-        self.nonnegative: set[str] = set()  # variables of enclosing loops that are never negative
+        self.running: dict[str, bool] = {}  # variables of the enclosing loops; whether each is never negative
         self.counters: set[str] = set()  # variables of all loops
         self.kinds_seen: dict[str, Kind] = {}
 
@@ -383,12 +382,9 @@ class _Typer:
         # counting down, every value is above stop
         known_sign = self.is_nonnegative(start) if step > 0 else isinstance(stop, Literal) and stop.value >= -1
         self.scopes.append({name: Index})
-        self.running.append(name)
-        if known_sign:
-            self.nonnegative.add(name)
+        self.running[name] = known_sign
         body = self.block(node.body)
-        self.nonnegative.discard(name)
-        self.running.pop()
+        del self.running[name]
         self.scopes.pop()
         return For(node.lineno, name, start, stop, step, body, unrolls)
 
@@ -622,7 +618,7 @@ class _Typer:
         if isinstance(value, Literal):
             return bool(value.value >= 0)
         if isinstance(value, Local):
-            return value.name in self.nonnegative or value.name in self.remainders
+            return self.running.get(value.name, False) or value.name in self.remainders
         if isinstance(value, Binary) and value.op in ("+", "*", "//", "%"):
             return self.is_nonnegative(value.left) and self.is_nonnegative(value.right)
         if isinstance(value, Choice):

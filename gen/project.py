@@ -74,6 +74,11 @@ class Project:
     declarations: tuple[str, ...]  # C declarations of the public functions
     replay: str = field(repr=False)  # C of the check's driver
 
+    @property
+    def sources(self) -> dict[str, str]:
+        """The model's C: file name -> text."""
+        return {Path(path).name: text for path, text in self.files.items() if path.startswith("src/")}
+
 
 @dataclass(frozen=True, repr=False)
 class Generated:

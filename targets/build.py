@@ -22,7 +22,7 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
 from pykernel.errors import MissingExtra, UserError, option
-from pykernel.gen.compilers import Compiler, compile_c, probe
+from pykernel.gen.compilers import Compiler, compile_c, probe, write_sources
 from pykernel.gen.project import Project
 from pykernel.spec.summary import less_memory
 from pykernel.targets.target import Qemu, Region, Simavr, Target, Toolchain
@@ -132,8 +132,7 @@ class Image:
         extra = dict(extra or {})
         if chain == "gcc" and target.simavr is None:
             extra["memory.c"] = data_file("memory.c")
-        for name, text in (*sources.items(), *extra.items()):
-            (self.folder / name).write_text(text, encoding="utf-8")
+        write_sources(self.folder, {**sources, **extra})
         self.objects = [self._compile(name) for name in sorted(sources) if name.endswith(".c")]
         self.others = [self._compile(name) for name in extra if name.endswith(".c")]
         self.sizes = object_bytes(self.objects)
@@ -225,7 +224,7 @@ def model_files(
     project: Project, patch: Callable[[str], str] = lambda text: text
 ) -> tuple[dict[str, str], dict[str, str]]:
     """File name -> text: the model's C, and the files that a firmware needs only if it saves the model."""
-    files = {Path(path).name: patch(text) for path, text in project.files.items() if path.startswith("src/")}
+    files = {name: patch(text) for name, text in project.sources.items()}
     snapshot = f"{project.spec.name}_snapshot.c"
     return files, {snapshot: files.pop(snapshot)} if snapshot in files else {}
 

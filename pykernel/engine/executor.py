@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pykernel.dialect import Array, Bool, Config, Kernel, Memory, Precision, Real, Struct
-from pykernel.dialect.program import taken_by
-
-if TYPE_CHECKING:
-    from pykernel.dialect.program import Settings
+from pykernel.dialect.program import Settings, taken_by
 
 Part = type[Struct] | type[Config]
 """A struct or configuration, which a kernel takes whole."""
+
+Steps = tuple[Kernel | None, Kernel | None, Kernel | None]
+"""What is done with each row: ask, learn, look; see ``Executor.rows``."""
 
 Choices = tuple[tuple[str, int], ...]
 """A configuration's choices: (name, value) of each parameter that is a bool or an IntEnum, and decides branches."""
@@ -41,7 +41,7 @@ class Executor(ABC):
 
     def _rows(
         self,
-        steps: tuple[Kernel | None, Kernel | None, Kernel | None],
+        steps: Steps,
         x: np.ndarray,
         y: np.ndarray,
         first: int,

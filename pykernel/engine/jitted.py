@@ -12,20 +12,17 @@ import platform
 import sys
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pykernel.dialect import Kernel, Memory, Precision
-from pykernel.dialect.program import taken_by
-from pykernel.engine.executor import Choices, Executor, Part
+from pykernel.dialect.program import Settings, taken_by
+from pykernel.engine.executor import Choices, Executor, Part, Steps
 from pykernel.engine.sources import MAKERS
 from pykernel.gen.functions import specialised_functions
 from pykernel.gen.print_python import Source, argument, print_python, python_name
 from pykernel.sealed import cache_folder
-
-if TYPE_CHECKING:
-    from pykernel.dialect.program import Settings
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
@@ -42,19 +39,9 @@ class Jitted(Executor):
         function, parts = self.code.entry(kernel)
         return function(*map(self._view, parts), *self._values(kernel, given))
 
-    def _rows(
-        self,
-        steps: tuple[Kernel | None, Kernel | None, Kernel | None],
-        x: np.ndarray,
-        y: np.ndarray,
-        first: int,
-        delay: int,
-        answers: np.ndarray,
-        states: np.ndarray,
-        statuses: np.ndarray,
-    ) -> None:
+    def _rows(self, steps: Steps, *given: Any) -> None:
         function, parts = self.code.loop(*steps)
-        function(*map(self._view, parts), x, y, first, delay, answers, states, statuses)
+        function(*map(self._view, parts), *given)
 
 
 class _Code:

@@ -17,7 +17,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -25,13 +25,11 @@ import numpy as np
 
 import pykernel.gen.print_llvm as print_llvm
 from pykernel.dialect import Extent, Kernel, Memory, Precision, Real, sources_digest
-from pykernel.engine.executor import Choices, Executor
+from pykernel.dialect.program import Settings
+from pykernel.engine.executor import Choices, Executor, Steps
 from pykernel.engine.sources import MAKERS
 from pykernel.gen.functions import specialised_functions
 from pykernel.sealed import cache_folder, kept_sealed, read_sealed
-
-if TYPE_CHECKING:
-    from pykernel.dialect.program import Settings
 
 QUICK, OPTIMISED = 0, 2
 """LLVM's optimisation levels.  Level 3 takes longer to compile, and its code is not faster."""
@@ -209,7 +207,7 @@ class Compiled(Executor):
 
     def _rows(
         self,
-        steps: tuple[Kernel | None, Kernel | None, Kernel | None],
+        steps: Steps,
         x: np.ndarray,
         y: np.ndarray,
         first: int,
