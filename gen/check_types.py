@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from enum import IntEnum
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -126,6 +126,9 @@ IN_PLACE = {
 """What to use in place of Python's functions."""
 
 
+T = TypeVar("T")
+
+
 def check_types(kernel: Kernel) -> Function:
     """The kernel's typed representation.  Raises DialectError with file, line and advice."""
     return _Typer(kernel).function()
@@ -159,6 +162,12 @@ class _Typer:
 
     def refuse(self, at: ast.AST, message: str) -> NoReturn:
         raise DialectError(self.kernel.file, getattr(at, "lineno", self.node.lineno), message)
+
+    def want(self, kind: type[T], value: object, at: ast.AST, message: str) -> T:
+        """The value, which is refused if it is not of this kind."""
+        if not isinstance(value, kind):
+            self.refuse(at, message)
+        return value
 
     def refuse_if(self, wrong: object, at: ast.AST, message: str) -> None:
         if wrong:
@@ -343,23 +352,18 @@ class _Typer:
         self.refuse_if(text, node, "text in a body would be lost; write a comment")
         idle = "this does nothing; remove it"
         self.refuse_if(not isinstance(node.value, ast.Call), node, INSTEAD.get(type(node.value), idle))
-        call = self.value(node.value)
-        if not isinstance(call, Call):
-            self.refuse(node, idle)
+        call = self.want(Call, self.value(node.value), node, idle)
         self.refuse_if(call.kind is not None, node, f"the result of {call.callee.name} is lost; assign it")
         return Do(node.lineno, call)
 
     def do_For(self, node: ast.For) -> Statement:
         self.refuse_if(node.orelse, node, "for … else does not exist in C; use a flag")
-        call = node.iter
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.keywords:
-            self.refuse(node, ONLY_RANGE)
-        unrolls = self.space.get(call.func.id) is unroll
-        self.refuse_if(call.func.id != "range" and not unrolls, node, ONLY_RANGE)
+        call = self.want(ast.Call, node.iter, node, ONLY_RANGE)
+        called = self.want(ast.Name, call.func, node, ONLY_RANGE).id
+        unrolls = self.space.get(called) is unroll
+        self.refuse_if(call.keywords or (called != "range" and not unrolls), node, ONLY_RANGE)
         self.refuse_if(not 1 <= len(call.args) <= 3, node, "range takes one to three numbers")
-        if not isinstance(node.target, ast.Name):
-            self.refuse(node, "a loop has one variable")
-        name = node.target.id
+        name = self.want(ast.Name, node.target, node, "a loop has one variable").id
         self.refuse_if(
             self.find(name) is not None,
             node,
@@ -570,9 +574,8 @@ class _Typer:
         left, right = self.value(node.left), self.value(node.right)
         if type(node.op) in OF_WORDS and left.kind is Word:
             return self.of_words(node, OF_WORDS[type(node.op)], left, right)
-        op = ARITHMETIC.get(type(node.op))
-        if op is None:
-            self.refuse(node, INSTEAD.get(type(node.op), f"{type(node.op).__name__} is not in the dialect"))
+        unknown = INSTEAD.get(type(node.op), f"{type(node.op).__name__} is not in the dialect")
+        op = self.want(str, ARITHMETIC.get(type(node.op)), node, unknown)
         left, right = self.same_numbers(node, left, right)
         self.refuse_if(
             op == "/" and left.kind is not Real,
@@ -615,18 +618,18 @@ class _Typer:
         return left, right
 
     def is_nonnegative(self, value: Expr) -> bool:
-        if isinstance(value, Literal):
-            return bool(value.value >= 0)
-        if isinstance(value, Local):
-            return self.running.get(value.name, False) or value.name in self.remainders
-        if isinstance(value, Binary) and value.op in ("+", "*", "//", "%"):
-            return self.is_nonnegative(value.left) and self.is_nonnegative(value.right)
-        if isinstance(value, Choice):
-            # such as: a if a > 0 else 1
-            test, positive = value.condition, self.is_nonnegative(value.yes)
-            if isinstance(test, Binary) and test.op in (">", ">=") and test.left == value.yes:
-                positive = positive or self.is_nonnegative(test.right)
-            return positive and self.is_nonnegative(value.no)
+        match value:
+            case Literal(value=number):
+                return bool(number >= 0)
+            case Local(name=name):
+                return self.running.get(name, False) or name in self.remainders
+            case Binary(op="+" | "*" | "//" | "%", left=left, right=right):
+                return self.is_nonnegative(left) and self.is_nonnegative(right)
+            case Choice(condition=Binary(op=">" | ">=", left=left, right=right), yes=yes, no=no) if left == yes:
+                # such as: a if a > 0 else 1
+                return (self.is_nonnegative(yes) or self.is_nonnegative(right)) and self.is_nonnegative(no)
+            case Choice(yes=yes, no=no):
+                return self.is_nonnegative(yes) and self.is_nonnegative(no)
         return isinstance(value, Length)
 
     @functools.cached_property
@@ -643,9 +646,9 @@ class _Typer:
 
     def of_Compare(self, node: ast.Compare) -> Expr:
         self.refuse_if(len(node.ops) != 1, node, "a < b < c means something else in C; write a < b and b < c")
-        op = COMPARISONS.get(type(node.ops[0]))
-        if op is None:
-            self.refuse(node, "`is` and `in` do not exist in C; compare with ==")
+        op = self.want(
+            str, COMPARISONS.get(type(node.ops[0])), node, "`is` and `in` do not exist in C; compare with =="
+        )
         left, right = self.same_numbers(node, self.value(node.left), self.value(node.comparators[0]))
         return Binary(node.lineno, Bool, op, left, right)
 
@@ -734,11 +737,9 @@ class _Typer:
     def length(self, node: ast.Call) -> Expr:
         self.refuse_if(len(node.args) != 1, node, "len() takes one array")
         array = self.value(node.args[0])
-        if not isinstance(array.kind, Array):
-            self.refuse(node, "len() takes an array")
+        extent = self.want(Array, array.kind, node, "len() takes an array").extents[0]
         moves = isinstance(array, Row) and not isinstance(array.index, Literal)
         self.refuse_if(moves, node, "in C, len() does not look at the position; write [0]")
-        extent = array.kind.extents[0]
         if isinstance(array, Named):
             return Length(node.lineno, Index, 0, array)
         if not isinstance(extent, (Extent, int)):

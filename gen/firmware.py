@@ -60,8 +60,7 @@ class Orders:
 
     @property
     def of_name(self) -> dict[str, int]:
-        names = [*self.functions, *self.questions, *self.readings, *self.visits]
-        return {name: i for i, name in enumerate(names)}
+        return {n: i for i, n in enumerate((*self.functions, *self.questions, *self.readings, *self.visits))}
 
     @property
     def first_visit(self) -> int:

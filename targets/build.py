@@ -288,34 +288,34 @@ def object_bytes(objects: Sequence[Path]) -> dict[str, int]:
         with path.open("rb") as file:
             for section in ELFFile(file).iter_sections():
                 flags = section["sh_flags"]
-                if not flags & SH_FLAGS.SHF_ALLOC or section.name.startswith(".ARM."):
-                    continue
-                if flags & SH_FLAGS.SHF_EXECINSTR:
-                    key = "text_bytes"
-                elif not flags & SH_FLAGS.SHF_WRITE:
-                    key = "rodata_bytes"
-                else:
-                    key = "bss_bytes" if section["sh_type"] == "SHT_NOBITS" else "data_bytes"
-                sizes[key] += section["sh_size"]
+                kinds = {
+                    "text_bytes": flags & SH_FLAGS.SHF_EXECINSTR,
+                    "rodata_bytes": not flags & SH_FLAGS.SHF_WRITE,
+                    "bss_bytes": section["sh_type"] == "SHT_NOBITS",
+                    "data_bytes": True,
+                }
+                if flags & SH_FLAGS.SHF_ALLOC and not section.name.startswith(".ARM."):
+                    sizes[next(kind for kind, holds in kinds.items() if holds)] += section["sh_size"]
     return sizes
+
+
+def _symbols(path: Path) -> list[Any]:
+    with path.open("rb") as file:
+        return list(ELFFile(file).get_section_by_name(".symtab").iter_symbols())
 
 
 def public_functions(path: Path) -> list[str]:
     """Functions that an object file exports."""
-    with path.open("rb") as file:
-        symbols = list(ELFFile(file).get_section_by_name(".symtab").iter_symbols())
     return [
         s.name
-        for s in symbols
+        for s in _symbols(path)
         if s["st_info"]["bind"] == "STB_GLOBAL" and s["st_info"]["type"] == "STT_FUNC" and s["st_shndx"] != "SHN_UNDEF"
     ]
 
 
 def undefined_symbols(path: Path) -> set[str]:
     """Symbols that an object file needs from other object files."""
-    with path.open("rb") as file:
-        symbols = list(ELFFile(file).get_section_by_name(".symtab").iter_symbols())
-    return {s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name}
+    return {s.name for s in _symbols(path) if s["st_shndx"] == "SHN_UNDEF" and s.name}
 
 
 def functions_of(image: Image) -> dict[str, Function]:

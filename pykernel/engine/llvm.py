@@ -63,7 +63,7 @@ class Code:
         self._engines: list[Any] = []
         path = _path(folder, self.text, OPTIMISED)
         content = read_sealed(path) if path else None
-        self._load(OPTIMISED if content else QUICK, content or _object(folder, self.text, QUICK))
+        self._load(OPTIMISED if content else QUICK, content)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -72,14 +72,14 @@ class Code:
             yield
             return
         if self.spent > self.patience:
-            self._load(OPTIMISED, _object(self.folder, self.text, OPTIMISED))
+            self._load(OPTIMISED, None)
         start = time.perf_counter()
         yield
         self.spent += time.perf_counter() - start
 
-    def _load(self, level: int, content: bytes) -> None:
+    def _load(self, level: int, content: bytes | None) -> None:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(level))
-        engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(content or _object(self.folder, self.text, level)))
         engine.finalize_object()
         self._engines.append(engine)
         self.addresses = {k: engine.get_function_address(print_llvm.public_name(k)) for k in self.roots}
