@@ -102,11 +102,11 @@ class CModel:
         """
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
-        statuses = []
-        for row, label in zip(x, y, strict=True):
+        statuses = np.zeros(len(x), np.int32)
+        for t, (row, label) in enumerate(zip(x, y, strict=True)):
             told = () if program.label is None else (self._numbers(label) if y.ndim > 1 else label.item(),)
-            statuses.append(self.call(name, self._numbers(row), *told))
-        return np.array(statuses, np.int32)
+            statuses[t] = self.call(name, self._numbers(row), *told)
+        return statuses
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
         """What NAME_<name> writes, (values,), and its status, as HostModel.read."""

@@ -185,7 +185,7 @@ def identity(spec: Spec) -> Identity:
     program, config, precision = spec.program, spec.config, spec.real
     code = specialised(spec)
     drop = tuple(sorted(code.unread))
-    layout, kinds = spec.memory(drop).layout, program.parameters
+    layout = spec.memory(drop).layout
     reached = reached_from(code.functions, [entry.kernel.name for entry in program.entries_for(config)])
     read = {n.name for f in reached.values() for n in walk(f.body) if isinstance(n, Parameter)}
     tunable = frozenset().union(*(each.tunable for each in program.configs))
@@ -207,13 +207,22 @@ def identity(spec: Spec) -> Identity:
         for name in set(owner.ranges) - set(drop):
             low, high = ends_of(owner.ranges[name], spec.capacities, config, precision)
             rest[f"range of {name}"] = f"{_exact(low)} to {_exact(high)}"
-    for name, kind in kinds.items():
-        value, facts = getattr(config, name), rest if name in tunable else meaning
-        if is_choice(kind) and value:  # so a new choice that is off does not make older states invalid
-            facts[name] = kind(value).name if issubclass(kind, IntEnum) else "true"
-        elif not is_choice(kind) and name in read:
-            facts[name] = _exact(value)
+    parameters = _parameters(program, config, read)
+    meaning |= {name: told for name, told in parameters.items() if name not in tunable}
+    rest |= {name: told for name, told in parameters.items() if name in tunable}
     return Identity(drop, meaning, rest)
+
+
+def _parameters(program: Program, config: Any, read: set[str]) -> dict[str, str]:
+    """The choices that are made, and the numbers that the code reads."""
+    found = {}
+    for name, kind in program.parameters.items():
+        value = getattr(config, name)
+        if is_choice(kind) and value:  # so a new choice that is off does not make older states invalid
+            found[name] = kind(value).name if issubclass(kind, IntEnum) else "true"
+        elif not is_choice(kind) and name in read:
+            found[name] = _exact(value)
+    return found
 
 
 def _exact(value: Any) -> str:

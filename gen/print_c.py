@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -62,12 +63,12 @@ from pykernel.gen.ir import (
     Unary,
     walk,
 )
-from pykernel.gen.primitives import primitive, primitive_file
+from pykernel.gen.primitives import C_TYPES, primitive, primitive_file
 from pykernel.gen.widths import Widths
 
 WIDTH = 110  # statements are broken at this width
 LONGEST = 120  # no line is longer, unless it cannot be broken
-OPERATORS = {"and": "&&", "or": "||", "//": "/"}
+OPERATORS = {"and": "&&", "or": "||", "not": "!", "//": "/"}
 PRECEDENCE = {
     "or": 1,
     "and": 2,
@@ -246,9 +247,7 @@ class Printer:
     @property
     def real(self) -> str:
         """The C type of an input."""
-        if self.precision.is_integer:
-            return "int16_t"
-        return "float" if self.precision is FLOAT32 else "double"
+        return C_TYPES[self.precision.dtype.str[1:]]
 
     def type(self, kind: Any) -> str:
         others: dict[Any, str] = {Real: self.real, Bool: "bool", None: "void"}
@@ -326,10 +325,8 @@ class Printer:
     def function(self, f: Function) -> list[str]:
         self.pointer = self.pointer_of(f)
         self.current = f
-        self.assignments: dict[str, int] = {}
-        for node in walk(f.body):
-            if isinstance(node, Assign) and isinstance(node.target, Local):
-                self.assignments[node.target.name] = self.assignments.get(node.target.name, 0) + 1
+        targets = (node.target for node in walk(f.body) if isinstance(node, Assign))
+        self.assignments = Counter(target.name for target in targets if isinstance(target, Local))
         doc = comment_block(self.said(f.doc)) if f.doc and f.name not in self.public else []
         storage = "" if f.name in self.public else "static inline " if self.is_elementary(f) else "static "
         used = {n.name for n in walk(f.body) if isinstance(n, Local)}
@@ -488,7 +485,7 @@ class Printer:
                 # widened when it is read: an int may have 16 bits
                 return f"({self.type(node.kind)}){self.element(node)}" if _narrow(node) else self.element(node)
             case Unary(op=op, operand=operand):
-                return f"{'!' if op == 'not' else '-'}{self.operand(operand, UNARY + 1)}"
+                return f"{OPERATORS.get(op, op)}{self.operand(operand, UNARY + 1)}"
             case ToReal(operand=operand):
                 return f"({self.real}){self.operand(operand, UNARY + 1)}"
             case Choice(condition=condition, yes=yes, no=no):
@@ -540,14 +537,10 @@ class Printer:
 
     def check_names(self, functions: Functions) -> None:
         """Refuse two things that would have the same name in C."""
-        meanings: dict[str, Any] = {}
-        for value in vars(dialect).values():
-            if isinstance(value, Kernel):
-                meanings[f"{self.prefix}_{value.name}"] = value
-        for member in (m for kind in self.statuses for m in kind):
-            meanings[f"{self.macro}_{member.name}"] = member
-        for symbol in {s for f in functions.values() for s in _capacities(f)}:
-            meanings[f"{self.macro}_{symbol}"] = symbol
+        kernels = (value for value in vars(dialect).values() if isinstance(value, Kernel))
+        meanings: dict[str, Any] = {f"{self.prefix}_{kernel.name}": kernel for kernel in kernels}
+        meanings |= {f"{self.macro}_{member.name}": member for kind in self.statuses for member in kind}
+        meanings |= {f"{self.macro}_{symbol}": symbol for f in functions.values() for symbol in _capacities(f)}
 
         def claim(f: Function, line: int, name: str, meaning: Any, what: str) -> None:
             own = name[len(self.prefix) + 1 :]

@@ -217,14 +217,17 @@ class _Printer:
         """A real as text: LLVM writes the bits of a double, also for float."""
         return f"0x{struct.pack('>d', float(self.precision.real(value))).hex().upper()}"
 
+    def literal(self, kind: Any, value: Any) -> str:
+        if kind is Bool:
+            return "true" if value else "false"
+        return self.number(value) if kind is Real else str(int(value))
+
     def table(self, constant: Constant) -> str:
         return self.tables.setdefault(id(constant), (f"@table.{len(self.tables)}", constant))[0]
 
     def constant(self, name: str, constant: Constant) -> str:
         kind = self.type(constant.scalar)
-        values = [
-            f"{kind} {self.number(v) if constant.scalar is Real else int(v)}" for v in constant.value(self.precision)
-        ]
+        values = [f"{kind} {self.literal(constant.scalar, v)}" for v in constant.value(self.precision)]
         return f"{name} = private unnamed_addr constant [{len(values)} x {kind}] [{', '.join(values)}]"
 
     def public(self, f: Function) -> str:
@@ -418,12 +421,8 @@ class _Body:
 
     def value(self, node: Expr) -> str:
         match node:
-            case Literal(kind=kind, value=value) if kind is Bool:
-                return "true" if value else "false"
-            case Literal(kind=kind, value=value):
-                return self.printer.number(value) if kind is Real else str(int(value))
-            case Member(value=value):
-                return str(int(value))
+            case Literal(kind=kind, value=value) | Member(kind=kind, value=value):
+                return self.printer.literal(kind, value)
             case Local(kind=kind, name=name):
                 return f"%a.{name}" if isinstance(kind, Array) else self.load(kind, kind, f"%l.{name}", "")
             case Parameter(kind=kind, name=name):

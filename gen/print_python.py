@@ -46,6 +46,8 @@ MASK = 2**32 - 1
 """A Word is an int64 in this code, because Numba converts a sum of uint64 and int64 to a float.  A product that
 overflows int64 still has the correct lower 32 bits."""
 
+NEGATED = {"not": "not ", "-": "-"}
+
 Part = type[Struct] | type[Config]
 """A struct or configuration: a function takes these before its numbers and arrays."""
 
@@ -189,7 +191,7 @@ class _Printer:
             case Length():
                 return self.length(node)
             case Unary(op=op, operand=operand):
-                return f"({'not ' if op == 'not' else '-'}{self.of(operand)})"
+                return f"({NEGATED[op]}{self.of(operand)})"
             case Binary(kind=kind, op=op, left=left, right=right):
                 text = f"({self.of(left)} {op} {self.of(right)})"
                 return f"({text} & {MASK})" if kind is Word and op in ("+", "-", "*", "<<") else text

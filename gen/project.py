@@ -251,12 +251,11 @@ def _filled(functions: Functions) -> list[str]:
             and any(isinstance(n, (Local, Field)) for e in (node.start, node.stop) for n in walk(e))
         }
         for node in walk(function.body):
-            indices = node.indices if isinstance(node, Element) else (node.index,) if isinstance(node, Row) else ()
-            if indices and isinstance(node.array.kind, Array):
+            if isinstance(node, (Element, Row)) and isinstance(node.array.kind, Array):
+                indices = node.indices if isinstance(node, Element) else (node.index,)
                 for index, extent in zip(indices, node.array.kind.extents, strict=False):
-                    if isinstance(extent, Extent) and any(
-                        isinstance(n, Local) and n.name in counted for n in walk(index)
-                    ):
+                    names = {n.name for n in walk(index) if isinstance(n, Local)}
+                    if isinstance(extent, Extent) and names & counted:
                         found |= set(extent.symbols)
     return sorted(found)
 

@@ -385,12 +385,10 @@ def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Function
         value = values.pop() if len(values) == 1 else None
         if name in functions and name not in roots and value is not None:
             param, kind = functions[name].params[i]
-            if isinstance(kind, Array) or any(
-                isinstance(n, Assign) and isinstance(n.target, Local) and n.target.name == param
-                for n in walk(functions[name].body)
-            ):
-                continue
-            changed[name] = replace(changed[name], body=_substitute(changed[name].body, param, value))
+            targets = (n.target for n in walk(functions[name].body) if isinstance(n, Assign))
+            changes = any(isinstance(target, Local) and target.name == param for target in targets)
+            if not changes and not isinstance(kind, Array):
+                changed[name] = replace(changed[name], body=_substitute(changed[name].body, param, value))
     return changed
 
 
@@ -429,10 +427,10 @@ def _drop_unused_locals(functions: Functions) -> Functions:
                 # the read of n in `n = n + 1` does not count
                 target = node.target if isinstance(node, Assign) else None
                 own = isinstance(target, Local) and target.name == name
-                for value in vars(node).values():
-                    if isinstance(value, Expr) and not (own and (value is target or not writes(value))):
-                        if any(isinstance(n, Local) and n.name == name for n in walk(value)):
-                            return True
+                values = [value for value in vars(node).values() if isinstance(value, Expr)]
+                read = (value for value in values if not own or (value is not target and writes(value)))
+                if any(isinstance(n, Local) and n.name == name for value in read for n in walk(value)):
+                    return True
         return False
 
     def drop(body: Body, unread: frozenset[str]) -> Body:

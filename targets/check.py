@@ -250,7 +250,7 @@ def _row(
             return row | ({"times": times} if times else {})
         row |= _emulate(reference, image, seed, tries)
         for call in row["calls"]:
-            bound = row.get("bounds", {}).get(call, {}).get("instructions")
+            bound = row["bounds"].get(call, {}).get("instructions")
             most = max(row[call]["max"], row[call]["worst"] or 0)
             if bound is not None:
                 row[call] |= {"bound": bound, "ratio": round(bound / most, 3)}
