@@ -281,6 +281,27 @@ def test_a_changed_rule_is_caught_and_the_place_is_named():
     assert row["selftest"] == "broken build"
 
 
+def test_forecasts_of_the_newest_sample_are_compared(monkeypatch):
+    """Where a reading takes the place of the main question, each of the stream's answers counts, not the last alone."""
+    signal = {"channels": ["a"], "max_abs": 30.0, "lags": [0], "differences": [1]}
+    labels = {"column": "y", "max_abs": 10.0}
+    spec = make_spec({"name": "flow", "learning": {"rule": "nlms"}, "signal": signal, "label": labels})
+    reference = Reference(build(spec), None, *mixed_stream(spec, 300))
+    assert reference.spec.program.reads
+    device = CModel(reference.project, find_compilers()[0], ("-O1",))
+    right = device.prequential
+    assert reference.verdict(device)["equal"]
+
+    def wrong(x, y):
+        answers, statuses = right(x, y)
+        return answers + np.float32(1), statuses
+
+    monkeypatch.setattr(device, "prequential", wrong)
+    verdict = reference.verdict(device)
+    asks = reference.spec.program.asks
+    assert not verdict["equal"] and re.fullmatch(rf"{asks} \d+: .* on the host, .* in C", verdict["first_difference"])
+
+
 def test_every_flipped_bit_is_seen_and_named():
     project = build(spec_of("mklms"))
     reference = Reference(project, None, *mixed_stream(project.spec, 300))
