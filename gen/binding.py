@@ -14,7 +14,8 @@ import cffi
 import numpy as np
 
 from pykernel.dialect import Memory, Real
-from pykernel.gen.compilers import Compiler, compile_c
+from pykernel.gen.compilers import Compiler, compile_c, write_sources
+from pykernel.gen.primitives import C_TYPES
 from pykernel.gen.project import Project
 
 
@@ -35,13 +36,10 @@ class CModel:
         self.memory: Memory = self.spec.memory(project.drop)
         folder = Path(tempfile.mkdtemp(prefix="pykernel-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        for path, text in project.files.items():
-            if path.startswith("src/"):
-                (folder / Path(path).name).write_text(patch(text), encoding="utf-8")
-        self.sources = sorted(folder.glob("*.c"))
-        (folder / "replay.c").write_text(project.replay, encoding="utf-8")
+        self.sources = write_sources(folder, {name: patch(text) for name, text in project.sources.items()})
         self.library = folder / "model.so"
-        compile_c(compiler, [*self.sources, folder / "replay.c"], self.library, flags)
+        driver = write_sources(folder, {"replay.c": project.replay})
+        compile_c(compiler, [*self.sources, *driver], self.library, flags)
         self._ffi = cffi.FFI()
         self._ffi.cdef(_declarations(project))
         self._lib: Any = self._ffi.dlopen(str(self.library))
@@ -69,8 +67,7 @@ class CModel:
         return self._ffi.buffer(pointer, count)
 
     def _numbers(self, array: np.ndarray) -> Any:
-        kinds = {"i2": "int16_t *", "i4": "int32_t *", "f4": "float *", "f8": "double *"}
-        return self.pointer(array, kinds[array.dtype.str[1:]])
+        return self.pointer(array, f"{C_TYPES[array.dtype.str[1:]]} *")
 
     def prequential(
         self, x: np.ndarray, y: np.ndarray, learn: bool = True, predict: bool = True
@@ -105,11 +102,11 @@ class CModel:
         """
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
-        statuses = []
-        for row, label in zip(x, y, strict=True):
+        statuses = np.zeros(len(x), np.int32)
+        for t, (row, label) in enumerate(zip(x, y, strict=True)):
             told = () if program.label is None else (self._numbers(label) if y.ndim > 1 else label.item(),)
-            statuses.append(self.call(name, self._numbers(row), *told))
-        return np.array(statuses, np.int32)
+            statuses[t] = self.call(name, self._numbers(row), *told)
+        return statuses
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
         """What NAME_<name> writes, (values,), and its status, as HostModel.read."""
@@ -120,7 +117,7 @@ class CModel:
 def _declarations(project: Project) -> str:
     name = project.spec.name
     program = project.spec.program
-    real = {"i2": "int16_t", "f4": "float", "f8": "double"}[project.spec.real.dtype.str[1:]]
+    real = C_TYPES[project.spec.real.dtype.str[1:]]
     label = "int32_t" if program.whole or program.label_kind == "class" else real
     main = real if program.answer.scalar is Real else "int32_t"
     asked = {q: real if kind.scalar is Real else "int32_t" for q, kind in program.questions.items()}
@@ -139,9 +136,9 @@ def _declarations(project: Project) -> str:
         f"void {name}_wipe({name}_t *s);",
         f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {label} *y, {main} *answers, int32_t *statuses);",
     ]
-    for question, answer in asked.items():
-        lines.append(
-            f"void {name}_replay_{question}({name}_t *s, int64_t count, const {real} *x, {answer} *answers, int32_t *statuses);"
-        )
+    lines += [
+        f"void {name}_replay_{question}({name}_t *s, int64_t count, const {real} *x, {answer} *answers, int32_t *statuses);"
+        for question, answer in asked.items()
+    ]
     lines += [re.sub(r"\[[^]]*\]", "[]", declaration) + ";" for declaration in project.declarations]
     return "\n".join(lines)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from pykernel.spec.model import Spec
 
 Progress = Callable[[float, str], None]
 HASHED = "state's hash"
+ONCE = slice(1)
+"""The rows of a call without a sample."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,11 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
         rows = rng.integers(0, samples, few)
         if y.size:
             y[(rows, *(own.integers(0, width, few) for width in labels.shape))] = values
+    x, y = as_taken(spec, x, positions if labels.is_class else y)
     if whole:
-        x, y = spec.raw_inputs(x), y if labels.is_class else spec.raw_labels(y)
-        for values in (-32768, -32767, 32767, 0):
-            x[rng.integers(0, samples, few), rng.integers(0, dim)] = values
-    return x, positions if labels.is_class else y
+        for count in (-32768, -32767, 32767, 0):
+            x[rng.integers(0, samples, few), rng.integers(0, dim)] = count
+    return x, y
 
 
 def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -122,7 +124,7 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
     wild = (part > 0.15) & (part < 0.2) & (t > 0.6 * samples)
     x[wild] *= 10.0 ** rng.uniform(-20, 20, (int(wild.sum()), 1))
     positions = _classes(y, len(spec.label.classes or ()), rng)
-    if labels.shape and labels.shape != (0,):
+    if labels.shape:
         y = y[:, None] * rng.uniform(-1, 1, labels.shape)
     y *= min(1.0, spec.label.max_abs / 4)
     with np.errstate(over="ignore"):
@@ -130,13 +132,9 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
     few = max(1, samples // 500)
     for values in (np.nan, np.inf, -np.inf, np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal):
         x[rng.integers(0, samples, few), rng.integers(0, channels)] = values
-        if labels.shape != (0,) and not labels.is_class:
+        if y.size and not labels.is_class:
             y[rng.integers(0, samples, few)] = values
-    if whole:
-        return as_taken(spec, x, positions if labels.is_class else y if labels.shape != (0,) else None)
-    if labels.shape == (0,):
-        return x, np.zeros((samples, 0), dtype)
-    return x, positions if labels.is_class else y
+    return as_taken(spec, x, positions if labels.is_class else y)
 
 
 def _classes(y: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -169,16 +167,14 @@ def check(
     longer than two seconds are announced on standard error.
     engine: the engine of the reference; Numba if not given, unless $PYKERNEL_ENGINE names another.
     """
-    if samples < 1:
-        raise UserError(f"samples is {samples}; at least one is needed")
     if progress is None:
         with told_late() as say:
             return check(spec, memory, samples, seed, stream, levels, compilers, say, engine)
     say = progress
+    x, y = stream_of(spec, samples, seed, stream)
     chosen = [compiler(name) for name in compilers] if compilers else list(find_compilers())
     say(0.0, "generating C")
     project = build(spec, memory)
-    x, y = as_taken(spec, *stream) if stream is not None else mixed_stream(spec, samples, seed)
     engine = engine or chosen_engine("numba")
     say(0.1, f"simulating with {engine}; what it compiles for a model of a new kind takes some seconds")
     reference = Reference(project, memory, x, y, engine)
@@ -191,6 +187,15 @@ def check(
         rows.append(row | ({"coverage": str(measured)} if measured is not None else {}))
     say(1.0, "done")
     return reference.report(rows)
+
+
+def stream_of(
+    spec: Spec, samples: int, seed: int, stream: tuple[np.ndarray, np.ndarray] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The stream of a check: the one that was given, else a mixed one.  Raises UserError if it would be empty."""
+    if samples < 1:
+        raise UserError(f"samples is {samples}; at least one is needed")
+    return mixed_stream(spec, samples, seed) if stream is None else as_taken(spec, *stream)
 
 
 def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -220,6 +225,28 @@ class Device(Protocol):
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
         """What NAME_<name> writes, (values,), and its status."""
+
+
+class Step(NamedTuple):
+    """Calls of one function: with rows of the stream one after the other, or one call without a sample.
+
+    "learn" asks each row and then learns it; "hash" asks for the state's hash.  after: the end of the sentence that
+    says when the calls were made.
+    """
+
+    kind: Literal["learn", "hash", "action", "visit", "question", "reading"]
+    name: str
+    rows: slice = ONCE
+    after: str = ""
+
+
+class Result(NamedTuple):
+    """What the calls of a step wrote and returned, and a checksum of the memory that they left."""
+
+    name: str
+    values: np.ndarray
+    statuses: np.ndarray
+    memory: int
 
 
 class Reference:
@@ -253,18 +280,16 @@ class Reference:
         self.readings = [name for name in program.readings if name in names]
         self.questions = [name for name in program.questions if name != program.asks and name in names]
         self._more = [*self.between, *self.others, *self.visits]
-        self.passes = [self._parts()]
-        if self._more:
-            self.passes.append([self._end_of(part) for part in self._parts()])
-        self.results: list[list[dict[str, np.ndarray]]] = []
-        for second, parts in enumerate(self.passes):
+        self.passes = [False, True] if self._more else [False]
+        self.results: list[list[Result]] = []
+        for second in self.passes:
             self.model = self.fresh_host()
-            self.results.append([self._advance(self.model, part, bool(second)) for part in parts])
-        self.hash = int(self.results[0][-1][HASHED][0])
+            self.results.append(self._run(self.model, second))
+        self.hash = _hash_in(self.results)
 
     def report(self, rows: list[dict[str, Any]]) -> Report:
         """The report: the rows of all builds, the sizes, and the counts of statuses."""
-        calls = {name: self._counts(f"{name}'s status") for name in (*self._more, *self.readings)}
+        calls = {name: self._counts(name) for name in (*self._more, *self.readings)}
         hashes = {
             "state_hash": f"{self.hash:08x}",
             "stream_hash": f"{zlib.crc32(self.x.tobytes() + self.y.tobytes()):08x}",
@@ -272,10 +297,10 @@ class Reference:
         ok, figures = all(row["equal"] for row in rows), self.project.figures | hashes
         return Report(ok, rows, figures, self._counts("update"), calls)
 
-    def _counts(self, key: str) -> dict[str, int]:
-        """How often each status was returned."""
-        told = next(filter(None, ([part[key] for part in parts if key in part] for parts in self.results)), None)
-        found = np.concatenate(told or [np.zeros(0, np.int32)])
+    def _counts(self, name: str) -> dict[str, int]:
+        """How often a function returned each status, in the first pass that calls it."""
+        told = [[result.statuses for result in results if result.name == name] for results in self.results]
+        found = np.concatenate([*next(filter(None, told), []), np.zeros(0, np.int32)])
         names = {int(m): m.name.lower() for m in self.spec.program.status}
         return {names[int(s)]: int(count) for s, count in zip(*np.unique(found, return_counts=True), strict=True)}
 
@@ -287,47 +312,52 @@ class Reference:
                     model.memory.field(name)[...] = self.start.field(name)
         return model
 
-    def _parts(self) -> list[slice]:
-        edges = np.linspace(0, len(self.x), self.PARTS + 1).astype(int)
-        return [slice(a, b) for a, b in itertools.pairwise(edges) if b > a]
+    def _steps(self, second: bool) -> Iterator[Step]:
+        """All steps of the first or the second pass."""
+        program, edges = self.spec.program, np.linspace(0, len(self.x), self.PARTS + 1).astype(int).tolist()
+        parts = [(begin, end) for begin, end in itertools.pairwise(edges) if end > begin]
+        for i, (begin, end) in enumerate(parts):
+            if second:
+                begin = max(begin, end - max(self.AGAIN, (end - begin) // 4))
+            part, after = slice(begin, end), f" after update {end - 1}" if program.learns else ""
+            yield Step("learn", "update", part)
+            if end == len(self.x) and not second:
+                yield Step("hash", HASHED, after=after)
+            if second:
+                yield from (Step("action", name, after=after) for name in self.between)
+                yield from (Step("visit", name, _some(part, self.VISITED), after) for name in self.visits)
+            asked = _some(part, self.ASKED) if program.learns else part
+            yield from (Step("question", name, asked, after) for name in self.questions)
+            yield from (Step("reading", name, after=after) for name in self.readings)
+            if second and self.others and i == (len(parts) - 1) // 2:
+                for name in (*self.others, *self.between):
+                    yield Step("action", name, after=after)
+                    after = f" after {name}{after}"
 
-    def _advance(self, model: HostModel | Device, part: slice, second: bool) -> dict[str, np.ndarray]:
-        """Run one part of the stream, in the first or the second pass.
+    def _call(self, model: HostModel | Device, step: Step) -> tuple[np.ndarray, np.ndarray]:
+        """What the calls of a step wrote, (calls, values), and their statuses."""
+        x, y = self.x[step.rows], self.y[step.rows]
+        match step.kind:
+            case "learn":
+                return model.prequential(x, y)
+            case "hash":
+                return np.array([self._hash(model)]), np.zeros(1, np.int32)
+            case "question":
+                return model.ask(step.name, x)
+            case "reading":
+                values, status = model.read(step.name)
+                return values[None], np.array([status], np.int32)
+            case "visit":
+                return np.zeros((len(x), 0)), model.visit(step.name, x, y)
+            case "action":
+                return np.zeros((1, 0)), np.array([model.call(step.name)], np.int32)
 
-        Returns what the functions wrote and returned.
-        """
-        answers, statuses = model.prequential(self.x[part], self.y[part])
-        found = {self.spec.program.asks: answers, "update": statuses}
-        found["memory"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
-        if part.stop == len(self.x) and not second:
-            on_host = isinstance(model, HostModel)
-            hashed = state_hash(self.spec, model.memory) if on_host else int(model.call("hash"))
-            found[HASHED] = np.array([hashed], np.uint32)
-        called = {action: [model.call(action)] for action in self.between if second}
-        for visit in self.visits if second else ():
-            rows = _some(part, self.VISITED)
-            found[f"{visit}'s status"] = model.visit(visit, self.x[rows], self.y[rows])
-        for question in self.questions:
-            found[question], found[f"{question}'s status"] = model.ask(question, self.x[self._asked(part)])
-        for reading in self.readings:
-            found[reading], status = model.read(reading)
-            found[f"{reading}'s status"] = np.array([status], np.int32)
-        for action in self._half_way(part) if second else ():
-            called.setdefault(action, []).append(model.call(action))
-        found["memory at the end"] = np.array([zlib.crc32(model.memory.bytes)], np.uint32)
-        return found | {f"{action}'s status": np.array(s, np.int32) for action, s in called.items()}
+    def _run(self, model: HostModel | Device, second: bool) -> list[Result]:
+        made = ((step.name, *self._call(model, step)) for step in self._steps(second))
+        return [Result(name, values, statuses, zlib.crc32(model.memory.bytes)) for name, values, statuses in made]
 
-    def _asked(self, part: slice) -> slice:
-        return _some(part, self.ASKED) if self.spec.program.learns else part
-
-    def _half_way(self, part: slice) -> list[str]:
-        """Additional actions after a part of the second pass: only the middle part has some."""
-        parts = self.passes[1]
-        return [*self.others, *self.between] if self.others and part == parts[(len(parts) - 1) // 2] else []
-
-    def _end_of(self, part: slice) -> slice:
-        rows = part.stop - part.start
-        return slice(part.stop - min(rows, max(self.AGAIN, rows // 4)), part.stop)
+    def _hash(self, model: HostModel | Device) -> int:
+        return state_hash(self.spec, model.memory) if isinstance(model, HostModel) else int(model.call("hash"))
 
     def compare(self, c: Compiler, level: str, extra: Sequence[str] = (), **how: Any) -> dict[str, Any]:
         """The report's row for one build; ``how``: further arguments of CModel."""
@@ -346,101 +376,63 @@ class Reference:
 
         Returns whether all results equal the host's, and the first difference.
         """
-        row = {"selftest": "broken build" if device.call("selftest") == BROKEN_BUILD else "passed"}
-        results: list[list[dict[str, np.ndarray]]] = []
-        for second, parts in enumerate(self.passes):
+        selftest = "broken build" if device.call("selftest") == BROKEN_BUILD else "passed"
+        results: list[list[Result]] = []
+        for second in self.passes:
             device.call("init")
-            results.append([self._advance(device, part, bool(second)) for part in parts])
+            results.append(self._run(device, second))
         pairs = zip(itertools.chain(*self.results), itertools.chain(*results), strict=True)
         equal = (
             device.memory.bytes == self.model.memory.bytes
-            and all(same_numbers(a[k], b[k]) for a, b in pairs for k in a)
-            and int(device.call("hash")) == state_hash(self.spec, self.model.memory)
-            and row["selftest"] == "passed"
+            and all(_same(a, b) for a, b in pairs)
+            and self._hash(device) == self._hash(self.model)
+            and selftest == "passed"
         )
-        hashed = f"{int(results[0][-1][HASHED][0]):08x}"
+        hashed = f"{_hash_in(results):08x}"
         difference = None if equal else self.first_difference(device)
-        return row | {"equal": equal, "state_hash": hashed, "first_difference": difference}
+        return {"selftest": selftest, "equal": equal, "state_hash": hashed, "first_difference": difference}
 
     def first_difference(self, device: Device) -> str:
         """The first call whose results differ between host and device, and what differs."""
-        for second, parts in enumerate(self.passes):
-            if (found := self._difference_in(parts, bool(second), device)) is not None:
+        for second in self.passes:
+            for found in self._differences(second, device):
                 return f"{found}; in the second pass, with {', '.join(self._more)} between" if second else found
         return "the self-test or the hash only"
 
-    def _difference_in(self, parts: Sequence[slice], second: bool, device: Device) -> str | None:
-        """The first difference in one pass; None if there is none."""
-        host, learns, asks = self.fresh_host(), self.spec.program.learns, self.spec.program.asks
+    def _differences(self, second: bool, device: Device) -> Iterator[str]:
+        """The differences in one pass, row by row."""
+        host, asks = self.fresh_host(), self.spec.program.asks
         answer = "prediction" if asks == "predict" else asks
+        learned = "update" if self.spec.program.learns else answer
         device.call("init")
-        if (field_name := differing_field(host, device)) is not None:
-            return f"before the first {'update' if learns else answer}, in {field_name}"
-        for part in parts:
-            for t in range(part.start, part.stop):
-                row = slice(t, t + 1)
-                (p, s), (q, u) = (
-                    host.prequential(self.x[row], self.y[row]),
-                    device.prequential(self.x[row], self.y[row]),
-                )
-                call = f"update {t}" if learns else f"{answer} {t}"
-                if (found := _difference(call, s, u, host, device)) is not None:
-                    return found
-                if not same_numbers(p, q):
-                    return f"{answer} {t}: {shown(p[0])} on the host, {shown(q[0])} in C"
-            if (found := self._difference_between(host, device, part, second)) is not None:
-                return found
-        return None
-
-    def _difference_between(self, host: HostModel, device: Device, part: slice, second: bool) -> str | None:
-        """The first difference in the calls that follow the rows of a part; None if there is none."""
-        after = f" after update {part.stop - 1}" if self.spec.program.learns else ""
-        for action in self.between if second else ():
-            a, b = host.call(action), device.call(action)
-            if (found := _difference(f"{action}{after}", [a], [b], host, device)) is not None:
-                return found
-        for visit in self.visits if second else ():
-            for t in range(part.stop)[_some(part, self.VISITED)]:
-                row = slice(t, t + 1)
-                s, u = host.visit(visit, self.x[row], self.y[row]), device.visit(visit, self.x[row], self.y[row])
-                if (found := _difference(f"{visit} of row {t}{after}", s, u, host, device)) is not None:
-                    return found
-        asked = range(part.stop)[self._asked(part)]
-        for question in self.questions:
-            (p, s), (q, u) = (model.ask(question, self.x[self._asked(part)]) for model in (host, device))
-            for t, a, b, c, d in zip(asked, p, q, s, u, strict=True):
+        yield from (f"before the first {learned}, in {name}" for name in differing_fields(host, device))
+        for step in self._steps(second):
+            for t in range(len(self.x))[step.rows]:
+                single = step._replace(rows=slice(t, t + 1))
+                asked = called = f"{step.name}{'' if step.rows is ONCE else f' of row {t}'}{step.after}"
+                if step.kind == "learn":
+                    asked, called = f"{answer} {t}", f"{learned} {t}"
+                (a, s), (b, u) = self._call(host, single), self._call(device, single)
                 if not same_numbers(a, b):
-                    return f"{question} of row {t}{after}: {shown(a)} on the host, {shown(b)} in C"
-                if c != d:
-                    return f"{question} of row {t}{after}: status {c} on the host, {d} in C"
-        if (field_name := differing_field(host, device)) is not None:
-            return f"questions{after}: {field_name}"
-        for reading in self.readings:
-            (v, a), (w, b) = host.read(reading), device.read(reading)
-            if not same_numbers(v, w):
-                return f"{reading}{after}: {shown(v)} on the host, {shown(w)} in C"
-            if (found := _difference(f"{reading}{after}", [a], [b], host, device)) is not None:
-                return found
-        for i, action in enumerate(half := self._half_way(part) if second else []):
-            a, b = host.call(action), device.call(action)
-            before = "".join(f" after {earlier}" for earlier in half[:i][::-1])
-            if (found := _difference(f"{action}{before}{after}", [a], [b], host, device)) is not None:
-                return found
-        return None
+                    yield f"{asked}: {shown(a[0])} on the host, {shown(b[0])} in C"
+                if s[0] != u[0]:
+                    yield f"{called}: status {s[0]} on the host, {u[0]} in C"
+                yield from (f"{called}: {name}" for name in differing_fields(host, device))
+
+
+def _hash_in(results: Sequence[Sequence[Result]]) -> int:
+    """The state's hash after the first pass has learned its last row."""
+    return next(int(result.values[0]) for result in results[0] if result.name == HASHED)
+
+
+def _same(a: Result, b: Result) -> bool:
+    return a.memory == b.memory and same_numbers(a.values, b.values) and same_numbers(a.statuses, b.statuses)
 
 
 def _some(part: slice, count: int) -> slice:
     """At most ``count`` rows of a part, spread over the part."""
     step = max(1, (part.stop - part.start) // count)
     return slice(part.start, min(part.stop, part.start + step * count), step)
-
-
-def _difference(call: str, a: Any, b: Any, host: HostModel, device: Device) -> str | None:
-    """The difference in a call's status or, if the statuses are equal, in the memory; None if there is none."""
-    if a[0] != b[0]:
-        return f"{call}: status {a[0]} on the host, {b[0]} in C"
-    field_name = differing_field(host, device)
-    return None if field_name is None else f"{call}: {field_name}"
 
 
 def same_numbers(a: np.ndarray, b: np.ndarray) -> bool:
@@ -456,15 +448,14 @@ def shown(value: Any) -> str:
     return repr(value) if np.ndim(value) == 0 else str(np.asarray(value).tolist())
 
 
-def differing_field(host: HostModel, device: Device) -> str | None:
-    """The first field whose bytes differ, with position and both values."""
+def differing_fields(host: HostModel, device: Device) -> Iterator[str]:
+    """The fields whose bytes differ, each with the first position and both values."""
     for slot in host.memory.layout.slots:
         a, b = host.memory.field(slot.name), device.memory.field(slot.name)
         if a.tobytes() != b.tobytes():
             at = next(i for i in np.ndindex(a.shape) if a[i].tobytes() != b[i].tobytes())
             place = "".join(f"[{i}]" for i in at) if not slot.scalar else ""
-            return f"{slot.name}{place} is {a[at]!r} on the host, {b[at]!r} in C"
-    return None
+            yield f"{slot.name}{place} is {a[at]!r} on the host, {b[at]!r} in C"
 
 
 def section_bytes(sources: Sequence[Path], c: Compiler, extra: Sequence[str] = ()) -> dict[str, int]:

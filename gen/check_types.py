@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from enum import IntEnum
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -20,12 +21,10 @@ from pykernel.dialect import (
     INDEX_MAX,
     Array,
     Bool,
-    Config,
     Constant,
     Extent,
     Index,
     Kernel,
-    Model,
     Real,
     Scalar,
     Struct,
@@ -35,8 +34,8 @@ from pykernel.dialect import (
     real,
     unroll,
 )
-from pykernel.dialect.reserved import C_KEYWORDS
 from pykernel.dialect.types import REALS
+from pykernel.gen.instead import IN_PLACE, INSTEAD, RESERVED
 from pykernel.gen.ir import (
     Assign,
     Binary,
@@ -69,51 +68,10 @@ from pykernel.gen.read import read
 ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
 OF_WORDS = {ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&"}
 COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-INSTEAD = {
-    ast.Pow: "** differs between libraries; multiply",
-    ast.LShift: "<< is for a Word by an Index; of an Index it differs for negative numbers and wide results: multiply, or use pow2()",
-    ast.RShift: ">> is for a Word by an Index; for an Index use floor_shift()",
-    ast.BitAnd: "& is for two Words; use `and` for conditions, % for powers of two",
-    ast.BitOr: "bit operations are not in the dialect; use `or` for conditions",
-    ast.BitXor: "bit operations are not in the dialect; use `and`, `or` and `not` for conditions",
-    ast.MatMult: "@ allocates; write the loops",
-    ast.While: "while has no bound that C could state; use for … in range(…) with break",
-    ast.With: "with has no meaning in C; leave it out",
-    ast.Try: "exceptions do not exist on the device; return a status",
-    ast.Raise: "exceptions do not exist on the device; return a status",
-    ast.Assert: "assertions do not exist on the device; return a status",
-    ast.Delete: "nothing is deleted in C; leave it out",
-    ast.FunctionDef: "functions are not nested; move it out and mark it @kernel",
-    ast.AsyncFunctionDef: "functions are not nested; move it out and mark it @kernel",
-    ast.ClassDef: "classes belong to the top of the file",
-    ast.Lambda: "functions are not nested; write a @kernel",
-    ast.ListComp: "comprehensions allocate; write the loop",
-    ast.SetComp: "comprehensions allocate; write the loop",
-    ast.DictComp: "comprehensions allocate; write the loop",
-    ast.GeneratorExp: "generators allocate; write the loop",
-    ast.List: "lists allocate; use a field of a struct or a Constant table",
-    ast.Tuple: "tuples have no C type; use separate names",
-    ast.Dict: "dictionaries allocate; use fields of a struct",
-    ast.Set: "sets allocate; use fields of a struct",
-    ast.JoinedStr: "strings do not exist on the device; leave it out",
-    ast.Import: "imports belong to the top of the file",
-    ast.ImportFrom: "imports belong to the top of the file",
-    ast.Global: "the device has no globals; use a field of a struct",
-    ast.Nonlocal: "the device has no globals; use a field of a struct",
-    ast.AnnAssign: "local types follow from values; write name = value",
-    ast.NamedExpr: "the order of side effects differs in C; assign in a statement of its own",
-    ast.Slice: "slices are not in the dialect; pass a row as s.v[i], or loop",
-    ast.Starred: "each argument is written out in C",
-    ast.Pass: "an empty block has no meaning; leave it out",
-    ast.Match: "match is not in the dialect; use if / elif",
-    ast.Yield: "generators do not exist on the device; write a loop",
-    ast.YieldFrom: "generators do not exist on the device; write a loop",
-}
-# macros and functions that a user's headers may define, and names that compilers predefine in their GNU dialects
-RESERVED = C_KEYWORDS | set(
-    """offsetof typeof fabs fabsf exp memset memcpy stdin stdout stderr linux unix i386 mips sparc sun""".split()
-)
 LARGEST = float(np.finfo(np.float32).max)
+ONLY_RANGE = "only `for i in range(…)` exists in C"
+
+T = TypeVar("T")
 
 
 def check_types(kernel: Kernel) -> Function:
@@ -143,79 +101,91 @@ class _Typer:
         python = self.space["__builtins__"]  # a module in scripts, its dictionary elsewhere
         self.builtins = python if isinstance(python, dict) else vars(python)
         self.scopes: list[dict[str, Any]] = [{}]  # name -> its kind, or the struct or configuration that it stands for
-        self.running: list[str] = []  # variables of the enclosing loops
-        self.nonnegative: set[str] = set()  # variables of enclosing loops that are never negative
+        self.running: dict[str, bool] = {}  # variables of the enclosing loops; whether each is never negative
         self.counters: set[str] = set()  # variables of all loops
         self.kinds_seen: dict[str, Kind] = {}
 
-    def refuse(self, at: ast.AST | int, message: str) -> NoReturn:
-        line = at if isinstance(at, int) else getattr(at, "lineno", self.node.lineno)
-        raise DialectError(self.kernel.file, line, message)
+    def refuse(self, at: ast.AST, message: str) -> NoReturn:
+        raise DialectError(self.kernel.file, getattr(at, "lineno", self.node.lineno), message)
+
+    def want(self, kind: type[T], value: object, at: ast.AST, message: str) -> T:
+        """The value, which is refused if it is not of this kind."""
+        if not isinstance(value, kind):
+            self.refuse(at, message)
+        return value
+
+    def refuse_if(self, wrong: object, at: ast.AST, message: str) -> None:
+        if wrong:
+            self.refuse(at, message)
 
     # ------------------------------------------------------------------------------------------- the function
 
     def function(self) -> Function:
         node, kernel = self.node, self.kernel
         self.spelling(node, kernel.name)
-        arguments = node.args
-        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or arguments.posonlyargs:
-            self.refuse(node, "parameters are positional and have no defaults")
-        pointer = ""
-        params = []
-        for argument in arguments.args:
-            if argument.arg not in kernel.params:
-                self.refuse(argument, f"parameter {argument.arg} has no type; annotate it, e.g. {argument.arg}: Real")
-            kind = kernel.params[argument.arg]
-            if parts := parts_of(kind):
-                seen = [part for other in self.scopes[0].values() for part in parts_of(other)]
-                for part in parts:
-                    if part in seen:
-                        self.refuse(argument, f"a second {part.__name__}: in C there is one of each; leave it out")
-                if any(issubclass(part, Struct) for part in parts):
-                    pointer = pointer or argument.arg
-            else:
-                kind = _in_expressions(kind)
-                if kind not in (Real, Index, Word, Bool) and not (isinstance(kind, Array) and kind.scalar is not Bool):
-                    self.refuse(
-                        argument,
-                        f"parameter {argument.arg} is {kind}; the types are Real, Index, Int, Word, Bool, arrays of numbers, "
-                        "structs and configs",
-                    )
-                if isinstance(kind, Array) and len(kind.extents) > 1:
-                    self.refuse(
-                        argument,
-                        f"parameter {argument.arg} has two dimensions, which C99 cannot pass as const; pass the struct that holds it",
-                    )
-                params.append((argument.arg, kind))
-            self.name_allowed(argument, argument.arg)
-            self.scopes[0][argument.arg] = kind
-        if "return" not in kernel.function.__annotations__:
-            self.refuse(node, "the result has no type; annotate it: -> Real, -> Index, -> Bool or -> None")
+        given = node.args
+        others = given.vararg or given.kwarg or given.kwonlyargs or given.defaults or given.posonlyargs
+        self.refuse_if(others, node, "parameters are positional and have no defaults")
+        params = [(argument.arg, self.parameter(argument)) for argument in given.args]
+        structs = (name for name, kind in params if any(issubclass(part, Struct) for part in parts_of(kind)))
+        pointer = next(structs, "")
+        self.refuse_if(
+            "return" not in kernel.function.__annotations__,
+            node,
+            "the result has no type; annotate it: -> Real, -> Index, -> Bool or -> None",
+        )
         self.returns = _in_expressions(kernel.returns)
-        if self.returns not in (Real, Index, Word, Bool, None):
-            self.refuse(node, f"the result is {kernel.returns}; a kernel returns Real, Index, Int, Word, Bool or None")
-        body = list(node.body)
-        if ast.get_docstring(node):
-            body = body[1:]
+        self.refuse_if(
+            self.returns not in (Real, Index, Word, Bool, None),
+            node,
+            f"the result is {kernel.returns}; a kernel returns Real, Index, Int, Word, Bool or None",
+        )
+        body = node.body[1:] if ast.get_docstring(node) else node.body
         statements = self.alternatives() if kernel.choice else self.block(body)
-        if kernel.returns is not None and not self.ends(statements):
-            self.refuse(node.body[-1], "not every path returns a value; end with a return")
+        lost = kernel.returns is not None and not self.ends(statements)
+        self.refuse_if(lost, node.body[-1], "not every path returns a value; end with a return")
         self.comments.refuse_lost()
-        return Function(kernel, kernel.doc, tuple(params), pointer, self.returns, statements)
+        passed = tuple((name, kind) for name, kind in params if not parts_of(kind))
+        return Function(kernel, kernel.doc, passed, pointer, self.returns, statements)
+
+    def parameter(self, argument: ast.arg) -> Any:
+        """The kind of a parameter, or the struct, configuration or model that it stands for."""
+        name, known = argument.arg, self.kernel.params
+        self.refuse_if(name not in known, argument, f"parameter {name} has no type; annotate it, e.g. {name}: Real")
+        kind = known[name]
+        if parts := parts_of(kind):
+            seen = [part for other in self.scopes[0].values() for part in parts_of(other)]
+            for part in parts:
+                self.refuse_if(
+                    part in seen, argument, f"a second {part.__name__}: in C there is one of each; leave it out"
+                )
+        else:
+            kind = _in_expressions(kind)
+            array = isinstance(kind, Array)
+            self.refuse_if(
+                kind not in (Real, Index, Word, Bool) and not (array and kind.scalar is not Bool),
+                argument,
+                f"parameter {name} is {kind}; the types are Real, Index, Int, Word, Bool, arrays of numbers, structs and "
+                "configs",
+            )
+            self.refuse_if(
+                array and len(kind.extents) > 1,
+                argument,
+                f"parameter {name} has two dimensions, which C99 cannot pass as const; pass the struct that holds it",
+            )
+        self.name_allowed(argument, name)
+        self.scopes[0][name] = kind
+        return kind
 
     def alternatives(self) -> tuple[Statement, ...]:
         """The body of a kernel that only chooses which of others is called: one call under each condition."""
         line, kernel = self.node.lineno, self.kernel
-        if len(self.node.body) > 1 or not ast.get_docstring(self.node):
-            self.refuse(
-                self.node, f"{kernel.name} only chooses which kernel is called; leave its docstring alone there"
-            )
-        if kernel.choice not in {
-            name for kind in kernel.params.values() for part in parts_of(kind) for name in part.fields
-        }:
-            self.refuse(
-                self.node, f"{kernel.name} has no {kernel.choice}, by which it chooses; take the model that has it"
-            )
+        body, kinds = self.node.body, kernel.params.values()
+        told = "only chooses which kernel is called; leave its docstring alone there"
+        self.refuse_if(len(body) > 1 or not ast.get_docstring(self.node), self.node, f"{kernel.name} {told}")
+        known = kernel.choice in {name for kind in kinds for part in parts_of(kind) for name in part.fields}
+        told = f"{kernel.name} has no {kernel.choice}, by which it chooses; take the model that has it"
+        self.refuse_if(not known, self.node, told)
         args = tuple(
             Local(line, _in_expressions(kind), name) for name, kind in kernel.params.items() if not parts_of(kind)
         )
@@ -247,33 +217,35 @@ class _Typer:
         result: list[Statement] = []
         for node in body:
             above = self.comments.above(node)
-            method = getattr(self, f"do_{type(node).__name__}", None)
-            if method is None:
-                self.refuse(node, INSTEAD.get(type(node), f"{type(node).__name__} is not in the dialect"))
-            if result and isinstance(result[-1], (Return, Leave)):
-                self.refuse(node, "this is never reached; remove it")
+            method = self.method(f"do_{type(node).__name__}", node)
+            left = result and isinstance(result[-1], (Return, Leave))
+            self.refuse_if(left, node, "this is never reached; remove it")
             statement: Statement = method(node)
             beside = self.comments.beside(node.lineno if hasattr(node, "body") else node.end_lineno or node.lineno)
-            object.__setattr__(statement, "above", above)
-            object.__setattr__(statement, "beside", beside)
-            result.append(statement)
+            result.append(replace(statement, above=above, beside=beside))
         self.scopes.pop()
         return tuple(result)
 
+    def method(self, name: str, node: ast.stmt | ast.expr) -> Callable[[Any], Any]:
+        """The method that types such a node; code that the dialect does not have is refused."""
+        kind = type(node)
+        self.refuse_if(not hasattr(self, name), node, INSTEAD.get(kind, f"{kind.__name__} is not in the dialect"))
+        return getattr(self, name)
+
     def spelling(self, node: ast.AST, name: str) -> None:
         """Refuse a name of a kernel, local, field or parameter that could clash in C."""
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.endswith("_t"):
-            self.refuse(
-                node, f"{name} could clash in C; names are lower case, start with a letter and do not end in _t"
-            )
-        if name in RESERVED:
-            self.refuse(node, f"{name} has a meaning in C or C++; choose another name")
+        self.refuse_if(
+            not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.endswith("_t"),
+            node,
+            f"{name} could clash in C; names are lower case, start with a letter and do not end in _t",
+        )
+        self.refuse_if(name in RESERVED, node, f"{name} has a meaning in C or C++; choose another name")
 
     def name_allowed(self, node: ast.AST, name: str) -> None:
         """Refuse a name that the function introduces if it could clash in C, or hides a global or built-in name."""
         self.spelling(node, name)
-        if name in self.space or name in self.builtins:
-            self.refuse(node, f"{name} shadows a global of this file or of Python; choose another name")
+        hides = name in self.space or name in self.builtins
+        self.refuse_if(hides, node, f"{name} shadows a global of this file or of Python; choose another name")
 
     def find(self, name: str) -> Any:
         for scope in reversed(self.scopes):
@@ -282,127 +254,127 @@ class _Typer:
         return None
 
     def do_Assign(self, node: ast.Assign) -> Statement:
-        if len(node.targets) != 1:
-            self.refuse(node, "one name for each assignment")
+        self.refuse_if(len(node.targets) != 1, node, "one name for each assignment")
         target, value = node.targets[0], self.value(node.value)
-        if isinstance(target, ast.Name):
-            if isinstance(value.kind, Array):
-                self.refuse(node, "a view cannot be named (in C it would be a pointer); use it where it is needed")
-            if value.kind is None:
-                self.refuse(node, f"{ast.unparse(node.value)} has no value")
-            known = self.find(target.id)
-            if target.id in self.running:
-                self.refuse(node, f"{target.id} is the variable of a running loop; use another name")
-            if known is None:
-                self.name_allowed(target, target.id)
-                if target.id in self.counters:
-                    self.refuse(node, f"{target.id} is a loop's variable elsewhere in this function; use two names")
-                if self.kinds_seen.setdefault(target.id, value.kind) != value.kind:
-                    self.refuse(
-                        node,
-                        f"{target.id} is {self.kinds_seen[target.id]} elsewhere in this function and {value.kind} here; use two names",
-                    )
-                self.scopes[-1][target.id] = value.kind
-            elif known != value.kind:
-                self.refuse(node, f"{target.id} is {known}, the value is {value.kind}; convert it, or use another name")
-            return Assign(node.lineno, Local(node.lineno, value.kind, target.id), value, "", known is None)
-        return Assign(node.lineno, self.place(target, value.kind), value)
+        if not isinstance(target, ast.Name):
+            return Assign(node.lineno, self.place(target, value.kind), value)
+        name, kind = target.id, value.kind
+        self.refuse_if(
+            isinstance(kind, Array),
+            node,
+            "a view cannot be named (in C it would be a pointer); use it where it is needed",
+        )
+        if kind is None:
+            self.refuse(node, f"{ast.unparse(node.value)} has no value")
+        known = self.find(name)
+        self.refuse_if(name in self.running, node, f"{name} is the variable of a running loop; use another name")
+        if known is None:
+            self.name_allowed(target, name)
+            counts = name in self.counters
+            self.refuse_if(counts, node, f"{name} is a loop's variable elsewhere in this function; use two names")
+            seen = self.kinds_seen.setdefault(name, kind)
+            self.refuse_if(
+                seen != kind, node, f"{name} is {seen} elsewhere in this function and {kind} here; use two names"
+            )
+            self.scopes[-1][name] = kind
+        self.refuse_if(
+            known not in (None, kind),
+            node,
+            f"{name} is {known}, the value is {kind}; convert it, or use another name",
+        )
+        return Assign(node.lineno, Local(node.lineno, kind, name), value, "", known is None)
 
     def do_AugAssign(self, node: ast.AugAssign) -> Statement:
         op = ARITHMETIC.get(type(node.op))
         value = self.value(node.value)
         if isinstance(node.target, ast.Name):
+            name = node.target.id
             target: Any = self.value(node.target)
-            if not isinstance(target, Local) or node.target.id in self.running:
-                self.refuse(node, f"{node.target.id} cannot be changed here")
-            if target.kind != value.kind:
-                self.refuse(
-                    node, f"{node.target.id} is {target.kind}, the value is {value.kind}; convert it with real()"
-                )
+            fixed = not isinstance(target, Local) or name in self.running
+            self.refuse_if(fixed, node, f"{name} cannot be changed here")
+            self.refuse_if(
+                target.kind != value.kind,
+                node,
+                f"{name} is {target.kind}, the value is {value.kind}; convert it with real()",
+            )
         else:
             target = self.place(node.target, value.kind)
         if op is None or op in ("//", "%") or (op == "/" and value.kind is not Real):
             self.refuse(node, INSTEAD.get(type(node.op), f"{op}= is not in the dialect; write the assignment out"))
-        if value.kind is Bool:
-            self.refuse(node, "arithmetic on truth values differs; use if")
+        self.refuse_if(value.kind is Bool, node, "arithmetic on truth values differs; use if")
         return Assign(node.lineno, target, value, op)
 
     def place(self, node: ast.expr, kind: Any) -> Element:
-        if not isinstance(node, ast.Subscript):
-            self.refuse(node, "assign to a name or to an element, as in s.alpha[i] = …; scalars of a struct are s.n[0]")
+        self.refuse_if(
+            not isinstance(node, ast.Subscript),
+            node,
+            "assign to a name or to an element, as in s.alpha[i] = …; scalars of a struct are s.n[0]",
+        )
         target = self.value(node)
         if not isinstance(target, Element) or isinstance(target.array, (Named, Parameter)):
             self.refuse(node, "only an element can be assigned; rows and tables cannot")
-        if target.kind != kind:
-            self.refuse(
-                node, f"the element is {target.kind}, the value is {kind}; convert it with real() or truncate()"
-            )
+        self.refuse_if(
+            target.kind != kind,
+            node,
+            f"the element is {target.kind}, the value is {kind}; convert it with real() or truncate()",
+        )
         return target
 
     def do_Expr(self, node: ast.Expr) -> Statement:
-        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            self.refuse(node, "text in a body would be lost; write a comment")
-        if not isinstance(node.value, ast.Call):
-            self.refuse(node, INSTEAD.get(type(node.value), "this does nothing; remove it"))
-        call = self.value(node.value)
-        if not isinstance(call, Call):
-            self.refuse(node, "this does nothing; remove it")
-        if call.kind is not None:
-            self.refuse(node, f"the result of {call.callee.name} is lost; assign it")
+        text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        self.refuse_if(text, node, "text in a body would be lost; write a comment")
+        idle = "this does nothing; remove it"
+        self.refuse_if(not isinstance(node.value, ast.Call), node, INSTEAD.get(type(node.value), idle))
+        call = self.want(Call, self.value(node.value), node, idle)
+        self.refuse_if(call.kind is not None, node, f"the result of {call.callee.name} is lost; assign it")
         return Do(node.lineno, call)
 
-    def is_range(self, name: str) -> bool:
-        return name == "range" or self.space.get(name) is unroll
-
     def do_For(self, node: ast.For) -> Statement:
-        if node.orelse:
-            self.refuse(node, "for … else does not exist in C; use a flag")
-        call = node.iter
-        if (
-            not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and self.is_range(call.func.id))
-            or call.keywords
-        ):
-            self.refuse(node, "only `for i in range(…)` exists in C")
-        if not 1 <= len(call.args) <= 3:
-            self.refuse(node, "range takes one to three numbers")
-        if not isinstance(node.target, ast.Name):
-            self.refuse(node, "a loop has one variable")
-        name = node.target.id
-        if self.find(name) is not None:
-            self.refuse(
-                node, f"{name} exists already, and would have another value after the loop in C; use another name"
-            )
+        self.refuse_if(node.orelse, node, "for … else does not exist in C; use a flag")
+        call = self.want(ast.Call, node.iter, node, ONLY_RANGE)
+        called = self.want(ast.Name, call.func, node, ONLY_RANGE).id
+        unrolls = self.space.get(called) is unroll
+        self.refuse_if(call.keywords or (called != "range" and not unrolls), node, ONLY_RANGE)
+        self.refuse_if(not 1 <= len(call.args) <= 3, node, "range takes one to three numbers")
+        name = self.want(ast.Name, node.target, node, "a loop has one variable").id
+        self.refuse_if(
+            self.find(name) is not None,
+            node,
+            f"{name} exists already, and would have another value after the loop in C; use another name",
+        )
         self.name_allowed(node.target, name)
-        if name in self.kinds_seen and name not in self.counters:
-            self.refuse(
-                node, f"{name} is assigned elsewhere in this function; use another name for the loop's variable"
-            )
-        numbers = [self.value(argument) for argument in call.args]
-        for argument, number in zip(call.args, numbers, strict=True):
-            if number.kind is not Index:
-                self.refuse(argument, f"range takes Index, this is {number.kind}")
-        step = 1
-        if len(numbers) == 3:
-            step = self.integer(call.args[2])
-            if step == 0:
-                self.refuse(call.args[2], "the step must be a number that is written out and not zero")
-        start = numbers[0] if len(numbers) > 1 else Literal(node.lineno, Index, 0)
-        stop = numbers[1] if len(numbers) > 1 else numbers[0]
-        if isinstance(stop, Literal) and abs(stop.value + step) > INDEX_MAX:
-            self.refuse(node, f"{name} would count beyond int32 before the loop ends; choose a nearer bound")
+        self.refuse_if(
+            name in self.kinds_seen and name not in self.counters,
+            node,
+            f"{name} is assigned elsewhere in this function; use another name for the loop's variable",
+        )
+        start, stop, step = self.bounds(call)
+        self.refuse_if(
+            isinstance(stop, Literal) and abs(stop.value + step) > INDEX_MAX,
+            node,
+            f"{name} would count beyond int32 before the loop ends; choose a nearer bound",
+        )
         self.kinds_seen[name] = Index
         self.counters.add(name)
         # counting down, every value is above stop
         known_sign = self.is_nonnegative(start) if step > 0 else isinstance(stop, Literal) and stop.value >= -1
         self.scopes.append({name: Index})
-        self.running.append(name)
-        if known_sign:
-            self.nonnegative.add(name)
+        self.running[name] = known_sign
         body = self.block(node.body)
-        self.nonnegative.discard(name)
-        self.running.pop()
+        del self.running[name]
         self.scopes.pop()
-        return For(node.lineno, name, start, stop, step, body, call.func.id != "range")
+        return For(node.lineno, name, start, stop, step, body, unrolls)
+
+    def bounds(self, call: ast.Call) -> tuple[Expr, Expr, int]:
+        """Start, stop and step of a range."""
+        numbers = [self.value(argument) for argument in call.args]
+        for argument, number in zip(call.args, numbers, strict=True):
+            self.refuse_if(number.kind is not Index, argument, f"range takes Index, this is {number.kind}")
+        if len(numbers) == 1:
+            return Literal(call.lineno, Index, 0), numbers[0], 1
+        step = self.integer(call.args[2]) if len(numbers) == 3 else 1
+        self.refuse_if(step == 0, call.args[-1], "the step must be a number that is written out and not zero")
+        return numbers[0], numbers[1], step
 
     def integer(self, node: ast.expr) -> int:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -421,104 +393,104 @@ class _Typer:
 
     def do_Return(self, node: ast.Return) -> Statement:
         value = None if node.value is None else self.value(node.value)
-        if value and value.kind is None:
-            self.refuse(node, f"{ast.unparse(node.value)} has no value; call it in a statement of its own")  # type: ignore[arg-type]
         kind = value.kind if value else None
-        if kind != self.returns:
-            self.refuse(
-                node, f"the result is {kind}, declared is {self.kernel.returns}; convert it, or mend the annotation"
-            )
+        if value and kind is None:
+            self.refuse(node, f"{ast.unparse(node.value)} has no value; call it in a statement of its own")  # type: ignore[arg-type]
+        self.refuse_if(
+            kind != self.returns,
+            node,
+            f"the result is {kind}, declared is {self.kernel.returns}; convert it, or mend the annotation",
+        )
         return Return(node.lineno, value)
 
     # -------------------------------------------------------------------------------------------- expressions
 
     def value(self, node: ast.expr) -> Expr:
-        method = getattr(self, f"of_{type(node).__name__}", None)
-        if method is None:
-            self.refuse(node, INSTEAD.get(type(node), f"{type(node).__name__} is not in the dialect"))
-        return method(node)
+        return self.method(f"of_{type(node).__name__}", node)(node)
 
     def condition(self, node: ast.expr) -> Expr:
         value = self.value(node)
-        if value.kind is not Bool:
-            self.refuse(node, f"a condition is a truth value, this is {value.kind}; compare it, e.g. with != 0")
+        self.refuse_if(
+            value.kind is not Bool,
+            node,
+            f"a condition is a truth value, this is {value.kind}; compare it, e.g. with != 0",
+        )
         return value
 
     def of_Constant(self, node: ast.Constant) -> Expr:
-        if type(node.value) is bool:
-            return Literal(node.lineno, Bool, node.value)
-        if type(node.value) is int:
-            if abs(node.value) > INDEX_MAX:
-                self.refuse(node, f"{node.value} does not fit in int32")
-            return Literal(node.lineno, Index, node.value)
-        if type(node.value) is float:
-            self.refuse(
-                node, f"{node.value} has no precision (Numba would compute in float64); write real({node.value})"
-            )
-        self.refuse(node, f"{node.value!r} is not in the dialect")
+        value: Any = node.value
+        if type(value) is bool:
+            return Literal(node.lineno, Bool, value)
+        if type(value) is int:
+            self.refuse_if(abs(value) > INDEX_MAX, node, f"{value} does not fit in int32")
+            return Literal(node.lineno, Index, value)
+        self.refuse_if(
+            type(value) is float,
+            node,
+            f"{value} has no precision (Numba would compute in float64); write real({value})",
+        )
+        self.refuse(node, f"{value!r} is not in the dialect")
 
     def of_Name(self, node: ast.Name) -> Expr:
-        kind = self.find(node.id)
+        name, kind = node.id, self.find(node.id)
         if kind is not None:
-            if isinstance(kind, type):
-                self.refuse(node, f"{node.id} is a struct; use its fields, or pass it on as an argument")
-            return Local(node.lineno, kind, node.id)
-        if node.id in self.kinds_seen:
-            self.refuse(node, f"{node.id} has no value on every path to here; assign it before the block")
-        value = self.space.get(node.id)
+            self.refuse_if(
+                isinstance(kind, type), node, f"{name} is a struct; use its fields, or pass it on as an argument"
+            )
+            return Local(node.lineno, kind, name)
+        seen = name in self.kinds_seen
+        self.refuse_if(seen, node, f"{name} has no value on every path to here; assign it before the block")
+        self.refuse_if(name not in self.space, node, f"{name} is not defined")
+        value = self.space[name]
         if isinstance(value, Constant):
-            if not re.fullmatch(r"[A-Z][A-Z0-9_]*", node.id):
-                self.refuse(node, f"{node.id} becomes a macro in C; constants are upper case")
-            for precision in REALS.values():
-                with np.errstate(over="ignore"):
-                    rounded = np.asarray(value.value(precision))
-                if rounded.ndim > 1 or not rounded.size or not np.isfinite(rounded).all():
-                    self.refuse(
-                        node, f"{node.id} is not a finite number or a table of them in {precision}; give such values"
-                    )
-            if not value.is_table:
-                if value.scalar is not Real:
-                    self.refuse(node, f"{node.id} is a whole number; write {node.id} = {value.value(FLOAT32)}")
-                return Named(node.lineno, Real, node.id, value)
-            lengths = {len(values) for values in value.by_precision.values()}
-            extent = lengths.pop() if len(lengths) == 1 else ...
-            return Named(node.lineno, Array(value.scalar, (extent,)), node.id, value)
+            return self.named(node, value)
         if type(value) is int:
-            if abs(value) > INDEX_MAX:
-                self.refuse(node, f"{node.id} = {value} does not fit in int32")
+            self.refuse_if(abs(value) > INDEX_MAX, node, f"{name} = {value} does not fit in int32")
             return Literal(node.lineno, Index, value)
-        if isinstance(value, float):
-            self.refuse(node, f"{node.id} has no precision; define it as Constant({value})")
-        if value is None and node.id not in self.space:
-            self.refuse(node, f"{node.id} is not defined")
+        self.refuse_if(isinstance(value, float), node, f"{name} has no precision; define it as Constant({value})")
         self.refuse(
             node,
-            f"{node.id} is a {type(value).__name__}, which has no meaning in C; make it a field, a parameter or a Constant",
+            f"{name} is a {type(value).__name__}, which has no meaning in C; make it a field, a parameter or a Constant",
         )
+
+    def named(self, node: ast.Name, value: Constant) -> Expr:
+        """A module's constant: a number or a table."""
+        name = node.id
+        upper = re.fullmatch(r"[A-Z][A-Z0-9_]*", name)
+        self.refuse_if(not upper, node, f"{name} becomes a macro in C; constants are upper case")
+        for precision in REALS.values():
+            with np.errstate(over="ignore"):
+                rounded = np.asarray(value.value(precision))
+            self.refuse_if(
+                rounded.ndim > 1 or not rounded.size or not np.isfinite(rounded).all(),
+                node,
+                f"{name} is not a finite number or a table of them in {precision}; give such values",
+            )
+        if not value.is_table:
+            self.refuse_if(
+                value.scalar is not Real, node, f"{name} is a whole number; write {name} = {value.value(FLOAT32)}"
+            )
+            return Named(node.lineno, Real, name, value)
+        lengths = {len(values) for values in value.by_precision.values()}
+        extent = lengths.pop() if len(lengths) == 1 else ...
+        return Named(node.lineno, Array(value.scalar, (extent,)), name, value)
 
     def of_Attribute(self, node: ast.Attribute) -> Expr:
         if isinstance(node.value, ast.Name):
-            owner = self.find(node.value.id)
-            if isinstance(owner, type) and issubclass(owner, Model):
-                if node.attr not in owner.owners:
-                    self.refuse(node, f"{owner.__name__} has no field {node.attr}")
-                owner = owner.owners[node.attr]
-            if isinstance(owner, type) and issubclass(owner, Config):
-                if node.attr not in owner.fields:
-                    self.refuse(node, f"{owner.__name__} has no field {node.attr}")
-                self.spelling(node, node.attr)
-                kind = owner.fields[node.attr]
-                return Parameter(node.lineno, (Bool if kind is bool else Index) if is_choice(kind) else kind, node.attr)
-            if isinstance(owner, type) and issubclass(owner, Struct):
-                if node.attr not in owner.fields:
-                    self.refuse(node, f"{owner.__name__} has no field {node.attr}")
-                self.spelling(node, node.attr)
-                return Field(node.lineno, owner.fields[node.attr], owner, node.attr)
+            owner, name = self.find(node.value.id), node.attr
+            if parts := parts_of(owner):
+                part = next((part for part in parts if name in part.fields), None)
+                if part is None:
+                    self.refuse(node, f"{owner.__name__} has no field {name}")
+                self.spelling(node, name)
+                kind = part.fields[name]
+                if issubclass(part, Struct):
+                    return Field(node.lineno, kind, part, name)
+                return Parameter(node.lineno, (Bool if kind is bool else Index) if is_choice(kind) else kind, name)
             enum = self.space.get(node.value.id) if owner is None else None
             if isinstance(enum, type) and issubclass(enum, IntEnum):
-                if node.attr not in enum.__members__:
-                    self.refuse(node, f"{enum.__name__} has no member {node.attr}")
-                return Member(node.lineno, Index, enum[node.attr])
+                self.refuse_if(name not in enum.__members__, node, f"{enum.__name__} has no member {name}")
+                return Member(node.lineno, Index, enum[name])
         self.refuse(
             node,
             f"{ast.unparse(node)} is not in the dialect; attributes are fields of structs, configs and enumerations",
@@ -528,40 +500,44 @@ class _Typer:
         array = self.value(node.value)
         if not isinstance(array.kind, Array):
             self.refuse(node, f"{ast.unparse(node.value)} is not an array")
+        extents = array.kind.extents
         positions = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        indices = tuple(self.value(position) for position in positions)
-        for position, index in zip(positions, indices, strict=True):
-            if index.kind is not Index:
-                self.refuse(position, f"a position is Index, this is {index.kind}")
-            if (isinstance(index, Unary) and index.op == "-") or (isinstance(index, Literal) and index.value < 0):
-                self.refuse(
-                    position, "negative positions count from the end in Python and are undefined in C; use len(…) - 1"
-                )
-        if isinstance(array, (Row, Element)):
-            self.refuse(node, "write both positions in one pair of brackets, as in s.m[i, j]")
-        for position, index, extent in zip(positions, indices, array.kind.extents, strict=False):
-            if extent == 1 and not isinstance(index, Literal):
-                self.refuse(position, "there is one element, and C does not look at its position; write [0]")
-            shortest = self.shortest(array) if isinstance(array, Named) else extent
-            if isinstance(index, Literal) and isinstance(shortest, int) and index.value >= shortest:
-                self.refuse(position, f"position {index.value} of {shortest}; the last one is {shortest - 1}")
-        if len(indices) == len(array.kind.extents):
+        indices = tuple(map(self.position, positions))
+        self.refuse_if(
+            isinstance(array, (Row, Element)), node, "write both positions in one pair of brackets, as in s.m[i, j]"
+        )
+        for position, index, extent in zip(positions, indices, extents, strict=False):
+            written = index.value if isinstance(index, Literal) else None
+            self.refuse_if(
+                extent == 1 and written is None,
+                position,
+                "there is one element, and C does not look at its position; write [0]",
+            )
+            shortest = min(map(len, array.constant.by_precision.values())) if isinstance(array, Named) else extent
+            if written is not None and isinstance(shortest, int) and written >= shortest:
+                self.refuse(position, f"position {written} of {shortest}; the last one is {shortest - 1}")
+        if len(indices) == len(extents):
             return Element(node.lineno, array.kind.scalar.value, array, indices)
-        if len(indices) < len(array.kind.extents) and isinstance(array, (Field, Parameter)):
-            return Row(node.lineno, Array(array.kind.scalar, array.kind.extents[1:]), array, indices[0])
-        self.refuse(node, f"{ast.unparse(node.value)} has {len(array.kind.extents)} dimension(s)")
+        if len(indices) < len(extents) and isinstance(array, (Field, Parameter)):
+            return Row(node.lineno, Array(array.kind.scalar, extents[1:]), array, indices[0])
+        self.refuse(node, f"{ast.unparse(node.value)} has {len(extents)} dimension(s)")
 
-    def shortest(self, table: Named) -> int:
-        return min(len(values) for values in table.constant.by_precision.values())
+    def position(self, node: ast.expr) -> Expr:
+        index = self.value(node)
+        self.refuse_if(index.kind is not Index, node, f"a position is Index, this is {index.kind}")
+        self.refuse_if(
+            (isinstance(index, Unary) and index.op == "-") or (isinstance(index, Literal) and index.value < 0),
+            node,
+            "negative positions count from the end in Python and are undefined in C; use len(…) - 1",
+        )
+        return index
 
     def of_UnaryOp(self, node: ast.UnaryOp) -> Expr:
         if isinstance(node.op, ast.Not):
             return Unary(node.lineno, Bool, "not", self.condition(node.operand))
-        if not isinstance(node.op, ast.USub):
-            self.refuse(node, "only - and not exist as unary operators")
+        self.refuse_if(not isinstance(node.op, ast.USub), node, "only - and not exist as unary operators")
         operand = self.value(node.operand)
-        if operand.kind not in (Real, Index):
-            self.refuse(node, f"- of {operand.kind}")
+        self.refuse_if(operand.kind not in (Real, Index), node, f"- of {operand.kind}")
         if isinstance(operand, Literal) and (operand.kind is Index or operand.value != 0):
             return Literal(node.lineno, operand.kind, -operand.value)
         # -0.0 stays an operation: as a literal it would be equal to 0.0
@@ -571,98 +547,82 @@ class _Typer:
         left, right = self.value(node.left), self.value(node.right)
         if type(node.op) in OF_WORDS and left.kind is Word:
             return self.of_words(node, OF_WORDS[type(node.op)], left, right)
-        op = ARITHMETIC.get(type(node.op))
-        if op is None:
-            self.refuse(node, INSTEAD.get(type(node.op), f"{type(node.op).__name__} is not in the dialect"))
+        unknown = INSTEAD.get(type(node.op), f"{type(node.op).__name__} is not in the dialect")
+        op = self.want(str, ARITHMETIC.get(type(node.op)), node, unknown)
         left, right = self.same_numbers(node, left, right)
-        if op == "/" and left.kind is not Real:
-            self.refuse(
-                node, "/ of integers is real in Python and truncated in C; use // for positions, real() for numbers"
-            )
+        self.refuse_if(
+            op == "/" and left.kind is not Real,
+            node,
+            "/ of integers is real in Python and truncated in C; use // for positions, real() for numbers",
+        )
         if op in ("//", "%"):
-            if left.kind is not Index:
-                self.refuse(node, f"{op} is of Index, this is {left.kind}; use truncate() or index()")
-            if not self.is_nonnegative(left) or not (
-                isinstance(right, Length) or (isinstance(right, Literal) and right.value > 0)
-            ):
-                self.refuse(
-                    node,
-                    f"{op} rounds differently for negative numbers; the left side must be sure not to be negative "
-                    "(loop variables, lengths, literals, sums and products of them, remainders), the right a positive literal or len(…)",
-                )
+            self.refuse_if(
+                left.kind is not Index, node, f"{op} is of Index, this is {left.kind}; use truncate() or index()"
+            )
+            positive = isinstance(right, Length) or (isinstance(right, Literal) and right.value > 0)
+            self.refuse_if(
+                not positive or not self.is_nonnegative(left),
+                node,
+                f"{op} rounds differently for negative numbers; the left side must be sure not to be negative "
+                "(loop variables, lengths, literals, sums and products of them, remainders), the right a positive literal or len(…)",
+            )
         return Binary(node.lineno, left.kind, op, left, right)
 
     def of_words(self, node: ast.BinOp, op: str, left: Expr, right: Expr) -> Expr:
         """A shift of a Word by an Index, or the bitwise and of two Words."""
-        if op in ("<<", ">>") and (
-            right.kind is not Index or (isinstance(right, Literal) and not 0 <= right.value <= 31)
-        ):
-            self.refuse(node, f"a Word is shifted by an Index from 0 to 31, this is {ast.unparse(node.right)}")
         if op == "&":
             left, right = self.same_numbers(node, left, right)
+        elif right.kind is not Index or (isinstance(right, Literal) and not 0 <= right.value <= 31):
+            self.refuse(node, f"a Word is shifted by an Index from 0 to 31, this is {ast.unparse(node.right)}")
         return Binary(node.lineno, Word, op, left, right)
 
     def same_numbers(self, node: ast.AST, left: Expr, right: Expr) -> tuple[Expr, Expr]:
         """Both sides with one common type; other types are refused.  A literal beside a Word becomes a Word."""
         for side in (left, right):
-            if side.kind not in (Real, Index, Word):
-                self.refuse(node, f"arithmetic and order need numbers, this is {side.kind}")
+            strange = side.kind not in (Real, Index, Word)
+            self.refuse_if(strange, node, f"arithmetic and order need numbers, this is {side.kind}")
         left, right = _as_word(left, right), _as_word(right, left)
-        if left.kind is not right.kind:
-            self.refuse(
-                node,
-                f"{left.kind} with {right.kind}: Numba and C promote differently; convert with "
-                + ("word() or index()" if Word in (left.kind, right.kind) else "real() or truncate()"),
-            )
+        self.refuse_if(
+            left.kind is not right.kind,
+            node,
+            f"{left.kind} with {right.kind}: Numba and C promote differently; convert with "
+            + ("word() or index()" if Word in (left.kind, right.kind) else "real() or truncate()"),
+        )
         return left, right
 
     def is_nonnegative(self, value: Expr) -> bool:
-        if isinstance(value, Literal):
-            return bool(value.value >= 0)
-        if isinstance(value, Local):
-            return value.name in self.nonnegative or value.name in self.remainders
-        if isinstance(value, Binary) and value.op in ("+", "*", "//", "%"):
-            return self.is_nonnegative(value.left) and self.is_nonnegative(value.right)
-        if isinstance(value, Choice):
-            # such as: a if a > 0 else 1
-            test, positive = value.condition, self.is_nonnegative(value.yes)
-            if isinstance(test, Binary) and test.op in (">", ">=") and test.left == value.yes:
-                positive = positive or self.is_nonnegative(test.right)
-            return positive and self.is_nonnegative(value.no)
+        match value:
+            case Literal(value=number):
+                return bool(number >= 0)
+            case Local(name=name):
+                return self.running.get(name, False) or name in self.remainders
+            case Binary(op="+" | "*" | "//" | "%", left=left, right=right):
+                return self.is_nonnegative(left) and self.is_nonnegative(right)
+            case Choice(condition=Binary(op=">" | ">=", left=left, right=right), yes=yes, no=no) if left == yes:
+                # such as: a if a > 0 else 1
+                return (self.is_nonnegative(yes) or self.is_nonnegative(right)) and self.is_nonnegative(no)
+            case Choice(yes=yes, no=no):
+                return self.is_nonnegative(yes) and self.is_nonnegative(no)
         return isinstance(value, Length)
 
-    @property
+    @functools.cached_property
     def remainders(self) -> set[str]:
         """Locals that are never negative: every assignment is a remainder or a literal that is not negative."""
-        if not hasattr(self, "_remainders"):
-            self._remainders: set[str] = set()
-            names = {n.id for n in ast.walk(self.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            self._remainders = {name for name in names - set(self.kernel.params) if self.only_remainders(name)}
-        return self._remainders
-
-    def only_remainders(self, name: str) -> bool:
+        assigned: dict[str, list[ast.AST]] = {}
         for node in ast.walk(self.node):
-            if (
-                isinstance(node, (ast.For, ast.AugAssign))
-                and isinstance(node.target, ast.Name)
-                and node.target.id == name
-            ):
-                return False
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:
-                value = node.value
-                literal = isinstance(value, ast.Constant) and type(value.value) is int and value.value >= 0
-                if not literal and not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod)):
-                    return False
-        return True
+            if isinstance(node, (ast.For, ast.AugAssign)) and isinstance(node.target, ast.Name):
+                assigned.setdefault(node.target.id, []).append(node)
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                assigned.setdefault(node.targets[0].id, []).append(node.value)
+        names = assigned.keys() - self.kernel.params.keys()
+        return {name for name in names if all(map(_is_remainder, assigned[name]))}
 
     def of_Compare(self, node: ast.Compare) -> Expr:
-        if len(node.ops) != 1:
-            self.refuse(node, "a < b < c means something else in C; write a < b and b < c")
-        op = COMPARISONS.get(type(node.ops[0]))
-        if op is None:
-            self.refuse(node, "`is` and `in` do not exist in C; compare with ==")
-        left, right = self.value(node.left), self.value(node.comparators[0])
-        left, right = self.same_numbers(node, left, right)
+        self.refuse_if(len(node.ops) != 1, node, "a < b < c means something else in C; write a < b and b < c")
+        op = self.want(
+            str, COMPARISONS.get(type(node.ops[0])), node, "`is` and `in` do not exist in C; compare with =="
+        )
+        left, right = self.same_numbers(node, self.value(node.left), self.value(node.comparators[0]))
         return Binary(node.lineno, Bool, op, left, right)
 
     def of_BoolOp(self, node: ast.BoolOp) -> Expr:
@@ -674,101 +634,94 @@ class _Typer:
 
     def of_IfExp(self, node: ast.IfExp) -> Expr:
         condition, yes, no = self.condition(node.test), self.value(node.body), self.value(node.orelse)
-        if yes.kind != no.kind or yes.kind not in (Real, Index, Word, Bool):
-            self.refuse(node, f"one side is {yes.kind}, the other {no.kind}; both need the same scalar type")
+        self.refuse_if(
+            yes.kind != no.kind or yes.kind not in (Real, Index, Word, Bool),
+            node,
+            f"one side is {yes.kind}, the other {no.kind}; both need the same scalar type",
+        )
         return Choice(node.lineno, yes.kind, condition, yes, no)
 
     def of_Call(self, node: ast.Call) -> Expr:
         if not isinstance(node.func, ast.Name):
             self.refuse(node, f"{ast.unparse(node.func)} is not a kernel; call @kernel functions by name")
-        if node.keywords:
-            self.refuse(node, "C has no keyword arguments; pass them in order")
+        self.refuse_if(node.keywords, node, "C has no keyword arguments; pass them in order")
         name = node.func.id
-        if self.find(name) is not None:
-            self.refuse(node, f"{name} is a variable, not a kernel")
+        self.refuse_if(self.find(name) is not None, node, f"{name} is a variable, not a kernel")
         callee = self.space.get(name)
         if callee is real:
             return self.to_real(node)
         if name == "len":
             return self.length(node)
         if not isinstance(callee, Kernel):
-            instead = {
-                "abs": "absolute()",
-                "int": "truncate()",
-                "float": "real()",
-                "min": "if",
-                "max": "if",
-                "print": "a status",
-                "pow": "*",
-            }
-            self.refuse(
-                node, f"{name} is not a kernel" + (f"; use {instead[name]}" if name in instead else "; mark it @kernel")
-            )
-        if len(node.args) != len(callee.params):
-            self.refuse(node, f"{name} takes {len(callee.params)} arguments, not {len(node.args)}")
+            advice = f"use {IN_PLACE[name]}" if name in IN_PLACE else "mark it @kernel"
+            self.refuse(node, f"{name} is not a kernel; {advice}")
+        count = len(callee.params)
+        self.refuse_if(len(node.args) != count, node, f"{name} takes {count} arguments, not {len(node.args)}")
         args = []
         for argument, (param, kind) in zip(node.args, callee.params.items(), strict=True):
             if wanted := parts_of(kind):
                 own = parts_of(self.find(argument.id)) if isinstance(argument, ast.Name) else ()
-                if missing := [part.__name__ for part in wanted if part not in own]:
-                    self.refuse(argument, f"{param} of {name} takes this function's own {' and '.join(missing)}")
+                missing = " and ".join(part.__name__ for part in wanted if part not in own)
+                self.refuse_if(missing, argument, f"{param} of {name} takes this function's own {missing}")
                 continue
             value, kind = self.value(argument), _in_expressions(kind)
-            if not self.fits(value, kind):
-                self.refuse(
-                    argument,
-                    f"{param} of {name} is {kind}, this is {value.kind}; convert it with real(), truncate(), word() or index()",
-                )
+            self.refuse_if(
+                not self.fits(value, kind),
+                argument,
+                f"{param} of {name} is {kind}, this is {value.kind}; convert it with real(), truncate(), word() or index()",
+            )
             args.append(value)
         return Call(node.lineno, _in_expressions(callee.returns), callee, tuple(args))
 
     def fits(self, value: Expr, kind: Kind) -> bool:
         if isinstance(kind, Array) and isinstance(value.kind, Array):
-            if isinstance(value, Named):
-                return False
             same = kind.extents == value.kind.extents or (kind.extents == (...,) and len(value.kind.extents) == 1)
-            return kind.scalar is value.kind.scalar and same
+            return same and kind.scalar is value.kind.scalar and not isinstance(value, Named)
         return value.kind == kind
 
     def to_real(self, node: ast.Call) -> Expr:
-        if len(node.args) != 1:
-            self.refuse(node, "real() takes one number")
+        self.refuse_if(len(node.args) != 1, node, "real() takes one number")
         argument = node.args[0]
         negative = isinstance(argument, ast.UnaryOp) and isinstance(argument.op, ast.USub)
         bare = argument.operand if isinstance(argument, ast.UnaryOp) and negative else argument
-        if isinstance(bare, ast.Constant) and type(bare.value) is float:
-            if bare.value > LARGEST:
-                self.refuse(
-                    node, f"{bare.value} is infinite in float32; use a Constant with a value for each precision"
-                )
-            literal = Literal(node.lineno, Real, bare.value)
-            if negative:
-                return (
-                    Unary(node.lineno, Real, "-", literal) if bare.value == 0 else replace(literal, value=-bare.value)
-                )
-            return literal
-        if isinstance(bare, ast.Constant) and type(bare.value) is int:
-            if bare.value > INDEX_MAX:
-                self.refuse(node, f"{bare.value} does not fit in int32; write it as real({bare.value}.0)")
-            return Literal(node.lineno, Real, float(-bare.value if negative else bare.value))
+        number = bare.value if isinstance(bare, ast.Constant) else None
+        if isinstance(number, (int, float)) and type(number) is not bool:
+            whole = type(number) is int
+            self.refuse_if(
+                not whole and number > LARGEST,
+                node,
+                f"{number} is infinite in float32; use a Constant with a value for each precision",
+            )
+            self.refuse_if(
+                whole and number > INDEX_MAX, node, f"{number} does not fit in int32; write it as real({number}.0)"
+            )
+            if negative and not whole and number == 0:  # stays an operation, as in ``of_UnaryOp``
+                return Unary(node.lineno, Real, "-", Literal(node.lineno, Real, number))
+            return Literal(node.lineno, Real, float(-number if negative else number))
         value = self.value(argument)
-        if isinstance(value, Member):
-            self.refuse(node, "Numba makes no real of an enumeration's member; write its number")
-        if value.kind is not Index:
-            self.refuse(node, f"real() takes a literal or an Index, this is {value.kind} already")
+        self.refuse_if(
+            isinstance(value, Member), node, "Numba makes no real of an enumeration's member; write its number"
+        )
+        self.refuse_if(
+            value.kind is not Index, node, f"real() takes a literal or an Index, this is {value.kind} already"
+        )
         return ToReal(node.lineno, Real, value)
 
     def length(self, node: ast.Call) -> Expr:
-        if len(node.args) != 1:
-            self.refuse(node, "len() takes one array")
+        self.refuse_if(len(node.args) != 1, node, "len() takes one array")
         array = self.value(node.args[0])
-        if not isinstance(array.kind, Array):
-            self.refuse(node, "len() takes an array")
-        if isinstance(array, Row) and not isinstance(array.index, Literal):
-            self.refuse(node, "in C, len() does not look at the position; write [0]")
-        extent = array.kind.extents[0]
+        extent = self.want(Array, array.kind, node, "len() takes an array").extents[0]
+        moves = isinstance(array, Row) and not isinstance(array.index, Literal)
+        self.refuse_if(moves, node, "in C, len() does not look at the position; write [0]")
         if isinstance(array, Named):
             return Length(node.lineno, Index, 0, array)
         if not isinstance(extent, (Extent, int)):
             self.refuse(node, "the length of a vector of any length is not known; pass it as an argument")
         return Length(node.lineno, Index, extent)
+
+
+def _is_remainder(value: ast.AST) -> bool:
+    """Whether a value is written as a remainder, or as a literal that is not negative."""
+    if isinstance(value, ast.Constant):
+        return type(value.value) is int and value.value >= 0
+    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod)

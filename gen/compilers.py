@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,6 +91,13 @@ def takes(chosen: Compiler, flags: str) -> bool:
     """Whether a compiler accepts these flags; some compilers do not accept -march=native on every processor."""
     words = [*chosen.command, *flags.split(), "-E", "-x", "c", os.devnull, "-o", os.devnull]
     return _run(chosen, words).returncode == 0
+
+
+def write_sources(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Write C to a folder, file name -> text; returns the files to be compiled."""
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in sorted(files) if name.endswith(".c")]
 
 
 def compile_c(

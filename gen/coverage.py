@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pykernel.errors import CheckFailed
-from pykernel.gen.compilers import Compiler, compile_c
+from pykernel.gen.compilers import Compiler, compile_c, write_sources
 from pykernel.gen.project import Project
 
 MAIN = """#include "{name}.h"
@@ -50,11 +50,8 @@ def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
     name = project.spec.name
     with tempfile.TemporaryDirectory(prefix="pykernel-") as made:
         folder = Path(made)
-        for path, text in project.files.items():
-            if path.startswith("src/"):
-                (folder / Path(path).name).write_text(text, encoding="utf-8")
-        (folder / "pk_main.c").write_text(MAIN.format(name=name, macro=name.upper()), encoding="utf-8")
-        sources = [*sorted(folder.glob(f"{name}*.c")), folder / "pk_main.c"]
+        main = {"pk_main.c": MAIN.format(name=name, macro=name.upper())}
+        sources = write_sources(folder, project.sources | main)
         compile_c(compiler, sources, folder / "run", ("-O0", "--coverage", "-I", str(folder)), ())
         if subprocess.run([str(folder / "run")], cwd=folder).returncode != 0:
             raise CheckFailed(f"{name}_selftest fails in a build for gcov")

@@ -13,6 +13,7 @@ from typing import Any
 
 from pykernel.dialect import Array, Index, Int16, Real, Scalar
 from pykernel.errors import UserError
+from pykernel.gen.primitives import C_TYPES
 from pykernel.spec.model import Spec
 
 RUN = 255
@@ -59,8 +60,7 @@ class Orders:
 
     @property
     def of_name(self) -> dict[str, int]:
-        names = [*self.functions, *self.questions, *self.readings, *self.visits]
-        return {name: i for i, name in enumerate(names)}
+        return {n: i for i, n in enumerate((*self.functions, *self.questions, *self.readings, *self.visits))}
 
     @property
     def first_visit(self) -> int:
@@ -111,7 +111,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
     name, program, orders = spec.name, spec.program, orders_of(spec, header)
     if name in ("check", "page"):
         raise UserError(f"the program around a model has names that begin with {name}_, too; call the model otherwise")
-    real = {"i2": "int16_t", "f4": "float", "f8": "double"}[spec.real.dtype.str[1:]]
+    real = C_TYPES[spec.real.dtype.str[1:]]
     labels = program.label_array(spec.capacities)
     labelled = program.label_kind != "none"
     label = ", label" if labels.shape else ", label[0]"

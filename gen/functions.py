@@ -1,13 +1,14 @@
-"""Kernels to their typed representation: read, typed, checked."""
+"""Kernels to their typed representation: read, typed, checked, and specialised."""
 
 from __future__ import annotations
 
 import functools
 
-from pykernel.dialect import Kernel, reachable
+from pykernel.dialect import Kernel, Precision, reachable
 from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
 from pykernel.gen.ir import Functions
+from pykernel.gen.specialise import Specialised, specialise
 
 
 @functools.cache
@@ -23,3 +24,17 @@ def checked_functions(kernels: tuple[Kernel, ...]) -> Functions:
             functions[kernel.name] = check_types(kernel)
     check_effects(functions)
     return functions
+
+
+@functools.lru_cache(maxsize=64)
+def specialised_functions(
+    roots: tuple[Kernel, ...],
+    choices: tuple[tuple[str, int], ...],
+    precision: Precision,
+    fields: tuple[str, ...] = (),
+) -> Specialised:
+    """The functions that the roots need, for some choices: (name, value).  fields: those that may be dropped.
+
+    Models with the same choices share their functions; sizes and numbers may differ.
+    """
+    return specialise(checked_functions(roots), [root.name for root in roots], dict(choices), precision, fields)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import re
 from collections.abc import Mapping
@@ -14,15 +13,16 @@ import numpy as np
 
 from pykernel.algorithms.revisions import revision_of
 from pykernel.algorithms.selftest import made_up, made_up_count
-from pykernel.dialect import Kernel, Layout, Precision, Real, ends_of, is_choice
+from pykernel.dialect import Kernel, Layout, Real, ends_of, is_choice
 from pykernel.dialect.program import Entry, Program
-from pykernel.gen.functions import checked_functions
+from pykernel.engine.engines import choices_of
+from pykernel.gen.functions import specialised_functions
 from pykernel.gen.ir import DialectError, Functions, Parameter, walk
 from pykernel.gen.primitives import CLEARING_LOOPS
-from pykernel.gen.print_c import Printer, comment, number
+from pykernel.gen.print_c import Printer, comment
 from pykernel.gen.ranges import prove
 from pykernel.gen.read import member_comments
-from pykernel.gen.specialise import Specialised, reached_from, specialise
+from pykernel.gen.specialise import Specialised, reached_from
 from pykernel.gen.widths import Widths
 from pykernel.spec.model import Spec
 
@@ -56,41 +56,34 @@ def made_up_number(spec: Spec) -> Kernel:
 
 def specialised(spec: Spec) -> Specialised:
     """The functions that one model needs."""
-    program, config = spec.program, spec.config
-    roots = (*(entry.kernel for entry in program.entries_for(config)), made_up_number(spec))
+    program = spec.program
+    roots = (*(entry.kernel for entry in program.entries_for(spec.config)), made_up_number(spec))
     fields = tuple(name for struct in program.structs for name in struct.fields)
-    return specialised_kernels(spec, roots, fields)
+    return specialised_functions(roots, choices_of(spec.config), spec.real, fields)
 
 
-def specialised_kernels(spec: Spec, roots: tuple[Kernel, ...], fields: tuple[str, ...] = ()) -> Specialised:
-    """Some kernels of a model's program and their callees, specialised; ``fields``: fields that may be dropped."""
-    kinds, config = spec.program.parameters, spec.config
-    choices = tuple((name, getattr(config, name)) for name, kind in kinds.items() if is_choice(kind))
-    return _specialised(roots, choices, spec.real, fields)
+def printer_of(spec: Spec, kind: type[Printer], public: dict[str, str], marks: bool = False) -> Printer:
+    """A printer for a model's functions."""
+    program, widths = spec.program, Widths(spec.capacities, spec.config)
+    scalars = frozenset().union(*(struct.scalars for struct in program.structs))
+    return kind(spec.name, spec.real, scalars, public, statuses=program.statuses, marks=marks, widths=widths)
 
 
-@functools.lru_cache(maxsize=64)
-def _specialised(
-    roots: tuple[Kernel, ...], choices: tuple[tuple[str, int], ...], precision: Precision, fields: tuple[str, ...]
-) -> Specialised:
-    """As ``specialised_kernels``, cached: models with the same choices share their functions; sizes and numbers may
-    differ.
-    """
-    return specialise(checked_functions(roots), [k.name for k in roots], dict(choices), precision, fields)
+def data_of(spec: Spec, printer: Printer, functions: Functions) -> dict[str, list[dict[str, Any]]]:
+    """The parameters, constants and tables that some functions of a model use, as the templates take them."""
+    docs = {name: text for config in spec.program.configs for name, text in member_comments(config).items()}
+    return printer.data(functions, spec.config, docs)
 
 
 def model_code(spec: Spec) -> ModelCode:
     """Print a model's functions and the data that they need.  Raises DialectError."""
-    program, config, precision = spec.program, spec.config, spec.real
+    program, config = spec.program, spec.config
     code, entries = specialised(spec), program.entries_for(config)
-    if precision.is_integer:
-        roots = [*(entry.kernel.name for entry in entries), made_up_number(spec).name]
-        prove(code.functions, roots, program.structs, config, spec.capacities, precision)
-    layout = spec.memory(tuple(sorted(code.unread))).layout
-    scalars = frozenset().union(*(struct.scalars for struct in program.structs))
     public = {entry.kernel.name: entry.name for entry in entries}
-    widths = Widths(spec.capacities, config)
-    printer = Printer(spec.name, precision, scalars, public, statuses=program.statuses, marks=True, widths=widths)
+    if spec.real.is_integer:
+        prove(code.functions, [*public, made_up_number(spec).name], program.structs, config, spec.capacities, spec.real)
+    layout = spec.memory(tuple(sorted(code.unread))).layout
+    printer = printer_of(spec, Printer, public, marks=True)
     printed = printer.all(code.functions)
     for entry in entries:
         last = [*entry.kernel.params][-1]
@@ -100,21 +93,16 @@ def model_code(spec: Spec) -> ModelCode:
                 entry.kernel.function.__code__.co_firstlineno,
                 f"{entry.kernel.name} is a question, but never writes its answer, {last}",
             )
-    parts: dict[str, Any] = {
-        "parameters": parameters(printer, code.functions, program, config),
-        "constants": constants(printer, code.functions),
-        "tables": tables(printer, code.functions, program, config),
-        "slots": _slots(layout, program, printer),
-    }
     whose = identity(spec)
     return ModelCode(
         entries,
         code.functions,
-        frozenset(code.unread),
+        code.unread,
         layout,
         printer,
         printed,
-        **parts,
+        **data_of(spec, printer, code.functions),
+        slots=_slots(layout, program, printer),
         config_hash=whose.config_hash,
         state_kind=whose.state_kind,
     )
@@ -123,67 +111,29 @@ def model_code(spec: Spec) -> ModelCode:
 def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:
     docs = {name: text for struct in program.structs for name, text in member_comments(struct).items()}
     headings = {struct.__name__: comment((struct.__doc__ or "").strip().splitlines()[0]) for struct in program.structs}
+    docs[""] = "always zero: keeps the size a multiple of the largest member"
+    first = {slot.struct: slot for slot in reversed(layout.slots)}
     slots: list[dict[str, Any]] = []
-    owner = None
     for slot in layout.slots:
-        c_type = printer.type(slot.array.scalar)
+        scalar = slot.array.scalar
         extents = [printer.extent(e) for e in slot.array.extents]
         shape = "" if slot.scalar else "".join(f"[{e}]" for e in extents)
         slots.append(
             {
                 "name": slot.name,
-                "declaration": f"{c_type} {slot.name}{shape}",
-                "doc": comment(docs.get(slot.name, ""))
-                if slot.struct
-                else "always zero: keeps the size a multiple of the largest member",
-                "heading": headings.get(slot.struct, "") if slot.struct and slot.struct != owner else "",
+                "type": printer.type(scalar),
+                "declaration": f"{printer.type(scalar)} {slot.name}{shape}",
+                "doc": comment(docs.get(slot.name if slot.struct else "", "")),
+                "heading": headings.get(slot.struct, "") if slot is first[slot.struct] else "",
                 "offset": slot.offset,
                 "scalar": slot.scalar,
                 "shape": slot.shape,
                 "extents": extents,
                 "loop": CLEARING_LOOPS + 2 * len(slots),
-                "zero": number(0, printer.precision) if slot.array.scalar is Real else "0",
+                "zero": printer.number(scalar, 0) if scalar is Real else "0",
             }
         )
-        owner = slot.struct or owner
     return slots
-
-
-def parameters(printer: Printer, functions: Functions, program: Program, config: Any) -> list[dict[str, str]]:
-    docs = {name: text for config in program.configs for name, text in member_comments(config).items()}
-    result = []
-    for name in printer.parameters(functions):
-        value = getattr(config, name)
-        text = number(value, printer.precision) if program.parameters[name] is Real else str(int(value))
-        result.append({"name": name.upper(), "value": _bracketed(text), "doc": comment(docs.get(name, ""))})
-    return result
-
-
-def tables(printer: Printer, functions: Functions, program: Program, config: Any) -> list[dict[str, Any]]:
-    docs = {name: text for config in program.configs for name, text in member_comments(config).items()}
-    return [
-        {
-            "name": table.name,
-            "declaration": table.declaration,
-            "values": table.values,
-            "text": table.text,
-            "bytes": table.nbytes,
-            "doc": comment(docs.get(table.node.name, "")) if isinstance(table.node, Parameter) else "",
-        }
-        for table in printer.tables(functions, config)
-    ]
-
-
-def constants(printer: Printer, functions: Functions) -> list[dict[str, str]]:
-    return [
-        {"name": name, "value": _bracketed(number(node.constant.value(printer.precision), printer.precision))}
-        for name, node in printer.constants(functions).items()
-        if node.kind is Real
-    ]
-
-
-def _bracketed(literal: str) -> str:
-    return f"({literal})" if literal.startswith("-") else literal
 
 
 def bare(code: str) -> str:
@@ -235,7 +185,7 @@ def identity(spec: Spec) -> Identity:
     program, config, precision = spec.program, spec.config, spec.real
     code = specialised(spec)
     drop = tuple(sorted(code.unread))
-    layout, kinds = spec.memory(drop).layout, program.parameters
+    layout = spec.memory(drop).layout
     reached = reached_from(code.functions, [entry.kernel.name for entry in program.entries_for(config)])
     read = {n.name for f in reached.values() for n in walk(f.body) if isinstance(n, Parameter)}
     tunable = frozenset().union(*(each.tunable for each in program.configs))
@@ -244,9 +194,11 @@ def identity(spec: Spec) -> Identity:
     meaning: dict[str, str] = {"precision": spec.precision, "label": spec.label_kind}
     meaning |= {f"capacity {name}": str(size) for name, size in spec.capacities.items()}
     meaning |= {f"meaning of {name}": str(revision.meaning) for name, revision in revisions.items()}
-    for slot in layout.slots:
-        if slot.struct and slot.offset < program.hashed_bytes(layout):
-            meaning[f"field {slot.name}"] = f"{slot.array.scalar} {slot.shape} at {slot.offset}"
+    meaning |= {
+        f"field {slot.name}": f"{slot.array.scalar} {slot.shape} at {slot.offset}"
+        for slot in layout.slots
+        if slot.struct and slot.offset < program.hashed_bytes(layout)
+    }
     if spec.custom is not None:
         meaning["custom kernel"] = hashlib.sha256(spec.custom.source).hexdigest()
 
@@ -255,18 +207,22 @@ def identity(spec: Spec) -> Identity:
         for name in set(owner.ranges) - set(drop):
             low, high = ends_of(owner.ranges[name], spec.capacities, config, precision)
             rest[f"range of {name}"] = f"{_exact(low)} to {_exact(high)}"
-    for name, kind in kinds.items():
-        value = getattr(config, name)
-        if is_choice(kind):
-            if not value:
-                continue  # so a new choice that is off does not make older states invalid
-            told = kind(value).name if issubclass(kind, IntEnum) else "true"
-        elif name in read:
-            told = _exact(value)
-        else:
-            continue
-        (rest if name in tunable else meaning)[name] = told
+    parameters = _parameters(program, config, read)
+    meaning |= {name: told for name, told in parameters.items() if name not in tunable}
+    rest |= {name: told for name, told in parameters.items() if name in tunable}
     return Identity(drop, meaning, rest)
+
+
+def _parameters(program: Program, config: Any, read: set[str]) -> dict[str, str]:
+    """The choices that are made, and the numbers that the code reads."""
+    found = {}
+    for name, kind in program.parameters.items():
+        value = getattr(config, name)
+        if is_choice(kind) and value:  # so a new choice that is off does not make older states invalid
+            found[name] = kind(value).name if issubclass(kind, IntEnum) else "true"
+        elif not is_choice(kind) and name in read:
+            found[name] = _exact(value)
+    return found
 
 
 def _exact(value: Any) -> str:

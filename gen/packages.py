@@ -73,8 +73,7 @@ def bound_macros(row: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 def bounds_of(row: Mapping[str, str]) -> list[tuple[str, str]]:
     """For each function: its name, and the largest number of instructions that a call executes."""
-    pairs = [part.split(" ") for part in row["bounds"].split(", ") if part]
-    return [(name, most) for name, most in pairs]
+    return re.findall(r"(\w+) (\d+)", row["bounds"])
 
 
 def semantic_version(version: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from pykernel.dialect import Precision
 
+C_TYPES = {"i2": "int16_t", "i4": "int32_t", "f4": "float", "f8": "double"}
+"""C types by the kind and the size of NumPy's."""
 CLEARING_LOOPS, LEARNED_LOOPS = 10_000, 12_000
 """Numbers of marks: of the first loop that clears the model, and of the first loop that copies the model's initial
 state.

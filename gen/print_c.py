@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -46,6 +48,7 @@ from pykernel.gen.ir import (
     Function,
     Functions,
     If,
+    Kind,
     Leave,
     Length,
     Literal,
@@ -60,12 +63,12 @@ from pykernel.gen.ir import (
     Unary,
     walk,
 )
-from pykernel.gen.primitives import primitive
+from pykernel.gen.primitives import C_TYPES, primitive, primitive_file
 from pykernel.gen.widths import Widths
 
 WIDTH = 110  # statements are broken at this width
 LONGEST = 120  # no line is longer, unless it cannot be broken
-OPERATORS = {"and": "&&", "or": "||", "//": "/"}
+OPERATORS = {"and": "&&", "or": "||", "not": "!", "//": "/"}
 PRECEDENCE = {
     "or": 1,
     "and": 2,
@@ -244,9 +247,7 @@ class Printer:
     @property
     def real(self) -> str:
         """The C type of an input."""
-        if self.precision.is_integer:
-            return "int16_t"
-        return "float" if self.precision is FLOAT32 else "double"
+        return C_TYPES[self.precision.dtype.str[1:]]
 
     def type(self, kind: Any) -> str:
         others: dict[Any, str] = {Real: self.real, Bool: "bool", None: "void"}
@@ -306,28 +307,26 @@ class Printer:
         return f"{self.pointer}->{name}" if issubclass(owners[0][name], Struct) else name
 
     def signature(self, f: Function) -> str:
-        effect = self.known[f.name]
-        params = []
-        if self.takes_struct(f.name):
-            params.append(f"{'' if effect.fields else 'const '}{self.prefix}_t *{self.pointer_of(f)}")
-        for name, kind in f.params:
-            if isinstance(kind, Array):
-                const = "" if name in effect.params else "const "
-                if kind.extents in ((1,), (...,)):
-                    params.append(f"{const}{self.type(kind.scalar)} *{name}")
-                else:
-                    params.append(f"{const}{self.type(kind.scalar)} {name}[{self.extent(kind.extents[0])}]")
-            else:
-                params.append(f"{self.type(kind)} {name}")
+        params = [self.pointer_parameter(f)] if self.takes_struct(f.name) else []
+        params += [self.parameter(f, name, kind) for name, kind in f.params]
         return f"{self.type(f.returns)} {self.name(f.name)}({', '.join(params) or 'void'})"
+
+    def pointer_parameter(self, f: Function) -> str:
+        return f"{'' if self.known[f.name].fields else 'const '}{self.prefix}_t *{self.pointer_of(f)}"
+
+    def parameter(self, f: Function, name: str, kind: Kind) -> str:
+        if not isinstance(kind, Array):
+            return f"{self.type(kind)} {name}"
+        element = f"{'' if name in self.known[f.name].params else 'const '}{self.type(kind.scalar)}"
+        if kind.extents in ((1,), (...,)):
+            return f"{element} *{name}"
+        return f"{element} {name}[{self.extent(kind.extents[0])}]"
 
     def function(self, f: Function) -> list[str]:
         self.pointer = self.pointer_of(f)
         self.current = f
-        self.assignments: dict[str, int] = {}
-        for node in walk(f.body):
-            if isinstance(node, Assign) and isinstance(node.target, Local):
-                self.assignments[node.target.name] = self.assignments.get(node.target.name, 0) + 1
+        targets = (node.target for node in walk(f.body) if isinstance(node, Assign))
+        self.assignments = Counter(target.name for target in targets if isinstance(target, Local))
         doc = comment_block(self.said(f.doc)) if f.doc and f.name not in self.public else []
         storage = "" if f.name in self.public else "static inline " if self.is_elementary(f) else "static "
         used = {n.name for n in walk(f.body) if isinstance(n, Local)}
@@ -378,52 +377,53 @@ class Printer:
 
     def statement(self, node: Statement, depth: int) -> list[str]:
         indent = "    " * depth
-        if isinstance(node, Assign):
-            return self.wrap(f"{indent}{self.assignment(node)}")
-        if isinstance(node, Do):
-            return self.wrap(f"{indent}{'' if node.call.kind is None else '(void)'}{self.expression(node.call)};")
-        if isinstance(node, Return):
-            return self.wrap(f"{indent}return {self.expression(node.value)};" if node.value else f"{indent}return;")
-        if isinstance(node, Leave):
-            return [f"{indent}{node.word};"]
-        if isinstance(node, For):
-            v, up = node.variable, node.step > 0
-            move = (
-                f"{v}{'++' if up else '--'}" if abs(node.step) == 1 else f"{v} {'+' if up else '-'}= {abs(node.step)}"
-            )
-            head = (
-                f"{indent}for (int32_t {v} = {self.expression(node.start)}; "
-                f"{v} {'<' if up else '>'} {self.operand(node.stop, UNARY)}; {move}) {{"
-            )
-            ask = [f"{indent}{self.macro}_UNROLL"] if node.unroll else []
-            self.unrolls |= node.unroll
-            turn = []
-            if self.marks:
-                loop = self.loops.setdefault(id(node), len(self.loops) + 1)
-                ask.insert(0, f"{indent}{self.macro}_LOOP({loop})")
-                turn = [f"{indent}    {self.macro}_TURN({loop})"]
-            return [*ask, *self.wrap(head), *turn, *self.block(node.body, depth + 1), f"{indent}}}"]
-        if isinstance(node, If):
-            lines = [
-                *self.wrap(f"{indent}if ({self.expression(node.condition)}) {{"),
-                *self.block(node.body, depth + 1),
-            ]
-            chain = False
-            while node.orelse:
-                only = node.orelse[0]
-                if len(node.orelse) == 1 and isinstance(only, If) and not only.above and not only.beside:
-                    lines += [
-                        *self.wrap(f"{indent}}} else if ({self.expression(only.condition)}) {{"),
-                        *self.block(only.body, depth + 1),
-                    ]
-                    node, chain = only, True
-                else:
-                    lines += [f"{indent}}} else {{", *self.block(node.orelse, depth + 1)]
-                    break
-            if chain and not node.orelse:
-                lines += [f"{indent}}} else {{", f"{indent}    /* nothing */"]
-            return [*lines, f"{indent}}}"]
+        match node:
+            case Assign():
+                return self.wrap(f"{indent}{self.assignment(node)}")
+            case Do(call=call):
+                return self.wrap(f"{indent}{'' if call.kind is None else '(void)'}{self.expression(call)};")
+            case Return(value=None):
+                return [f"{indent}return;"]
+            case Return(value=Expr() as value):
+                return self.wrap(f"{indent}return {self.expression(value)};")
+            case Leave(word=word):
+                return [f"{indent}{word};"]
+            case For():
+                return self.loop(node, depth)
+            case If():
+                return self.chain(node, depth)
         raise TypeError(type(node).__name__)
+
+    def loop(self, node: For, depth: int) -> list[str]:
+        indent, v, up = "    " * depth, node.variable, node.step > 0
+        move = f"{v}{'++' if up else '--'}" if abs(node.step) == 1 else f"{v} {'+' if up else '-'}= {abs(node.step)}"
+        head = (
+            f"{indent}for (int32_t {v} = {self.expression(node.start)}; "
+            f"{v} {'<' if up else '>'} {self.operand(node.stop, UNARY)}; {move}) {{"
+        )
+        ask = [f"{indent}{self.macro}_UNROLL"] if node.unroll else []
+        self.unrolls |= node.unroll
+        turn = []
+        if self.marks:
+            loop = self.loops.setdefault(id(node), len(self.loops) + 1)
+            ask.insert(0, f"{indent}{self.macro}_LOOP({loop})")
+            turn = [f"{indent}    {self.macro}_TURN({loop})"]
+        return [*ask, *self.wrap(head), *turn, *self.block(node.body, depth + 1), f"{indent}}}"]
+
+    def chain(self, node: If, depth: int) -> list[str]:
+        """An if, with the ifs that are the only statement of an else as ``else if``."""
+        indent, word, lines = "    " * depth, "if", list[str]()
+        while True:
+            lines += self.wrap(f"{indent}{word} ({self.expression(node.condition)}) {{")
+            lines += self.block(node.body, depth + 1)
+            match node.orelse:
+                case (If(above=(), beside="") as only,):
+                    node, word = only, "} else if"
+                case ():
+                    idle = [f"{indent}}} else {{", f"{indent}    /* nothing */"] if word != "if" else []
+                    return [*lines, *idle, f"{indent}}}"]
+                case others:
+                    return [*lines, f"{indent}}} else {{", *self.block(others, depth + 1), f"{indent}}}"]
 
     def assignment(self, node: Assign) -> str:
         target = self.element(node.target) if isinstance(node.target, Element) else self.expression(node.target)
@@ -432,13 +432,8 @@ class Printer:
             if node.op:
                 value = f"{self.expression(node.target)} {node.op} {self.operand(node.value, UNARY)}"
             return f"{target} = ({self.type(narrow)})({value});"
-        if (
-            node.op
-            and isinstance(node.value, Literal)
-            and node.value.kind is Index
-            and node.value.value == 1
-            and node.op in "+-"
-        ):
+        one = isinstance(node.value, Literal) and node.value.kind is Index and node.value.value == 1
+        if one and node.op in ("+", "-"):
             return f"({target}){node.op * 2};" if target.startswith("*") else f"{target}{node.op * 2};"
         declare = ""
         if node.declares and isinstance(node.target, Local):
@@ -453,50 +448,52 @@ class Printer:
         return f"({text})" if self.level(node) < least else text
 
     def level(self, node: Expr) -> int:
-        if isinstance(node, Binary):
-            return PRECEDENCE[node.op]
-        if isinstance(node, Choice):
-            return 0
-        if isinstance(node, (Unary, ToReal)) or (isinstance(node, Element) and _narrow(node)):
-            return UNARY
-        if isinstance(node, (Literal, Member)) and node.kind is not Bool and node.value < 0:
-            return UNARY
+        match node:
+            case Binary(op=op):
+                return PRECEDENCE[op]
+            case Choice():
+                return 0
+            case Unary() | ToReal():
+                return UNARY
+            case Element() if _narrow(node):
+                return UNARY
+            case Literal(kind=kind, value=value) | Member(kind=kind, value=value) if kind is not Bool and value < 0:
+                return UNARY
         return ATOM
 
     def expression(self, node: Expr) -> str:
-        if isinstance(node, Literal):
-            if node.kind is Bool:
-                return "true" if node.value else "false"
-            if node.kind is Word:
-                return f"{node.value}u"
-            return str(node.value) if node.kind is Index else number(node.value, self.precision)
-        if isinstance(node, Member):
-            return f"{self.macro}_{node.value.name}" if type(node.value) in self.statuses else str(int(node.value))
-        if isinstance(node, Parameter):
-            return f"{self.prefix}_{node.name}" if isinstance(node.kind, Array) else f"{self.macro}_{node.name.upper()}"
-        if isinstance(node, Named):
-            return f"{self.prefix}_{node.name.lower()}" if isinstance(node.kind, Array) else f"{self.macro}_{node.name}"
-        if isinstance(node, Local):
-            return node.name
-        if isinstance(node, Length):
-            return self.extent(node.extent)
-        if isinstance(node, Field):
-            return f"{'&' if node.name in self.scalars else ''}{self.pointer}->{node.name}"
-        if isinstance(node, Row):
-            return f"{self.expression(node.array)}[{self.expression(node.index)}]"
-        if isinstance(node, Element):
-            # widened when it is read: an int may have 16 bits
-            return f"({self.type(node.kind)}){self.element(node)}" if _narrow(node) else self.element(node)
-        if isinstance(node, Unary):
-            return f"{'!' if node.op == 'not' else '-'}{self.operand(node.operand, UNARY + 1)}"
-        if isinstance(node, ToReal):
-            return f"({self.real}){self.operand(node.operand, UNARY + 1)}"
-        if isinstance(node, Choice):
-            return f"{self.operand(node.condition, ATOM)} ? {self.operand(node.yes, UNARY)} : {self.operand(node.no, UNARY)}"
-        if isinstance(node, Binary):
-            return self.binary(node)
-        if isinstance(node, Call):
-            return self.call(node)
+        match node:
+            case Literal(kind=kind, value=value) if kind is Bool:
+                return "true" if value else "false"
+            case Literal(kind=kind, value=value):
+                return self.number(kind, value)
+            case Member(value=value):
+                return f"{self.macro}_{value.name}" if type(value) in self.statuses else str(int(value))
+            case Parameter(kind=Array(), name=name) | Named(kind=Array(), name=name):
+                return f"{self.prefix}_{name.lower()}"
+            case Parameter(name=name) | Named(name=name):
+                return f"{self.macro}_{name.upper()}"
+            case Local(name=name):
+                return name
+            case Length(extent=extent):
+                return self.extent(extent)
+            case Field(name=name):
+                return f"{'&' if name in self.scalars else ''}{self.pointer}->{name}"
+            case Row(array=array, index=index):
+                return f"{self.expression(array)}[{self.expression(index)}]"
+            case Element():
+                # widened when it is read: an int may have 16 bits
+                return f"({self.type(node.kind)}){self.element(node)}" if _narrow(node) else self.element(node)
+            case Unary(op=op, operand=operand):
+                return f"{OPERATORS.get(op, op)}{self.operand(operand, UNARY + 1)}"
+            case ToReal(operand=operand):
+                return f"({self.real}){self.operand(operand, UNARY + 1)}"
+            case Choice(condition=condition, yes=yes, no=no):
+                return f"{self.operand(condition, ATOM)} ? {self.operand(yes, UNARY)} : {self.operand(no, UNARY)}"
+            case Binary():
+                return self.binary(node)
+            case Call():
+                return self.call(node)
         raise TypeError(type(node).__name__)
 
     def element(self, node: Element) -> str:
@@ -529,27 +526,21 @@ class Printer:
             args.insert(0, self.pointer)
         return f"{self.name(callee.name)}({', '.join(args)})"
 
-    # ------------------------------------------------------------------------------------------- constants
+    def runtime(self) -> list[str]:
+        """The files of runtime_c that the printed code needs."""
+        # macros by which the code asks the compiler for something, such as unrolling
+        asked = ["dsp"] * self.dsp + ["unroll"] * self.unrolls + ["marks"] * self.marks
+        called = [primitive_file(name, self.precision) for name in sorted(self.primitives)]
+        return [primitive(file, self.prefix) for file in [*(f"{name}.h" for name in asked), *called, "crc32.h"]]
 
-    def constants(self, functions: Functions) -> dict[str, Named]:
-        """The module constants that the functions still use."""
-        found: dict[str, Named] = {}
-        for f in functions.values():
-            for node in walk(f.body):
-                if isinstance(node, Named):
-                    found.setdefault(node.name, node)
-        return found
+    # ------------------------------------------------------------------------------------------------- names
 
     def check_names(self, functions: Functions) -> None:
         """Refuse two things that would have the same name in C."""
-        meanings: dict[str, Any] = {}
-        for value in vars(dialect).values():
-            if isinstance(value, Kernel):
-                meanings[f"{self.prefix}_{value.name}"] = value
-        for member in (m for kind in self.statuses for m in kind):
-            meanings[f"{self.macro}_{member.name}"] = member
-        for symbol in {s for f in functions.values() for s in _capacities(f)}:
-            meanings[f"{self.macro}_{symbol}"] = symbol
+        kernels = (value for value in vars(dialect).values() if isinstance(value, Kernel))
+        meanings: dict[str, Any] = {f"{self.prefix}_{kernel.name}": kernel for kernel in kernels}
+        meanings |= {f"{self.macro}_{member.name}": member for kind in self.statuses for member in kind}
+        meanings |= {f"{self.macro}_{symbol}": symbol for f in functions.values() for symbol in _capacities(f)}
 
         def claim(f: Function, line: int, name: str, meaning: Any, what: str) -> None:
             own = name[len(self.prefix) + 1 :]
@@ -568,49 +559,61 @@ class Printer:
                 elif isinstance(node, Parameter):
                     claim(f, node.line, self.expression(node), (Parameter, node.name), f"the parameter {node.name}")
 
-    def parameters(self, functions: Functions) -> list[str]:
-        """The configuration's numbers that the functions still use."""
-        found = (n for f in functions.values() for n in walk(f.body) if isinstance(n, Parameter))
-        return sorted({n.name for n in found if not isinstance(n.kind, Array)})
+    # -------------------------------------------------------------------------------------------------- data
 
-    def tables(self, functions: Functions, config: Any) -> list[FlashTable]:
-        """The tables that the functions still use: first the modules' tables, then the configuration's tables."""
-        constants = [node for node in self.constants(functions).values() if isinstance(node.kind, Array)]
-        found = [FlashTable(self, node, node.constant.value(self.precision)) for node in constants]
-        parameters = (n for f in functions.values() for n in walk(f.body) if isinstance(n, Parameter))
-        own = {n.name: n for n in parameters if isinstance(n.kind, Array)}
-        return found + [FlashTable(self, own[name], getattr(config, name)) for name in sorted(own)]
+    def data(self, functions: Functions, config: Any, docs: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
+        """The parameters, constants and tables that the functions still use, as the templates take them.
 
+        Tables of modules come first, then those of the configuration.  docs: name of a parameter -> its comment.
+        """
+        nodes = [node for f in functions.values() for node in walk(f.body)]
+        named = {node.name: node for node in nodes if isinstance(node, Named)}
+        given = {node.name: node for node in nodes if isinstance(node, Parameter)}
+        parameters = [(given[name], getattr(config, name), comment(docs.get(name, ""))) for name in sorted(given)]
+        constants = [(node, node.constant.value(self.precision)) for node in named.values()]
+        return {
+            "parameters": [
+                {"name": node.name.upper(), "value": self.macro_value(node.kind, value), "doc": doc}
+                for node, value, doc in parameters
+                if not isinstance(node.kind, Array)
+            ],
+            "constants": [
+                {"name": node.name, "value": self.macro_value(Real, value)}
+                for node, value in constants
+                if node.kind is Real
+            ],
+            "tables": [
+                *(self.table(node, value, "") for node, value in constants if isinstance(node.kind, Array)),
+                *(self.table(node, value, doc) for node, value, doc in parameters if isinstance(node.kind, Array)),
+            ],
+        }
 
-class FlashTable:
-    """A table of constant numbers, as C."""
+    def number(self, kind: Any, value: Any) -> str:
+        """A number of this kind as a literal."""
+        if kind is Real:
+            return number(value, self.precision)
+        return f"{int(value)}{'u' if kind is Word else ''}"
 
-    def __init__(self, printer: Printer, node: Named | Parameter, values: np.ndarray) -> None:
-        self.node, self.nbytes = node, values.nbytes
-        self.name = printer.expression(node)
-        self.type = printer.type(node.kind.scalar)
-        unsigned = "u" if node.kind.scalar is Word else ""
+    def macro_value(self, kind: Any, value: Any) -> str:
+        text = self.number(kind, value)
+        return f"({text})" if text.startswith("-") else text
+
+    def table(self, node: Named | Parameter, values: np.ndarray, doc: str) -> dict[str, Any]:
+        """A table of constant numbers.  text: what is between the outermost braces of the initialiser."""
+        scalar, width = node.kind.scalar, values.shape[-1]
         # a constant's table may have another length in each precision
         sizes = node.kind.extents if isinstance(node, Parameter) else values.shape
-        self.extents = [printer.extent(e) for e in sizes]
-        self.values = [
-            number(v, printer.precision) if values.dtype.kind == "f" else f"{v}{unsigned}" for v in values.flat
-        ]
-        self.rows = [self.values]
-        if values.ndim == 2:
-            width = values.shape[1]
-            self.rows = [self.values[i : i + width] for i in range(0, len(self.values), width)]
-
-    @property
-    def declaration(self) -> str:
-        return f"static const {self.type} {self.name}" + "".join(f"[{e}]" for e in self.extents)
-
-    @property
-    def text(self) -> str:
-        """The C text between the outermost braces of the initialiser."""
-        if len(self.extents) == 1:
-            return rows_of(self.values)
-        return ",\n    ".join(f"{{{rows_of(row)}}}" for row in self.rows)
+        extents = "".join(f"[{self.extent(size)}]" for size in sizes)
+        items = [self.number(scalar, value) for value in values.flat]
+        rows = [rows_of(items[start : start + width]) for start in range(0, len(items), width)]
+        name = self.expression(node)
+        return {
+            "name": name,
+            "declaration": f"static const {self.type(scalar)} {name}{extents}",
+            "text": rows[0] if values.ndim == 1 else ",\n    ".join(f"{{{row}}}" for row in rows),
+            "bytes": values.nbytes,
+            "doc": doc,
+        }
 
 
 def rows_of(items: list[str], width: int = 100) -> str:

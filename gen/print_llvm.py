@@ -69,6 +69,32 @@ COMPARE_REALS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", 
 COMPARE_INTEGERS = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
 COMPARE_WORDS = {"==": "eq", "!=": "ne", "<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
 
+INTRINSICS: dict[str, tuple[str, ...]] = {
+    "sqrt": ("call {real} @llvm.sqrt.f{bits}({real} {0})",),
+    "absolute": ("call {real} @llvm.fabs.f{bits}({real} {0})",),
+    # freeze: a number that does not fit gives an unspecified result (that of the processor, as in C), always the same
+    "truncate": ("fptosi {real} {0} to i32", "freeze i32 {1}"),
+    "word": (),
+    "index": (),
+    "as_signed": (),
+    "exact_square": ("mul i32 {0}, {0}",),
+    "floor_shift": ("ashr i32 {0}, {1}",),
+    "quotient": ("sdiv i32 {0}, {1}",),
+    "multiply_high": (
+        "sext i32 {0} to i64",
+        "sext i32 {1} to i64",
+        "mul nsw i64 {2}, {3}",
+        "ashr i64 {4}, 16",
+        "trunc i64 {5} to i32",
+    ),
+}
+"""The instructions of each intrinsic.  {0} is its argument, {1} its second argument or the first result, and so on."""
+POW2 = {
+    32: ("add i32 {0}, {bias}", "shl i32 {1}, {fraction}", "bitcast i32 {2} to float"),
+    64: ("add i32 {0}, {bias}", "sext i32 {1} to i64", "shl i64 {2}, {fraction}", "bitcast i64 {3} to double"),
+}
+"""The instructions of the intrinsic ``pow2``, by the bits of a real."""
+
 ROWS = "pk.rows"
 """Name of the loop over samples, which every module has.  The dot keeps it different from all kernels' names."""
 
@@ -191,14 +217,17 @@ class _Printer:
         """A real as text: LLVM writes the bits of a double, also for float."""
         return f"0x{struct.pack('>d', float(self.precision.real(value))).hex().upper()}"
 
+    def literal(self, kind: Any, value: Any) -> str:
+        if kind is Bool:
+            return "true" if value else "false"
+        return self.number(value) if kind is Real else str(int(value))
+
     def table(self, constant: Constant) -> str:
         return self.tables.setdefault(id(constant), (f"@table.{len(self.tables)}", constant))[0]
 
     def constant(self, name: str, constant: Constant) -> str:
         kind = self.type(constant.scalar)
-        values = [
-            f"{kind} {self.number(v) if constant.scalar is Real else int(v)}" for v in constant.value(self.precision)
-        ]
+        values = [f"{kind} {self.literal(constant.scalar, v)}" for v in constant.value(self.precision)]
         return f"{name} = private unnamed_addr constant [{len(values)} x {kind}] [{', '.join(values)}]"
 
     def public(self, f: Function) -> str:
@@ -279,6 +308,11 @@ class _Body:
     def go(self, label: str) -> None:
         self.end(f"br label %{label}")
 
+    def next_block(self, label: str) -> None:
+        """End the block, and continue in the block of this label."""
+        self.go(label)
+        self.start(label)
+
     def word(self, kind: str, name: str, type_: str) -> str:
         words = self.printer.words
         at = words.setdefault((kind, name), len(words))
@@ -290,44 +324,50 @@ class _Body:
     def block(self, body: tuple[Statement, ...]) -> None:
         for statement in body:
             if self.open:
-                getattr(self, f"do_{type(statement).__name__}")(statement)
+                self.statement(statement)
 
-    def do_Assign(self, node: Assign) -> None:
-        kind = node.target.kind
-        if isinstance(node.target, Local):
-            place, value = f"%l.{node.target.name}", self.value(node.value)
-            if node.op:
-                value = self.arithmetic(node.op, kind, self.new(f"load {self.type(kind)}, ptr {place}"), value)
-            self.out(f"store {self.type(kind)} {value}, ptr {place}")
-            return
-        place, stored = self.address(node.target), node.target.array.kind.scalar
-        value = self.value(node.value)
+    def statement(self, node: Statement) -> None:
+        match node:
+            case Assign(target=Local() as target):
+                self.assign(node, target.kind, f"%l.{target.name}", "")
+            case Assign(target=Element() as target):
+                stored = target.array.kind.scalar
+                self.assign(node, stored, self.address(target), f", {ALIAS[stored]}")
+            case Do(call=call):
+                self.value(call)
+            case Return(value=None):
+                self.end("ret void")
+            case Return(value=Expr() as value):
+                self.end(f"ret {self.type(self.f.returns)} {self.value(value)}")
+            case Leave(word=word):
+                after, step = self.loops[-1]
+                self.go(after if word == "break" else step)
+            case If():
+                self.decide(node)
+            case For():
+                self.loop(node)
+            case _:
+                raise TypeError(type(node).__name__)
+
+    def assign(self, node: Assign, stored: Any, place: str, alias: str) -> None:
+        """Store at a place of a type that may be narrower than the value's type."""
+        kind, value = node.target.kind, self.value(node.value)
         if node.op:
-            value = self.arithmetic(node.op, kind, self.load(stored, place), value)
+            value = self.arithmetic(node.op, kind, self.load(stored, kind, place, alias), value)
         if self.type(stored) != self.type(kind):
             value = self.new(f"trunc {self.type(kind)} {value} to {self.type(stored)}")
-        self.out(f"store {self.type(stored)} {value}, ptr {place}, {ALIAS[stored]}")
+        self.out(f"store {self.type(stored)} {value}, ptr {place}{alias}")
 
-    def load(self, stored: Any, place: str) -> str:
-        """Load an element and widen it to its type in expressions."""
-        value = self.new(f"load {self.type(stored)}, ptr {place}, {ALIAS[stored]}")
-        if self.type(stored) == self.type(stored.value):
+    def load(self, stored: Any, kind: Any, place: str, alias: str) -> str:
+        """Load a local or an element, and widen it to its type in expressions."""
+        value = self.new(f"load {self.type(stored)}, ptr {place}{alias}")
+        if self.type(stored) == self.type(kind):
             return value
         return self.new(
-            f"{'zext' if 'u' in stored.stored else 'sext'} {self.type(stored)} {value} to {self.type(stored.value)}"
+            f"{'zext' if 'u' in stored.stored else 'sext'} {self.type(stored)} {value} to {self.type(kind)}"
         )
 
-    def do_Do(self, node: Do) -> None:
-        self.value(node.call)
-
-    def do_Return(self, node: Return) -> None:
-        self.end("ret void" if node.value is None else f"ret {self.type(self.f.returns)} {self.value(node.value)}")
-
-    def do_Leave(self, node: Leave) -> None:
-        after, step = self.loops[-1]
-        self.go(after if node.word == "break" else step)
-
-    def do_If(self, node: If) -> None:
+    def decide(self, node: If) -> None:
         yes, no, after = self.label(), self.label(), self.label()
         self.branch(node.condition, yes, no)
         left = True
@@ -339,28 +379,24 @@ class _Body:
         if not left:
             self.start(after)
 
-    def do_For(self, node: For) -> None:
+    def loop(self, node: For) -> None:
         start, stop = self.value(node.start), self.value(node.stop)
-        variable = f"%l.{node.variable}"
         head, body, step, after = (self.label() for _ in range(4))
         # a counter of 64 bits: with a step above 1, the last increment may go beyond int32.  So nsw is correct
         first, last = (self.new(f"sext i32 {bound} to i64") for bound in (start, stop))
         before = self.label()
-        self.go(before)
-        self.start(before)
-        self.go(head)
-        self.start(head)
+        self.next_block(before)
+        self.next_block(head)
         counter, moved = f"%c.{head}", f"%d.{head}"
         self.out(f"{counter} = phi i64 [ {first}, %{before} ], [ {moved}, %{step} ]")
         more = self.new(f"icmp {'slt' if node.step > 0 else 'sgt'} i64 {counter}, {last}")
         self.end(f"br i1 {more}, label %{body}, label %{after}")
         self.start(body)
-        self.out(f"store i32 {self.new(f'trunc i64 {counter} to i32')}, ptr {variable}")
+        self.out(f"store i32 {self.new(f'trunc i64 {counter} to i32')}, ptr %l.{node.variable}")
         self.loops.append((after, step))
         self.block(node.body)
         self.loops.pop()
-        self.go(step)
-        self.start(step)
+        self.next_block(step)
         self.out(f"{moved} = add nsw i64 {counter}, {node.step}")
         self.go(head)
         self.start(after)
@@ -370,63 +406,60 @@ class _Body:
 
         The right side of `and` and `or` is computed only if the left side does not decide.
         """
-        if isinstance(condition, Binary) and condition.op in ("and", "or"):
-            right = self.label()
-            self.branch(condition.left, *((right, no) if condition.op == "and" else (yes, right)))
-            self.start(right)
-            self.branch(condition.right, yes, no)
-        elif isinstance(condition, Unary) and condition.op == "not":
-            self.branch(condition.operand, no, yes)
-        else:
-            self.end(f"br i1 {self.value(condition)}, label %{yes}, label %{no}")
+        match condition:
+            case Binary(op="and" | "or" as op):
+                right = self.label()
+                self.branch(condition.left, *((right, no) if op == "and" else (yes, right)))
+                self.start(right)
+                self.branch(condition.right, yes, no)
+            case Unary(op="not"):
+                self.branch(condition.operand, no, yes)
+            case _:
+                self.end(f"br i1 {self.value(condition)}, label %{yes}, label %{no}")
 
-    # ---- expressions: each method returns an operand of an instruction, a literal or a name
+    # ---- expressions: an operand of an instruction, a literal or a name
 
     def value(self, node: Expr) -> str:
-        return getattr(self, f"of_{type(node).__name__}")(node)
+        match node:
+            case Literal(kind=kind, value=value) | Member(kind=kind, value=value):
+                return self.printer.literal(kind, value)
+            case Local(kind=kind, name=name):
+                return f"%a.{name}" if isinstance(kind, Array) else self.load(kind, kind, f"%l.{name}", "")
+            case Parameter(kind=kind, name=name):
+                return self.word("table" if isinstance(kind, Array) else "number", name, self.type(kind))
+            case Named(constant=constant) if constant.is_table:
+                return self.printer.table(constant)
+            case Named(constant=constant):
+                return self.printer.number(constant.value(self.printer.precision))
+            case Field(name=name):
+                return self.word("field", name, "ptr")
+            case Length(table=Named(constant=constant)):
+                return str(len(constant.value(self.printer.precision)))
+            case Length(extent=extent):
+                return self.extent(extent, "i32")
+            case Row():
+                return self.address(node)
+            case Element(kind=kind, array=array):
+                stored = array.kind.scalar
+                return self.load(stored, kind, self.address(node), f", {ALIAS[stored]}")
+            case Unary():
+                return self.unary(node)
+            case ToReal(operand=operand):
+                return self.new(f"sitofp i32 {self.value(operand)} to {self.real}")
+            case Binary():
+                return self.binary(node)
+            case Choice(condition=condition, yes=yes, no=no):
+                return self.choose(condition, yes, no)
+            case Call():
+                return self.call(node)
+        raise TypeError(type(node).__name__)
 
     def arithmetic(self, op: str, kind: Any, left: str, right: str) -> str:
         word = (REALS if kind is Real else WHOLES)[op]
         return self.new(f"{word} {self.type(kind)} {left}, {right}")
 
-    def of_Literal(self, node: Literal) -> str:
-        if node.kind is Bool:
-            return "true" if node.value else "false"
-        return self.printer.number(node.value) if node.kind is Real else str(int(node.value))
-
-    def of_Member(self, node: Member) -> str:
-        return str(int(node.value))
-
-    def of_Local(self, node: Local) -> str:
-        if isinstance(node.kind, Array):
-            return f"%a.{node.name}"
-        return self.new(f"load {self.type(node.kind)}, ptr %l.{node.name}")
-
-    def of_Parameter(self, node: Parameter) -> str:
-        kind = "table" if isinstance(node.kind, Array) else "number"
-        return self.word(kind, node.name, self.type(node.kind))
-
-    def of_Named(self, node: Named) -> str:
-        if node.constant.is_table:
-            return self.printer.table(node.constant)
-        return self.printer.number(node.constant.value(self.printer.precision))
-
-    def of_Field(self, node: Field) -> str:
-        return self.word("field", node.name, "ptr")
-
-    def of_Length(self, node: Length) -> str:
-        if node.table is not None:
-            return str(len(node.table.constant.value(self.printer.precision)))
-        return self.extent(node.extent, "i32")
-
     def extent(self, extent: Any, type_: str) -> str:
         return self.word("extent", extent.text, type_) if isinstance(extent, Extent) else str(int(extent))
-
-    def of_Row(self, node: Row) -> str:
-        return self.address(node)
-
-    def of_Element(self, node: Element) -> str:
-        return self.load(node.array.kind.scalar, self.address(node))
 
     def address(self, node: Element | Row) -> str:
         """The address of an element, or of a row's first element: C order, computed in 64 bits."""
@@ -443,16 +476,13 @@ class _Body:
         value = self.value(node)
         return self.new(f"sext i32 {value} to i64") if value.startswith("%") else value
 
-    def of_Unary(self, node: Unary) -> str:
+    def unary(self, node: Unary) -> str:
         operand = self.value(node.operand)
         if node.op == "not":
             return self.new(f"xor i1 {operand}, true")
         return self.new(f"fneg {self.real} {operand}" if node.kind is Real else f"sub i32 0, {operand}")
 
-    def of_ToReal(self, node: ToReal) -> str:
-        return self.new(f"sitofp i32 {self.value(node.operand)} to {self.real}")
-
-    def of_Binary(self, node: Binary) -> str:
+    def binary(self, node: Binary) -> str:
         if node.op in ("and", "or"):
             return self.choose(node, Literal(node.line, Bool, True), Literal(node.line, Bool, False))
         left, right = self.value(node.left), self.value(node.right)
@@ -462,9 +492,6 @@ class _Body:
             return self.new(f"fcmp {COMPARE_REALS[node.op]} {self.real} {left}, {right}")
         compare = COMPARE_WORDS if node.left.kind is Word else COMPARE_INTEGERS
         return self.new(f"icmp {compare[node.op]} i32 {left}, {right}")
-
-    def of_Choice(self, node: Choice) -> str:
-        return self.choose(node.condition, node.yes, node.no)
 
     def choose(self, condition: Expr, yes: Expr, no: Expr) -> str:
         """One of two values; the other is not computed."""
@@ -476,16 +503,15 @@ class _Body:
             self.start(label)
             value = self.value(side)
             end = self.label()  # the block in which the value's computation ends
-            self.go(end)
-            self.start(end)
+            self.next_block(end)
             self.go(after)
             found.append(f"[ {value}, %{end} ]")
         self.start(after)
         return self.new(f"phi {self.type(yes.kind)} {', '.join(found)}")
 
-    def of_Call(self, node: Call) -> str:
+    def call(self, node: Call) -> str:
         if node.callee.intrinsic is not None:
-            return getattr(self, f"call_{node.callee.name}")(*map(self.value, node.args))  # type: ignore[no-any-return]
+            return self.intrinsic(node.callee.name, [self.value(argument) for argument in node.args])
         f = self.printer.functions[node.callee.name]
         given = [f"{self.type(kind)} {self.value(a)}" for a, (_, kind) in zip(node.args, f.params, strict=True)]
         call = f"call {self.type(f.returns)} @in.{f.name}({', '.join(['ptr %t', *given])})"
@@ -494,45 +520,9 @@ class _Body:
         self.out(call)
         return ""
 
-    # ---- intrinsics, which each runtime implements itself
-
-    def call_sqrt(self, x: str) -> str:
-        return self.new(f"call {self.real} @llvm.sqrt.f{self.printer.bits}({self.real} {x})")
-
-    def call_absolute(self, x: str) -> str:
-        return self.new(f"call {self.real} @llvm.fabs.f{self.printer.bits}({self.real} {x})")
-
-    def call_truncate(self, x: str) -> str:
-        # freeze: a number that does not fit gives an unspecified result (that of the processor, as in C), always the
-        # same
-        return self.new(f"freeze i32 {self.new(f'fptosi {self.real} {x} to i32')}")
-
-    def call_pow2(self, k: str) -> str:
-        precision = self.printer.precision
-        biased = self.new(f"add i32 {k}, {precision.bias}")
-        if self.printer.bits == 64:
-            biased = self.new(f"sext i32 {biased} to i64")
-        bits = self.new(f"shl i{self.printer.bits} {biased}, {precision.bits}")
-        return self.new(f"bitcast i{self.printer.bits} {bits} to {self.real}")
-
-    def call_word(self, a: str) -> str:
-        return a
-
-    def call_index(self, w: str) -> str:
-        return w
-
-    def call_exact_square(self, e: str) -> str:
-        return self.new(f"mul i32 {e}, {e}")
-
-    def call_floor_shift(self, a: str, k: str) -> str:
-        return self.new(f"ashr i32 {a}, {k}")
-
-    def call_multiply_high(self, a: str, k: str) -> str:
-        wide = self.new(f"mul nsw i64 {self.new(f'sext i32 {a} to i64')}, {self.new(f'sext i32 {k} to i64')}")
-        return self.new(f"trunc i64 {self.new(f'ashr i64 {wide}, 16')} to i32")
-
-    def call_as_signed(self, w: str) -> str:
-        return w
-
-    def call_quotient(self, a: str, b: str) -> str:
-        return self.new(f"sdiv i32 {a}, {b}")
+    def intrinsic(self, name: str, operands: list[str]) -> str:
+        bits, precision = self.printer.bits, self.printer.precision
+        for text in POW2[bits] if name == "pow2" else INTRINSICS[name]:
+            filled = text.format(*operands, real=self.real, bits=bits, bias=precision.bias, fraction=precision.bits)
+            operands.append(self.new(filled))
+        return operands[-1]

@@ -46,6 +46,8 @@ MASK = 2**32 - 1
 """A Word is an int64 in this code, because Numba converts a sum of uint64 and int64 to a float.  A product that
 overflows int64 still has the correct lower 32 bits."""
 
+NEGATED = {"not": "not ", "-": "-"}
+
 Part = type[Struct] | type[Config]
 """A struct or configuration: a function takes these before its numbers and arrays."""
 
@@ -75,10 +77,10 @@ def print_python(
 ) -> Source:
     """The functions' source; ``python_name`` says what each is called."""
     printer = _Printer(functions, structs, configs, precision, capacities)
+    known = effects(functions)
     texts = {name: printer.function(f) for name, f in functions.items()}
     kinds = {name: (f.returns, *(kind for _, kind in f.params)) for name, f in functions.items()}
-    written = {name: effect.params for name, effect in effects(functions).items()}
-    writes = {name: tuple(param in written[name] for param, _ in f.params) for name, f in functions.items()}
+    writes = {name: tuple(param in known[name].params for param, _ in f.params) for name, f in functions.items()}
     return Source(texts, printer.needs, kinds, writes, printer.constants, printer.intrinsics)
 
 
@@ -103,7 +105,7 @@ class _Printer:
         precision: Precision,
         capacities: Mapping[str, int],
     ) -> None:
-        self.functions, self.precision, self.capacities = functions, precision, capacities
+        self.precision, self.capacities = precision, capacities
         self.owners: dict[str, Part] = {name: config for config in configs for name in config.fields}
         self.sizes: dict[Extent, tuple[Part, str, int]] = {}  # extent -> (part, array, axis) that has this size
         parts: list[Part] = [*structs, *configs]
@@ -114,21 +116,22 @@ class _Printer:
                         if isinstance(extent, Extent):
                             self.sizes.setdefault(extent, (part, name, axis))
         self.constants: dict[str, Any] = {"Real": precision.real, "int64": np.int64}
-        self.named: dict[str, Any] = {}
+        self.names: dict[int, str] = {}  # by ``id``: two files may use one name for different constants
         self.intrinsics: dict[str, Kernel] = {}
         self.needs: dict[str, tuple[Part, ...]] = {}
         for name, f in functions.items():  # callees first
             self.needs[name] = tuple(dict.fromkeys(part for node in walk(f.body) for part in self.needed(node)))
 
     def needed(self, node: Any) -> tuple[Part, ...]:
-        if isinstance(node, Field):
-            return (node.struct,)
-        if isinstance(node, Parameter):
-            return (self.owners[node.name],)
-        if isinstance(node, Length) and node.extent in self.sizes:
-            return (self.sizes[node.extent][0],)
-        if isinstance(node, Call) and node.callee.intrinsic is None:
-            return self.needs[node.callee.name]
+        match node:
+            case Field(struct=struct):
+                return (struct,)
+            case Parameter(name=name):
+                return (self.owners[name],)
+            case Length(extent=extent) if extent in self.sizes:
+                return (self.sizes[extent][0],)
+            case Call(callee=callee) if callee.intrinsic is None:
+                return self.needs[callee.name]
         return ()
 
     def function(self, f: Function) -> str:
@@ -138,61 +141,72 @@ class _Printer:
     # ---- statements
 
     def block(self, body: tuple[Statement, ...]) -> list[str]:
-        lines = [line for node in body for line in getattr(self, f"do_{type(node).__name__}")(node)] or ["pass"]
+        lines = [line for node in body for line in self.statement(node)] or ["pass"]
         return [f"    {line}" for line in lines]
 
-    def do_Assign(self, node: Assign) -> list[str]:
-        if node.op and node.target.kind is Word:
-            return [f"{self.place(node.target)} = ({self.of(node.target)} {node.op} {self.of(node.value)}) & {MASK}"]
-        return [f"{self.place(node.target)} {node.op}= {self.of(node.value)}"]
-
-    def do_Do(self, node: Do) -> list[str]:
-        return [self.of(node.call)]
-
-    def do_Return(self, node: Return) -> list[str]:
-        return ["return" if node.value is None else f"return {self.of(node.value)}"]
-
-    def do_Leave(self, node: Leave) -> list[str]:
-        return [node.word]
-
-    def do_If(self, node: If) -> list[str]:
-        lines = [f"if {self.of(node.condition)}:", *self.block(node.body)]
-        return [*lines, "else:", *self.block(node.orelse)] if node.orelse else lines
-
-    def do_For(self, node: For) -> list[str]:
-        bounds = f"{self.of(node.start)}, {self.of(node.stop)}, {node.step}"
-        return [f"for {node.variable} in range({bounds}):", *self.block(node.body)]
+    def statement(self, node: Statement) -> list[str]:
+        match node:
+            case Assign(target=target, value=value, op=op) if op and target.kind is Word:
+                return [f"{self.place(target)} = ({self.of(target)} {op} {self.of(value)}) & {MASK}"]
+            case Assign(target=target, value=value, op=op):
+                return [f"{self.place(target)} {op}= {self.of(value)}"]
+            case Do(call=call):
+                return [self.of(call)]
+            case Return(value=None):
+                return ["return"]
+            case Return(value=Expr() as value):
+                return [f"return {self.of(value)}"]
+            case Leave(word=word):
+                return [word]
+            case If(condition=condition, body=body, orelse=orelse):
+                otherwise = ["else:", *self.block(orelse)] if orelse else []
+                return [f"if {self.of(condition)}:", *self.block(body), *otherwise]
+            case For(variable=variable, body=body):
+                bounds = f"{self.of(node.start)}, {self.of(node.stop)}, {node.step}"
+                return [f"for {variable} in range({bounds}):", *self.block(body)]
+        raise TypeError(type(node).__name__)
 
     # ---- expressions
 
     def of(self, node: Expr) -> str:
-        return getattr(self, f"of_{type(node).__name__}")(node)
+        match node:
+            case Literal(kind=kind, value=value):
+                return f"Real({float(value)!r})" if kind is Real else str(bool(value) if kind is Bool else int(value))
+            case Member(value=value):
+                return str(int(value))
+            case Local(name=name):
+                return name
+            case Parameter(name=name):
+                return f"{argument(self.owners[name])}.{name}"
+            case Named():
+                return self.named(node)
+            case Field(struct=struct, name=name):
+                return f"{argument(struct)}.{name}"
+            case Element(array=array):
+                # Numba converts some mixes of integer types to floats
+                wide = array.kind.scalar.stored in ("", "<i4")
+                return self.place(node) if wide else f"int64({self.place(node)})"
+            case Row(array=array, index=index):
+                return f"{self.of(array)}[{self.of(index)}]"
+            case Length():
+                return self.length(node)
+            case Unary(op=op, operand=operand):
+                return f"({NEGATED[op]}{self.of(operand)})"
+            case Binary(kind=kind, op=op, left=left, right=right):
+                text = f"({self.of(left)} {op} {self.of(right)})"
+                return f"({text} & {MASK})" if kind is Word and op in ("+", "-", "*", "<<") else text
+            case Choice(condition=condition, yes=yes, no=no):
+                return f"({self.of(yes)} if {self.of(condition)} else {self.of(no)})"
+            case ToReal(operand=operand):
+                return f"Real({self.of(operand)})"
+            case Call():
+                return self.call(node)
+        raise TypeError(type(node).__name__)
 
-    def of_Literal(self, node: Literal) -> str:
-        if node.kind is Bool:
-            return str(bool(node.value))
-        return f"Real({float(node.value)!r})" if node.kind is Real else f"{int(node.value)}"
-
-    def of_Member(self, node: Member) -> str:
-        return str(int(node.value))
-
-    def of_Local(self, node: Local) -> str:
-        return node.name
-
-    def of_Parameter(self, node: Parameter) -> str:
-        return f"{argument(self.owners[node.name])}.{node.name}"
-
-    def of_Named(self, node: Named) -> str:
-        # by ``id``: two files may use one name for different constants
-        name = next((n for n, c in self.named.items() if c is node.constant), "")
-        if not name:
-            name = f"c_{node.name}_{len(self.named)}"
-            self.named[name] = node.constant
-            self.constants[name] = node.constant.value(self.precision)
+    def named(self, node: Named) -> str:
+        name = self.names.setdefault(id(node.constant), f"c_{node.name}_{len(self.names)}")
+        self.constants[name] = node.constant.value(self.precision)
         return name
-
-    def of_Field(self, node: Field) -> str:
-        return f"{argument(node.struct)}.{node.name}"
 
     def place(self, node: Local | Element) -> str:
         """The target of an assignment."""
@@ -200,15 +214,7 @@ class _Printer:
             return node.name
         return f"{self.of(node.array)}[{', '.join(map(self.of, node.indices))}]"
 
-    def of_Element(self, node: Element) -> str:
-        # Numba converts some mixes of integer types to floats
-        wide = node.array.kind.scalar.stored in ("", "<i4")
-        return self.place(node) if wide else f"int64({self.place(node)})"
-
-    def of_Row(self, node: Row) -> str:
-        return f"{self.of(node.array)}[{self.of(node.index)}]"
-
-    def of_Length(self, node: Length) -> str:
+    def length(self, node: Length) -> str:
         if node.table is not None:
             return str(len(node.table.constant.value(self.precision)))
         if node.extent in self.sizes:
@@ -216,21 +222,7 @@ class _Printer:
             return f"{argument(part)}.{name}.shape[{axis}]"
         return str(node.extent.value(self.capacities) if isinstance(node.extent, Extent) else int(node.extent))
 
-    def of_Unary(self, node: Unary) -> str:
-        return f"({'not ' if node.op == 'not' else '-'}{self.of(node.operand)})"
-
-    def of_Binary(self, node: Binary) -> str:
-        if node.kind is Word and node.op in ("+", "-", "*", "<<"):
-            return f"(({self.of(node.left)} {node.op} {self.of(node.right)}) & {MASK})"
-        return f"({self.of(node.left)} {node.op} {self.of(node.right)})"
-
-    def of_Choice(self, node: Choice) -> str:
-        return f"({self.of(node.yes)} if {self.of(node.condition)} else {self.of(node.no)})"
-
-    def of_ToReal(self, node: ToReal) -> str:
-        return f"Real({self.of(node.operand)})"
-
-    def of_Call(self, node: Call) -> str:
+    def call(self, node: Call) -> str:
         given = [self.of(a) for a in node.args]
         if node.callee.intrinsic is not None:
             self.intrinsics[node.callee.name] = node.callee

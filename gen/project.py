@@ -10,66 +10,31 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
 
-from pykernel.dialect import (
-    FLOAT32,
-    OUTPUTS,
-    Array,
-    Bool,
-    Extent,
-    Index,
-    Int,
-    Kernel,
-    Layout,
-    Memory,
-    Ranged,
-    Real,
-    Struct,
-    end_of,
-    extents,
-)
+from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Index, Int, Memory, Real, extents
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError, told_late
 from pykernel.gen import rehearsal
 from pykernel.gen.firmware import check_files, check_program, page_program
-from pykernel.gen.ir import (
-    Binary,
-    DialectError,
-    Element,
-    Expr,
-    Field,
-    For,
-    Functions,
-    If,
-    Length,
-    Literal,
-    Local,
-    Member,
-    Parameter,
-    Return,
-    Row,
-    Statement,
-    Unary,
-    walk,
-)
-from pykernel.gen.model import bare, constants, model_code, parameters, specialised_kernels, tables
+from pykernel.gen.ir import DialectError, Element, Field, For, Functions, Local, Member, Row, walk
+from pykernel.gen.model import ModelCode, bare, model_code
 from pykernel.gen.packages import bound_macros, package_files
-from pykernel.gen.primitives import LEARNED_LOOPS, primitive, primitive_file, runtime_text, unmarked
+from pykernel.gen.primitives import CLEARING_LOOPS, LEARNED_LOOPS, primitive, runtime_text
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
-from pykernel.gen.print_stored import NARROW, StoredPrinter, reader
 from pykernel.gen.read import member_comments
-from pykernel.gen.widths import Widths
+from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.write import has_check, project_folder, write_files
 from pykernel.host.model import HostModel
-from pykernel.host.snapshot import HEADER, MAGIC, TRAILER, VERSION
+from pykernel.host.snapshot import HEADER, TRAILER
 from pykernel.spec.families.fixed_scales import ROUNDED
 from pykernel.spec.model import Spec
+from pykernel.spec.signal import SignalSection
 from pykernel.spec.signal_whole import channels_of
 from pykernel.spec.summary import summary
 
@@ -80,6 +45,12 @@ FEW = 4
 """GCC unrolls loops over arrays of at most this length, and then warns of iterations beyond the end that never
 happen.
 """
+FORMS = {
+    "long": {"format": "%ld", "wide": "%9ld", "digits": ""},
+    "int": {"format": "%d", "wide": "%4d", "digits": ""},
+    "double": {"format": "%.4f", "wide": "%9.4f", "digits": ", 4"},
+}
+"""How the examples print a number, by the C type to which it is cast."""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
     "SNAPSHOT_FOREIGN": (-102, "the snapshot is of another model: its numbers lie or mean something else"),
@@ -102,6 +73,11 @@ class Project:
     drop: tuple[str, ...]  # fields that the C does not have
     declarations: tuple[str, ...]  # C declarations of the public functions
     replay: str = field(repr=False)  # C of the check's driver
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The model's C: file name -> text."""
+        return {Path(path).name: text for path, text in self.files.items() if path.startswith("src/")}
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,105 +145,26 @@ def page_source(project: Project) -> str:
 
 
 def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]], with_check: bool) -> Project:
-    program, precision = spec.program, spec.real
-    code = model_code(spec)
-    drop, layout, printer = code.drop, code.layout, code.printer
-    learned = _learned(memory, layout, program, printer) if memory is not None else []
-    if not layout.slots:
+    code, valid = model_code(spec), spec.program.valid
+    if not code.layout.slots:
+        first = spec.program.entries[0].kernel
         raise DialectError(
-            program.entries[0].kernel.file,
-            program.entries[0].kernel.function.__code__.co_firstlineno,
-            f"{program.entries[0].kernel.name} keeps nothing in the memory, and C has no empty struct; keep what it "
-            "computes in a field of a struct, and read that",
+            first.file,
+            first.function.__code__.co_firstlineno,
+            f"{first.name} keeps nothing in the memory, and C has no empty struct; keep what it computes in a field of a "
+            "struct, and read that",
         )
-    names = {entry.name for entry in code.entries}
-    state_bytes = program.state_bytes(layout)
-    context: dict[str, Any] = {
-        "name": spec.name,
-        "macro": printer.macro,
-        "guard": f"{printer.macro}_H",
-        "version": importlib.metadata.version("pykernel-mcu"),
-        "summary": summary(spec),
-        "about": [f" * {comment(line)}".rstrip() for line in _about(spec)],
-        "about_in_markdown": _about_in_markdown(spec, printer.real),
-        "real": printer.real,
-        "real_bytes": precision.dtype.itemsize,
-        "capacities": spec.capacities,
-        "shown": spec.capacities,  # those that are read; below
-        "capacity_docs": {name: known.doc for name, known in extents().items()},
-        "classes": len(spec.label.classes or ()),
-        "label_kind": program.label_kind,
-        "label_type": _label_type(program, printer),
-        "whole": _whole(spec) if program.whole else {},
-        "learns": program.learns,
-        "learner": program.learner,
-        "reads": program.reads,
-        "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
-        "clamps": _clamps(spec) if spec.signal is not None and program.whole else [],
-        "sample": program.sample_size,  # how many numbers it has
-        "main": _question(program.asks, spec, printer),
-        "training": next((name for name in program.trainings if name in names), ""),
-        "persists": bool(program.persistent),
-        "clear": "reset" if program.persistent else "init",
-        "others": _others(spec, names),
-        "few": [name for name in _filled(code.functions) if spec.capacities[name] <= FEW],
-        "example": _example(spec, printer),
-        "questions": [_question(q, spec, printer) for q in program.questions if q in names],
-        "state_bytes": state_bytes,
-        "ram_bytes": layout.nbytes,
-        "const_bytes": sum(t["bytes"] for t in (*code.tables, *learned)),
-        "bounds": [
-            {"built": comment(row["built"]), "macros": found}
-            for row in checks
-            if (found := bound_macros(row, printer.macro))
-        ],
-        "marks": primitive("marks.h", spec.name),
-        "config_hash": code.config_hash,
-        "state_kind": code.state_kind,
-        "stamp": STAMP,
-        "status_doc": comment(program.status.__doc__ or "").strip(),
-        "statuses": _statuses(program),
-        "slots": code.slots,
-        "learned": learned,
-        "entries": [
-            {
-                "doc": "\n".join(comment_block(code.functions[e.kernel.name].doc)),
-                "declaration": printer.signature(code.functions[e.kernel.name]),
-            }
-            for e in code.entries
-        ],
-        "rehearsal": rehearsal.sequence(spec).samples,
-        "guard_code": _guard(printer),
-        "parameters": code.parameters,
-        "constants": code.constants,
-        "tables": code.tables,
-        "primitives": [primitive(f"{name}.h", spec.name) for name in _asked(printer)]
-        + [primitive(primitive_file(name, precision), spec.name) for name in sorted(printer.primitives)]
-        + [primitive("crc32.h", spec.name), *([] if program.whole else [_arithmetic(printer)])],
-        "functions": ["\n".join(lines) for lines in code.printed.values()],
-        "r": rehearsal.context(spec, printer, layout),
-        "selftest_hash": selftest_hash(spec, drop),
-        "broken_build": BROKEN_BUILD,
-        "returned": _returned(program, code.functions),
-        "twenty": number(20, precision),
-        "half": "10" if program.whole else number(0.5, precision),
-        "zero": number(0, precision),
-        "input_scale": 1000 if program.whole else number(min(1.0, spec.input_max_abs), precision),
-        "label_scale": number(1000 if program.whole else min(1.0, spec.label.max_abs), precision),
-    }
-    context["shown"] = _used_capacities(context)
-    if program.valid is not None:
-        context["snapshot_bytes"] = HEADER.size + state_bytes + TRAILER.size
-        context["snapshot"] = _snapshot(spec, program.valid, layout, code.unread)
-    files = {
-        f"src/{spec.name}.h": _render("model.h", context),
-        f"src/{spec.name}.c": _render("model.c", context),
-        **({f"src/{spec.name}_counts.h": _render("counts.h", context)} if program.whole else {}),
-        **({f"src/{spec.name}_snapshot.c": _render("snapshot.c", context)} if "snapshot" in context else {}),
-        **({f"src/{spec.name}_model.c": _render("model_values.c", context)} if learned else {}),
-        "LICENSE": runtime_text("LICENSE"),
-        f"{spec.name}.toml": spec.to_toml(complete=True),
-    }
+    context = _of_spec(spec, code.printer) | _of_code(spec, code) | _of_memory(spec, code, memory)
+    context["bounds"] = [
+        {"built": comment(row["built"]), "macros": found}
+        for row in checks
+        if (found := bound_macros(row, code.printer.macro))
+    ]
+    if valid is not None:
+        context["snapshot"] = snapshot_context(spec, valid, code.layout, code.unread)
+    files = {path.format(name=spec.name): _render(template, context) for path, template in _sources(context).items()}
+    files["LICENSE"] = runtime_text("LICENSE")
+    files[f"{spec.name}.toml"] = spec.to_toml(complete=True)
     files["README.md"] = _render("README.md", context)
     if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:
         files[spec.kernel.source] = spec.custom.source.decode()
@@ -276,16 +173,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         packaged |= check_files(spec, files[f"src/{spec.name}.h"], _render)
     stamp = stamp_of(files)
     files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}
-    shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
-    figures = {key: context[key] for key in shown if key in context} | {
-        "work_bytes": layout.nbytes - state_bytes,
-        "config_hash": f"{context['config_hash']:08x}",
-        "precision": str(precision),
-        **{f"error_{key}": context["whole"][key] for key in ("bound", "measured") if key in context["whole"]},
-        "learned": bool(learned),
-        **{key.lower(): value for key, value in spec.capacities.items()},
-        **({"classes": len(spec.label.classes)} if spec.label.classes else {}),
-    }
+    figures = _figures(spec, context)
     manifest = {
         "generator": f"pykernel {context['version']}",
         "spec": spec.model_dump(
@@ -297,7 +185,33 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
     declarations = tuple(entry["declaration"] for entry in context["entries"])
-    return Project(spec, files, figures, drop, declarations, _render("replay.c", context))
+    return Project(spec, files, figures, code.drop, declarations, _render("replay.c", context))
+
+
+def _sources(context: Mapping[str, Any]) -> dict[str, str]:
+    """Path -> template of the model's C."""
+    return {
+        "src/{name}.h": "model.h",
+        "src/{name}.c": "model.c",
+        **({"src/{name}_counts.h": "counts.h"} if context["whole"] else {}),
+        **({"src/{name}_snapshot.c": "snapshot.c"} if "snapshot" in context else {}),
+        **({"src/{name}_model.c": "model_values.c"} if context["learned"] else {}),
+    }
+
+
+def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``Generated`` and the manifest tell of a project."""
+    shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
+    return {
+        **{key: context[key] for key in shown if key in context},
+        "work_bytes": context["ram_bytes"] - context["state_bytes"],
+        "config_hash": f"{context['config_hash']:08x}",
+        "precision": str(spec.real),
+        **{f"error_{key}": context["whole"][key] for key in ("bound", "measured") if key in context["whole"]},
+        "learned": bool(context["learned"]),
+        **{key.lower(): value for key, value in spec.capacities.items()},
+        **({"classes": len(spec.label.classes)} if spec.label.classes else {}),
+    }
 
 
 def stamp_of(files: Mapping[str, str]) -> str:
@@ -337,27 +251,115 @@ def _filled(functions: Functions) -> list[str]:
             and any(isinstance(n, (Local, Field)) for e in (node.start, node.stop) for n in walk(e))
         }
         for node in walk(function.body):
-            indices = node.indices if isinstance(node, Element) else (node.index,) if isinstance(node, Row) else ()
-            if indices and isinstance(node.array.kind, Array):
+            if isinstance(node, (Element, Row)) and isinstance(node.array.kind, Array):
+                indices = node.indices if isinstance(node, Element) else (node.index,)
                 for index, extent in zip(indices, node.array.kind.extents, strict=False):
-                    if isinstance(extent, Extent) and any(
-                        isinstance(n, Local) and n.name in counted for n in walk(index)
-                    ):
+                    names = {n.name for n in walk(index) if isinstance(n, Local)}
+                    if isinstance(extent, Extent) and names & counted:
                         found |= set(extent.symbols)
     return sorted(found)
 
 
-def _used_capacities(context: Mapping[str, Any]) -> dict[str, int]:
-    """The capacities that occur in code or memory, and the public ones, which every header defines."""
-    texts = [*context["functions"], *(slot["declaration"] for slot in context["slots"])]
-    texts += [table["declaration"] for table in context["tables"]]
-    words = set(re.findall(r"\w+", " ".join(texts)))
-    labelled = context["label_kind"] != "none"
-    always = {name for name, known in extents().items() if known.public and (labelled or known is not OUTPUTS)}
-    return {n: value for n, value in context["capacities"].items() if n in always or f"{context['macro']}_{n}" in words}
-
-
 # ------------------------------------------------------------------------------------------ template contexts
+
+
+def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
+    """What a template's context tells of a model: names, questions, and what the examples do."""
+    program, precision = spec.program, spec.real
+    names = {entry.name for entry in program.entries_for(spec.config)}
+    called = {program.forecasts(spec.config), program.learner, *program.trainings[:1]}
+    return {
+        "name": spec.name,
+        "macro": printer.macro,
+        "guard": f"{printer.macro}_H",
+        "version": importlib.metadata.version("pykernel-mcu"),
+        "summary": summary(spec),
+        "about": _about(spec),
+        "about_in_markdown": _about_in_markdown(spec, printer.real),
+        "real": printer.real,
+        "real_bytes": precision.dtype.itemsize,
+        "classes": len(spec.label.classes or ()),
+        "label_kind": program.label_kind,
+        "label_type": _label_type(program, printer),
+        "whole": _whole(spec) if program.whole else {},
+        "learns": program.learns,
+        "learner": program.learner,
+        "reads": program.reads,
+        "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
+        "clamps": _clamps(spec.signal) if spec.signal is not None and program.whole else [],
+        "sample": program.sample_size,  # how many numbers it has
+        "main": _question(program.asks, spec, printer),
+        "training": next((name for name in program.trainings if name in names), ""),
+        "others": [entry.name for entry in program.entries if entry.name in names - called],  # not in the examples
+        "example": _example(spec, printer),
+        "questions": [_question(q, spec, printer) for q in program.questions if q in names],
+        "status_doc": comment(program.status.__doc__ or "").strip(),
+        "statuses": _statuses(program),
+        "twenty": number(20, precision),
+        "half": "10" if program.whole else number(0.5, precision),
+        "input_scale": 1000 if program.whole else number(min(1.0, spec.input_max_abs), precision),
+        "label_scale": number(1000 if program.whole else min(1.0, spec.label.max_abs), precision),
+    }
+
+
+def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
+    """What a template's context tells of a model's functions and their data."""
+    printer, functions = code.printer, code.functions
+    members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
+    return {
+        "config_hash": code.config_hash,
+        "state_kind": code.state_kind,
+        "stamp": STAMP,
+        "marks": primitive("marks.h", spec.name),
+        "guard_code": _guard(printer),
+        "few": [name for name in _filled(functions) if spec.capacities[name] <= FEW],
+        "capacity_docs": {name: known.doc for name, known in extents().items()},
+        "shown": _used_capacities(spec, code),
+        "entries": [
+            {
+                "doc": "\n".join(comment_block(functions[e.kernel.name].doc)),
+                "declaration": printer.signature(functions[e.kernel.name]),
+            }
+            for e in code.entries
+        ],
+        "parameters": code.parameters,
+        "constants": code.constants,
+        "tables": code.tables,
+        "primitives": [*printer.runtime(), *([] if spec.program.whole else [_arithmetic(printer)])],
+        "functions": ["\n".join(lines) for lines in code.printed.values()],
+        # names of the statuses that the code returns; the program's other models may return other ones
+        "returned": {member.name for member in members if type(member) in spec.program.statuses},
+        "rehearsal": rehearsal.sequence(spec).samples,
+        "r": rehearsal.context(spec, printer, code.layout),
+        "selftest_hash": selftest_hash(spec, code.drop),
+    }
+
+
+def _of_memory(spec: Spec, code: ModelCode, memory: Memory | None) -> dict[str, Any]:
+    """What a template's context tells of a model's memory, and of what it has learned."""
+    program, state_bytes = spec.program, spec.program.state_bytes(code.layout)
+    learned = [] if memory is None else _learned(memory, code, program)
+    saved = {} if program.valid is None else {"snapshot_bytes": HEADER.size + state_bytes + TRAILER.size}
+    return {
+        "persists": bool(program.persistent),
+        "clear": "reset" if program.persistent else "init",
+        "slots": code.slots,
+        "state_bytes": state_bytes,
+        "ram_bytes": code.layout.nbytes,
+        "const_bytes": sum(table["bytes"] for table in (*code.tables, *learned)),
+        "learned": learned,
+        **saved,
+    }
+
+
+def _used_capacities(spec: Spec, code: ModelCode) -> dict[str, int]:
+    """The capacities that occur in code or memory, and the public ones, which every header defines."""
+    texts = [line for lines in code.printed.values() for line in lines]
+    texts += [each["declaration"] for each in (*code.slots, *code.tables)]
+    words, macro = set(re.findall(r"\w+", " ".join(texts))), code.printer.macro
+    labelled = spec.program.label_kind != "none"
+    always = {name for name, known in extents().items() if known.public and (labelled or known is not OUTPUTS)}
+    return {n: value for n, value in spec.capacities.items() if n in always or f"{macro}_{n}" in words}
 
 
 def _names(spec: Spec) -> dict[str, list[str]]:
@@ -377,107 +379,86 @@ def _names(spec: Spec) -> dict[str, list[str]]:
 
 
 def _about(spec: Spec) -> list[str]:
-    lines = [f"{what}: {', '.join(names)}" for what, names in _names(spec).items()]
-    return ["", *lines] if lines else []
+    """The same names as lines of a comment."""
+    lines = [f" * {comment(f'{what}: ' + ', '.join(names))}".rstrip() for what, names in _names(spec).items()]
+    return [" *", *lines] if lines else []
 
 
 def _about_in_markdown(spec: Spec, real: str) -> list[str]:
-    """The same lines in Markdown, with the numbers' types and limits.  No character of a name can end its quotes."""
+    """The same names in Markdown, with the numbers' types and limits.  No character of a name can end its quotes."""
 
     def quoted_name(name: str) -> str:
         return f"`{name.replace('`', chr(39))}`"
 
     quoted = {what: ", ".join(map(quoted_name, names)) for what, names in _names(spec).items()}
     unnamed = f"`x[0]` to `x[{spec.dim - 1}]`" if spec.dim > 1 else "`x[0]`"
+    signal, most = spec.signal, spec.input_max_abs
+    what = f"Inputs: {quoted.pop('Inputs', unnamed)}"
+    if signal is not None:
+        what, most = f"Raw samples: {quoted.pop('Channels')}", signal.most
+    lines = [f"{what}; each a `{real}` from {-most:g} to {most:g}."]
     if spec.program.whole:
-        what = f"Inputs: {quoted.pop('Inputs', unnamed)}"
-        if spec.signal is not None:
-            what = f"Raw samples: {quoted.pop('Channels')}"
-            units = "; what a count of each is worth: " + ", ".join(f"{unit:.6g}" for unit in spec.feature_units[1])
-            quoted["Features"] += units
         lines = [f"{what}; each an `int16_t`, in counts:"]
         for line in spec.counts_told():
             name, means, rest = line.rpartition(": 1 count is ")
             lines.append(f"  - {name if name == 'each input' else quoted_name(name)}{means}{rest}")
-        return lines + [f"{what}: {names}." for what, names in quoted.items()]
-    if spec.signal is not None:
-        lines = [
-            f"Raw samples: {quoted.pop('Channels')}; each a `{real}` from {-spec.signal.most:g} to {spec.signal.most:g}."
-        ]
-        return lines + [f"{what}: {names}." for what, names in quoted.items()]
-    lines = [
-        f"Inputs: {quoted.pop('Inputs', unnamed)}; each a `{real}` from {-spec.input_max_abs:g} to {spec.input_max_abs:g}."
-    ]
-    if spec.standardises:
+        if signal is not None:
+            units = ", ".join(f"{unit:.6g}" for unit in spec.feature_units[1])
+            quoted["Features"] += f"; what a count of each is worth: {units}"
+    elif signal is None and spec.standardises:
         lines[0] += " The model standardises them."
     return lines + [f"{what}: {names}." for what, names in quoted.items()]
-
-
-def _others(spec: Spec, names: set[str]) -> list[str]:
-    """The public functions that the examples do not call."""
-    program = spec.program
-    called = {program.forecasts(spec.config), program.learner, *program.trainings[:1]}
-    return [entry.name for entry in program.entries if entry.name in names - called]
 
 
 def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
     """How the examples call a model and print numbers: what depends on its main question and the kind of its labels."""
     name, macro, program = spec.name, printer.macro, spec.program
-    kind, zero = program.label_kind, number(0, printer.precision)
+    kind = program.label_kind if program.learns else "none"  # of the labels that the model takes
 
     def shown(what: str, variable: str, whole: bool, several: bool) -> dict[str, str]:
         value = f"{variable}[0]" if several else variable
-        if whole and program.whole and kind != "class":  # the cast: an int may have 16 bits
-            form = {"printed": f"(long){value}", "format": "%ld", "wide": "%9ld", "digits": ""}
-        elif whole:
-            form = {"printed": f"(int){value}", "format": "%d", "wide": "%4d", "digits": ""}
-        else:
-            form = {"printed": f"(double){value}", "format": "%.4f", "wide": "%9.4f", "digits": ", 4"}
-        return {"what": what, "value": value} | form
+        # the cast: an int may have 16 bits
+        form = "double" if not whole else "long" if program.whole and program.label_kind != "class" else "int"
+        return {"what": what, "value": value, "printed": f"({form}){value}"} | FORMS[form]
 
     # an answer that is not a forecast has the question's name
     question = program.forecasts(spec.config)
     answer = "forecast" if program.asks == "predict" or program.reads else program.asks
-    kind_asked = program.written(question)
-    asked, whole = _question(question, spec, printer), kind_asked.scalar is not Real
-    several = kind_asked.shape(spec.capacities) != (1,)
-    declared = f"{asked['type']} {answer} = {'0' if whole else zero};"
-    if several:
-        declared = f"{asked['type']} {answer}[{asked['count']}] = {{{'0' if whole else zero}}};"
+    written = program.written(question)
+    asked, whole = _question(question, spec, printer), written.scalar is not Real
+    several = written.shape(spec.capacities) != (1,)
+    zero = "0" if whole else number(0, printer.precision)
     c_type = _label_type(program, printer)
-    takes_label = program.learns and kind != "none"
-    sample = ["sample(t, x);"]
-    if takes_label:
-        sample = [f"const {c_type} y = sample(t, x);"]
-    if takes_label and kind == "reals":
-        sample = [f"{c_type} y[{macro}_OUTPUTS];", "sample(t, x, y);"]
+    take, read_label = [f"const {c_type} y = sample(t, x);"], [f"const {c_type} y = read_label();"]
+    label_argument = f"{c_type} read_label(void)"
+    if kind == "none":
+        take = ["sample(t, x);"]
+    elif kind == "reals":
+        labels = f"{c_type} y[{macro}_OUTPUTS]"
+        take, read_label = [f"{labels};", "sample(t, x, y);"], [f"{labels};", "read_label(y);"]
+        label_argument = f"void read_label({labels})"
     lines = [shown(answer, answer, whole, several)]
-    if takes_label:
+    if kind != "none":
         lines.append(shown("label", "y", kind == "class" or program.whole, kind == "reals"))
     if program.learns:
         lines.append(shown("status", "status", True, False) | {"wide": "%d"})
-    read_label, label_argument = [f"const {c_type} y = read_label();"], f"{c_type} read_label(void)"
-    if kind == "reals":
-        read_label = [f"{c_type} y[{macro}_OUTPUTS];", "read_label(y);"]
-        label_argument = f"void read_label({c_type} y[{macro}_OUTPUTS])"
     verb = "Predicts" if program.asks == "predict" else f"Asks for the {program.asks}"
+    alarms = program.alarms if program.raises_alarms(spec.config) else ()
     return {
         "answer": answer,
         "answer_type": asked["type"],
         "answer_count": asked["count"] if several else "",
-        "takes_label": takes_label,
+        "takes_label": kind != "none",
         "label_argument": label_argument,
         "read_label": read_label,
-        "take": sample,
-        "declare": declared,
+        "take": take,
+        "declare": f"{asked['type']} {answer}" + (f"[{asked['count']}] = {{{zero}}};" if several else f" = {zero};"),
         "ask": f"{name}_{question}(&model, {'' if program.reads else 'x, '}{'' if several else '&'}{answer})",
-        "learn": f"{name}_{program.learner}(&model, x{', y' if takes_label else ''})",
+        "learn": f"{name}_{program.learner}(&model, x{', y' if kind != 'none' else ''})",
         "shown": lines,
         "printed": ", ".join(line["printed"] for line in lines),
         "does": f"{verb}, then learns," if program.learns else verb,
-        "alarm": " || ".join(f"status == {macro}_{s.name}" for s in program.alarms)
-        if program.raises_alarms(spec.config)
-        else "",
+        "alarm": " || ".join(f"status == {macro}_{status.name}" for status in alarms),
     }
 
 
@@ -508,14 +489,13 @@ def _whole(spec: Any) -> dict[str, Any]:
     return made
 
 
-def _clamps(spec: Spec) -> list[str]:
+def _clamps(signal: SignalSection) -> list[str]:
     """C that raises raw samples to the lowest accepted value: one line for each channel, or a loop if all are equal."""
-    assert spec.signal is not None
-    lows = [-int(most) for most in channels_of(spec.signal).most]
+    lows = [-int(most) for most in channels_of(signal).most]
+    lines = [f"if (x[{i}] < {low}) {{ x[{i}] = {low}; }}" for i, low in enumerate(lows)]
     if len(lows) > 1 and len(set(lows)) == 1:
-        each = f"if (x[i] < {lows[0]}) {{ x[i] = {lows[0]}; }}"
-        return [f"for (int i = 0; i < {len(lows)}; ++i) {{ {each} }}"]
-    return [f"if (x[{i}] < {low}) {{ x[{i}] = {low}; }}" for i, low in enumerate(lows)]
+        return [f"for (int i = 0; i < {len(lows)}; ++i) {{ {lines[0].replace('[0]', '[i]')} }}"]
+    return lines
 
 
 def _label_type(program: Program, printer: Printer) -> str:
@@ -532,169 +512,45 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
 
 def _statuses(program: Program) -> list[dict[str, Any]]:
     docs = {name: text for kind in program.statuses for name, text in member_comments(kind).items()}
-    snapshots = SNAPSHOT_STATUSES if program.persistent else {}
-    members = [{"name": m.name, "value": m.value, "doc": comment(docs.get(m.name, ""))} for m in program.status]
-    return [
-        *members,
-        {
-            "name": "BROKEN_BUILD",
-            "value": BROKEN_BUILD,
-            "doc": "the self-test computed other bits than the PC: check flags and byte order",
-        },
-        *({"name": name, "value": value, "doc": doc} for name, (value, doc) in snapshots.items()),
-    ]
+    known = [(member.name, member.value, comment(docs.get(member.name, ""))) for member in program.status]
+    broken = "the self-test computed other bits than the PC: check flags and byte order"
+    snapshots = [(name, *told) for name, told in SNAPSHOT_STATUSES.items()] if program.persistent else []
+    every = [*known, ("BROKEN_BUILD", BROKEN_BUILD, broken), *snapshots]
+    return [{"name": name, "value": value, "doc": doc} for name, value, doc in every]
 
 
-def _returned(program: Program, functions: Functions) -> set[str]:
-    """Names of the statuses that one model's code returns.  The program's other models may return other statuses."""
-    members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
-    return {member.name for member in members if type(member) in program.statuses}
-
-
-def _snapshot(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
-    """The template context of the C file that saves and restores a model.  root: the program's ``valid``."""
-    program, config = spec.program, spec.config
-    functions = specialised_kernels(spec, (root,)).functions
-    if missing := sorted(unread & {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}):
-        raise DialectError(
-            root.file,
-            root.function.__code__.co_firstlineno,
-            f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
-        )
-    scalars = frozenset().union(*(struct.scalars for struct in program.structs))
-    widths = Widths(spec.capacities, config)
-    printer = StoredPrinter(spec.name, spec.real, scalars, {}, statuses=program.statuses, widths=widths)
-    judge = functions[root.name]
-    within = _within_ranges(spec, layout)
-    functions = functions | {root.name: replace(judge, body=(*within, *judge.body))}
-    printed = printer.all(functions)
-    read = tables(printer, functions, program, config)
-    # functions that are printed again here get other names, because both C files may be compiled as one
-    copies = [printer.name(n) for n in functions] + [t["name"] for t in read]
-    copies += [f"{spec.name}_{n}" for n in (*printer.primitives, "crc32")]
-    pattern = re.compile(rf"\b{spec.name}_(?=(?:{'|'.join(n.removeprefix(f'{spec.name}_') for n in copies)})\b)")
-
-    def renamed(text: str) -> str:
-        return pattern.sub(f"{spec.name}_snapshot_", text)
-
-    text = "\n".join(line for lines in printed.values() for line in lines)
-    padding = [
-        (slot.name, reader(slot.array.scalar), at)
-        for slot in layout.slots
-        if not slot.struct and slot.offset < program.state_bytes(layout)
-        for at in range(slot.shape[0])
-    ]
-    return {
-        "magic": int.from_bytes(MAGIC, "little"),
-        "version": VERSION,
-        "header": HEADER.size,
-        "parameters": parameters(printer, functions, program, config),
-        "constants": constants(printer, functions),
-        "tables": [t | {"declaration": renamed(t["declaration"])} for t in read],
-        "primitives": [primitive(f"{name}.h", spec.name) for name in _asked(printer)]
-        + [
-            renamed(unmarked(primitive(primitive_file(name, spec.real), spec.name)))
-            for name in sorted(printer.primitives)
-        ]
-        + [renamed(unmarked(primitive("crc32.h", spec.name)))],
-        "functions": [renamed("\n".join(lines)) for lines in printed.values()],
-        "reads": [
-            what
-            for what in ("row", "real", "count", *NARROW.values())
-            if f"_stored_{what}(" in text or what in {read for _, read, _ in padding}
-        ],
-        "narrow": [(what, printer.type(scalar), scalar.dtype(spec.real).itemsize) for scalar, what in NARROW.items()],
-        "valid": renamed(printer.name(root.name)),
-        "padding": padding,
-    }
-
-
-def _within_ranges(spec: Spec, layout: Layout) -> tuple[Statement, ...]:
-    """Statements that refuse a state if a number is outside of the range that its field declares."""
-    kept, found = {slot.name for slot in layout.slots}, list[Statement]()
-    for struct in spec.program.persistent:
-        for name, given in struct.ranges.items():
-            if name in kept:
-                found += _refusal(struct, name, *(_end(bound, given, spec) for bound in (given.least, given.most)))
-    return tuple(found)
-
-
-def _end(bound: Any, given: Ranged, spec: Spec) -> Expr:
-    """One end of a range as an expression.  Parameters and capacities keep their names."""
-    array = given.kind if isinstance(given.kind, Array) else given.kind[1]
-    scalar = array.scalar.value
-    if isinstance(bound, str):
-        parameter = Parameter(0, scalar, bound.removeprefix("-"))
-        return Unary(0, scalar, "-", parameter) if bound.startswith("-") else parameter
-    if isinstance(bound, Extent) and scalar is not Real:
-        return Length(0, Index, bound)
-    value = end_of(bound, spec.capacities, spec.config, spec.real)
-    return Literal(0, scalar, float(value) if scalar is Real else int(value))
-
-
-def _refusal(struct: type[Struct], name: str, low: Expr, high: Expr) -> tuple[Statement, ...]:
-    """``for i in range(len(field)): if not field[i] >= low: return False``, and the same for the high end.
-
-    An array of two dimensions has two nested loops.
-    """
-    array, counters = struct.fields[name], ("i", "j")[: len(struct.fields[name].extents)]
-    scalar = name in struct.scalars
-    at = tuple(Literal(0, Index, 0) if scalar else Local(0, Index, counter) for counter in counters)
-    element = Element(0, array.scalar.value, Field(0, array, struct, name), at)
-    no = (Return(0, Literal(0, Bool, False)),)
-    # not "if (.. < low)": NaN must fail
-    tests = (Binary(0, Bool, ">=", element, low), Binary(0, Bool, "<=", element, high))
-    made: tuple[Statement, ...] = tuple(If(0, Unary(0, Bool, "not", test), no, ()) for test in tests)
-    for counter, extent in reversed([] if scalar else list(zip(counters, array.extents, strict=True))):
-        assert extent is not ...
-        made = (For(0, counter, Literal(0, Index, 0), Length(0, Index, extent), 1, made),)
-    return made
-
-
-def _learned(memory: Memory, layout: Layout, program: Program, printer: Printer) -> list[dict[str, Any]]:
+def _learned(memory: Memory, code: ModelCode, program: Program) -> list[dict[str, Any]]:
+    """The slots of the model's own memory, with the numbers from which the device starts."""
     persistent = {struct.__name__ for struct in program.persistent}
     tables: list[dict[str, Any]] = []
-    for place, slot in enumerate(layout.slots):
-        if slot.struct not in persistent:
-            continue
-        values = memory.field(slot.name).reshape(-1)
-        is_real = slot.array.scalar is Real
-        if not np.isfinite(values).all():
-            raise ValueError(f"{slot.name} holds values that are not finite")
-        tables.append(
-            {
-                "name": slot.name,
-                "type": printer.type(slot.array.scalar),
-                "values": values,
-                "text": rows_of([number(v, printer.precision) if is_real else str(int(v)) for v in values]),
-                "scalar": slot.scalar,
-                "extents": [printer.extent(e) for e in slot.array.extents],
-                "bytes": slot.nbytes,
-                "loop": LEARNED_LOOPS + 2 * place,
-            }
-        )
+    for slot, told in zip(code.layout.slots, code.slots, strict=True):
+        if slot.struct in persistent:
+            values = memory.field(slot.name).reshape(-1)
+            if not np.isfinite(values).all():
+                raise ValueError(f"{slot.name} holds values that are not finite")
+            real, precision = slot.array.scalar is Real, code.printer.precision
+            text = rows_of([number(value, precision) if real else str(int(value)) for value in values])
+            loop = told["loop"] - CLEARING_LOOPS + LEARNED_LOOPS
+            tables.append(told | {"text": text, "bytes": slot.nbytes, "loop": loop})
     return tables
 
 
 # --------------------------------------------------------------------------------------------------- templates
 
 
-def _asked(printer: Printer) -> list[str]:
-    """The files of runtime_c with macros by which the code asks the compiler for something, such as unrolling."""
-    return ["dsp"] * printer.dsp + ["unroll"] * printer.unrolls + ["marks"] * printer.marks
-
-
 def _arithmetic(printer: Printer) -> str:
     kind, precision = printer.real, printer.precision
-    limits = "FLT" if kind == "float" else "DBL"
-    values = {"PK_REAL": kind, "PK_MAX": f"{limits}_MAX", "PK_EPSILON": f"{limits}_EPSILON"}
-    values |= {
-        "PK_BITS": f"uint{8 * precision.dtype.itemsize}_t",
-        "PK_SIGN_BIT": f"0x80{'00' * (precision.dtype.itemsize - 1)}u",
+    limits, size = "FLT" if kind == "float" else "DBL", precision.dtype.itemsize
+    values = {
+        "PK_REAL": kind,
+        "PK_MAX": f"{limits}_MAX",
+        "PK_EPSILON": f"{limits}_EPSILON",
+        "PK_BITS": f"uint{8 * size}_t",
+        "PK_SIGN_BIT": f"0x80{'00' * (size - 1)}u",
+        "PK_ZERO": number(0, precision),
+        "PK_ONE": number(1, precision),
     }
-    return primitive(
-        "arithmetic.h", printer.prefix, values | {"PK_ZERO": number(0, precision), "PK_ONE": number(1, precision)}
-    )
+    return primitive("arithmetic.h", printer.prefix, values)
 
 
 def _guard(printer: Printer) -> str:

@@ -8,6 +8,7 @@ import io
 import linecache
 import re
 import tokenize
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,15 +57,20 @@ def member_comments(cls: type) -> dict[str, str]:
             found = {}
             for item in node.body:
                 target = item.targets[0] if isinstance(item, ast.Assign) else getattr(item, "target", None)
-                above, line = list[Comment](), item.lineno - 1
-                while line in comments and comments[line].alone:
-                    above.insert(0, comments[line])
-                    line -= 1
+                above = [comments[line].text for line in _lines_above(comments, item.lineno)]
                 beside = comments.get(getattr(item, "end_lineno", 0) or 0)
                 if isinstance(target, ast.Name) and (beside or above):
-                    found[target.id] = beside.text if beside else " ".join(each.text for each in above)
+                    found[target.id] = beside.text if beside else " ".join(above)
             return found
     return {}
+
+
+def _lines_above(comments: Mapping[int, Comment], line: int) -> range:
+    """The lines just before a line that have nothing but comments."""
+    first = line
+    while first - 1 in comments and comments[first - 1].alone:
+        first -= 1
+    return range(first, line)
 
 
 class Comments:
@@ -81,12 +87,7 @@ class Comments:
 
     def above(self, statement: ast.stmt) -> tuple[str, ...]:
         """Comments on the lines just before a statement."""
-        found = []
-        n = statement.lineno - 1
-        while n in self.left and self.left[n].alone:
-            found.append(self.left.pop(n).text)
-            n -= 1
-        return tuple(reversed(found))
+        return tuple(self.left.pop(line).text for line in _lines_above(self.left, statement.lineno))
 
     def beside(self, line: int) -> str:
         """The comment at the end of a line of code."""

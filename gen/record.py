@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import re
 from pathlib import Path
@@ -25,17 +26,15 @@ def require_project(folder: str | Path, spec: Spec) -> None:
     if Path(folder).is_dir():
         with project_folder(Path(folder)):  # if a run died while it wrote, its old files are restored first
             pass
-    for path, text in build(spec, checks=_earlier(Path(folder))).files.items():
-        if path.startswith("src/"):
-            try:
-                same = read_plain(Path(folder) / path, len(text.encode())) == text.encode()
-            except OSError:
-                same = False
-            if not same:
-                raise UserError(
-                    f"{Path(folder) / path}: differs from what this spec and this version generate, so the check does not apply to it; "
-                    "generate it again, or record the check elsewhere"
-                )
+    for name, text in build(spec, checks=_earlier(Path(folder))).sources.items():
+        path, found = Path(folder, "src", name), b""
+        with contextlib.suppress(OSError):
+            found = read_plain(path, len(text.encode()))
+        if found != text.encode():
+            raise UserError(
+                f"{path}: differs from what this spec and this version generate, so the check does not apply to it; "
+                "generate it again, or record the check elsewhere"
+            )
 
 
 def record(folder: str | Path, spec: Spec, report: Report) -> Path:
@@ -72,9 +71,8 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
 
 def _row(row: dict[str, Any], stream: str) -> dict[str, str]:
     """One line of the table."""
-    target = f"{row['target']} in {row['emulator']}" if "target" in row else f"this machine, {platform.machine()}"
-    if "board" in row:
-        target = f"{BOARD}{row['board']}"
+    place = f"{BOARD}{row['board']}" if "board" in row else f"this machine, {platform.machine()}"
+    target = f"{row['target']} in {row['emulator']}" if "target" in row else place
     return _cells(
         {
             "built": f"{row['compiler']} {row['flags']}".strip() + (f" ({row['version']})" if "version" in row else ""),

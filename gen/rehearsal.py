@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.selftest import made_up, made_up_count
 from pykernel.dialect import Index, Layout, Memory, Real, Slot
 from pykernel.dialect.program import Entry, Settings
 from pykernel.engine.engines import make_executor
 from pykernel.gen.ir import Call, Field, If, Member, Return, walk
-from pykernel.gen.model import specialised
+from pykernel.gen.model import made_up_number, specialised
 from pykernel.gen.print_c import Printer, number
 from pykernel.host.model import HostModel
 from pykernel.spec.family import REHEARSAL_LIMIT, affordable
@@ -75,6 +74,13 @@ GIVEN = {
 """Kind of entry -> its arguments: the sample, the sample's label, the number 0 (off), or memory for the answer."""
 
 
+BETWEEN = {
+    "question": (Kind.ASKED, Kind.READ, Kind.REFUSED),
+    "reading": (Kind.READ, Kind.REFUSED),
+    "visit": (Kind.VISITED, Kind.REFUSED, Kind.MISLABELLED),
+}
+"""Kind of entry -> the kinds of samples before whose update it is called."""
+
 OFFSET, PRIME = 0x811C9DC5, 16777619
 """Constants of the hash FNV-1a."""
 
@@ -105,24 +111,23 @@ class Sequence:
 
 def sequence(spec: Spec) -> Sequence:
     """The sequence for a model.  The distance between usual samples is about the kernel's length scale."""
-    whole, real = spec.program.whole, spec.real
-    stride = spec.stride
+    real = spec.real
     centers, largest, usual = _places(spec)
     halvings = min(10, max(0, round(math.log2(float(np.max(largest / usual))))))
     label = min(16.0, 2 * spec.label_max_abs) if spec.program.label_kind in ("real", "reals") else 1.0
     label_halvings = max(0, round(math.log2(label)))
     steps, tail = _steps(spec)
-    if whole:
-        centers = np.clip(spec.raw_inputs(centers).astype(np.int64), -32000, 32000)
+    if spec.program.whole:
+        centers = np.clip(spec.raw_inputs(centers).astype(np.int32), -32000, 32000)
         rates = np.asarray(spec.counts_per_unit, float)
         sizes = np.minimum(np.rint(largest * rates), 2 * (32767 - np.abs(centers).max(0))).astype(np.int32)
-        size = int(min(2.0**30, 2.0 * math.floor(spec.label_max_abs * 2.0**spec.label_shift)))
-        return Sequence(
-            steps, stride, centers.astype(np.int32), sizes, halvings, size, min(4, label_halvings), steps - tail
-        )
-    with np.errstate(over="ignore"):
-        made = centers.astype(real.dtype), largest.astype(real.dtype)
-    return Sequence(steps, stride, *made, halvings, real.real(label), label_halvings, steps - tail)
+        size: Any = int(min(2.0**30, 2.0 * math.floor(spec.label_max_abs * 2.0**spec.label_shift)))
+        label_halvings = min(4, label_halvings)
+    else:
+        with np.errstate(over="ignore"):
+            centers, sizes = centers.astype(real.dtype), largest.astype(real.dtype)
+        size = real.real(label)
+    return Sequence(steps, spec.stride, centers, sizes, halvings, size, label_halvings, steps - tail)
 
 
 def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -135,14 +140,13 @@ def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         usual = np.minimum(1.0, most / 4)
         return np.stack([np.zeros(spec.width), 2 * usual]), 1.5 * most, usual
     most = np.array(spec.input.max_abs, float) * np.ones(spec.dim)
-    usual = 3 * spec.length_scale / math.sqrt(spec.dim) * np.ones(spec.dim)
     rows = np.zeros((1, spec.dim))
     if spec.expansion is not None and len(spec.expansion.vectors):
         vectors = np.array(spec.expansion.vectors, float)
         rows = vectors[np.unique(np.linspace(0, len(vectors) - 1, ROWS).astype(int))]
     rows = spec.unscaled(rows)
-    scale = spec.scaling[1]
-    usual = np.minimum(usual / (1.0 if scale is None else np.abs(scale)), most)
+    scale = 1.0 if spec.scaling[1] is None else np.abs(spec.scaling[1])
+    usual = np.minimum(3 * spec.length_scale / math.sqrt(spec.dim) / scale * np.ones(spec.dim), most)
     rows = np.vstack([rows, np.clip(rows[0] + MOVED * usual, -0.9 * most, 0.9 * most)])
     return rows, np.minimum(2.0**FAR * usual, 2 * most), usual
 
@@ -167,7 +171,8 @@ class _Run:
     def __init__(self, spec: Spec, drop: tuple[str, ...]) -> None:
         self.spec, self.program, self.plan = spec, spec.program, sequence(spec)
         self.model = HostModel(spec, drop)
-        self.kernel = made_up_count if self.program.whole else made_up
+        self.label = _label_kind(spec)
+        self.kernel = made_up_number(spec)
         nothing = Memory((), self.model.memory.precision, {})
         self.numbers = make_executor([self.kernel], nothing, Settings({}), self.model.engine)
         self.entries = self.program.entries_for(spec.config)
@@ -180,23 +185,19 @@ class _Run:
         for byte in data:
             self.found = (self.found ^ byte) * PRIME % 2**32
 
-    def call(self, entry: Entry, *given: Any) -> int:
+    def call(self, entry: Entry, *given: Any) -> None:
         status = int(self.model.executor.call(entry.kernel, *given))
         self.told(np.int32(status).tobytes())
-        return status
 
     def given(self, entry: Entry) -> list[Any]:
-        found: list[Any] = []
-        for what in GIVEN[entry.kind]:
-            found += {"sample": [self.x], "label": self.labels(), "off": [0], "answer": self.answer(entry)}[what]
-        return found
+        labels = [] if self.label == "none" else [self.y if self.label == "reals" else self.y[0]]
+        known = {"sample": [self.x], "label": labels, "off": [0], "answer": self.answer(entry)}
+        return [value for what in GIVEN[entry.kind] for value in known[what]]
 
     def answer(self, entry: Entry) -> list[np.ndarray]:
         """The array to which the function writes; empty if it is neither a question nor a reading."""
-        if "answer" not in GIVEN[entry.kind]:
-            return []
-        scalar, count = _answer(self.spec, entry.name)
-        return [self.buffers[scalar][:count]]
+        scalar, count = _answer(self.spec, entry)
+        return [self.buffers[scalar][:count]] if count else []
 
     def call_all(self, *kinds: str, but: str = "") -> None:
         """Call all functions of some kinds, except the function ``but``."""
@@ -206,69 +207,67 @@ class _Run:
                 for answer in self.answer(entry):
                     self.told(answer.tobytes())
 
-    def made_up(self, center: Any, size: Any, halvings: int) -> Any:
+    def random(self) -> int:
         self.seed = (self.seed * 75 + 74) % 65537
-        return self.numbers.call(self.kernel, center, size, halvings, self.seed)
+        return self.seed
 
-    def sample(self, kind: int, moved: bool, again: bool = False) -> None:
-        plan, label = self.plan, self.program.label_kind if self.program.learns else "none"
-        if again:
-            self.seed = self.last
+    def made_up(self, center: Any, size: Any, halvings: int) -> Any:
+        return self.numbers.call(self.kernel, center, size, halvings, self.random())
+
+    def sample(self, kind: int, moved: bool) -> None:
+        plan, classes = self.plan, len(self.spec.label.classes or ())
         self.last = self.seed
         center = plan.centers[-1 if moved else self.seed % (len(plan.centers) - 1)]
         far, far_label = distances(plan, kind)
         for j in range(len(self.x)):
             self.x[j] = self.made_up(center[j], plan.sizes[j], far)
-        if label in ("real", "reals"):
+        if self.label in ("real", "reals"):
             for o in range(len(self.y)):
                 self.y[o] = self.made_up(self.y.dtype.type(0), plan.label_size, far_label)
-        elif label == "class":
-            self.seed = (self.seed * 75 + 74) % 65537
-            self.y[0] = self.seed % len(self.spec.label.classes or ())
+        elif self.label == "class":
+            self.y[0] = self.random() % classes
         if kind == Kind.REFUSED:
             self.x[0] = refused(self.x.dtype)
         if kind == Kind.MISLABELLED:
-            self.y[0] = len(self.spec.label.classes or ()) if label == "class" else refused(self.y.dtype)
-
-    def labels(self) -> list[Any]:
-        kind = self.program.label_kind if self.program.learns else "none"
-        return [] if kind == "none" else [self.y] if kind == "reals" else [self.y[0]]
+            self.y[0] = classes if self.label == "class" else refused(self.y.dtype)
 
     def step(self, n: int, first: bool) -> None:
         kind = n % KINDS
-        self.sample(kind, n >= self.plan.moved, kind == Kind.REPEATED or n == 1)
+        if kind == Kind.REPEATED or n == 1:
+            self.seed = self.last
+        self.sample(kind, n >= self.plan.moved)
         if first:
             if n in (0, self.plan.steps // 2, self.plan.steps - 1):
                 self.call_all("training", "action", but="restart")
                 self.call_all("visit")  # what was trained does not know the sample yet
                 self.call_all("reading")
-            if kind in (Kind.ASKED, Kind.READ, Kind.REFUSED):
-                self.call_all("question")
-            if kind in (Kind.READ, Kind.REFUSED):
-                self.call_all("reading")
-            if kind in (Kind.VISITED, Kind.REFUSED, Kind.MISLABELLED):
-                self.call_all("visit")
+            for called, samples in BETWEEN.items():
+                if kind in samples:
+                    self.call_all(called)
             if n == self.plan.steps // 4:
-                for entry in self.entries:
-                    if entry.kind == "switch":
-                        self.call(entry, -1)
-                        self.call(entry, 1)
-                        self.call_all("update")
-                        self.call(entry, 0)
+                self.switch()
         if kind in (Kind.GATHERED, Kind.GATHERED + 1) and any(entry.kind == "gather" for entry in self.entries):
             self.call_all("gather")
             self.call_all("label")
         else:
             self.call_all("update")
 
+    def switch(self) -> None:
+        for entry in self.entries:
+            if entry.kind == "switch":
+                self.call(entry, -1)
+                self.call(entry, 1)
+                self.call_all("update")
+                self.call(entry, 0)
+
     def run(self) -> int:
         for t in range(self.plan.samples):
             self.step(t // self.plan.stride, t % self.plan.stride == 0)
-        self.told(np.uint32(self.hash()).tobytes())
+        self.told_hash()
         self.damage()
         self.call_all("training", "action")
         if any(entry.name == "restart" for entry in self.entries):
-            self.told(np.uint32(self.hash()).tobytes())
+            self.told_hash()
         return self.found
 
     def damage(self) -> None:
@@ -280,34 +279,36 @@ class _Run:
         layout, seed = self.model.memory.layout, self.seed
         for refusing, counts in guards(self.spec, layout):
             for slot in counts:
-                self.seed = seed
-                self.sample(0, False)
-                at = self.model.memory.field(slot.name).reshape(-1)
-                old, at[0] = at[0], WRONG
-                self.strike(refusing)
-                at[0] = old
-        slots = overwritten(self.spec, layout)
-        for i in range(2 * len(slots)):
-            first = i < len(slots)
-            numbers = self.model.memory.field(slots[i % len(slots)].name).reshape(-1)
-            old = numbers[0]
-            numbers[: 1 if first else None] = DAMAGE
-            self.seed = seed + i + 1
-            self.sample(0, False)
-            counted = self.found
-            self.strike(struck(self.spec))
-            # statuses after such numbers are not hashed: floating-point libraries differ
-            self.found = counted
-            if first:
-                numbers[0] = old
+                self.strike(slot, slice(1), WRONG, seed, refusing)
+        slots, calls = overwritten(self.spec, layout), struck(self.spec)
+        counted = self.found
+        for i, slot in enumerate(slots + slots):
+            self.strike(slot, slice(1 if i < len(slots) else None), DAMAGE, seed + i + 1, calls)
+        # statuses after such numbers are not hashed: floating-point libraries differ
+        self.found = counted
 
-    def strike(self, entries: Iterable[Entry]) -> None:
-        """Call functions and hash only their statuses, not their answers."""
+    def strike(self, slot: Slot, where: slice, value: float, seed: int, entries: Iterable[Entry]) -> None:
+        """Overwrite numbers of a field, and call functions with a new sample; a single number is then written back.
+
+        Only the functions' statuses are hashed, not their answers.
+        """
+        numbers = self.model.memory.field(slot.name).reshape(-1)
+        old, numbers[where] = numbers[0], value
+        self.seed = seed
+        self.sample(0, False)
         for entry in entries:
             self.call(entry, *self.given(entry))
+        if where.stop == 1:
+            numbers[0] = old
 
-    def hash(self) -> int:
-        return zlib.crc32(self.model.memory.bytes[: self.program.hashed_bytes(self.model.memory.layout)])
+    def told_hash(self) -> None:
+        memory = self.model.memory
+        self.told(np.uint32(zlib.crc32(memory.bytes[: self.program.hashed_bytes(memory.layout)])).tobytes())
+
+
+def _label_kind(spec: Spec) -> str:
+    """The kind of the labels that the sequence makes up; "none" if nothing is learned."""
+    return spec.program.label_kind if spec.program.learns else "none"
 
 
 def distances(plan: Sequence, kind: int) -> tuple[int, int]:
@@ -395,15 +396,17 @@ def buffers(spec: Spec) -> dict[Any, int]:
     """For each type of numbers: the length of the longest answer."""
     found: dict[Any, int] = {}
     for entry in spec.program.entries_for(spec.config):
-        if entry.kind in ("question", "reading"):
-            scalar, count = _answer(spec, entry.name)
+        scalar, count = _answer(spec, entry)
+        if count:
             found[scalar] = max(found.get(scalar, 0), count)
     return found
 
 
-def _answer(spec: Spec, name: str) -> tuple[Any, int]:
-    """The type and the number of the values that a call writes."""
-    kind = spec.program.written(name)
+def _answer(spec: Spec, entry: Entry) -> tuple[Any, int]:
+    """The type and the number of the values that a call writes; None and 0 if it writes no answer."""
+    if "answer" not in GIVEN[entry.kind]:
+        return None, 0
+    kind = spec.program.written(entry.name)
     return kind.scalar, int(kind.shape(spec.capacities)[0])
 
 
@@ -434,31 +437,24 @@ def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
 
 def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
     """The context of the template ``selftest.c``."""
-    plan, program, precision = sequence(spec), spec.program, spec.real
-    whole, label = program.whole, program.label_kind if program.learns else "none"
+    plan, precision, whole, label = sequence(spec), spec.real, spec.program.whole, _label_kind(spec)
+    entries, numbers = spec.program.entries_for(spec.config), overwritten(spec, layout)
     arrays = {scalar: f"answer{i}" for i, scalar in enumerate(buffers(spec))}
-    argument = {"none": "", "reals": "y", "class": "y[0]", "real": "y[0]"}[label]
-
-    def literal(value: Any) -> str:
-        return str(int(value)) if whole else number(value, precision)
+    largest = f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX"
 
     def listed(values: np.ndarray) -> str:
-        return ",\n    ".join(literal(value) for value in values.reshape(-1))
+        return ",\n    ".join(number(value, precision) for value in values.reshape(-1))
 
     def call(entry: Entry) -> dict[str, Any]:
-        answer, size = "", 0
-        if "answer" in GIVEN[entry.kind]:
-            scalar, count = _answer(spec, entry.name)
-            answer = arrays[scalar]
-            size = count * _dtype(scalar, spec).itemsize
+        scalar, count = _answer(spec, entry)
+        answer, size = arrays.get(scalar, ""), count * _dtype(scalar, spec).itemsize if count else 0
+        argument = {"none": "", "reals": "y"}.get(label, "y[0]")
         given = {"sample": "x", "label": argument, "off": "0", "answer": answer}
         texts = [given[what] for what in GIVEN[entry.kind] if given[what]]
         return {"name": entry.name, "given": "".join(f", {text}" for text in texts), "answer": answer, "size": size}
 
     def calls(*kinds: str) -> list[dict[str, Any]]:
-        return [call(entry) for entry in program.entries_for(spec.config) if entry.kind in kinds]
-
-    numbers = overwritten(spec, layout)
+        return [call(entry) for entry in entries if entry.kind in kinds]
 
     def c_place(slot: Slot) -> str:
         return slot.name + ("" if slot.scalar else "[0]" * len(slot.shape))
@@ -474,25 +470,25 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "centers": listed(plan.centers),
         "sizes": listed(plan.sizes),
         "halvings": plan.halvings,
-        "label_size": literal(plan.label_size),
+        "label_size": number(plan.label_size, precision),
         "label_halvings": plan.label_halvings,
         "label": label,
         "outputs": spec.outputs,
         "classes": len(spec.label.classes or ()),
-        "zero": literal(0),
-        "made_up": printer.name((made_up_count if whole else made_up).name),
+        "zero": number(0, precision),
+        "made_up": printer.name(made_up_number(spec).name),
         "buffers": [
             {
                 "name": arrays[scalar],
                 "type": printer.type(scalar),
                 "count": count,
-                "zero": literal(0) if scalar is Real else "0",
+                "zero": number(0, precision) if scalar is Real else "0",
             }
             for scalar, count in buffers(spec).items()
         ],
-        "refused": refused(np.dtype(np.int16)) if whole else f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX",
-        "refused_label": "(-2147483647 - 1)" if whole else f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX",
-        "questions": calls("question"),
+        "refused": refused(np.dtype(np.int16)) if whole else largest,
+        "refused_label": "(-2147483647 - 1)" if whole else largest,
+        "between": [(calls(kind), list(map(int, samples))) for kind, samples in BETWEEN.items()],
         "readings": calls("reading"),
         "visits": calls("visit"),
         "switches": calls("switch"),
@@ -501,13 +497,13 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "updates": calls("update"),
         "actions": calls("training", "action"),
         "guards": [
-            ([call(e) for e in entries], [c_place(s) for s in counts]) for entries, counts in guards(spec, layout)
+            ([call(e) for e in refusing], [c_place(s) for s in counts]) for refusing, counts in guards(spec, layout)
         ],
         "numbers": [(c_place(slot), math.prod(slot.shape) if slot.shape else 1) for slot in numbers],
         "damage": number(DAMAGE, precision) if numbers else "",
         "wrong": WRONG,
         "struck": [call(entry) for entry in struck(spec)],
-        "restarts": any(entry.name == "restart" for entry in program.entries_for(spec.config)),
+        "restarts": any(entry.name == "restart" for entry in entries),
         "kind": {kind.name.lower(): int(kind) for kind in Kind},
         "kinds": KINDS,
         "close": CLOSE,

@@ -107,39 +107,32 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision, fol
         return function
 
     def change(node: Any) -> Any:
-        if isinstance(node, Parameter) and node.name in choices:
-            return Literal(
-                node.line, node.kind, bool(choices[node.name]) if node.kind is Bool else int(choices[node.name])
-            )
-        if isinstance(node, Length) and node.table is not None:
-            return Literal(node.line, Index, len(node.table.constant.value(precision)))
-        if isinstance(node, Element) and isinstance(node.array, Named) and isinstance(node.indices[0], Literal):
-            return _table_element(node, node.array, node.indices[0].value, precision)
-        if isinstance(node, Binary):
-            return _fold_binary(node)
-        if isinstance(node, Unary) and node.op == "not" and isinstance(node.operand, Literal):
-            return Literal(node.line, Bool, not node.operand.value)
-        if isinstance(node, Choice) and isinstance(node.condition, Literal):
-            return node.yes if node.condition.value else node.no
-        if isinstance(node, Assign) and not node.op and node.value == node.target:
-            return ()
-        if isinstance(node, If):
-            if isinstance(node.condition, Literal):
-                taken = node.body if node.condition.value else node.orelse
-                # the comment above a decided `if` moves to the statements that remain of it
-                return (
-                    (replace(taken[0], above=node.above + taken[0].above), *taken[1:])
-                    if taken and node.above
-                    else taken
-                )
-            if not node.body and not node.orelse:
+        match node:
+            case Parameter(kind=kind, name=name) if name in choices:
+                return Literal(node.line, kind, bool(choices[name]) if kind is Bool else int(choices[name]))
+            case Length(table=Named(constant=constant)):
+                return Literal(node.line, Index, len(constant.value(precision)))
+            case Element(array=Named() as table, indices=(Literal(value=position), *_)):
+                return _table_element(node, table, position, precision)
+            case Binary():
+                return _fold_binary(node)
+            case Unary(op="not", operand=Literal(value=value)):
+                return Literal(node.line, Bool, not value)
+            case Choice(condition=Literal(value=value)):
+                return node.yes if value else node.no
+            case Assign(target=target, value=value, op="") if value == target:
                 return ()
-            if not node.body:
+            case If(condition=Literal(value=value)):
+                taken = node.body if value else node.orelse
+                if taken and node.above:  # the comment moves to the statements that remain
+                    return (replace(taken[0], above=node.above + taken[0].above), *taken[1:])
+                return taken
+            case If(body=(), orelse=()) | For(body=()):
+                return ()
+            case If(body=()):
                 return replace(node, condition=negated(node.condition), body=node.orelse, orelse=())
-        if isinstance(node, For):
-            if not node.body:
-                return ()
-            return _unroll(node)
+            case For():
+                return _unroll(node)
         return node
 
     changed = _with_body(function, _declare_once(_cut(rewrite(function.body, change))))
@@ -233,15 +226,9 @@ def _cut(body: Body) -> Body:
 
 def _inside(statement: Statement, change: Callable[[Body], Body]) -> Statement:
     """The statement with ``change`` applied to its blocks; the same object if nothing changed."""
-    if isinstance(statement, If):
-        body, orelse = change(statement.body), change(statement.orelse)
-        if body is not statement.body or orelse is not statement.orelse:
-            return replace(statement, body=body, orelse=orelse)
-    elif isinstance(statement, For):
-        body = change(statement.body)
-        if body is not statement.body:
-            return replace(statement, body=body)
-    return statement
+    blocks = {name: block for name in ("body", "orelse") if (block := getattr(statement, name, None)) is not None}
+    changed: dict[str, Any] = {name: new for name, block in blocks.items() if (new := change(block)) is not block}
+    return replace(statement, **changed) if changed else statement
 
 
 def _one_of(body: Body, kept: list[Statement]) -> Body:
@@ -317,21 +304,17 @@ def _only_value(f: Function, once: bool) -> Expr | None:
     The expression is a parameter, a constant, or a call with such arguments; if the function is called once, it may
     also be a condition.
     """
-    if len(f.body) != 1:
-        return None
-    (only,) = f.body
-    value = only.value if isinstance(only, Return) else only.call if isinstance(only, Do) else None
-    if isinstance(value, (Local, Literal, Parameter, Member)):
-        return value
-    if once and f.returns is Bool and isinstance(value, (Binary, Unary)):
-        return value
-    if not isinstance(value, Call) or not all(
-        isinstance(a, (Local, Literal, Parameter, Member, Field)) for a in value.args
-    ):
-        return None
-    # each parameter may occur only once: its argument may be an expression
-    passed = [a.name for a in value.args if isinstance(a, Local)]
-    return value if len(set(passed)) == len(passed) else None
+    match f.body:
+        case (Return(value=Local() | Literal() | Parameter() | Member() as value),):
+            return value
+        case (Return(value=Binary() | Unary() as value),) if once and f.returns is Bool:
+            return value
+        case (Return(value=Call() as call),) | (Do(call=call),):
+            simple = all(isinstance(a, (Local, Literal, Parameter, Member, Field)) for a in call.args)
+            # each parameter may occur only once: its argument may be an expression
+            passed = [a.name for a in call.args if isinstance(a, Local)]
+            return call if simple and len(set(passed)) == len(passed) else None
+    return None
 
 
 def _without_copies(function: Function) -> Function:
@@ -374,18 +357,17 @@ def _carry(body: Body, carried: frozenset[str]) -> Body:
 
 def _joined(before: Assign, name: str, statement: Statement, carried: frozenset[str]) -> Statement | None:
     """Both statements as one, if the first only computes a value for the second; else None."""
-    if isinstance(statement, Return) and isinstance(statement.value, Local) and statement.value.name == name:
-        return replace(statement, value=before.value) if before.declares else None
-    if isinstance(statement, If) and name in carried:
-        condition = statement.condition
-        if isinstance(condition, Local) and condition.name == name:
+    match statement:
+        case Return(value=Local(name=found)) if found == name:
+            return replace(statement, value=before.value) if before.declares else None
+        case If(condition=Local(name=found)) if found == name and name in carried:
             return replace(statement, condition=before.value)
-        if isinstance(condition, Unary) and condition.op == "not" and condition.operand == before.target:
+        case If(condition=Unary(op="not", operand=operand)) if operand == before.target and name in carried:
             return replace(statement, condition=negated(before.value))
-    if isinstance(statement, Assign) and statement.target == before.target and not statement.op:
-        idle = isinstance(before.value, (Literal, Member))
-        if idle and not any(isinstance(n, Local) and n.name == name for n in walk(statement.value)):
-            return replace(statement, declares=before.declares)
+        case Assign(target=target, value=value, op="") if target == before.target:
+            idle = isinstance(before.value, (Literal, Member))
+            if idle and not any(isinstance(n, Local) and n.name == name for n in walk(value)):
+                return replace(statement, declares=before.declares)
     return None
 
 
@@ -403,12 +385,10 @@ def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Function
         value = values.pop() if len(values) == 1 else None
         if name in functions and name not in roots and value is not None:
             param, kind = functions[name].params[i]
-            if isinstance(kind, Array) or any(
-                isinstance(n, Assign) and isinstance(n.target, Local) and n.target.name == param
-                for n in walk(functions[name].body)
-            ):
-                continue
-            changed[name] = replace(changed[name], body=_substitute(changed[name].body, param, value))
+            targets = (n.target for n in walk(functions[name].body) if isinstance(n, Assign))
+            changes = any(isinstance(target, Local) and target.name == param for target in targets)
+            if not changes and not isinstance(kind, Array):
+                changed[name] = replace(changed[name], body=_substitute(changed[name].body, param, value))
     return changed
 
 
@@ -447,10 +427,10 @@ def _drop_unused_locals(functions: Functions) -> Functions:
                 # the read of n in `n = n + 1` does not count
                 target = node.target if isinstance(node, Assign) else None
                 own = isinstance(target, Local) and target.name == name
-                for value in vars(node).values():
-                    if isinstance(value, Expr) and not (own and (value is target or not writes(value))):
-                        if any(isinstance(n, Local) and n.name == name for n in walk(value)):
-                            return True
+                values = [value for value in vars(node).values() if isinstance(value, Expr)]
+                read = (value for value in values if not own or (value is not target and writes(value)))
+                if any(isinstance(n, Local) and n.name == name for value in read for n in walk(value)):
+                    return True
         return False
 
     def drop(body: Body, unread: frozenset[str]) -> Body:

@@ -54,27 +54,23 @@ class Widths:
         """As ``in_int``, but the result may need more than 16 bits; None if an operand has 32 bits."""
         if node.kind in (Real, Bool):
             return None
-        if isinstance(node, (Literal, Member)):
-            return int(node.value), int(node.value)
-        if isinstance(node, Parameter):
-            value = getattr(self.config, node.name, None)
-            return (-INT_MAX, INT_MAX) if value is None else (int(value), int(value))
-        if isinstance(node, Length):
-            if not isinstance(node.extent, Extent):
-                return int(node.extent), int(node.extent)
-            if any(symbol not in self.capacities for symbol in node.extent.symbols):
+        match node:
+            case Literal(value=value) | Member(value=value):
+                return int(value), int(value)
+            case Parameter(name=name):
+                value = getattr(self.config, name, None)
+                return (-INT_MAX, INT_MAX) if value is None else (int(value), int(value))
+            case Length(extent=Extent(symbols=symbols)) if not self.capacities.keys() >= set(symbols):
                 return 0, INT_MAX
-            size = node.extent.value(self.capacities)
-            return size, size
-        if isinstance(node, Unary):
-            found = self.in_int(node.operand)
-            return None if found is None else (-found[1], -found[0])
-        if isinstance(node, Choice):
-            yes, no = self.in_int(node.yes), self.in_int(node.no)
-            return None if yes is None or no is None else (min(yes[0], no[0]), max(yes[1], no[1]))
-        if isinstance(node, Binary) and node.op != "<<":  # a << is always cast
-            left, right = self.in_int(node.left), self.in_int(node.right)
-            return None if left is None or right is None else _result(node.op, left, right)
+            case Length(extent=extent):
+                size = extent.value(self.capacities) if isinstance(extent, Extent) else int(extent)
+                return size, size
+            case Unary(operand=operand):
+                found = self.in_int(operand)
+                return None if found is None else (-found[1], -found[0])
+            case Choice(yes=one, no=other) | Binary(left=one, right=other):
+                left, right = self.in_int(one), self.in_int(other)
+                return None if left is None or right is None else _result(node, left, right)
         return None
 
 
@@ -84,13 +80,19 @@ def _fits(node: Expr, found: tuple[int, int]) -> bool:
     return least <= found[0] and found[1] <= most
 
 
-def _result(op: str, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
-    if op == "+":
-        return left[0] + right[0], left[1] + right[1]
-    if op == "-":
-        return left[0] - right[1], left[1] - right[0]
-    if op == "*":
-        ends = [a * b for a in left for b in right]
-        return min(ends), max(ends)
+def _result(node: Choice | Binary, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int] | None:
+    """The range of a choice between two ranges, or of an operation; None for a <<, which is always cast."""
+    match node:
+        case Choice():
+            return min(left[0], right[0]), max(left[1], right[1])
+        case Binary(op="<<"):
+            return None
+        case Binary(op="+"):
+            return left[0] + right[0], left[1] + right[1]
+        case Binary(op="-"):
+            return left[0] - right[1], left[1] - right[0]
+        case Binary(op="*"):
+            ends = [a * b for a in left for b in right]
+            return min(ends), max(ends)
     # the result of //, %, >> and & is not larger than the left operand
     return min(left[0], 0), max(left[1], 0)

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,17 +28,23 @@ def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> 
     """
     _refuse_collisions(folder, files)
     with project_folder(folder):
-        known = _vouched_for(folder)
-        if not force:
-            _refuse_other_model(folder, known, files)
+        name, known = _told_by(lambda: read_manifest(folder))
+        own, vouched = _told_by(lambda: json.loads(files["manifest.json"]))
+        if known and own and name != own and not force:  # both have build files, examples and manifest.json
+            raise UserError(
+                f"{folder}: has the model {name}; give {own} another folder, or use --force to make this folder {own}'s"
+            )
         for path, text in files.items():
             _refuse_unsafe(folder, path, text, known, force)
         _clear_project(folder, (*known, *files))
         for path, text in files.items():
             with whole_file(folder / path, parents=True) as file:
                 file.write(text.encode())
-        for outdated in _outdated(folder, known, files):
-            without_file(outdated)
+        gone = known.keys() - vouched.keys() if own and name == own else set()
+        for path in sorted(gone):
+            outdated = folder / path
+            if _inside(folder, path) and outdated.is_file() and _digest(outdated) == known[path]:
+                without_file(outdated)
     return [folder / path for path in files]
 
 
@@ -64,42 +70,20 @@ def read_manifest(folder: Path) -> Any:
 
 def has_check(folder: Path) -> bool:
     """Whether the folder has the firmware for the check on a board."""
-    return any(path.endswith("_check/check.c") for path in _vouched_for(folder))
+    return any(path.endswith("_check/check.c") for path in _told_by(lambda: read_manifest(folder))[1])
 
 
-def _vouched_for(folder: Path) -> dict[str, str]:
-    try:
-        content = read_manifest(folder)
-        return (
-            {str(path): digest for path, digest in dict(content["sha256"]).items()}
-            if str(content["generator"]).startswith("pykernel ")
-            else {}
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:
+    """The model's name in a manifest.json, and the digests of the files for which it vouches.
 
-
-def _names(folder: Path, files: Mapping[str, str]) -> tuple[str, str] | None:
-    """The name of the model in the folder, and the name of the model in the new files.
-
-    None if the folder or the new files have no manifest.json.
+    read: returns the content.  If it cannot, or if the content is not that of pykernel, nothing is vouched for.
     """
     try:
-        return str(read_manifest(folder)["spec"]["name"]), str(json.loads(files["manifest.json"])["spec"]["name"])
+        content = read()
+        vouched = {str(path): digest for path, digest in dict(content["sha256"]).items()}
+        return str(content["spec"]["name"]), vouched if str(content["generator"]).startswith("pykernel ") else {}
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _refuse_other_model(folder: Path, known: Mapping[str, str], files: Mapping[str, str]) -> None:
-    """Raises UserError if the folder has another model: build files, examples and manifest.json have the same names for
-    all models.
-    """
-    names = _names(folder, files) if known else None
-    if names is not None and names[0] != names[1]:
-        raise UserError(
-            f"{folder}: has the model {names[0]}; give {names[1]} another folder, or use --force to make this folder "
-            f"{names[1]}'s"
-        )
+        return "", {}
 
 
 def _clear_project(folder: Path, paths: Iterable[str]) -> None:
@@ -116,18 +100,6 @@ def _inside(folder: Path, path: str) -> bool:
     parts = PurePosixPath(path).parts
     steps = [folder.joinpath(*parts[:end]) for end in range(1, len(parts) + 1)]
     return bool(parts) and ".." not in parts and not Path(path).anchor and not any(each.is_symlink() for each in steps)
-
-
-def _outdated(folder: Path, known: Mapping[str, str], files: Mapping[str, str]) -> list[Path]:
-    """Files of the same model that the old manifest.json lists and the new one does not, and that nobody has
-    changed.
-    """
-    names = _names(folder, files)
-    if names is None or names[0] != names[1]:
-        return []
-    gone = set(known) - set(json.loads(files["manifest.json"])["sha256"])
-    found = [folder / path for path in sorted(gone) if _inside(folder, path)]
-    return [path for path in found if path.is_file() and _digest(path) == known[path.relative_to(folder).as_posix()]]
 
 
 def _digest(path: Path) -> str:

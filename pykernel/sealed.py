@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pykernel.errors import UserError, visible
@@ -43,6 +44,16 @@ def read_sealed(path: Path) -> bytes | None:
         pass  # cannot be read, or is no file at all
     _discard(path)
     return None
+
+
+def kept_sealed(path: Path | None, make: Callable[[], bytes]) -> bytes:
+    """The content of a file; if it is not there, it is made and written.  path: None if nothing can be kept."""
+    content = read_sealed(path) if path else None
+    if content is None:
+        content = make()
+        if path:
+            write_sealed(path, content)
+    return content
 
 
 def _seal(path: Path, content: bytes) -> bytes:

@@ -10,7 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -45,6 +45,14 @@ TRIES = 20
 """How often each frame of a job may be sent: if one byte in a hundred is damaged, only some frames arrive intact."""
 LONGEST = 99
 """Most characters of a name that a firmware sends."""
+OTHER_FIRMWARE = "the board's firmware is of another version of pykernel; generate it again and upload it"
+OFTEN = {
+    "hello": "the board said {} times that it is there, and did not begin; does it start again and again?",
+    "other": "the board was told {} times to end another check, and went on; reset it and check again",
+    "again": "what is sent to the board arrives damaged: it asked {} times again; check the wire to its RX",
+    "damaged": "what comes from the board arrives damaged, {} frames; check the wire to its TX, and --baud",
+}
+"""What a board did too often -> what that means."""
 NOTED = 200  # bytes outside of frames that are kept, so that the error message can show them
 
 
@@ -153,7 +161,7 @@ class Link:
         numbers = self._hello(b"?")
         name, compiler = numbers[9:11]  # their lengths
         if max(name, compiler) > LONGEST:
-            raise UserError(self._other_firmware())
+            self._refuse(OTHER_FIRMWARE)
         texts = "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in self._take(name + compiler, b"?"))
         return Board(texts[:name], texts[name:], int.from_bytes(numbers[5:9], "little"))
 
@@ -172,24 +180,23 @@ class Link:
         self.frames_left = TRIES * (frames + 10)
         self.seen.clear()
 
-    def _other_firmware(self) -> str:
-        return f"{self.url}: the board's firmware is of another version of pykernel; generate it again and upload it"
+    def _refuse(self, message: str) -> NoReturn:
+        raise UserError(f"{self.url}: {message}") from None
 
     def _hello(self, order: bytes) -> bytes:
         """Wait until the board says that it is there, and tell it what to do."""
-        while True:
-            kind, data = self._question(SILENCE if self.heard else FIRST_WORD)
-            if kind == HELLO:
-                break
+        kind, data = self._question(SILENCE if self.heard else FIRST_WORD)
+        while kind != HELLO:
             self.seen["other"] += 1
             self._answer(STOP, b"")  # stop a job that another host has begun
+            kind, data = self._question(SILENCE)
         if len(data) != 11 or data[0] != PROTOCOL:
-            raise UserError(self._other_firmware())
+            self._refuse(OTHER_FIRMWARE)
         found = int.from_bytes(data[1:5], "little")
         if found != self.config_hash:
-            raise UserError(
-                f"{self.url}: the board has another model (its configuration is {found:08x}, this spec's is "
-                f"{self.config_hash:08x}); generate the firmware from this spec and upload it"
+            self._refuse(
+                f"the board has another model (its configuration is {found:08x}, this spec's is {self.config_hash:08x}); "
+                "generate the firmware from this spec and upload it"
             )
         self._answer(ANSWER, order)
         return data
@@ -199,23 +206,22 @@ class Link:
         written, at = bytearray(), 0
         while len(written) < expected:
             kind, asked = self._question(SILENCE)
-            if kind == HELLO and not written and not at:
+            if kind == HELLO:
+                if written or at:
+                    self._refuse(
+                        "the board began again in the middle of the check; is its supply stable, and is no watchdog running?"
+                    )
                 self.seen["hello"] += 1
                 self._answer(ANSWER, order)  # the board was still busy with a job of another host
-                continue
-            if kind == HELLO:
-                raise UserError(
-                    f"{self.url}: the board began again in the middle of the check; is its supply stable, and is no watchdog running?"
-                )
-            if kind == READ and len(asked) == 1 and 0 < asked[0] <= min(CHUNK, len(data) - at):
+            elif kind == READ and len(asked) == 1 and 0 < asked[0] <= min(CHUNK, len(data) - at):
                 self._answer(ANSWER, data[at : at + asked[0]])
                 at += asked[0]
             elif kind == WRITE and 0 < len(asked) <= CHUNK and len(written) + len(asked) <= expected:
                 written += asked
                 self._answer(ANSWER, b"")
             else:
-                raise UserError(
-                    f"{self.url}: the board asked for what the check does not have; generate its firmware from this spec again"
+                self._refuse(
+                    "the board asked for what the check does not have; generate its firmware from this spec again"
                 )
         return bytes(written)
 
@@ -227,7 +233,7 @@ class Link:
         while True:
             frame = self._frame(silent)
             if self.clock() >= end or self.frames_left < 0:
-                raise UserError(self._given_up(patience, self.damaged - before))
+                self._refuse(self._why(patience, self.damaged - before))
             if frame is None:
                 self._say(AGAIN)
                 pause = min(2 * pause, 8.0)
@@ -236,20 +242,16 @@ class Link:
             self.frames_left -= 1
             found = opened(frame)
             if found is None:
-                self.damaged += 1
-                self.seen["damaged"] += 1
                 self.noise += frame[: NOTED - len(self.noise)]
-                self._say(AGAIN)
-                continue
-            kind, number, data = found
-            self.heard += 1
-            if (kind, number) == self.last:
-                self.seen["again"] += 1
-                self._say(self.answer)  # the board repeats its question: our answer was damaged
-                self.damaged += 1
-                continue
-            self.last = kind, number
-            return kind, data
+            else:
+                self.heard += 1
+                if found[:2] != self.last:
+                    self.last = found[:2]
+                    return found[0], found[2]
+            self.damaged += 1
+            self.seen["damaged" if found is None else "again"] += 1
+            # the board repeats its question if our answer was damaged
+            self._say(AGAIN if found is None else self.answer)
 
     def _answer(self, kind: bytes, data: bytes) -> None:
         assert self.last is not None
@@ -260,13 +262,11 @@ class Link:
         """The next bytes up to a zero byte, without the zero; None if the time is over before they arrive."""
         while True:
             end = self.received.find(0)
+            if end < 0 and len(self.received) > 4 * CHUNK:  # longer than any frame
+                end = len(self.received)
             if end >= 0:
                 frame = bytes(self.received[:end])
                 del self.received[: end + 1]
-                return frame
-            if len(self.received) > 4 * CHUNK:  # longer than any frame
-                frame = bytes(self.received)
-                self.received.clear()
                 return frame
             if self.clock() >= until:
                 if not self.heard:
@@ -280,53 +280,42 @@ class Link:
             return self.line.read(max(1, min(waiting, 4096)))
         # pyserial's errors are OSErrors, but a port that vanished may raise TypeError
         except (OSError, TypeError) as error:
-            raise UserError(self._gone(error)) from None
+            self._refuse(_cut(error))
 
     def _say(self, data: bytes) -> None:
         try:
             self.line.write(data)
         except (OSError, TypeError) as error:
-            raise UserError(self._gone(error)) from None
+            self._refuse(_cut(error))
 
-    def _gone(self, error: Exception) -> str:
-        return f"{self.url}: the line was cut ({' '.join(str(error).split())}); plug the board in and check again"
-
-    def _given_up(self, patience: float, damaged: int) -> str:
+    def _why(self, patience: float, damaged: int) -> str:
         """The reason why the host gives up: a sentence about what the board did most often in this job."""
         if not self.heard or (self.frames_left >= 0 and self.clock() < self.deadline):
             return self._silence(patience, damaged)
         if self.frames_left >= 0:
-            return f"{self.url}: the board had not done its part after {self.limit:.0f} s; does another task take its time?"
-        what, often = (self.seen.most_common(1) or [("nothing", 0)])[0]
+            return f"the board had not done its part after {self.limit:.0f} s; does another task take its time?"
+        what, often = max(self.seen.items(), key=lambda item: item[1], default=("", 0))
         if often > TRIES:
-            return (
-                f"{self.url}: "
-                + {
-                    "hello": f"the board said {often} times that it is there, and did not begin; does it start again and again?",
-                    "other": f"the board was told {often} times to end another check, and went on; reset it and check again",
-                    "again": f"what is sent to the board arrives damaged: it asked {often} times again; check the wire to its RX",
-                    "damaged": f"what comes from the board arrives damaged, {often} frames; check the wire to its TX, and --baud",
-                }[what]
-            )
-        return f"{self.url}: the board sent more frames than the check has; generate its firmware from this spec again"
+            return OFTEN[what].format(often)
+        return "the board sent more frames than the check has; generate its firmware from this spec again"
 
     def _silence(self, patience: float, damaged: int) -> str:
         firmware = "the firmware of pykernel generate --with-check"
         if self.heard and damaged > 2:
-            return f"{self.url}: what is sent to the board arrives damaged; check the wire to its RX, and its UART's buffer"
+            return "what is sent to the board arrives damaged; check the wire to its RX, and its UART's buffer"
         if self.heard:
-            return (
-                f"{self.url}: the board has said nothing for {patience:.0f} s; was it unplugged, or does a call hang?"
-            )
+            return f"the board has said nothing for {patience:.0f} s; was it unplugged, or does a call hang?"
         if not self.noise and not damaged:
-            return (
-                f"{self.url}: nothing was heard in {patience:.0f} s; is {firmware} on the board, and is this its port?"
-            )
+            return f"nothing was heard in {patience:.0f} s; is {firmware} on the board, and is this its port?"
         readable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self.noise) / max(1, len(self.noise))
         if readable > 0.9:
             said = " ".join(self.noise.decode("ascii", "replace").split())[:40]
-            return f"{self.url}: another program runs on the board, it says {said!r}; upload {firmware}"
-        return f"{self.url}: what comes is no frame; is the speed right (--baud), and is {firmware} on the board?"
+            return f"another program runs on the board, it says {said!r}; upload {firmware}"
+        return f"what comes is no frame; is the speed right (--baud), and is {firmware} on the board?"
+
+
+def _cut(error: Exception) -> str:
+    return f"the line was cut ({' '.join(str(error).split())}); plug the board in and check again"
 
 
 class BoardModel(JobModel):

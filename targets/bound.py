@@ -207,25 +207,36 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     return found
 
 
-class Limits:
-    """Rows of a linear program: sums over the edges of a graph."""
+Terms = list[tuple[int, float]]
+"""A sum over blocks: (block, weight of the number of its executions)."""
 
-    def __init__(self, edges: int) -> None:
-        self.edges, self.right = edges, list[float]()
-        self.rows, self.columns, self.values = list[int](), list[int](), list[float]()
 
-    def add(self, terms: Sequence[tuple[int, float]], right: float) -> None:
-        for column, value in terms:
-            self.rows.append(len(self.right))
-            self.columns.append(column)
-            self.values.append(value)
-        self.right.append(right)
+def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> Any:
+    """A sparse matrix of (row, column, value); values at one place are added."""
+    from scipy.sparse import csr_array
 
-    @property
-    def matrix(self) -> Any:
-        from scipy.sparse import csr_array
+    row, column, values = np.array(entries, float).reshape(-1, 3).T
+    return csr_array((values, (row.astype(int), column.astype(int))), (rows, columns))
 
-        return csr_array((self.values, (self.rows, self.columns)), (len(self.right), self.edges))
+
+def _limits(graph: Graph, code: Code, facts: FlowFacts, name: str) -> list[tuple[Terms, float]]:
+    """Sums over blocks, and what each is at most."""
+    marked: dict[str, Terms] = {}
+    for i, block in enumerate(graph.blocks):
+        for mark, times in block.marks.items():
+            marked.setdefault(mark, []).append((i, float(times)))
+    turning = {int(mark.split()[1]): terms for mark, terms in marked.items() if mark.startswith("turn")}
+    limits: list[tuple[Terms, float]] = [
+        ([*turning[inner], *((i, -turns * times) for i, times in marked.get(f"loop {outer}", ()))], 0)
+        for (outer, inner), turns in facts.within.items()
+        if inner in turning
+    ]
+    limits += [(turning[loop], turns) for loop, turns in facts.in_all.get(name, {}).items() if loop in turning]
+    for places, turns, other in code.limits:
+        if other in graph.block_at:
+            there = [(graph.block_at[place], 1.0) for place in places if place in graph.block_at]
+            limits.append(([*there, (graph.block_at[other], -float(turns))], 0))
+    return limits
 
 
 def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, cost: Cost) -> int:
@@ -235,47 +246,32 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
     """
     from scipy.optimize import linprog
 
-    edges = [(i, to, cycles) for i, block in enumerate(graph.blocks) for to, cycles in block.ways]
-    leaving: list[list[int]] = [[] for _ in graph.blocks]
-    arriving: list[list[tuple[int, float]]] = [[] for _ in graph.blocks]
-    for k, (i, to, _) in enumerate(edges):
-        leaving[i].append(k)
-        if to is not None:
-            arriving[to].append((k, 1.0))
-        for function, times in graph.blocks[i].calls.items():
-            arriving[graph.entry[function]].append((k, float(times)))
-    flow, limits = Limits(len(edges)), Limits(len(edges))
-    for i in range(len(graph.blocks)):
-        out = [(k, 1.0) for k in leaving[i]]
-        flow.add([*out, *((k, -times) for k, times in arriving[i])], 1 if i == graph.entry[start] else 0)
-    marked: dict[str, list[tuple[int, float]]] = {}
-    for i, block in enumerate(graph.blocks):
-        for mark, times in block.marks.items():
-            marked.setdefault(mark, []).extend((k, float(times)) for k in leaving[i])
-    turning = {int(mark.split()[1]): terms for mark, terms in marked.items() if mark.startswith("turn")}
-    for (outer, inner), turns in facts.within.items():
-        if inner in turning:
-            limits.add([*turning[inner], *((k, -turns * n) for k, n in marked.get(f"loop {outer}", ()))], 0)
-    for loop, turns in facts.in_all.get(name, {}).items():
-        if loop in turning:
-            limits.add(turning[loop], turns)
-    for places, turns, other in code.limits:
-        if other in graph.block_at:
-            there = [k for place in places if place in graph.block_at for k in leaving[graph.block_at[place]]]
-            begun = leaving[graph.block_at[other]]
-            limits.add([*((k, 1.0) for k in there), *((k, -float(turns)) for k in begun)], 0)
-    costs = np.array([getattr(graph.blocks[i], cost) + (cycles if cost == "cycles" else 0) for i, _, cycles in edges])
-    solve = functools.partial(linprog, A_ub=limits.matrix, A_eq=flow.matrix, method="highs")
-    answer = solve(-costs, b_ub=limits.right, b_eq=flow.right)
+    blocks, limits = graph.blocks, _limits(graph, code, facts, name)
+    edges = [(i, to, cycles) for i, block in enumerate(blocks) for to, cycles in block.ways]
+    arriving = [(to, k, 1.0) for k, (_, to, _) in enumerate(edges) if to is not None]
+    arriving += [
+        (graph.entry[function], k, float(times))
+        for k, (i, _, _) in enumerate(edges)
+        for function, times in blocks[i].calls.items()
+    ]
+    # an unknown for each edge: how often it is taken.  A block is executed as often as it is left
+    executed = _sparse([(i, k, 1.0) for k, (i, _, _) in enumerate(edges)], len(blocks), len(edges))
+    flow = executed - _sparse(arriving, len(blocks), len(edges))
+    rows = [(row, i, weight) for row, (terms, _) in enumerate(limits) for i, weight in terms]
+    most, begun = [most for _, most in limits], np.zeros(len(blocks))
+    begun[graph.entry[start]] = 1
+    costs = np.array([getattr(blocks[i], cost) + (cycles if cost == "cycles" else 0) for i, _, cycles in edges])
+    solve = functools.partial(
+        linprog, A_ub=_sparse(rows, len(limits), len(blocks)) @ executed, A_eq=flow, method="highs"
+    )
+    answer = solve(-costs, b_ub=most, b_eq=begun)
     if answer.status == 3:
         # the flow is unbounded: a loop has no limit
-        rounds = solve(
-            -np.ones(len(edges)), b_ub=np.zeros(len(limits.right)), b_eq=np.zeros(len(flow.right)), bounds=(0, 1)
-        )
+        rounds = solve(-np.ones(len(edges)), b_ub=np.zeros(len(limits)), b_eq=np.zeros(len(blocks)), bounds=(0, 1))
         if rounds.x is None:
             raise Unbounded(f"a loop without a known limit; which one, the solver does not say: {rounds.message}")
-        blocks = sorted({edges[k][0] for k in np.flatnonzero(rounds.x > 1e-6)})
-        raise Unbounded(f"a loop without a known limit in {code.place(graph.blocks[blocks[0]].address)}")
+        first = min(edges[k][0] for k in np.flatnonzero(rounds.x > 1e-6))
+        raise Unbounded(f"a loop without a known limit in {code.place(blocks[first].address)}")
     if answer.status != 0:
         raise Unbounded(f"the linear program has no answer: {answer.message}")
     # a margin for the solver's error: its tolerance is 1e-7

@@ -22,10 +22,10 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
 from pykernel.errors import MissingExtra, UserError, option
-from pykernel.gen.compilers import Compiler, compile_c, probe
+from pykernel.gen.compilers import Compiler, compile_c, probe, write_sources
 from pykernel.gen.project import Project
 from pykernel.spec.summary import less_memory
-from pykernel.targets.target import Region, Target, Toolchain
+from pykernel.targets.target import Qemu, Region, Simavr, Target, Toolchain
 
 STACK_ALLOWANCE = 1024
 """Bytes of RAM kept for the stack when a model is fitted to a part."""
@@ -71,6 +71,17 @@ def found_toolchains(target: Target) -> list[Toolchain]:
         "gcc": target.gcc is not None and shutil.which(target.gcc.command) is not None,
     }
     return [name for name in target.toolchains if there[name]]
+
+
+def emulator_command(target: Target, emulator: Qemu | Simavr) -> str:
+    """The path of an emulator's program.  Raises UserError, with the way to install it, if it is not there."""
+    command = shutil.which(emulator.command)
+    if command is None:
+        other = f", or use {option('emulator')} unicorn" if target.unicorn else ""
+        raise UserError(
+            f"{target.name}: {emulator.command} was not found; install it (Debian: {emulator.package}){other}"
+        )
+    return command
 
 
 def data_file(name: str) -> str:
@@ -121,8 +132,7 @@ class Image:
         extra = dict(extra or {})
         if chain == "gcc" and target.simavr is None:
             extra["memory.c"] = data_file("memory.c")
-        for name, text in (*sources.items(), *extra.items()):
-            (self.folder / name).write_text(text, encoding="utf-8")
+        write_sources(self.folder, {**sources, **extra})
         self.objects = [self._compile(name) for name in sorted(sources) if name.endswith(".c")]
         self.others = [self._compile(name) for name in extra if name.endswith(".c")]
         self.sizes = object_bytes(self.objects)
@@ -214,7 +224,7 @@ def model_files(
     project: Project, patch: Callable[[str], str] = lambda text: text
 ) -> tuple[dict[str, str], dict[str, str]]:
     """File name -> text: the model's C, and the files that a firmware needs only if it saves the model."""
-    files = {Path(path).name: patch(text) for path, text in project.files.items() if path.startswith("src/")}
+    files = {name: patch(text) for name, text in project.sources.items()}
     snapshot = f"{project.spec.name}_snapshot.c"
     return files, {snapshot: files.pop(snapshot)} if snapshot in files else {}
 
@@ -278,34 +288,34 @@ def object_bytes(objects: Sequence[Path]) -> dict[str, int]:
         with path.open("rb") as file:
             for section in ELFFile(file).iter_sections():
                 flags = section["sh_flags"]
-                if not flags & SH_FLAGS.SHF_ALLOC or section.name.startswith(".ARM."):
-                    continue
-                if flags & SH_FLAGS.SHF_EXECINSTR:
-                    key = "text_bytes"
-                elif not flags & SH_FLAGS.SHF_WRITE:
-                    key = "rodata_bytes"
-                else:
-                    key = "bss_bytes" if section["sh_type"] == "SHT_NOBITS" else "data_bytes"
-                sizes[key] += section["sh_size"]
+                kinds = {
+                    "text_bytes": flags & SH_FLAGS.SHF_EXECINSTR,
+                    "rodata_bytes": not flags & SH_FLAGS.SHF_WRITE,
+                    "bss_bytes": section["sh_type"] == "SHT_NOBITS",
+                    "data_bytes": True,
+                }
+                if flags & SH_FLAGS.SHF_ALLOC and not section.name.startswith(".ARM."):
+                    sizes[next(kind for kind, holds in kinds.items() if holds)] += section["sh_size"]
     return sizes
+
+
+def _symbols(path: Path) -> list[Any]:
+    with path.open("rb") as file:
+        return list(ELFFile(file).get_section_by_name(".symtab").iter_symbols())
 
 
 def public_functions(path: Path) -> list[str]:
     """Functions that an object file exports."""
-    with path.open("rb") as file:
-        symbols = list(ELFFile(file).get_section_by_name(".symtab").iter_symbols())
     return [
         s.name
-        for s in symbols
+        for s in _symbols(path)
         if s["st_info"]["bind"] == "STB_GLOBAL" and s["st_info"]["type"] == "STT_FUNC" and s["st_shndx"] != "SHN_UNDEF"
     ]
 
 
 def undefined_symbols(path: Path) -> set[str]:
     """Symbols that an object file needs from other object files."""
-    with path.open("rb") as file:
-        symbols = list(ELFFile(file).get_section_by_name(".symtab").iter_symbols())
-    return {s.name for s in symbols if s["st_shndx"] == "SHN_UNDEF" and s.name}
+    return {s.name for s in _symbols(path) if s["st_shndx"] == "SHN_UNDEF" and s.name}
 
 
 def functions_of(image: Image) -> dict[str, Function]:

@@ -6,21 +6,23 @@ import csv
 import dataclasses
 import datetime
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO, get_args
 
 import numpy as np
 
 from pykernel.dialect import Memory
-from pykernel.errors import CheckFailed, MissingExtra, UserError, option
-from pykernel.gen.check import Progress, Reference, Report, as_taken, mixed_stream
+from pykernel.errors import CheckFailed, MissingExtra, UserError
+from pykernel.gen.check import Progress, Reference, Report, stream_of
 from pykernel.gen.project import Project, build
 from pykernel.host.replay import log_header, log_rows
 from pykernel.spec.model import Spec
+from pykernel.spec.sections import TargetSection
 from pykernel.targets.board import BAUD, BoardModel, Link, open_line
 from pykernel.targets.bound import call_bounds
 from pykernel.targets.build import (
     Image,
+    emulator_command,
     found_toolchains,
     has_module,
     model_image,
@@ -64,9 +66,8 @@ def check_targets(
 
     Raises UserError if a name is not known, a tool is missing, or the model does not fit a part.
     """
-    if samples < 1:
-        raise UserError(f"samples is {samples}; at least one is needed")
     say = progress or (lambda fraction, text: None)
+    x, y = stream_of(spec, samples, seed, stream)
     ways = choose(names, chain, emulator)
     say(0.0, "generating C")
     project = build(spec, memory)
@@ -74,7 +75,6 @@ def check_targets(
         ways = [way for way in ways if _fits(project, way[0])] or ways[:1]
     for target, _, _ in ways:
         refuse_large_ram(project, target)
-    x, y = as_taken(spec, *stream) if stream is not None else mixed_stream(spec, samples, seed)
     say(0.05, "simulating with Numba")
     reference = Reference(project, memory, x, y)
     rows = []
@@ -106,15 +106,13 @@ def check_board(
 
     Raises UserError, in a sentence, if there is no board, if it has another model, or if the line is cut.
     """
-    if samples < 1:
-        raise UserError(f"samples is {samples}; at least one is needed")
     say = progress or (lambda fraction, text: None)
+    x, y = stream_of(spec, samples, seed, stream)
     project = build(spec, memory)
     link = Link(url, open_line(url, baud), int(project.figures["config_hash"], 16), baud)
     try:
         say(0.0, f"waiting for the board at {url}")
         model = BoardModel(project, link)
-        x, y = as_taken(spec, *stream) if stream is not None else mixed_stream(spec, samples, seed)
         say(0.0, "simulating with Numba")
         reference = Reference(project, memory, x, y)
         model.progress = lambda done: say(min(0.99, done / len(x) / (2 if log else 1)), f"{model.board.name} at {url}")
@@ -191,38 +189,27 @@ def choose(names: Sequence[str], chain: str | None = None, emulator: str | None 
 
 
 def _way(target: Target, chain: str | None, emulator: str | None) -> Way:
-    chains, emulators = target.toolchains, target.emulators
-    if chain is not None and chain not in chains:
-        raise UserError(f"{target.name} has no toolchain {chain}; it has: {', '.join(chains)}")
-    if emulator is not None and emulator not in emulators:
-        raise UserError(f"{target.name} has no emulator {emulator}; it has: {', '.join(emulators)}")
+    for word, known, what in ((chain, target.toolchains, "toolchain"), (emulator, target.emulators, "emulator")):
+        if word is not None and word not in known:
+            raise UserError(f"{target.name} has no {what} {word}; it has: {', '.join(known)}")
     # if no toolchain is installed, name the wheel: it is the easiest one to install
-    found: Sequence[Any] = [chain] if chain else found_toolchains(target) or chains[::-1]
-    toolchain(target, found[0])
-    there: Sequence[Any] = [emulator] if emulator else found_emulators(target) or emulators
-    _need_emulator(target, there[0])
-    return target, found[0], there[0]
+    chains: Sequence[Any] = [chain] if chain else found_toolchains(target) or target.toolchains[::-1]
+    toolchain(target, chains[0])
+    emulators: Sequence[Any] = [emulator] if emulator else found_emulators(target) or target.emulators
+    if emulators[0] not in WHEELS:
+        emulator_command(target, getattr(target, emulators[0]))
+    elif not has_module(emulators[0]):
+        raise MissingExtra(f"emulating {target.name}", "emulate")
+    return target, chains[0], emulators[0]
 
 
 def found_emulators(target: Target) -> list[Emulator]:
     """The target's emulators that are installed on this machine.  They are not started."""
-    return [name for name in target.emulators if _has_emulator(target, name)]
 
+    def there(name: Emulator) -> bool:
+        return has_module(name) if name in WHEELS else shutil.which(getattr(target, name).command) is not None
 
-def _has_emulator(target: Target, name: Emulator) -> bool:
-    section: Any = getattr(target, name)
-    return has_module(name) if name in WHEELS else shutil.which(section.command) is not None
-
-
-def _need_emulator(target: Target, name: Emulator) -> None:
-    if not _has_emulator(target, name):
-        if name in WHEELS:
-            raise MissingExtra(f"emulating {target.name}", "emulate")
-        section: Any = getattr(target, name)
-        other = f", or use {option('emulator')} unicorn" if target.unicorn else ""
-        raise UserError(
-            f"{target.name}: {section.command} was not found; install it (Debian: {section.package}){other}"
-        )
+    return list(filter(there, target.emulators))
 
 
 def _fits(project: Project, target: Target) -> bool:
@@ -263,7 +250,7 @@ def _row(
             return row | ({"times": times} if times else {})
         row |= _emulate(reference, image, seed, tries)
         for call in row["calls"]:
-            bound = row.get("bounds", {}).get(call, {}).get("instructions")
+            bound = row["bounds"].get(call, {}).get("instructions")
             most = max(row[call]["max"], row[call]["worst"] or 0)
             if bound is not None:
                 row[call] |= {"bound": bound, "ratio": round(bound / most, 3)}
@@ -317,46 +304,37 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
     [target]'s are ignored.
     """
     limits = spec.target
-    found: list[str] = []
     if limits is None:
-        return found
-    ram = figures["state_bytes"] + figures["work_bytes"]
+        return []
+    ram, found = figures["state_bytes"] + figures["work_bytes"], list[str]()
     if limits.ram is not None and ram > limits.ram:
         found.append(f"{spec.name} takes {ram:,} bytes of RAM; [target] ram is {limits.ram:,}")
     for row in rows:
-        if row["target"] != limits.name:
-            continue
-        if limits.flash is not None and row["flash_bytes"] > limits.flash:
-            found.append(
-                f"{spec.name} takes {row['flash_bytes']:,} bytes of flash on {limits.name}; [target] flash is {limits.flash:,}"
-            )
-        for call in (spec.program.learner, spec.program.asks):
-            if limits.instructions is None and limits.cycles is None:
-                break
-            if not call:
-                continue
-            bound, counted = row.get("bounds", {}).get(call, {}), row.get(call, {})
-            proved, why = bound.get("instructions"), bound.get("refused") or "nothing bounds it"
-            takes = f"{spec.name}_{call} takes {'up to ' if proved else ''}"
-            most = proved or max((counted.get(key) or 0 for key in ("max", "worst")), default=0)
-            if limits.instructions is not None and not most:
+        if row["target"] == limits.name:
+            if limits.flash is not None and row["flash_bytes"] > limits.flash:
                 found.append(
-                    f"[target] instructions: {call} has no bound on {limits.name}, and {row['emulator']} does not count: {why}"
+                    f"{spec.name} takes {row['flash_bytes']:,} bytes of flash on {limits.name}; [target] flash is {limits.flash:,}"
                 )
-            elif limits.instructions is not None and most > limits.instructions:
-                found.append(
-                    f"{takes}{most:,.0f} instructions on {limits.name}; [target] instructions is {limits.instructions:,}"
-                )
-            if limits.cycles is None:
-                continue
-            if proved is None:
-                found.append(f"[target] cycles: {call} has no bound on {limits.name}: {why}")
-            elif bound["cycles"] is None or bound["estimated"]:
-                found.append(
-                    f"[target] cycles: those of {limits.name} do not follow from its instructions; give instructions instead"
-                )
-            elif bound["cycles"] > limits.cycles:
-                found.append(
-                    f"{takes}{bound['cycles']:,} cycles on {limits.name}; [target] cycles is {limits.cycles:,}"
-                )
+            for call in filter(None, (spec.program.learner, spec.program.asks)):
+                found += _exceeded_by(call, spec.name, limits, row)
     return found
+
+
+def _exceeded_by(call: str, name: str, limits: TargetSection, row: Mapping[str, Any]) -> Iterator[str]:
+    """As ``exceeded``, of the instructions and cycles of one function."""
+    bound, counted = row.get("bounds", {}).get(call, {}), row.get(call, {})
+    proved, why = bound.get("instructions"), bound.get("refused") or "nothing bounds it"
+    takes = f"{name}_{call} takes {'up to ' if proved else ''}"
+    most = proved or max((counted.get(key) or 0 for key in ("max", "worst")), default=0)
+    if limits.instructions is not None and not most:
+        yield f"[target] instructions: {call} has no bound on {limits.name}, and {row['emulator']} does not count: {why}"
+    elif limits.instructions is not None and most > limits.instructions:
+        yield f"{takes}{most:,.0f} instructions on {limits.name}; [target] instructions is {limits.instructions:,}"
+    if limits.cycles is None:
+        return
+    if proved is None:
+        yield f"[target] cycles: {call} has no bound on {limits.name}: {why}"
+    elif bound["cycles"] is None or bound["estimated"]:
+        yield f"[target] cycles: those of {limits.name} do not follow from its instructions; give instructions instead"
+    elif bound["cycles"] > limits.cycles:
+        yield f"{takes}{bound['cycles']:,} cycles on {limits.name}; [target] cycles is {limits.cycles:,}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection
+from typing import Any
 
 from pykernel.targets.flow import Instruction, Records, Unbounded, Way
 
@@ -37,6 +38,15 @@ def decoder(
     return _thumb(cycles, taken, read, place, starts, records.branches)
 
 
+def _disassembled(
+    disassembler: Any, read: Callable[[int], bytes], place: Callable[[int], str], address: int
+) -> tuple[int, str, str]:
+    """Size, mnemonic and operands of the instruction at an address."""
+    for _, size, word, operands in disassembler.disasm_lite(read(address), address, 1):
+        return size, word, operands
+    raise Unbounded(f"an unknown instruction in {place(address)}")
+
+
 # -------------------------------------------------------------------------------------------------------------- Thumb
 
 
@@ -50,17 +60,14 @@ def _thumb(
 ) -> Decode:
     import capstone
 
-    disassembler = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
+    raw = functools.partial(
+        _disassembled, capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS), read, place
+    )
     skipped: set[int] = set()  # instructions within IT blocks: executed or not
-
-    def raw(address: int) -> tuple[int, str, str]:
-        for _, size, word, operands in disassembler.disasm_lite(read(address), address, 1):
-            return size, word.split(".")[0], operands
-        raise Unbounded(f"an unknown instruction in {place(address)}")
 
     def decode(address: int) -> Instruction:
         size, word, operands = raw(address)
-        after = address + size
+        word, after = word.split(".")[0], address + size
         if it := re.fullmatch(r"it([te]*)", word):
             at = after
             for _ in range(len(it[1]) + 1):
@@ -80,11 +87,10 @@ def _thumb(
         if word in ("cbz", "cbnz") or (word[0] == "b" and word[1:] in CONDITIONS):
             return make((*on, Way(to, taken, branches=True)))
         maybe = on if address in skipped else ()
-        if word == "b":
-            if to not in starts:
-                return make((*maybe, Way(to, branches=True)))
-            if not maybe:
-                return make((), called=to)
+        if word == "b" and to not in starts:
+            return make((*maybe, Way(to, branches=True)))
+        if word == "b" and not maybe:
+            return make((), called=to)
         returns = (word == "bx" and operands == "lr") or (
             re.search(r"\{.*\bpc\b", operands) and (word == "pop" or operands.startswith("sp"))
         )
@@ -122,21 +128,22 @@ def _m4(word: str, operands: str) -> int:
     refill = FILLING if re.search(r"\bpc\b", operands) else 0
     if "{" in operands:
         return 1 + _registers(operands) + refill
-    if word in ("ldrd", "strd"):
-        return 3
-    if word.startswith(("ldr", "str", "vldr", "vstr")):
+    if re.match(r"v?(ldr|str)(?!d$)", word):
         return 2 + refill
-    if word.startswith(("vdiv", "vsqrt")):
-        return 14
-    if word in ("udiv", "sdiv"):
-        return 12
-    if word in ("b", "bl", "bx"):
-        return 1 + FILLING
-    return 3 if re.match(r"v(n?ml[as]|fn?m[as])", word) else 2 if word.startswith(("mla", "mls", "mrs", "msr")) else 1
+    return next((cycles for pattern, cycles in M4 if re.match(pattern, word)), 1)
 
 
 FILLING = 3
 """Most cycles that a Cortex-M3 or M4 needs to fill its pipeline after a branch."""
+M4 = (
+    (r"(ldrd|strd)$", 3),
+    (r"vdiv|vsqrt", 14),
+    (r"(udiv|sdiv)$", 12),
+    (r"(b|bl|bx)$", 1 + FILLING),
+    (r"v(n?ml[as]|fn?m[as])", 3),
+    (r"mla|mls|mrs|msr", 2),
+)
+"""How a mnemonic begins -> cycles; all others take one."""
 CYCLES: dict[str, tuple[Callable[[str, str], int], int]] = {
     "cortex-m0plus": (_m0plus, 1),
     "cortex-m3": (_m4, FILLING),
@@ -159,20 +166,21 @@ def _riscv(
 ) -> Decode:
     import capstone
 
-    disassembler = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
+    raw = functools.partial(
+        _disassembled,
+        capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC),
+        read,
+        place,
+    )
     upper: dict[int, tuple[str, int]] = {}  # address after an auipc -> the auipc's register and value
 
     def behind_jump(address: int) -> int | None:
         """The address behind a jump; None if there is another instruction."""
-        for _, size, word, _ in disassembler.disasm_lite(read(address), address, 1):
-            return address + size if word in ("j", "c.j") else None
-        return None
+        size, word, _ = raw(address)
+        return address + size if word in ("j", "c.j") else None
 
     def decode(address: int) -> Instruction:
-        found = next(iter(disassembler.disasm_lite(read(address), address, 1)), None)
-        if found is None:
-            raise Unbounded(f"an unknown instruction in {place(address)}")
-        _, size, word, text = found
+        size, word, text = raw(address)
         word, operands, after = word.removeprefix("c."), [part.strip() for part in text.split(",")], address + size
         make = functools.partial(Instruction, address, size, f"{word} {text}")
 
@@ -183,27 +191,29 @@ def _riscv(
                 raise Unbounded(f"a call by {link} in {place(address)}")
             return make((), called=to) if to in starts else make((Way(to, branches=True),))
 
-        if word == "auipc":
-            upper[after] = (operands[0], address + (int(operands[1], 0) << 12))
-        if word in ("j", "jal"):
-            link = operands[0] if len(operands) == 2 else "ra" if word == "jal" else "zero"
-            return goes(address + int(operands[-1], 0), link)
-        if word in ("jalr", "jr", "ret"):
-            if word == "ret" or (word == "jr" and text in ("ra", "0(ra)")):
+        link = "ra" if word in ("jal", "jalr") else "zero"
+        match word:
+            case "auipc":
+                upper[after] = (operands[0], address + (int(operands[1], 0) << 12))
+            case "j" | "jal":
+                return goes(address + int(operands[-1], 0), operands[0] if len(operands) == 2 else link)
+            case "ret":
                 return make(())
-            shape = re.fullmatch(r"(?:(\w+), )?(-?\w+)\((\w+)\)", text)
-            if shape and address in upper and shape[3] == upper[address][0]:
-                to = (upper[address][1] + int(shape[2], 0)) & 0xFFFF_FFFE
-                return goes(to, shape[1] or ("ra" if word == "jalr" else "zero"))
-            raise Unbounded(f"an indirect branch in {place(address)}: {word} {text}")
+            case "jr" if text in ("ra", "0(ra)"):
+                return make(())
+            case "jalr" | "jr":
+                shape = re.fullmatch(r"(?:(\w+), )?(-?\w+)\((\w+)\)", text)
+                if shape and address in upper and shape[3] == upper[address][0]:
+                    return goes((upper[address][1] + int(shape[2], 0)) & 0xFFFF_FFFE, shape[1] or link)
+                raise Unbounded(f"an indirect branch in {place(address)}: {word} {text}")
+            case "ecall" | "ebreak" | "mret" | "sret" | "uret" | "unimp" | "wfi":
+                raise Unbounded(f"{word} in {place(address)}")
         if re.fullmatch(r"b(eq|ne|lt|ge|ltu|geu|eqz|nez|lez|gez|ltz|gtz)", word):
             to = address + int(operands[-1], 0)
             # for a branch to a far label, the assembler writes the opposite branch over a jump
             label = records.branches.get(address)
             skips = label is not None and f"label {label}" not in records.places.get(to, ())
             return make((Way(after), Way(to, branches=not (skips and to == behind_jump(after)))))
-        if word in ("ecall", "ebreak", "mret", "sret", "uret", "unimp", "wfi"):
-            raise Unbounded(f"{word} in {place(address)}")
         return make((Way(after),))
 
     return decode
@@ -292,9 +302,8 @@ def _avr(
         bits, _, word, _ = raw(to - 2)
         if word == "ldi" and 16 + (bits >> 4 & 15) == counter and raw(address)[0] & 0x0407 == 0x0401:  # brne
             return (bits >> 4 & 0xF0) | bits & 15, to - 2
-        if word == "rjmp" and target(to - 2, bits, word) == address - 2:
-            return 8 * len(body[:-1]), to - 2  # no C shifts by more bits than there are
-        return None
+        skipped = word == "rjmp" and target(to - 2, bits, word) == address - 2
+        return (8 * len(body[:-1]), to - 2) if skipped else None  # no C shifts by more bits than there are
 
     def decode(address: int) -> Instruction:
         bits, size, word, cycles = raw(address)
@@ -302,25 +311,26 @@ def _avr(
         kind = f"{word}{bits & 0x0407:x}" if word == "br" else word
         make = functools.partial(Instruction, address, size, f"{kind} {read(address)[:size].hex()}", cycles=cycles)
         on = (Way(after),)
-        if word in ("indirect", "unknown"):
-            raise Unbounded(f"an {word} {'branch' if word == 'indirect' else 'instruction'} in {place(address)}")
-        if word == "ret":
-            return make(())
-        if word in ("cpse", "sbic, sbis", "sbrc, sbrs"):
-            skipped = raw(after)[1]
-            return make((*on, Way(after + skipped, skipped // 2)))
-        if word in ("call", "rcall"):
-            to = target(address, bits, word)
-            return make(on) if to == after else make(on, called=to)  # a call of what follows makes room on the stack
-        if word not in ("br", "rjmp", "jmp"):
-            return make(on)
-        to = target(address, bits, word)
-        if word == "jmp" and address not in records.branches and to in starts:
-            return make((), called=to)
-        skips = address not in records.branches and to in (after + 2, after + 4)  # "brne .+2", where no label is
-        way = Way(to, 1 if word == "br" else 0, branches=not skips)
-        if word != "br":
-            return make((way,))
-        return make((*on, way), limit=loop(address, to) if to < address else None)
+        match word:
+            case "indirect" | "unknown":
+                raise Unbounded(f"an {word} {'branch' if word == 'indirect' else 'instruction'} in {place(address)}")
+            case "ret":
+                return make(())
+            case "cpse" | "sbic, sbis" | "sbrc, sbrs":
+                skipped = raw(after)[1]
+                return make((*on, Way(after + skipped, skipped // 2)))
+            case "call" | "rcall":
+                to = target(address, bits, word)
+                return make(on, called=None if to == after else to)  # a call of what follows makes room on the stack
+            case "br" | "rjmp" | "jmp":
+                to = target(address, bits, word)
+                if word == "jmp" and address not in records.branches and to in starts:
+                    return make((), called=to)
+                skips = address not in records.branches and to in (after + 2, after + 4)  # "brne .+2", without a label
+                way = Way(to, 1 if word == "br" else 0, branches=not skips)
+                if word == "br":
+                    return make((*on, way), limit=loop(address, to) if to < address else None)
+                return make((way,))
+        return make(on)
 
     return decode

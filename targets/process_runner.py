@@ -6,13 +6,12 @@ Each job starts the emulator.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from typing import Any
 
-from pykernel.errors import CheckFailed, UserError, option
+from pykernel.errors import CheckFailed
 from pykernel.gen.project import Project, check_sources
-from pykernel.targets.build import Image, data_file, model_image
+from pykernel.targets.build import Image, data_file, emulator_command, model_image
 from pykernel.targets.jobs import JobModel
 from pykernel.targets.target import Target, Toolchain
 
@@ -29,13 +28,7 @@ class ProcessModel(JobModel):
         emulator = target.qemu or target.simavr
         if emulator is None:
             raise ValueError(f"no other program emulates {target.name}")
-        command = shutil.which(emulator.command)
-        if command is None:
-            other = f", or use {option('emulator')} unicorn" if target.unicorn else ""
-            raise UserError(
-                f"{target.name}: {emulator.command} was not found; install it (Debian: {emulator.package}){other}"
-            )
-        self.command = command
+        self.command = emulator_command(target, emulator)
         extra = check_sources(project, timed=target.qemu is None)
         if target.qemu:
             extra |= {name: data_file(name) for name in ("emulated.c", "semihosting.c")}

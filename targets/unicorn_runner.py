@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,91 +190,86 @@ class UnicornModel:
         self.answer = self.label + self.spec.outputs * 8
         self.call("init")
 
+    @contextlib.contextmanager
+    def _on_device(self) -> Iterator[None]:
+        """Within the block the model is on the device; after it, ``memory`` has what became of it."""
+        self.restore(bytes(self.memory.bytes))
+        yield
+        self.memory.bytes[:] = self.contents()
+
     def call(self, name: str) -> int:
         """Call NAME_<name>(s) on the model."""
-        self.restore(bytes(self.memory.bytes))
-        before = self.machine.instructions
-        result = self._call(name)
-        taken = self.machine.instructions - before
-        self.other_calls[name] = max(self.other_calls.get(name, 0), taken)
-        if name in self.program.actions and _signed(result) >= 0:
-            self.costs.setdefault(name, []).append(taken)
-        self.memory.bytes[:] = self.contents()
+        with self._on_device():
+            result = self._call(name)
+        self._note(name)
+        if name in self.program.actions:
+            self._counted(name, _signed(result))
         return result if name == "hash" else _signed(result)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
-        asks = self.program.asks
+        asks, learner = self.program.asks, self.program.learner
         answers, statuses = self.program.answers(asks, len(x), self.memory), np.zeros(len(x), np.int32)
-        self.restore(bytes(self.memory.bytes))
-        for t in range(len(x)):
-            if self.program.reads:
-                statuses[t] = self._counted(self.program.learner, x[t], y[t])
-                if self._counted(asks, x[t], y[t]) >= 0:
+        with self._on_device():
+            for t in range(len(x)):
+                if self.program.reads:  # a reading is of the newest sample
+                    statuses[t] = self._hard(learner, x[t], y[t])
+                asked = self._hard(asks, x[t], y[t])
+                if self.program.answered(np.array(asked)):
                     answers[t] = self.answered(asks)
-                continue
-            statuses[t] = self._counted(asks, x[t], y[t])
-            if statuses[t] >= 0:
-                answers[t] = self.answered(asks)
-            if self.program.learns:
-                statuses[t] = self._counted(self.program.learner, x[t], y[t])
-        self.memory.bytes[:] = self.contents()
+                if not self.program.reads:
+                    statuses[t] = self._hard(learner, x[t], y[t]) if self.program.learns else asked
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
-        x = np.ascontiguousarray(x, self.dtype)
         answers, statuses = self.program.answers(question, len(x), self.memory), np.zeros(len(x), np.int32)
-        self.restore(bytes(self.memory.bytes))
-        for t, row in enumerate(x):
-            before = self.machine.instructions
-            statuses[t] = self._question(question, row)
-            if statuses[t] >= 0:
-                self.costs.setdefault(question, []).append(self.machine.instructions - before)
-                answers[t] = self.answered(question)
-        self.memory.bytes[:] = self.contents()
+        with self._on_device():
+            for t, row in enumerate(np.ascontiguousarray(x, self.dtype)):
+                statuses[t] = self._counted(question, self._question(question, row))
+                if statuses[t] >= 0:
+                    answers[t] = self.answered(question)
         return answers, statuses
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Call NAME_<name> with each row and its label; the statuses, as HostModel.visit."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
-        statuses = np.zeros(len(x), np.int32)
-        self.restore(bytes(self.memory.bytes))
-        for t in range(len(x)):
-            before = self.machine.instructions
-            statuses[t] = self.take(name, x[t], y[t])
-            if statuses[t] >= 0:
-                self.costs.setdefault(name, []).append(self.machine.instructions - before)
-        self.memory.bytes[:] = self.contents()
-        return statuses
+        with self._on_device():
+            statuses = [self._counted(name, self.take(name, *row)) for row in zip(x, y, strict=True)]
+        return np.array(statuses, np.int32)
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
         """What NAME_<name> writes, (values,), and its status, as HostModel.read."""
-        self.restore(bytes(self.memory.bytes))
-        before = self.machine.instructions
         room = self.program.reading(name, self.memory)
-        self.machine.uc.mem_write(self.answer, room.tobytes())
-        status = _signed(self._call(name, self.answer))
-        self.other_calls[name] = max(self.other_calls.get(name, 0), self.machine.instructions - before)
-        self.memory.bytes[:] = self.contents()
+        with self._on_device():
+            self.machine.uc.mem_write(self.answer, room.tobytes())
+            status = _signed(self._call(name, self.answer))
+        self._note(name)
         return np.frombuffer(self.machine.uc.mem_read(self.answer, room.nbytes), room.dtype), status
 
-    def _counted(self, name: str, x: np.ndarray, y: Any) -> int:
-        call, status = self.measure(name, self.contents(), x, y)
+    def _note(self, name: str) -> None:
+        self.other_calls[name] = max(self.other_calls.get(name, 0), self.taken)
+
+    def _counted(self, name: str, status: int) -> int:
+        """The status of the last call, whose instructions are noted unless it was refused."""
         if status >= 0:
-            self.costs[name].append(call.instructions)
-            if name not in self.hardest or call.instructions > self.hardest[name].instructions:
-                self.hardest[name] = call
+            self.costs.setdefault(name, []).append(self.taken)
         return status
 
+    def _hard(self, name: str, x: np.ndarray, y: Any) -> int:
+        """As ``_counted``, of the main question or the update; the most expensive call is kept."""
+        call, status = self.measure(name, self.contents(), x, y)
+        if status >= 0 and (name not in self.hardest or call.instructions > self.hardest[name].instructions):
+            self.hardest[name] = call
+        return self._counted(name, status)
+
     def measure(self, name: str, state: bytes, x: np.ndarray, y: Any) -> tuple[Call, int]:
-        """Put the device into this state, and call a question or the update for one sample; returns the call and its
+        """Call a question or the update for one sample on the device, which is in this state; returns the call and its
         status.
         """
-        before = self.machine.instructions
         status = self.take(name, x, y) if name == self.program.learner else self._question(name, x)
-        return Call(self.machine.instructions - before, state, x, y), status
+        return Call(self.taken, state, x, y), status
 
     # ---- one call on the device's memory, without copying it
 
@@ -324,7 +321,10 @@ class UnicornModel:
         self.machine.paint_stack(self.model + self.memory.layout.nbytes)
 
     def _call(self, name: str, *pointers: int, real: np.ndarray | None = None) -> int:
-        return self.machine.call(f"{self.spec.name}_{name}", self.model, *pointers, real=real)
+        before = self.machine.instructions
+        result = self.machine.call(f"{self.spec.name}_{name}", self.model, *pointers, real=real)
+        self.taken = self.machine.instructions - before
+        return result
 
 
 def _cpu(image: Image) -> Any:

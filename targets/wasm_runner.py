@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pykernel.errors import CheckFailed
-from pykernel.gen.compilers import compile_c
+from pykernel.gen.compilers import compile_c, write_sources
 from pykernel.gen.project import Project, check_sources
 from pykernel.targets.build import COMMON, data_file, model_files, refuse_large_ram, toolchain
 from pykernel.targets.jobs import JobModel
@@ -27,9 +27,7 @@ def module(
 ) -> bytes:
     """A WebAssembly module that exports the functions ``entries``.  files: name -> C text, compiled in ``folder``."""
     assert target.zig is not None
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    sources = [folder / name for name in sorted(files) if name.endswith(".c")]
+    sources = write_sources(folder, files)
     words = (*target.zig.flags, *COMMON, level, *flags)
     exports = [f"-Wl,--export={entry}" for entry in entries]
     compile_c(toolchain(target, "zig"), sources, folder / "module.wasm", words, (*LINK, *exports))

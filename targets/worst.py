@@ -65,15 +65,13 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
 def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> bytes:
     """The state after a call of another function than the update, or after a save, a change of numbers, and a load."""
     program = model.program
-    kind = rng.integers(4)
+    kind, changes = rng.integers(4), []
     if kind == 0 and program.actions:
         return model.after(state, str(rng.choice(program.actions)))
     if kind == 1:
         return model.after(state, "init")
-    if kind == 2 or program.valid is None:
-        return _forged(model, state, [])
-    changes = []
-    for _ in range(int(rng.integers(1, 4))):
+    count = 0 if kind == 2 or program.valid is None else int(rng.integers(1, 4))
+    for _ in range(count):
         slot = int(rng.integers(len(_saved(model, model.memory))))
         at = slice(None) if rng.random() < 0.3 else slice(int(rng.integers(2**31)), None)
         changes.append((slot, at, FARTHEST if rng.random() < 0.3 else (float(rng.choice(FACTORS)),)))
@@ -114,20 +112,20 @@ def _changed(
     label.
     """
     other = x[rng.integers(len(x))]
-    kind = rng.integers(8)
     with np.errstate(all="ignore"):
-        if kind == 0:
-            sample = other
-        elif kind == 1:
-            sample = sample * (1 + 2.0 ** -rng.uniform(1, 24) * rng.normal(size=sample.shape))
-        elif kind == 2:
-            sample = sample * 2.0 ** rng.integers(-8, 9)
-        elif kind == 3:
-            sample = sample + rng.uniform() * (other - sample)
-        elif kind == 4:
-            sample = np.where(rng.random(sample.shape) < 0.5, sample, other)
-        elif kind == 5:
-            sample = np.where(rng.random(sample.shape) < 0.5, sample, 0)
+        match rng.integers(8):
+            case 0:
+                sample = other
+            case 1:
+                sample = sample * (1 + 2.0 ** -rng.uniform(1, 24) * rng.normal(size=sample.shape))
+            case 2:
+                sample = sample * 2.0 ** rng.integers(-8, 9)
+            case 3:
+                sample = sample + rng.uniform() * (other - sample)
+            case 4:
+                sample = np.where(rng.random(sample.shape) < 0.5, sample, other)
+            case 5:
+                sample = np.where(rng.random(sample.shape) < 0.5, sample, 0)
         if rng.random() < 0.5:
             scaled = rng.random() < 0.5 and y.dtype.kind == "f"
             label = label * rng.choice([-1.0, 0.0, 0.5, 2.0, 1024.0]) if scaled else y[rng.integers(len(y))]

@@ -206,14 +206,11 @@ FAULTS = [
     ),
     Fault(
         *("a position in an array of one is not refused", "gen/check_types.py"),
-        *("if extent == 1 and not isinstance(index, Literal):", "if extent == 0 and not isinstance(index, Literal):"),
+        *("extent == 1 and written is None,", "extent == 0 and written is None,"),
     ),
     Fault(
         *("one beyond the end is not refused", "gen/check_types.py"),
-        *(
-            "isinstance(shortest, int) and index.value >= shortest:",
-            "isinstance(shortest, int) and index.value > shortest:",
-        ),
+        *("isinstance(shortest, int) and written >= shortest:", "isinstance(shortest, int) and written > shortest:"),
     ),
     Fault(
         *("working memory is in the state's hash", "gen/project.py"),

@@ -73,7 +73,7 @@ def measured(method: str, n: int, x: np.ndarray, y: np.ndarray, target: str, cha
     if spec.program.learns:
         # of the stream; NAME_select is called in the check's second pass alone, and before it there is no basis
         passes = reference.results if "select" in costs else reference.results[:1]
-        statuses = np.concatenate([part["update"] for each in passes for part in each])
+        statuses = np.concatenate([each.statuses for results in passes for each in results if each.name == "update"])
         updates = updates[: len(statuses)]
     swapped = statuses == 2
     # a candidate that lost costs nearly what one that won does; the others are far below

@@ -158,27 +158,13 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
 {%- endfor %}
             }
 {%- endif %}
-{%- if r.questions %}
-            if ((kind == {{ k.asked }}) || (kind == {{ k.read }}) || (kind == {{ k.refused }})) {
-{%- for c in r.questions %}
+{%- for calls, kinds in r.between if calls %}
+            if ((kind == {{ kinds | join(") || (kind == ") }})) {
+{%- for c in calls %}
 {%- call told(c) %}                {% endcall %}
 {%- endfor %}
             }
-{%- endif %}
-{%- if r.readings %}
-            if ((kind == {{ k.read }}) || (kind == {{ k.refused }})) {
-{%- for c in r.readings %}
-{%- call told(c) %}                {% endcall %}
 {%- endfor %}
-            }
-{%- endif %}
-{%- if r.visits %}
-            if ((kind == {{ k.visited }}) || (kind == {{ k.refused }}) || (kind == {{ k.mislabelled }})) {
-{%- for c in r.visits %}
-{%- call told(c) %}                {% endcall %}
-{%- endfor %}
-            }
-{%- endif %}
 {%- if r.switches %}
             if (n == {{ r.steps // 4 }}) {
 {%- for c in r.switches %}

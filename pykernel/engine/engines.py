@@ -11,17 +11,14 @@ executes the source as it stands, and refuses what C would not survive, such as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pykernel.dialect import Kernel, Memory, is_choice
+from pykernel.dialect.program import Program, Settings
 from pykernel.engine.choice import Engine, chosen_engine
 from pykernel.engine.executor import Choices, Executor
 from pykernel.engine.jitted import Jitted
 from pykernel.engine.llvm import Compiled, compiled
 from pykernel.engine.plain import Plain
-
-if TYPE_CHECKING:
-    from pykernel.dialect.program import Program, Settings
 
 
 def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, engine: Engine | None = None) -> Executor:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import Array, Bool, Config, Kernel, Memory, Model, Precision, Real, Struct, parts_of
-from pykernel.dialect.program import taken_by
+from pykernel.dialect import Array, Bool, Config, Kernel, Memory, Precision, Real, Struct
+from pykernel.dialect.program import Settings, taken_by
 
-if TYPE_CHECKING:
-    from pykernel.dialect.program import Settings
+Part = type[Struct] | type[Config]
+"""A struct or configuration, which a kernel takes whole."""
+
+Steps = tuple[Kernel | None, Kernel | None, Kernel | None]
+"""What is done with each row: ask, learn, look; see ``Executor.rows``."""
 
 Choices = tuple[tuple[str, int], ...]
 """A configuration's choices: (name, value) of each parameter that is a bool or an IntEnum, and decides branches."""
@@ -37,10 +39,9 @@ class Executor(ABC):
     @abstractmethod
     def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any: ...
 
-    @abstractmethod
     def _rows(
         self,
-        steps: tuple[Kernel | None, Kernel | None, Kernel | None],
+        steps: Steps,
         x: np.ndarray,
         y: np.ndarray,
         first: int,
@@ -48,7 +49,19 @@ class Executor(ABC):
         answers: np.ndarray,
         states: np.ndarray,
         statuses: np.ndarray,
-    ) -> None: ...
+    ) -> None:
+        """As ``rows``; here with one call after the other."""
+        ask, learn, look = steps
+        for i, t in enumerate(range(first, len(x))):
+            status = 0 if ask is None else self._call(ask, [x[t], answers[i]])
+            if learn is not None and t < delay:
+                status = 0
+            elif learn is not None:
+                labels = [y[t - delay]] if len(taken_by(learn)) > 1 else []
+                status = self._call(learn, [x[t - delay], *labels])
+            statuses[i] = status
+            if look is not None:
+                self._call(look, [states[i]])
 
     def call(self, kernel: Kernel, *args: Any) -> Any:
         """Call the kernel and return its result: a Real of the precision, or an integer; 0 if it returns nothing.
@@ -106,22 +119,30 @@ class Executor(ABC):
         later = len(x) - first
         if self._array("statuses", statuses, None, (later,)).dtype != np.int32:
             raise ValueError("statuses are int32")
-        sample, nothing = [], np.zeros((0, 0), self.precision.dtype)
-        label, answer, state = nothing, nothing, nothing
+        label = answer = state = np.zeros((0, 0), self.precision.dtype)
         if ask is not None:
-            kinds = taken_by(ask)
-            sample.append(kinds[0])
-            answer = self._array("answers", answers, kinds[1], (later,))
+            answer = self._array("answers", answers, taken_by(ask)[1], (later,))
         if learn is not None:
-            kinds = taken_by(learn)
-            sample.append(kinds[0])
-            for kind in kinds[1:]:
+            for kind in taken_by(learn)[1:]:
                 label = self._array("y", y, kind, (len(x),))
         if look is not None:
             state = self._array("states", states, taken_by(look)[0], (later,))
-        for kind in sample:
-            self._array("x", x, kind, (len(x),))
+        for step in filter(None, (ask, learn)):
+            self._array("x", x, taken_by(step)[0], (len(x),))
         self._rows((ask, learn, look), x, label, first, delay, answer, state, statuses)
+
+    def _view(self, part: Part) -> Any:
+        """The arrays of a struct, or the numbers of a configuration."""
+        return self.memory.view(part) if issubclass(part, Struct) else self.config.views[part]
+
+    def _values(self, kernel: Kernel, given: list[np.ndarray]) -> list[Any]:
+        """The arguments for a kernel that is a Python function: a parameter that is a number takes a number."""
+        make = {Real: self.precision.real, Bool: bool}
+        kinds = taken_by(kernel)
+        return [
+            array if isinstance(kind, Array) else make.get(kind, int)(array)
+            for array, kind in zip(given, kinds, strict=True)
+        ]
 
     def _number(self, value: Any, kind: Any) -> np.ndarray:
         return np.array(value, np.int32 if kind is Bool else kind.dtype(self.precision))
@@ -131,33 +152,19 @@ class Executor(ABC):
 
         kind: None accepts numbers of any type.
         """
-        scalar = kind.scalar if isinstance(kind, Array) else kind
+        scalar, own = (kind.scalar, kind.extents) if isinstance(kind, Array) else (kind, ())
         dtype = None if kind is None else scalar.dtype(self.precision)
-        own = kind.extents if isinstance(kind, Array) else ()
-        fits = isinstance(array, np.ndarray) and array.flags.c_contiguous and dtype in (None, array.dtype)
-        if fits and own == (...,):
-            fits = array.ndim == len(rows) + 1 and array.shape[:-1] == rows
-        elif fits:
-            fits = array.shape == (*rows, *(kind.shape(self.memory.capacities) if own else ()))
+        shape = (*rows, *(own if own in ((), (...,)) else kind.shape(self.memory.capacities)))
+        fits = (
+            isinstance(array, np.ndarray)
+            and array.flags.c_contiguous
+            and dtype in (None, array.dtype)
+            and len(array.shape) == len(shape)
+            and all(size in (..., found) for size, found in zip(shape, array.shape, strict=True))
+        )
         if not fits:
             found = f"{array.dtype}, shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
             raise ValueError(
                 f"{name} must be an array of {kind or 'numbers'} for {rows} rows, in C's order, not {found}"
             )
         return array
-
-
-def leading(kernel: Kernel, memory: Memory, views: Mapping[type[Config], Any]) -> tuple[Any, ...]:
-    """The first arguments of a kernel: its structs and configurations, or one object for all parts of a model."""
-
-    def view(part: Any) -> Any:
-        return memory.view(part) if issubclass(part, Struct) else views[part]
-
-    found = []
-    for kind in kernel.params.values():
-        parts = parts_of(kind)
-        if parts and issubclass(kind, Model):
-            found.append(SimpleNamespace(**{name: getattr(view(part), name) for name, part in kind.owners.items()}))
-        elif parts:
-            found.append(view(kind))
-    return tuple(found)

@@ -12,21 +12,17 @@ import platform
 import sys
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import Array, Bool, Kernel, Memory, Precision, Real
-from pykernel.dialect.program import taken_by
-from pykernel.engine.executor import Choices, Executor
+from pykernel.dialect import Kernel, Memory, Precision
+from pykernel.dialect.program import Settings, taken_by
+from pykernel.engine.executor import Choices, Executor, Part, Steps
 from pykernel.engine.sources import MAKERS
-from pykernel.gen.functions import checked_functions
-from pykernel.gen.print_python import Part, Source, argument, print_python, python_name
-from pykernel.gen.specialise import specialise
+from pykernel.gen.functions import specialised_functions
+from pykernel.gen.print_python import Source, argument, print_python, python_name
 from pykernel.sealed import cache_folder
-
-if TYPE_CHECKING:
-    from pykernel.dialect.program import Settings
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
@@ -40,31 +36,12 @@ class Jitted(Executor):
         self.code = _code(roots, choices, memory.precision, memory.structs, tuple(config.views), capacities)
 
     def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
-        values = [self._value(array, kind) for array, kind in zip(given, taken_by(kernel), strict=True)]
         function, parts = self.code.entry(kernel)
-        return function(*map(self._view, parts), *values)
+        return function(*map(self._view, parts), *self._values(kernel, given))
 
-    def _value(self, array: np.ndarray, kind: Any) -> Any:
-        if isinstance(kind, Array):
-            return array
-        return self.precision.real(array) if kind is Real else bool(array) if kind is Bool else int(array)
-
-    def _view(self, part: Part) -> Any:
-        return self.config.views[part] if part in self.config.views else self.memory.view(part)  # type: ignore[index,arg-type]
-
-    def _rows(
-        self,
-        steps: tuple[Kernel | None, Kernel | None, Kernel | None],
-        x: np.ndarray,
-        y: np.ndarray,
-        first: int,
-        delay: int,
-        answers: np.ndarray,
-        states: np.ndarray,
-        statuses: np.ndarray,
-    ) -> None:
+    def _rows(self, steps: Steps, *given: Any) -> None:
         function, parts = self.code.loop(*steps)
-        function(*map(self._view, parts), x, y, first, delay, answers, states, statuses)
+        function(*map(self._view, parts), *given)
 
 
 class _Code:
@@ -99,40 +76,38 @@ class _Code:
                 self.space[called] = inner_function(function, returned, [*parts, *values], **OPTIONS)
 
     def entry(self, kernel: Kernel) -> tuple[Any, tuple[Part, ...]]:
+        """A function that calls one kernel, and what it takes before the kernel's numbers and arrays."""
         if kernel not in self.found:
-            parts, values = self.source.needs[kernel.name], [f"a{i}" for i in range(len(taken_by(kernel)))]
-            given = ", ".join([*map(argument, parts), *values])
-            text = f"def call_{kernel.name}({given}):\n    return {python_name(kernel.name)}({given})"
-            self.found[kernel] = self._outer(f"call_{kernel.name}", text, [kernel]), parts
+            values = [f"a{i}" for i in range(len(taken_by(kernel)))]
+            self.found[kernel] = self._outer("call", [kernel], values, [f"return {self._call(kernel, *values)}"])
         return self.found[kernel]
 
     def loop(self, ask: Kernel | None, learn: Kernel | None, look: Kernel | None) -> tuple[Any, tuple[Part, ...]]:
-        steps = [k for k in (ask, learn, look) if k is not None]
-        if tuple(steps) not in self.found:
-            parts = tuple(dict.fromkeys(part for kernel in steps for part in self.source.needs[kernel.name]))
-
-            def call(kernel: Kernel, *values: str) -> str:
-                given = [*map(argument, self.source.needs[kernel.name]), *values]
-                return f"{python_name(kernel.name)}({', '.join(given)})"
-
+        """A function with the loop over rows, and what it takes before the rows."""
+        steps = tuple(k for k in (ask, learn, look) if k is not None)
+        if steps not in self.found:
             lines = ["i, status = t - first, 0"]
             if ask is not None:
-                lines.append(f"status = {call(ask, 'x[t]', 'answers[i]')}")
+                lines.append(f"status = {self._call(ask, 'x[t]', 'answers[i]')}")
             if learn is not None:
                 label = ["y[t - delay]"] if len(taken_by(learn)) == 2 else []
-                lines += ["status = 0", "if t >= delay:", f"    status = {call(learn, 'x[t - delay]', *label)}"]
+                lines += ["status = 0", "if t >= delay:", f"    status = {self._call(learn, 'x[t - delay]', *label)}"]
             lines.append("statuses[i] = status")
             if look is not None:
-                lines.append(call(look, "states[i]"))
-            name = "_".join(["rows", *(kernel.name for kernel in steps)])
-            given = ", ".join([*map(argument, parts), "x", "y", "first", "delay", "answers", "states", "statuses"])
-            body = "\n".join(f"        {line}" for line in lines)
-            text = f"def {name}({given}):\n    for t in range(first, len(x)):\n{body}"
-            self.found[tuple(steps)] = self._outer(name, text, steps), parts
-        return self.found[tuple(steps)]
+                lines.append(self._call(look, "states[i]"))
+            values = ["x", "y", "first", "delay", "answers", "states", "statuses"]
+            body = ["for t in range(first, len(x)):", *(f"    {line}" for line in lines)]
+            self.found[steps] = self._outer("rows", steps, values, body)
+        return self.found[steps]
 
-    def _outer(self, name: str, text: str, kernels: Sequence[Kernel]) -> Any:
-        """A function that is called from Python.
+    def _call(self, kernel: Kernel, *values: str) -> str:
+        given = [*map(argument, self.source.needs[kernel.name]), *values]
+        return f"{python_name(kernel.name)}({', '.join(given)})"
+
+    def _outer(
+        self, what: str, kernels: Sequence[Kernel], values: Sequence[str], body: Sequence[str]
+    ) -> tuple[Any, tuple[Part, ...]]:
+        """A function that is called from Python, and the structs and configurations that it takes first.
 
         Its callees are compiled only if this function is not in the cache.
         """
@@ -141,13 +116,16 @@ class _Code:
         import pykernel.engine.numba_structs  # noqa: F401 - tells Numba how views are taken, before it meets one
         from pykernel.engine.compile_cache import CompileCache
 
-        function = self._python(name, text)
+        parts = tuple(dict.fromkeys(part for kernel in kernels for part in self.source.needs[kernel.name]))
+        name = "_".join([what, *(kernel.name for kernel in kernels)])
+        head = f"def {name}({', '.join([*map(argument, parts), *values])}):"
+        function = self._python(name, "\n    ".join([head, *body]))
         dispatcher = numba.njit(**OPTIONS)(function)
         if self.folder:
             dispatcher._cache = CompileCache(function, self.folder, lambda: self.inner(kernels))
         else:
             self.inner(kernels)
-        return dispatcher
+        return dispatcher, parts
 
     def _python(self, name: str, text: str) -> types.FunctionType:
         """The function.
@@ -181,7 +159,7 @@ def _code(
 ) -> _Code:
     import numba
 
-    functions = specialise(checked_functions(roots), [k.name for k in roots], dict(choices), precision, ()).functions
+    functions = specialised_functions(roots, choices, precision).functions
     source = print_python(functions, structs, configs, precision, dict(capacities))
     versions = f"{sys.version} {numba.__version__} {np.__version__} {platform.machine()} {precision}"
     constants = {

@@ -17,7 +17,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -25,14 +25,11 @@ import numpy as np
 
 import pykernel.gen.print_llvm as print_llvm
 from pykernel.dialect import Extent, Kernel, Memory, Precision, Real, sources_digest
-from pykernel.engine.executor import Choices, Executor
+from pykernel.dialect.program import Settings
+from pykernel.engine.executor import Choices, Executor, Steps
 from pykernel.engine.sources import MAKERS
-from pykernel.gen.functions import checked_functions
-from pykernel.gen.specialise import specialise
-from pykernel.sealed import cache_folder, read_sealed, write_sealed
-
-if TYPE_CHECKING:
-    from pykernel.dialect.program import Settings
+from pykernel.gen.functions import specialised_functions
+from pykernel.sealed import cache_folder, kept_sealed, read_sealed
 
 QUICK, OPTIMISED = 0, 2
 """LLVM's optimisation levels.  Level 3 takes longer to compile, and its code is not faster."""
@@ -64,7 +61,8 @@ class Code:
         self.spent, self.patience = 0.0, PATIENCE * len(module.text)
         # an engine owns its code; all are kept, because another thread may run the old code
         self._engines: list[Any] = []
-        content = _kept(folder, self.text, OPTIMISED)
+        path = _path(folder, self.text, OPTIMISED)
+        content = read_sealed(path) if path else None
         self._load(OPTIMISED if content else QUICK, content)
 
     @contextlib.contextmanager
@@ -103,21 +101,18 @@ def _module(
     folder: Path | None, roots: tuple[Kernel, ...], choices: Choices, precision: Precision
 ) -> print_llvm.Module:
     digest = hashlib.sha256(f"{precision} {choices} {[root.name for root in roots]}".encode()).hexdigest()
-    path = folder / f"{digest[:20]}.ll" if folder else None
-    content = read_sealed(path) if path else None
-    if content is None:
+
+    def printed() -> bytes:
         module = print_module(roots, choices, precision)
-        content = json.dumps(module.words).encode() + b"\n" + module.text.encode()
-        if path:
-            write_sealed(path, content)
-    words, _, text = content.partition(b"\n")
+        return json.dumps(module.words).encode() + b"\n" + module.text.encode()
+
+    words, _, text = kept_sealed(folder / f"{digest[:20]}.ll" if folder else None, printed).partition(b"\n")
     return print_llvm.Module(text.decode(), tuple((kind, name) for kind, name in json.loads(words)))
 
 
 def print_module(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) -> print_llvm.Module:
     """The kernels' LLVM IR.  No field is dropped: the memory has all fields, as in the other engines."""
-    code = specialise(checked_functions(roots), [root.name for root in roots], dict(choices), precision, ())
-    return print_llvm.print_llvm(code.functions, roots, precision)
+    return print_llvm.print_llvm(specialised_functions(roots, choices, precision).functions, roots, precision)
 
 
 def _path(folder: Path | None, text: str, level: int) -> Path | None:
@@ -126,18 +121,8 @@ def _path(folder: Path | None, text: str, level: int) -> Path | None:
     return folder / f"{digest[:20]}.o" if folder else None
 
 
-def _kept(folder: Path | None, text: str, level: int) -> bytes | None:
-    path = _path(folder, text, level)
-    return read_sealed(path) if path else None
-
-
 def _object(folder: Path | None, text: str, level: int) -> bytes:
-    content = _kept(folder, text, level)
-    if content is None:
-        content = _target(level).emit_object(optimised(text, level))
-        if path := _path(folder, text, level):
-            write_sealed(path, content)
-    return content
+    return kept_sealed(_path(folder, text, level), lambda: _target(level).emit_object(optimised(text, level)))
 
 
 def optimised(text: str, level: int) -> Any:
@@ -222,7 +207,7 @@ class Compiled(Executor):
 
     def _rows(
         self,
-        steps: tuple[Kernel | None, Kernel | None, Kernel | None],
+        steps: Steps,
         x: np.ndarray,
         y: np.ndarray,
         first: int,

@@ -6,12 +6,13 @@ while a kernel runs.  Its loads are marked as invariant, so LLVM does each load 
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     NativeValue,
@@ -22,30 +23,22 @@ from numba.extending import (
     typeof_impl,
     unbox,
 )
+from numba.np.arrayobj import populate_array
 
 from pykernel.dialect import Array, Bool, Config, Index, Precision, Real, Views, Word, is_choice
 
 
 class StructType(types.Type):
-    """``fields``: (name, Numba type) in order."""
+    """``fields``: (name, Numba type) in order.  places: name -> position of the field's first word in the table.
+
+    An array takes one word for its address and one for each dimension.
+    """
 
     def __init__(self, name: str, fields: tuple[tuple[str, Any], ...]) -> None:
-        self.fields = fields
+        words = [1 + kind.ndim if isinstance(kind, types.Array) else 1 for _, kind in fields]
+        self.fields = dict(fields)
+        self.places = dict(zip(self.fields, itertools.accumulate([0, *words]), strict=False))
         super().__init__(f"{name}({', '.join(f'{field}: {kind}' for field, kind in fields)})")
-
-    def slot(self, field: str) -> int:
-        """Position of a field's first word in the table."""
-        words = 0
-        for name, kind in self.fields:
-            if name == field:
-                return words
-            words += _words(kind)
-        raise KeyError(field)
-
-
-def _words(kind: Any) -> int:
-    """How many words of the table a field takes: an array takes one for its address and one for each dimension."""
-    return 1 + kind.ndim if isinstance(kind, types.Array) else 1
 
 
 @register_model(StructType)
@@ -75,12 +68,12 @@ class StructAttributes(AttributeTemplate):
     key = StructType
 
     def generic_resolve(self, kind: StructType, attribute: str) -> Any:
-        return dict(kind.fields).get(attribute)
+        return kind.fields.get(attribute)
 
 
 @lower_getattr_generic(StructType)  # type: ignore[untyped-decorator]
 def field_of(context: Any, builder: Any, kind: StructType, pointer: Any, name: str) -> Any:
-    field, word = dict(kind.fields)[name], kind.slot(name)
+    field, word = kind.fields[name], kind.places[name]
 
     def load(position: int, of: Any) -> Any:
         at = builder.gep(pointer, [ir.Constant(ir.IntType(64), 8 * position)])
@@ -90,23 +83,14 @@ def field_of(context: Any, builder: Any, kind: StructType, pointer: Any, name: s
 
     if not isinstance(field, types.Array):
         return load(word, context.get_value_type(field))
-    element = context.get_data_type(field.dtype)
+    element, length = context.get_data_type(field.dtype), context.get_value_type(types.intp)
     size = context.get_abi_sizeof(element)
-    length = context.get_value_type(types.intp)
     shape = [load(word + 1 + axis, length) for axis in range(field.ndim)]
-    strides: list[Any] = []
-    step = length(size)
-    for extent in reversed(shape):
-        strides.insert(0, step)
-        step = builder.mul(step, extent)
+    strides = [length(size)]
+    for extent in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], extent))
     array = context.make_array(field)(context, builder)
-    array.data = load(word, element.as_pointer())
-    array.shape = cgutils.pack_array(builder, shape, length)
-    array.strides = cgutils.pack_array(builder, strides, length)
-    array.itemsize = length(size)
-    array.nitems = builder.udiv(step, length(size))
-    array.meminfo = cgutils.get_null_value(array.meminfo.type)
-    array.parent = cgutils.get_null_value(array.parent.type)
+    populate_array(array, load(word, element.as_pointer()), shape, strides, size, None)
     return array._getvalue()
 
 

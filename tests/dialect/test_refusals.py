@@ -15,7 +15,7 @@ import pytest
 
 from pykernel.dialect import FLOAT32
 from pykernel.gen import check_types, effects, print_c, read
-from pykernel.gen.check_types import INSTEAD
+from pykernel.gen.instead import INSTEAD
 from pykernel.gen.ir import DialectError
 from tests.support import ROOT
 from tests.support.dialect_cases import Settings, c_source, load

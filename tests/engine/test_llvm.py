@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from pykernel import sealed
 from pykernel.dialect import FLOAT32, FLOAT64, Index, Kernel, Memory, Precision, is_choice
 from pykernel.engine import llvm as engine
 from pykernel.engine.engines import program_executor
@@ -324,8 +325,9 @@ def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch
     """Kernels' sources, gen's own, what is asked for; and of the machine code the IR, LLVM and the processor."""
     found: list[Path] = []
     monkeypatch.setattr(engine, "cache_folder", lambda kind, digest: Path(digest))
-    monkeypatch.setattr(engine, "read_sealed", lambda path: found.append(path))
-    monkeypatch.setattr(engine, "write_sealed", lambda path, content: None)
+    for module in (engine, sealed):
+        monkeypatch.setattr(module, "read_sealed", lambda path: found.append(path))
+    monkeypatch.setattr(sealed, "write_sealed", lambda path, content: None)
     program = frozen_spec().program
     roots = (program.entry("update"), program.entry("predict"))
 

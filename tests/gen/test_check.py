@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
 from pykernel.errors import UserError, told_late
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, check, differing_field, mixed_stream
+from pykernel.gen.check import Reference, check, differing_fields, mixed_stream
 from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
@@ -140,7 +140,7 @@ def test_every_kind_of_label(kind, precision):
     reference = Reference(build(spec), None, *mixed_stream(spec, 400))
     assert reference.questions == (["novelty"] if spec.label.classes is None else ["novelty", "classify"])
     # on rows that are refused, too
-    statuses = np.concatenate([part["novelty's status"] for part in reference.results[0]])
+    statuses = np.concatenate([each.statuses for each in reference.results[0] if each.name == "novelty"])
     assert len(statuses) == reference.PARTS * reference.ASKED and (statuses == 0).sum() > 40
 
 
@@ -166,7 +166,7 @@ def test_labels_of_a_stream_are_of_their_kind():
             r"novelty of row \d+ after update \d+: \[.*\] on the host",
         ),
         ("s->value[o] > s->value[best]", "s->value[o] >= s->value[best]", "classify of row 0 after update"),
-        ("*label = best;", "*label = best; s->power = 0.0f;", r"questions after update \d+: power is"),
+        ("*label = best;", "*label = best; s->power = 0.0f;", r"classify of row \d+ after update \d+: power is"),
     ],
 )
 def test_a_changed_question_is_caught(old, new, says):
@@ -175,7 +175,7 @@ def test_a_changed_question_is_caught(old, new, says):
     x, y = mixed_stream(spec, 200)
     x[:] = x[:1]  # far from the origin or, at first, nowhere: all classes are equally likely
     y[:] = -1
-    if "novelty" in says or "questions" in says:
+    if "novelty" in says or "power is" in says:
         x, y = mixed_stream(spec, 200)
     reference = Reference(build(spec), None, x, y)
     assert old in reference.project.files["src/toy.c"]
@@ -282,6 +282,27 @@ def test_a_changed_rule_is_caught_and_the_place_is_named():
     assert row["selftest"] == "broken build"
 
 
+def test_forecasts_of_the_newest_sample_are_compared(monkeypatch):
+    """Where a reading takes the place of the main question, each of the stream's answers counts, not the last alone."""
+    signal = {"channels": ["a"], "max_abs": 30.0, "lags": [0], "differences": [1]}
+    labels = {"column": "y", "max_abs": 10.0}
+    spec = make_spec({"name": "flow", "learning": {"rule": "nlms"}, "signal": signal, "label": labels})
+    reference = Reference(build(spec), None, *mixed_stream(spec, 300))
+    assert reference.spec.program.reads
+    device = CModel(reference.project, find_compilers()[0], ("-O1",))
+    right = device.prequential
+    assert reference.verdict(device)["equal"]
+
+    def wrong(x, y):
+        answers, statuses = right(x, y)
+        return answers + np.float32(1), statuses
+
+    monkeypatch.setattr(device, "prequential", wrong)
+    verdict = reference.verdict(device)
+    asks = reference.spec.program.asks
+    assert not verdict["equal"] and re.fullmatch(rf"{asks} \d+: .* on the host, .* in C", verdict["first_difference"])
+
+
 def test_every_flipped_bit_is_seen_and_named():
     project = build(spec_of("mklms"))
     reference = Reference(project, None, *mixed_stream(project.spec, 300))
@@ -289,13 +310,13 @@ def test_every_flipped_bit_is_seen_and_named():
     host, device = reference.fresh_host(), CModel(project, c, ("-O1",))
     for model in (host, device):
         model.prequential(reference.x[:300], reference.y[:300])
-    assert differing_field(host, device) is None
+    assert not list(differing_fields(host, device))
     rng = np.random.default_rng(0)
     for at in rng.integers(0, len(device.memory.bytes), 20):
         device.memory.bytes[at] ^= 1 << int(rng.integers(0, 8))
-        assert differing_field(host, device) is not None
+        assert len(list(differing_fields(host, device))) == 1
         device.memory.bytes[at] = host.memory.bytes[at]
-    assert differing_field(host, device) is None
+    assert not list(differing_fields(host, device))
 
 
 @pytest.mark.in_turn(8)

@@ -40,7 +40,7 @@ from pykernel.engine.plain import Plain
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.functions import checked_functions
 from pykernel.gen.primitives import primitive, primitive_file
-from pykernel.gen.print_c import Printer, number
+from pykernel.gen.print_c import Printer
 from pykernel.gen.specialise import Specialised, specialise
 from pykernel.gen.widths import Widths
 
@@ -164,13 +164,9 @@ def c_source(
     )
     lines += [f"#define M_{name} {size}" for name, size in CAPACITIES.items()]
     lines += ["typedef struct m_s {", *(members or ["    char unused;"]), "} m_t;"]
-    for name, node in printer.constants(code.functions).items():
-        if node.kind is Real:
-            lines.append(f"#define M_{name} {number(node.constant.value(precision), precision)}")
-    lines += [f"{table.declaration} = {{{table.text}}};" for table in printer.tables(code.functions, config)]
-    for name in printer.parameters(code.functions):
-        value = getattr(config, name)
-        lines.append(f"#define M_{name.upper()} ({value if type(value) is int else number(value, precision)})")
+    data = printer.data(code.functions, config, {})
+    lines += [f"#define M_{each['name']} {each['value']}" for each in (*data["constants"], *data["parameters"])]
+    lines += [f"{table['declaration']} = {{{table['text']}}};" for table in data["tables"]]
     lines += [primitive(primitive_file(name, precision), "m") for name in sorted(printer.primitives)]
     declarations = [printer.signature(code.functions[k.name]) + ";" for k in kernels]
     lines += declarations

@@ -1,0 +1,63 @@
+"""What the dialect does not have: syntax, functions and names, and what to write instead."""
+
+from __future__ import annotations
+
+import ast
+
+from pykernel.dialect.reserved import C_KEYWORDS
+
+INSTEAD = {
+    ast.Pow: "** differs between libraries; multiply",
+    ast.LShift: "<< is for a Word by an Index; of an Index it differs for negative numbers and wide results: multiply, or use pow2()",
+    ast.RShift: ">> is for a Word by an Index; for an Index use floor_shift()",
+    ast.BitAnd: "& is for two Words; use `and` for conditions, % for powers of two",
+    ast.BitOr: "bit operations are not in the dialect; use `or` for conditions",
+    ast.BitXor: "bit operations are not in the dialect; use `and`, `or` and `not` for conditions",
+    ast.MatMult: "@ allocates; write the loops",
+    ast.While: "while has no bound that C could state; use for … in range(…) with break",
+    ast.With: "with has no meaning in C; leave it out",
+    ast.Try: "exceptions do not exist on the device; return a status",
+    ast.Raise: "exceptions do not exist on the device; return a status",
+    ast.Assert: "assertions do not exist on the device; return a status",
+    ast.Delete: "nothing is deleted in C; leave it out",
+    ast.FunctionDef: "functions are not nested; move it out and mark it @kernel",
+    ast.AsyncFunctionDef: "functions are not nested; move it out and mark it @kernel",
+    ast.ClassDef: "classes belong to the top of the file",
+    ast.Lambda: "functions are not nested; write a @kernel",
+    ast.ListComp: "comprehensions allocate; write the loop",
+    ast.SetComp: "comprehensions allocate; write the loop",
+    ast.DictComp: "comprehensions allocate; write the loop",
+    ast.GeneratorExp: "generators allocate; write the loop",
+    ast.List: "lists allocate; use a field of a struct or a Constant table",
+    ast.Tuple: "tuples have no C type; use separate names",
+    ast.Dict: "dictionaries allocate; use fields of a struct",
+    ast.Set: "sets allocate; use fields of a struct",
+    ast.JoinedStr: "strings do not exist on the device; leave it out",
+    ast.Import: "imports belong to the top of the file",
+    ast.ImportFrom: "imports belong to the top of the file",
+    ast.Global: "the device has no globals; use a field of a struct",
+    ast.Nonlocal: "the device has no globals; use a field of a struct",
+    ast.AnnAssign: "local types follow from values; write name = value",
+    ast.NamedExpr: "the order of side effects differs in C; assign in a statement of its own",
+    ast.Slice: "slices are not in the dialect; pass a row as s.v[i], or loop",
+    ast.Starred: "each argument is written out in C",
+    ast.Pass: "an empty block has no meaning; leave it out",
+    ast.Match: "match is not in the dialect; use if / elif",
+    ast.Yield: "generators do not exist on the device; write a loop",
+    ast.YieldFrom: "generators do not exist on the device; write a loop",
+}
+"""Python's syntax -> what to write instead."""
+IN_PLACE = {
+    "abs": "absolute()",
+    "int": "truncate()",
+    "float": "real()",
+    "min": "if",
+    "max": "if",
+    "print": "a status",
+    "pow": "*",
+}
+"""What to use in place of Python's functions."""
+# macros and functions that a user's headers may define, and names that compilers predefine in their GNU dialects
+RESERVED = C_KEYWORDS | set(
+    """offsetof typeof fabs fabsf exp memset memcpy stdin stdout stderr linux unix i386 mips sparc sun""".split()
+)
