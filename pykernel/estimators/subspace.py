@@ -47,18 +47,10 @@ from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelR
 from pykernel.spec.families.subspace import SUBSPACE_MODELS, rank_of
 from pykernel.spec.kernel_settings import largest
 from pykernel.spec.model import Spec
-from pykernel.training.bkfe import (
-    WHOLE,
-    Approximation,
-    Factors,
-    HostSubspace,
-    above_rounding,
-    affine_of_model,
-    bkfe,
-    classes_of_model,
-)
-from pykernel.training.reduced import gram_operator
+from pykernel.training.bkfe import Factors, above_rounding, bkfe
+from pykernel.training.low_rank import gram_operator
 from pykernel.training.rounding import notes
+from pykernel.training.subspace import WHOLE, Approximation, HostSubspace, affine_of_model, classes_of_model
 from pykernel.training.trained import Machine, checked
 from pykernel.training.trained import to_spec as spec_of
 
@@ -166,7 +158,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Attributes
     ----------
-    subspace_ : pykernel.training.bkfe.HostSubspace
+    subspace_ : pykernel.training.subspace.HostSubspace
         L: the kernel, the expansion vectors and A.
     vectors_ : ndarray of shape (n_vectors, n_features)
         The expansion vectors.
@@ -331,7 +323,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
         Returns
         -------
-        report : pykernel.training.bkfe.Approximation
+        report : pykernel.training.subspace.Approximation
         """
         X = self._inputs(X)
         return self.subspace_.approximation(X)
@@ -515,7 +507,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 
         Returns
         -------
-        report : pykernel.training.bkfe.Approximation
+        report : pykernel.training.subspace.Approximation
         """
         X = self._inputs(X)
         return self.subspace_.approximation(X)
@@ -702,7 +694,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
         The model's parameters with everything derived: what the code generator takes.
     model_ : HostModel
         The learned state, ``model_.memory``, and the functions that work on it.
-    subspace_ : pykernel.training.bkfe.HostSubspace
+    subspace_ : pykernel.training.subspace.HostSubspace
         The subspace as it is now, in float64.
     offset_ : float
         Minus the threshold as it is now; with ``false_alarm_rate`` or ``threshold``.

@@ -296,7 +296,8 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
     from pykernel.bases.gram import MercerKernel
     from pykernel.bases.select import select_basis
     from pykernel.training.closed_form import Targets
-    from pykernel.training.reduced import ReducedProblem, default_ridges, nystrom_content
+    from pykernel.training.reduced import ReducedProblem, nystrom_content
+    from pykernel.training.selection import default_ridges
     from pykernel.training.trained import Machine, content
 
     center, deviation = x.mean(axis=0), x.std(axis=0)

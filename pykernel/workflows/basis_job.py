@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.bases.basis import Basis, block_rows, self_values
+from pykernel.bases.basis import Basis, block_rows
 from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.bases.sharding import Sharded, select_sharded
@@ -482,7 +482,7 @@ def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:
         return None
     rows = job.scaled.rows
     total = sum(
-        float(self_values(chosen.basis.kernel, block).sum()) for _, block in rows.blocks(block_rows(1, rows.dim))
+        float(chosen.basis.kernel.self_values(block).sum()) for _, block in rows.blocks(block_rows(1, rows.dim))
     )
     known = float(np.square(chosen.sigma - job.options.shrinkage).sum())
     return {

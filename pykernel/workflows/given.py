@@ -4,7 +4,6 @@ shell.
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -63,15 +62,15 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
 
     given: text KEY=VALUE with commas, or a dict.
     """
-    from pykernel.bases.select import SELECTORS
+    from pykernel.bases.select import SELECTORS, keywords
 
     own = {"n_max", "seed", "candidates", "points", "tau"}  # arguments of the workflows
     kinds = [SELECTORS[method]] if method in SELECTORS else list(SELECTORS.values())
     known: dict[str, str] = {}
     for kind in kinds:
-        for name, parameter in list(inspect.signature(kind).parameters.items())[2:]:
+        for name, annotation in keywords(kind).items():
             if name not in own:
-                known.setdefault(name, str(parameter.annotation))
+                known.setdefault(name, annotation)
     known["swaps"] = "int"
     text = [f"{key}={_as_text(value)}" for key, value in given.items()] if isinstance(given, Mapping) else words(given)
     found: dict[str, Any] = {}
