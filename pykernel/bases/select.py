@@ -129,11 +129,7 @@ def select_basis(
     }
     swaps = checked_count(swaps, "swaps", 0)
     if confidence is not None:
-        confidence = checked_fraction(confidence, "confidence", LEAST_EPSILON, "just above 0, such as 0.95,")
-        if not arguments["tau"]:
-            raise UserError("confidence is for tau, and tau is 0; give the part that may be left out, such as tau=0.01")
-        if swaps:
-            raise UserError("swaps does not go with confidence: what was measured would be exchanged; give one of them")
+        confidence = _checked_confidence(confidence, arguments["tau"], swaps)
     if method not in METHODS:
         remedy = did_you_mean(method, METHODS, f"it must be one of {', '.join(METHODS)}")
         raise UserError(f"there is no method {method!r}; {remedy}")
@@ -169,6 +165,14 @@ def select_basis(
     if keeper is not None:
         keeper.path.unlink(missing_ok=True)
     return replace(basis, reason=reason)
+
+
+def _checked_confidence(confidence: Any, tau: float, swaps: int) -> float:
+    if not tau:
+        raise UserError("confidence is for tau, and tau is 0; give the part that may be left out, such as tau=0.01")
+    if swaps:
+        raise UserError("swaps does not go with confidence: what was measured would be exchanged; give one of them")
+    return checked_fraction(confidence, "confidence", LEAST_EPSILON, "just above 0, such as 0.95,")
 
 
 def _rows_and_kernel(x: Any, kernel: Any, method: str) -> tuple[Rows, MercerKernel]:

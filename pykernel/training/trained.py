@@ -274,12 +274,7 @@ def content(
     seen: rows of inputs, (rows, DIM), which tell the range of each for precision int16; without it the vectors do.
     """
     where = machine.source
-    if precision not in PRECISIONS:
-        raise UserError(f"{where}: precision is {shown_value(precision)}; it must be one of {', '.join(PRECISIONS)}")
-    if distance not in get_args(Distance):
-        raise UserError(f"{where}: distance is {shown_value(distance)}; it must be auto, differences or products")
-    if distance == "products" and machine.function != "gaussian":
-        raise UserError(f"{where}: distance='products' is for Gaussian kernels; this one is {machine.function}")
+    _need_choices(machine, precision, distance)
     signal, whole = machine.signal, PRECISIONS[precision].is_integer
     if signal is not None:
         max_abs = _limit_of_features(machine, signal, precision, max_abs)
@@ -299,6 +294,34 @@ def content(
         if not isinstance(max_abs, (int, float, type(None))):
             raise UserError(f"{where}: max_abs is a list, which is for int16; {precision} takes one number")
         ranges = {"max_abs": input_max_abs(machine, precision, largest, max_abs)}
+    label = _label(machine, classes)
+    return {
+        "name": name,
+        "precision": precision,
+        **({} if signal is None else {"signal": _named_signal(signal, columns)}),
+        "input": _inputs(machine, columns, ranges, whole, seen),
+        **({} if label is None else {"label": label}),
+        "kernel": machine.kernel.section(),
+        "learning": {"rule": "frozen"},
+        "expansion": _expansion(machine, whole) | ({"distance": distance} if distance == "products" else {}),
+    }
+
+
+def _need_choices(machine: Machine, precision: str, distance: str) -> None:
+    where = machine.source
+    if precision not in PRECISIONS:
+        raise UserError(f"{where}: precision is {shown_value(precision)}; it must be one of {', '.join(PRECISIONS)}")
+    if distance not in get_args(Distance):
+        raise UserError(f"{where}: distance is {shown_value(distance)}; it must be auto, differences or products")
+    if distance == "products" and machine.function != "gaussian":
+        raise UserError(f"{where}: distance='products' is for Gaussian kernels; this one is {machine.function}")
+
+
+def _inputs(
+    machine: Machine, columns: Sequence[str] | None, ranges: dict[str, Any], whole: bool, seen: np.ndarray | None
+) -> dict[str, Any]:
+    """The section [input]; whole: of a model of integers."""
+    signal = machine.signal
     section: dict[str, Any] = {}
     if signal is None:
         section = ({"dim": machine.dim} if columns is None else {"columns": list(columns)}) | ranges
@@ -307,9 +330,12 @@ def content(
     section |= lists(center=machine.center, scale=machine.scale)
     if whole and signal is not None and seen is not None:
         section["max_abs"] = _ranges_of_features(signal, section, seen)
-    # fractional votes are not integers; whole votes give the same classes
-    decision = "ovo" if whole and machine.decision == "ovo_vote" else machine.decision
-    expansion = lists(
+    return section
+
+
+def _expansion(machine: Machine, whole: bool) -> dict[str, Any]:
+    """The section [expansion]; whole: of a model of integers."""
+    found = lists(
         vectors=machine.vectors,
         weights=machine.weights,
         bias=machine.bias,
@@ -318,20 +344,11 @@ def content(
         calibration=machine.calibration,
     )
     if machine.support_class is not None:
-        expansion |= {"decision": decision} | ({"break_ties": True} if machine.break_ties else {})
-    if distance == "products":
-        expansion["distance"] = distance
-    label = _label(machine, classes)
-    return {
-        "name": name,
-        "precision": precision,
-        **({} if signal is None else {"signal": _named_signal(signal, columns)}),
-        "input": section,
-        **({} if label is None else {"label": label}),
-        "kernel": machine.kernel.section(),
-        "learning": {"rule": "frozen"},
-        "expansion": expansion,
-    }
+        # fractional votes are not integers; whole votes give the same classes
+        found["decision"] = "ovo" if whole and machine.decision == "ovo_vote" else machine.decision
+        if machine.break_ties:
+            found["break_ties"] = True
+    return found
 
 
 def lists(**arrays: np.ndarray | None) -> dict[str, Any]:
