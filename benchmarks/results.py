@@ -160,7 +160,9 @@ MODELS = {
 
 BASES, IMPORTERS = "pykernel.bases", "pykernel.importers.steps"
 CLOSED_FORM, SELECTION = "pykernel.training.closed_form", "pykernel.training.selection"
-REDUCED, BKFE, FITTED = "pykernel.training.reduced", "pykernel.training.bkfe", ("techniques", "recursive", "linear")
+REDUCED, BKFE = "pykernel.training.reduced", "pykernel.training.bkfe"
+LOW_RANK, SUBSPACE = "pykernel.training.low_rank", "pykernel.training.subspace"
+FITTED = ("techniques", "recursive", "linear")
 
 
 def paper(
@@ -269,9 +271,9 @@ RESULTS: dict[str, Result] = {
     ),
     "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), "minutes", ("techniques", "projections")),
     **paper("paper-000", (), (BASES,), "*.png"),
-    **paper("paper-001", ("subspaces", "streaming"), (BKFE,), "*.svg"),
-    **paper("paper-001-more", ("subspaces",), (BKFE,), "*.svg", "minutes"),
-    **paper("paper-002", (), (BASES, REDUCED), "*.png"),
+    **paper("paper-001", ("subspaces", "streaming"), (BKFE, SUBSPACE), "*.svg"),
+    **paper("paper-001-more", ("subspaces",), (BKFE, SUBSPACE), "*.svg", "minutes"),
+    **paper("paper-002", (), (BASES, REDUCED, LOW_RANK), "*.png"),
     "paper-003": Result("-m benchmarks.papers.paper_003", ("paper-003/*",), "hours", ("techniques", "projections")),
     **paper("paper-003-changing", ("techniques", "projections"), (), "*.png", "minutes"),
     "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), "hours", (), (CLOSED_FORM,)),
@@ -290,7 +292,7 @@ RESULTS: dict[str, Result] = {
         tuple(f"pykernel.tuning.{name}" for name in ("arms", "combinations", "plan", "sweep", "trials")),
     ),
     "preconditioner": Result(
-        "-m benchmarks.host.preconditioner", ("preconditioner.csv",), "minutes", (), (BASES, REDUCED)
+        "-m benchmarks.host.preconditioner", ("preconditioner.csv",), "minutes", (), (BASES, REDUCED, LOW_RANK)
     ),
     "preset-instructions": Result(
         "-m benchmarks.device.preset_instructions", ("preset-instructions.csv",), "hours", FITTED
@@ -327,9 +329,11 @@ RESULTS: dict[str, Result] = {
     "subspace-device": Result("-m benchmarks.device.subspace_cost", ("subspace-device.csv",), "hours", ("subspaces",)),
     "subspace-drift": Result("-m benchmarks.host.subspace_drift", ("subspace-drift.csv",), "minutes", ("subspaces",)),
     "subspace-baselines": Result(
-        "-m benchmarks.host.subspace_baselines", ("subspace-baselines.csv",), "hours", ("subspaces",), (BKFE,)
+        "-m benchmarks.host.subspace_baselines", ("subspace-baselines.csv",), "hours", ("subspaces",), (BKFE, SUBSPACE)
     ),
-    "subspaces": Result("-m benchmarks.host.subspace_guide", ("subspaces-*.csv",), "minutes", ("subspaces",), (BKFE,)),
+    "subspaces": Result(
+        "-m benchmarks.host.subspace_guide", ("subspaces-*.csv",), "minutes", ("subspaces",), (BKFE, SUBSPACE)
+    ),
     "taken-cell": Result("-m benchmarks.host.taken_cell", ("taken-cell.csv",), "minutes", (), (SELECTION, CLOSED_FORM)),
     "training-cost": Result("-m benchmarks.device.training_cost", ("training-cost.csv",), "minutes", ("training",)),
     "training-limits": Result(

@@ -25,7 +25,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -119,12 +118,6 @@ class Results:
                 self._whole += len(line)
         self._file.truncate(self._whole)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self.found
-
-    def __getitem__(self, key: str) -> Any:
-        return self.found[key]
-
     def add(self, key: str, task: Task, result: Any, seconds: float) -> None:
         """Keep a result after a round trip through JSON.  So a new result equals the one that is read from the file."""
         entry = {"key": key, "task": task, "seconds": round(seconds, 4), "result": result}
@@ -180,7 +173,7 @@ class Workers:
     results: a file of finished tasks, see ``Results``; tasks that are found there are not run again.
     context: what results depend on besides a task's content, such as a digest of the data; part of a task's key.
     title: the progress bar's title.  The bar is shown if standard error is a terminal; without a title there is no bar.
-    expect: the total number of tasks, if it is known in advance.
+    expect: the total number of tasks, if it is known in advance and more than are run at once.
 
     An interrupt (or any exception) ends the workers at once.  Finished results are kept.  Processes are spawned: a
     script that uses this class needs ``if __name__ == "__main__":``.
@@ -197,17 +190,16 @@ class Workers:
         results: str | Path | None = None,
         context: Any = None,
         title: str | None = None,
-        expect: int | None = None,
+        expect: int = 0,
     ) -> None:
         self.function, self.shared, self.context = function, shared, context
         self.jobs = checked_jobs(jobs) or cores()
         self.results = Results(results)
         self.computed = self.reused = 0
         """computed: the number of tasks that were run; reused: the number of tasks whose results were found."""
-        self._executor: concurrent.futures.Executor | None = None
+        self._submit: Callable[[Task], Any] | None = None
         self._client: Any = None
-        self._scattered: Any = None
-        self._others: list[Any] = []
+        self._end = contextlib.ExitStack()
         self._bar = _Bar(title, expect)
 
     def __enter__(self) -> Workers:
@@ -216,21 +208,9 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(at_once=kind is not None)
-
-    def close(self, at_once: bool = False) -> None:
-        """End the workers.  at_once: do not wait for running tasks."""
+        """End the workers; after an exception, without waiting for running tasks."""
         self._bar.stop()
-        if self._executor is not None:
-            if at_once:
-                for process in multiprocessing.active_children():
-                    if process not in self._others:
-                        process.terminate()
-            self._executor.shutdown(cancel_futures=True)
-            self._executor = None
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        self._end.__exit__(kind, error, trace)
         self.results.close()
 
     def run(self, tasks: Sequence[Task]) -> list[Any]:
@@ -240,7 +220,7 @@ class Workers:
         """
         keys = [task_key(self.function, task, self.context) for task in tasks]
         wanted = dict(zip(keys, tasks, strict=True))
-        missing = {key: task for key, task in wanted.items() if key not in self.results}
+        missing = {key: task for key, task in wanted.items() if key not in self.results.found}
         self.reused += len(wanted) - len(missing)
         self._bar.begin(len(wanted), len(wanted) - len(missing))
         if self.jobs == 1:
@@ -249,7 +229,7 @@ class Workers:
                     self._take(key, task, *_timed(self.function, task, self.shared))
         elif missing:
             self._run_elsewhere(missing)
-        return [self.results[key] for key in keys]
+        return [self.results.found[key] for key in keys]
 
     def finished(self, task: Task) -> Any:
         """The task's result; None if it has none yet."""
@@ -261,10 +241,10 @@ class Workers:
         self._bar.advance()
 
     def _run_elsewhere(self, missing: Mapping[str, Task]) -> None:
-        submit, completed = self._start()
-        futures = {submit(task): key for key, task in missing.items()}
+        self._submit = self._submit or (self._on_cluster if isinstance(self.jobs, str) else self._on_processes)()
+        futures = {self._submit(task): key for key, task in missing.items()}
         try:
-            for future in completed(futures):
+            for future in self._completed(futures):
                 key = futures[future]
                 result, seconds, where, theirs = future.result()
                 if theirs != version():
@@ -287,30 +267,46 @@ class Workers:
             if self._client is not None and self._client.status == "running":
                 self._client.cancel(list(futures))
 
-    def _start(self) -> tuple[Callable[[Task], Any], Callable[[Any], Iterator[Any]]]:
-        """Two functions: one submits a task, the other yields futures as they finish."""
-        if isinstance(self.jobs, str):
-            if self._client is None:
-                self._client = _connect(self.jobs)
-                self._scattered = self._client.scatter([self.shared], broadcast=True, hash=False)[0]
-            from distributed import as_completed
+    def _on_cluster(self) -> Callable[[Task], Any]:
+        """A function that submits a task to Dask."""
+        client = self._client = _connect(str(self.jobs))
+        self._end.callback(client.close)
+        there = client.scatter([self.shared], broadcast=True, hash=False)[0]
+        return lambda task: client.submit(_call_with, self.function, task, there, pure=False)
 
-            client, there = self._client, self._scattered
-            return lambda task: client.submit(_call_with, self.function, task, there, pure=False), partial(
-                as_completed, loop=client.loop
-            )
-        if self._executor is None:
-            self._others = multiprocessing.active_children()
-            self._executor = concurrent.futures.ProcessPoolExecutor(
-                self.jobs, multiprocessing.get_context("spawn"), _begin, (self.shared,)
-            )
-        executor = self._executor
+    def _on_processes(self) -> Callable[[Task], Any]:
+        """A function that submits a task to new processes."""
+        executor = self._end.enter_context(_processes(int(self.jobs), self.shared))
 
         def submit(task: Task) -> Any:
             with _without_interrupts():
                 return executor.submit(_call, self.function, task)
 
-        return submit, concurrent.futures.as_completed
+        return submit
+
+    def _completed(self, futures: Any) -> Iterator[Any]:
+        """The futures as they finish."""
+        if self._client is None:
+            return concurrent.futures.as_completed(futures)
+        from distributed import as_completed
+
+        return as_completed(futures, loop=self._client.loop)
+
+
+@contextlib.contextmanager
+def _processes(count: int, shared: Any) -> Iterator[concurrent.futures.Executor]:
+    """Processes with shared data; an exception ends them at once."""
+    others = multiprocessing.active_children()
+    executor = concurrent.futures.ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (shared,))
+    try:
+        yield executor
+    except BaseException:
+        for process in multiprocessing.active_children():
+            if process not in others:
+                process.terminate()
+        raise
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 def _connect(address: str) -> Any:
@@ -481,12 +477,15 @@ def _call_with(function: Function, task: Task, shared: Any) -> tuple[Any, float,
 
 
 @contextlib.contextmanager
-def working(title: str | None) -> Iterator[None]:
-    """Show a progress bar for one long step, if standard error is a terminal.  Without a title nothing is shown."""
-    bar = _Bar(title, 1)
-    bar.begin(1, 0)
+def working(title: str | None, steps: int = 1, done: int = 0) -> Iterator[Callable[[], None]]:
+    """Show a progress bar, if standard error is a terminal, and give the function that is called after each step.
+
+    done: how many of the steps are already done.  Without a title nothing is shown.
+    """
+    bar = _Bar(title)
+    bar.begin(steps, done)
     try:
-        yield
+        yield bar.advance
     finally:
         bar.stop()
 
@@ -497,7 +496,7 @@ class _Bar:
     Shown if standard error is a terminal.
     """
 
-    def __init__(self, title: str | None, expect: int | None) -> None:
+    def __init__(self, title: str | None, expect: int = 0) -> None:
         self.title, self.expect, self.total = title, expect, 0
         self._progress: Any = None
 
@@ -524,7 +523,7 @@ class _Bar:
             self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
             self._task = self._progress.add_task(self.title, total=None)
             self._progress.start()
-        self._progress.update(self._task, total=max(self.total, self.expect or 0), advance=done)
+        self._progress.update(self._task, total=max(self.total, self.expect), advance=done)
 
     def advance(self) -> None:
         if self._progress is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,31 @@ from pykernel.files import whole_file
 # Okabe and Ito's palette: told apart by colour-blind readers, and by lightness in print
 COLOURS = ("#0072B2", "#D55E00", "#E69F00", "#009E73", "#999999")
 TRUTH = "#222222"
+
+
+@contextlib.contextmanager
+def png(path: Path, width: float, height: float) -> Iterator[Any]:
+    """A figure of this size in inches, which is written when the block ends.  Raises MissingExtra without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("a plot", "plot") from None
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
+    yield figure
+    with whole_file(path) as file:
+        figure.savefig(file, format="png")
+
+
+def heading(axes: Any, title: str, pad: float | None = None) -> None:
+    axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=pad)
+
+
+def open_frame(axes: Any, grid: bool = True) -> None:
+    """No frame above and at the right; with a grid, lines of equal heights below the curves."""
+    axes.spines[["top", "right"]].set_visible(False)
+    if grid:
+        axes.grid(axis="y", color="#dddddd", linewidth=0.7)
+        axes.set_axisbelow(True)
 
 
 def error_figure(
@@ -32,28 +58,15 @@ def error_figure(
     excerpt: (positions, {"predicted": ..., "true": ...}, x label, y label) of a second panel below.
     Raises MissingExtra without matplotlib.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("a plot", "plot") from None
-
-    figure = Figure(figsize=(8, 6.4 if excerpt else 4), layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(2 if excerpt else 1, squeeze=False, height_ratios=(3, 2) if excerpt else None)[:, 0]
-    _lines(axes[0], rows, curves, COLOURS)
-    axes[0].set_title(title, loc="left", fontsize=12, fontweight="bold")
-    axes[0].set_xlabel(xlabel)
-    axes[0].set_ylabel(ylabel)
-    axes[0].set_ylim(bottom=0)
-    if excerpt:
-        positions, lines, below, beside = excerpt
-        _lines(axes[1], positions, lines, (COLOURS[0], TRUTH))
-        axes[1].set_xlabel(below)
-        axes[1].set_ylabel(beside)
-        axes[1].set_ylim(bottom=0)
-    with whole_file(path) as file:
-        figure.savefig(file, format="png")
+    with png(path, 8, 6.4 if excerpt else 4) as figure:
+        axes = figure.subplots(2 if excerpt else 1, squeeze=False, height_ratios=(3, 2) if excerpt else None)[:, 0]
+        _lines(axes[0], rows, curves, COLOURS)
+        heading(axes[0], title)
+        axes[0].set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None))
+        if excerpt:
+            positions, lines, below, beside = excerpt
+            _lines(axes[1], positions, lines, (COLOURS[0], TRUTH))
+            axes[1].set(xlabel=below, ylabel=beside, ylim=(0, None))
 
 
 def _lines(axes: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], colours: Sequence[str]) -> None:
@@ -62,9 +75,7 @@ def _lines(axes: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], colours: 
     ends = [float(y[np.isfinite(y)][-1]) if np.isfinite(y).any() else 0.0 for y in curves.values()]
     _label_ends(axes, float(x[-1]), ends, list(curves), colours)
     axes.set_xlim(x[0], x[-1])
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.7)
-    axes.set_axisbelow(True)
+    open_frame(axes)
 
 
 def _label_ends(axes: Any, x: float, heights: Sequence[float], names: Sequence[str], colours: Sequence[str]) -> None:
@@ -101,50 +112,6 @@ GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#99
 MARKS = ("o", "s", "^")
 
 
-LINES = ("-", "--", ":")
-Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Positions, means, standard errors (NaN where there is none)."""
-
-
-def learning_curves(path: Path, panels: Mapping[str, Mapping[str, Curve]], ylabel: str) -> None:
-    """Errors over samples as PNG, a panel for each task, a line with its standard error for each contender.
-
-    Raises MissingExtra without matplotlib.
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("a plot", "plot") from None
-
-    columns = min(len(panels), 3)
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(max(7, 5.2 * columns), 4.2 * rows + 0.6), layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    every = figure.subplots(rows, columns, squeeze=False).ravel()
-    names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
-    styles = {name: {"color": GROUPS[i % len(GROUPS)], "linestyle": LINES[i // len(GROUPS) % len(LINES)]}
-              for i, name in enumerate(names)}  # fmt: skip
-    for axes, (title, curves) in zip(every, panels.items(), strict=False):
-        for name, (positions, mean, error) in curves.items():
-            axes.plot(positions, mean, linewidth=1.4, **styles[name])
-            if np.isfinite(error).any():
-                axes.fill_between(
-                    positions, mean - error, mean + error, color=styles[name]["color"], alpha=0.2, linewidth=0
-                )
-        axes.set_title(title, loc="left", fontsize=12, fontweight="bold")
-        axes.set_xlabel("samples")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="y", color="#dddddd", linewidth=0.7)
-    for axes in every[len(panels) :]:
-        axes.set_axis_off()
-    every[0].set_ylabel(ylabel)
-    handles = [every[0].plot([], [], label=name, **styles[name])[0] for name in names]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(names), 3 * columns), frameon=False)
-    with whole_file(path) as file:
-        figure.savefig(file, format="png")
-
-
 SIMPLE = "simple predictor"
 """The group of the simple baselines, which every model should beat; drawn in grey."""
 
@@ -167,36 +134,28 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
 
     Raises MissingExtra without matplotlib.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("a plot", "plot") from None
-
-    figure = Figure(figsize=(6.2 * len(panels), 5.2), layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
     groups = list(dict.fromkeys(point[2] for panel in panels for point in panel.points))
     # after the last colour the colours repeat, with another marker
     styles = {group: {"color": GROUPS[i % len(GROUPS)], "marker": MARKS[i // len(GROUPS) % len(MARKS)]}
               for i, group in enumerate(groups)} | {SIMPLE: {"color": "#555555", "marker": "o"}}  # fmt: skip
-    every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-    for axes, panel in zip(every, panels, strict=True):
-        _front(axes, panel, styles)
-        axes.set_xlabel(panel.xlabel)
-    every[0].set_title(title, loc="left", fontsize=12, fontweight="bold")
-    every[0].set_ylabel(ylabel)
     errors = [point[1] for panel in panels for point in panel.points]
-    if errors and min(errors) > 0:
-        if max(errors) > 4 * min(errors):
-            every[0].set_yscale("log")
-        # room for names; a point far above the others is left out, because it would squeeze the others together
-        front = max((point[1] for panel in panels for point in panel.points if point[4]), default=0.0)
-        top = max(1.6 * front, 2.2 * float(np.median(errors)))
-        every[0].set_ylim(0.7 * min(errors), min(1.6 * max(errors), top))
-    handles = [every[0].plot([], [], linestyle="none", label=group, **styles[group])[0] for group in groups]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(groups), 3 * len(panels)), frameon=False)
-    with whole_file(path) as file:
-        figure.savefig(file, format="png")
+    with png(path, 6.2 * len(panels), 5.2) as figure:
+        every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        for axes, panel in zip(every, panels, strict=True):
+            _front(axes, panel, styles)
+        heading(every[0], title)
+        every[0].set_ylabel(ylabel)
+        if errors and min(errors) > 0:
+            if max(errors) > 4 * min(errors):
+                every[0].set_yscale("log")
+            # room for names; a point far above the others is left out, because it would squeeze the others together
+            front = max((point[1] for panel in panels for point in panel.points if point[4]), default=0.0)
+            top = max(1.6 * front, 2.2 * float(np.median(errors)))
+            every[0].set_ylim(0.7 * min(errors), min(1.6 * max(errors), top))
+        handles = [every[0].plot([], [], linestyle="none", label=group, **styles[group])[0] for group in groups]
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=min(len(groups), 3 * len(panels)), frameon=False
+        )
 
 
 def _label_front(axes: Any, front: Sequence[tuple[float, float, str]]) -> None:
@@ -247,11 +206,9 @@ def _front(axes: Any, panel: Panel, styles: Mapping[str, Mapping[str, str]]) -> 
             fontsize=8.5,
             fontweight="bold",
         )
-    axes.set_xscale("log")
+    axes.set(xscale="log", xlabel=panel.xlabel)
     axes.margins(x=0.12)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.7)
-    axes.set_axisbelow(True)
+    open_frame(axes)
 
 
 def error_surface(
@@ -270,50 +227,37 @@ def error_surface(
     one ridge.  All values far above the median have the same, lightest colour.  width: the parameter's name, sigma or
     gamma, or empty.  Raises MissingExtra without matplotlib.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("a plot", "plot") from None
-
-    figure = Figure(figsize=(7.4, 4.8), layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
     i, j = marked
     label = f"{measure} {values[i, j]:.4g}\n{f'{width} {widths[i]:.3g}, ' if width else ''}ridge {ridges[j]:.3g}"
-    if min(values.shape) > 1:
-        at = (ridges[j], widths[i])
-        _heat_map(figure, axes, widths, ridges, values, measure)
-        axes.set_yscale("log")
-        axes.set_xlabel("ridge")
-        axes.set_ylabel(width)
-    else:
-        across = ridges if len(ridges) > 1 else widths
-        at = (across[max(marked)], values[i, j])
-        axes.plot(across, values.ravel(), "o-", color=COLOURS[0], markersize=4)
-        axes.set_xlabel("ridge" if len(ridges) > 1 else width)
-        axes.set_ylabel(measure)
-        axes.set_ylim(bottom=0)
-        axes.grid(axis="y", color="#dddddd", linewidth=0.7)
-        axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xscale("log")
-    axes.set_title(title, loc="left", fontsize=12, fontweight="bold")
-    axes.plot(*at, "o", markersize=13, markerfacecolor="none", markeredgecolor=COLOURS[1], markeredgewidth=2.4)
-    # the label stands beside the ring, on the side with more room; for a line it stands well above the minimum
-    right, above = axes.transAxes.inverted().transform(axes.transData.transform(at)) < 0.5
-    offset = (12 if above else -12) if min(values.shape) > 1 else 70
-    axes.annotate(
-        label,
-        at,
-        xytext=(12 if right else -12, offset),
-        textcoords="offset points",
-        ha="left" if right else "right",
-        va="bottom" if offset > 0 else "top",
-        fontsize=9,
-        bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": COLOURS[1], "alpha": 0.9},
-    )
-    with whole_file(path) as file:
-        figure.savefig(file, format="png")
+    flat = min(values.shape) == 1
+    with png(path, 7.4, 4.8) as figure:
+        axes = figure.subplots()
+        if flat:
+            across, xlabel = (ridges, "ridge") if len(ridges) > 1 else (widths, width)
+            at = (across[max(marked)], values[i, j])
+            axes.plot(across, values.ravel(), "o-", color=COLOURS[0], markersize=4)
+            axes.set(xlabel=xlabel, ylabel=measure, ylim=(0, None))
+            open_frame(axes)
+        else:
+            at = (ridges[j], widths[i])
+            _heat_map(figure, axes, widths, ridges, values, measure)
+            axes.set(yscale="log", xlabel="ridge", ylabel=width)
+        axes.set_xscale("log")
+        heading(axes, title)
+        axes.plot(*at, "o", markersize=13, markerfacecolor="none", markeredgecolor=COLOURS[1], markeredgewidth=2.4)
+        # the label stands beside the ring, on the side with more room; for a line it stands well above the minimum
+        right, above = axes.transAxes.inverted().transform(axes.transData.transform(at)) < 0.5
+        offset = 70 if flat else 12 if above else -12
+        axes.annotate(
+            label,
+            at,
+            xytext=(12 if right else -12, offset),
+            textcoords="offset points",
+            ha="left" if right else "right",
+            va="bottom" if offset > 0 else "top",
+            fontsize=9,
+            bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": COLOURS[1], "alpha": 0.9},
+        )
 
 
 def _heat_map(figure: Any, axes: Any, widths: np.ndarray, ridges: np.ndarray, values: np.ndarray, measure: str) -> None:
@@ -340,51 +284,45 @@ def course_figure(
 
     curves: as ``streams.Course.curves`` has them.  Raises MissingExtra without matplotlib.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("a plot", "plot") from None
-
-    figure = Figure(figsize=(8, 4), layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    axes, rows = figure.subplots(), curves["row"]
+    rows = curves["row"]
     lines = {f"{name}, mean": curves["mean"][:, i] for i, name in enumerate(names)}
     colours = [GROUPS[i % len(GROUPS)] for i in range(len(names))]
-    if np.isfinite(curves["threshold"]).any():
-        lines = {"level": curves["level"]} | lines | {"threshold": curves["threshold"]}
-        colours = [COLOURS[0], *(["#999999"] * len(names)), TRUTH]
-    else:
-        for i, colour in enumerate(colours):
-            axes.plot(rows, curves["largest"][:, i], color=colour, linewidth=0.7, alpha=0.6)
-    _lines(axes, rows, lines, colours)
-    alarmed = rows[curves["alarm"]]
-    if len(alarmed):
-        axes.plot(
-            alarmed,
-            np.full(len(alarmed), 1.02),
-            "|",
-            color=COLOURS[1],
-            markersize=7,
-            transform=axes.get_xaxis_transform(),
-            clip_on=False,
-        )
-        axes.annotate(
-            "alarms",
-            (1, 1.02),
-            xycoords="axes fraction",
-            xytext=(6, 0),
-            textcoords="offset points",
-            color=COLOURS[1],
-            va="center",
-            annotation_clip=False,
-        )
-    axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=14)
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    with whole_file(path) as file:
-        figure.savefig(file, format="png")
+    with png(path, 8, 4) as figure:
+        axes = figure.subplots()
+        if np.isfinite(curves["threshold"]).any():
+            lines = {"level": curves["level"]} | lines | {"threshold": curves["threshold"]}
+            colours = [COLOURS[0], *(["#999999"] * len(names)), TRUTH]
+        else:
+            for i, colour in enumerate(colours):
+                axes.plot(rows, curves["largest"][:, i], color=colour, linewidth=0.7, alpha=0.6)
+        _lines(axes, rows, lines, colours)
+        if curves["alarm"].any():
+            _alarms(axes, rows[curves["alarm"]])
+        heading(axes, title, pad=14)
+        axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(min(0.0, axes.get_ylim()[0]), None))
+
+
+def _alarms(axes: Any, rows: np.ndarray) -> None:
+    """A mark above the axes at each of these rows."""
+    axes.plot(
+        rows,
+        np.full(len(rows), 1.02),
+        "|",
+        color=COLOURS[1],
+        markersize=7,
+        transform=axes.get_xaxis_transform(),
+        clip_on=False,
+    )
+    axes.annotate(
+        "alarms",
+        (1, 1.02),
+        xycoords="axes fraction",
+        xytext=(6, 0),
+        textcoords="offset points",
+        color=COLOURS[1],
+        va="center",
+        annotation_clip=False,
+    )
 
 
 def basis_figure(path: Path, title: str, trace: np.ndarray, exact: bool, limit: Sequence[float] | None) -> None:
@@ -394,31 +332,16 @@ def basis_figure(path: Path, title: str, trace: np.ndarray, exact: bool, limit: 
 
     Raises MissingExtra without matplotlib.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("a plot", "plot") from None
-
-    figure = Figure(figsize=(7, 4), layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
     number = np.arange(1, len(trace))
-    axes.plot(
-        number,
-        trace[1:],
-        color=COLOURS[0],
-        linewidth=2,
-        label="left out" + ("" if exact else " (estimated)"),
-    )
-    if limit is not None:
-        axes.plot(number, limit[1:], color=TRUTH, linestyle="--", linewidth=1, label="at best (eigenvalues)")
-    if trace[-1] > 0 and (limit is None or limit[-1] > 0):
-        axes.set_yscale("log")
-    axes.set_xlabel("vectors")
-    axes.set_ylabel("tr R / tr K")
-    axes.set_title(title[:90], loc="left", fontsize=12, fontweight="bold")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    with whole_file(path) as file:
-        figure.savefig(file, format="png")
+    with png(path, 7, 4) as figure:
+        axes = figure.subplots()
+        measured = "left out" + ("" if exact else " (estimated)")
+        axes.plot(number, trace[1:], color=COLOURS[0], linewidth=2, label=measured)
+        if limit is not None:
+            axes.plot(number, limit[1:], color=TRUTH, linestyle="--", linewidth=1, label="at best (eigenvalues)")
+        if trace[-1] > 0 and (limit is None or limit[-1] > 0):
+            axes.set_yscale("log")
+        axes.set(xlabel="vectors", ylabel="tr R / tr K")
+        heading(axes, title[:90])
+        open_frame(axes, grid=False)
+        axes.legend(frameon=False)

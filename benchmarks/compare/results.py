@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.compare import contenders, sources
 from benchmarks.compare.contenders import Contender, Outcome, Setting
+from benchmarks.compare.curves import learning_curves
 from benchmarks.compare.options import CompareOptions
 from benchmarks.compare.tasks import TASKS
 from pykernel.cli import output
@@ -24,7 +25,6 @@ from pykernel.errors import MissingExtra, UserError
 from pykernel.files import whole_file
 from pykernel.host.samples import read_rows
 from pykernel.parallel import Workers
-from pykernel.plots import learning_curves
 from pykernel.spec.renamed import word_meant
 from pykernel.tuning.combinations import techniques as all_techniques
 from pykernel.tuning.stage import dump

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from pykernel.bases.gram import gram_matrix
+from pykernel.bases.gram import MercerKernel
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 
@@ -61,7 +61,7 @@ def error(distance: str, spread: float, dim: int, rng: np.random.Generator, coun
     x = x.astype(np.float32)
     # gamma as float32 holds it is another kernel by half an ulp, which is not what is asked here
     rate = float(np.float32(gamma / math.log(2)))
-    exact = (gram_matrix("gaussian", x.astype(float), vectors, gamma=rate * math.log(2)) @ weights)[:, 0]
+    exact = (MercerKernel("gaussian", rate * math.log(2)).gram(x, vectors) @ weights)[:, 0]
     return float(np.abs(model.predict(x) - exact).max() / (2.0**-23 * np.abs(weights).sum()))
 
 

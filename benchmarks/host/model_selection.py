@@ -25,7 +25,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place, progress_bar, read, save, write
-from pykernel.bases.gram import gram_matrix
+from pykernel.bases.gram import MercerKernel
 from pykernel.training.closed_form import Model, Targets, error_rate, press, problem
 from pykernel.training.selection import CrossValidation, select
 
@@ -81,9 +81,9 @@ def trial(model: Model, drawn: Drawn, cv: CrossValidation, seed: int) -> tuple[f
     coding = "counts" if model == "kfd" else "signs"
     targets = Targets.of_classes(y, count, coding) if classes else Targets.of_values(y - centre)
     found = select(model, x, targets, "gaussian", cv=cv, seed=seed)
-    gamma = 1 / (2 * found.width**2)
-    solution = problem(model, gram_matrix("gaussian", x, x, gamma=gamma), targets).solve(found.ridge)
-    predicted = gram_matrix("gaussian", others, x, gamma=gamma) @ solution.alpha + solution.bias
+    kernel = MercerKernel("gaussian").with_width(found.width)
+    solution = problem(model, kernel.gram(x, x), targets).solve(found.ridge)
+    predicted = kernel.gram(others, x) @ solution.alpha + solution.bias
     if classes:
         tested = error_rate(Targets.of_classes(truth, count, coding), predicted)
     else:

@@ -32,7 +32,7 @@ from benchmarks.tables import DOCS, Rows, load, markdown, progress_bar, publish,
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
-from pykernel.training.reduced import gram_operator, preconditioner
+from pykernel.training.low_rank import gram_operator, preconditioner
 
 PAGE = DOCS / "reduced.md"
 SETS = {"abalone": 3000, "digits": 1797}

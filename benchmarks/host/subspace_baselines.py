@@ -59,7 +59,7 @@ from benchmarks.tables import DATA, Rows, load, markdown, progress_bar, publish,
 from pykernel.bases.gram import MercerKernel
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.training.bkfe import HostSubspace
+from pykernel.training.subspace import HostSubspace
 
 SETS = ("digits", "breast_cancer", "bikeshare")
 NAMES = {

@@ -21,7 +21,7 @@ from benchmarks.tables import Rows, load
 from pykernel.bases.gram import MercerKernel
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
-from pykernel.training.bkfe import HostSubspace
+from pykernel.training.subspace import HostSubspace
 
 SHRINKAGE = 0.1
 LIMIT = 1e3

@@ -38,7 +38,7 @@ from benchmarks.tables import DOCS, Rows, load, markdown, progress_bar, publish,
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
-from pykernel.training.bkfe import HostSubspace
+from pykernel.training.subspace import HostSubspace
 
 PAGE = DOCS / "subspaces.md"
 SHRINKAGE = 0.1

@@ -32,7 +32,7 @@ from sklearn.datasets import (
 )
 
 from benchmarks.tables import DATA, DOCS, Rows, markdown, place, progress_bar, read, save, write
-from pykernel.bases.gram import gram_matrix
+from pykernel.bases.gram import MercerKernel
 from pykernel.training.closed_form import Model, Targets, problem
 from pykernel.training.selection import Selection, _alike, default_ridges, select
 
@@ -113,18 +113,20 @@ def trial(model: Model, l: int, draw: Drawn, seed: int) -> dict[str, list[float]
     if not classes:
         y = (y - y[:l].mean()) / y[:l].std()
     targets = Targets.of_classes(y[:l], count, coding) if classes else Targets.of_values(y[:l])
-    ridges = [r for r in default_ridges(model, "gaussian", x[:l], 1.0) if model == "kfd" or r >= 0.99 * LEAST_RIDGE * l]
+    ridges = [
+        r
+        for r in default_ridges(model, MercerKernel("gaussian"), x[:l])
+        if model == "kfd" or r >= 0.99 * LEAST_RIDGE * l
+    ]
     found = select(model, x[:l], targets, "gaussian", None, ridges)
     others, truth = x[l : l + TESTED], y[l : l + TESTED]
     moved = others[:MOVED].copy()
     moved[np.arange(len(moved)), rng.integers(0, x.shape[1], len(moved))] *= 4
     figures = {}
     for rule, (i, j) in cells(found).items():
-        gamma = 0.5 / found.widths[i] ** 2
-        solution = problem(model, gram_matrix("gaussian", x[:l], x[:l], gamma=gamma), targets).solve(
-            float(found.ridges[j])
-        )
-        values = gram_matrix("gaussian", others, x[:l], gamma=gamma)
+        kernel = MercerKernel("gaussian").with_width(float(found.widths[i]))
+        solution = problem(model, kernel.gram(x[:l], x[:l]), targets).solve(float(found.ridges[j]))
+        values = kernel.gram(others, x[:l])
         predicted = values @ solution.alpha + solution.bias
         small = [part.astype(np.float32) for part in (values, solution.alpha, solution.bias)]
         error, miss = 0.0, np.nan
@@ -133,7 +135,7 @@ def trial(model: Model, l: int, draw: Drawn, seed: int) -> dict[str, list[float]
         else:
             squares = np.square(predicted[:, 0] - truth)
             error, miss = float(squares.mean()), float(np.sqrt(squares.max()))
-        far = gram_matrix("gaussian", moved, x[:l], gamma=gamma) @ solution.alpha + solution.bias
+        far = kernel.gram(moved, x[:l]) @ solution.alpha + solution.bias
         rounding = np.abs(small[0] @ small[1] + small[2] - predicted).max()
         figures[rule] = [error, miss, float(np.abs(far).max()), float(rounding)]
     return figures

@@ -19,11 +19,12 @@ import benchmarks.papers.basis_reference as reference
 from benchmarks import basis_data
 from benchmarks.papers import basis_tasks
 from pykernel.bases.basis import Basis
+from pykernel.bases.bound import residual_bound
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.greedy import residual_bound
 from pykernel.bases.select import select_basis
 from pykernel.training.closed_form import Targets
-from pykernel.training.reduced import ReducedProblem, preconditioner
+from pykernel.training.low_rank import preconditioner
+from pykernel.training.reduced import ReducedProblem
 
 RULES: dict[str, dict[str, Any]] = {
     "4.2": {"method": "sgma", "options": {"rule": "4.2"}},

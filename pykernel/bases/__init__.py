@@ -1,0 +1,8 @@
+"""Choosing a basis on the PC: nothing in this room works without SciPy."""
+
+from pykernel.errors import MissingExtra
+
+try:
+    import scipy  # type: ignore[import-untyped] # noqa: F401
+except ImportError as error:  # scikit-learn brings it
+    raise MissingExtra("training, choosing a basis or importing on the host", "sklearn") from error

@@ -7,24 +7,24 @@ Kwok 2008), uniform draws (Williams, Seeger 2001).  l rows, D inputs, n vectors;
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, eigvalsh, solve_triangular  # type: ignore[import-untyped]
 
-from pykernel.bases.basis import Basis, Growing, Stop, block_rows, ones, pack_generator, project, unpack_generator
+from pykernel.bases.arguments import checked_count, checked_positive
+from pykernel.bases.basis import Basis, block_rows, project
+from pykernel.bases.candidates import MEMORY, Selector, best_columns
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import MissingExtra, UserError
+from pykernel.rows import Rows, SomeRows, each_row
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pykernel.bases.gram import MercerKernel
-    from pykernel.rows import Rows
-
-MEMORY = 2**30  # bytes of the largest array that a method keeps
 TRACED_NUMBERS = 2**22  # up to this many numbers (32 MB) the trace of a listed basis is exact
 TRACED_ROWS = 4096  # beyond TRACED_NUMBERS, the trace is estimated on this many rows
 TRACED_AT_ONCE = 32  # vectors
@@ -52,8 +52,7 @@ def choose_method(
     """
     if prefer not in ("atoms", "time"):
         raise UserError(f"prefer is {prefer!r}; it must be 'atoms', the least residual, or 'time'")
-    if isinstance(memory, bool) or not isinstance(memory, (int, np.integer)) or memory < 1:
-        raise UserError(f"memory is {memory!r}; it must be a number of bytes")
+    memory = checked_count(memory, "memory, in bytes,", 1)
     n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
     if prefer == "time":
         if 8 * rows * n <= memory:
@@ -76,7 +75,7 @@ def choose_method(
 # ----------------------------------------------------------------------------- methods that keep R's whole diagonal
 
 
-class _Sweep:
+class _Sweep(Selector):
     """Selectors that choose pivots in rounds.  After each round, a pass over all rows updates the diagonal of R.
 
     The Nystroem matrix is C C' with C (l, n).  If C takes at most ``memory`` bytes, it is kept: O(l (D + n)) and l
@@ -84,74 +83,67 @@ class _Sweep:
     for each round; memory is O(l) and a few blocks of 32 MB.
     """
 
-    method: str
-    stopped: Stop | None = None
+    changing = ("shown", "left", "rounds")
 
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: MercerKernel,
-        n_max: int,
-        *,
-        seed: int = 0,
-        candidates: int | None = None,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
-        memory: int = MEMORY,
-    ) -> None:
-        if isinstance(memory, bool) or not isinstance(memory, (int, np.integer)) or memory < 0:
-            raise UserError(f"memory is {memory!r}; it must be a number of bytes")
-        self.rows, self.kernel, self.tau, self.epsilon = rows, kernel, tau, epsilon
-        self.generator = np.random.default_rng(seed)
-        self.capacity, self.shown = min(n_max, len(rows)), 0
-        self.n_max = n_max
-        self.chosen = Growing(kernel, rows.dim, self.capacity)
-        self.columns = np.zeros((len(rows), self.capacity)) if 8 * len(rows) * self.capacity <= memory else None
+    def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, *, memory: int = MEMORY, **common: Any) -> None:
+        super().__init__(rows, kernel, n_max, **common)
+        kept = 8 * len(rows) * self.capacity <= checked_count(memory, "memory, in bytes,", 0)
+        self.columns = np.zeros((len(rows), self.capacity)) if kept else None
+        self.shown = 0  # vectors that were chosen in a round, and then added by a step
         self.rounds: list[int] = []  # vectors after each
-        self.least: Any = epsilon  # epsilon k_ii
-        self.left = np.ones(len(rows))  # R_ii
-        if not ones(kernel):
-            for start, block in rows.blocks(block_rows(0, rows.dim)):
-                self.left[start : start + len(block)] = self.chosen.diagonal(block)
-            self.least = epsilon * self.left
+        self.left = self.parts.diagonal()  # R_ii
+        self.least = np.broadcast_to(self.epsilon, len(rows)) if kernel.unit else self.epsilon * self.left
         self.total = _sum(self.left)
 
-    def step(self) -> bool:
-        if self.stopped is None and (stop := self._stop()) is not None:
-            self.stopped = stop
-        if self.stopped is not None:
+    @property
+    def n(self) -> int:
+        return self.shown
+
+    def _add(self) -> bool:
+        if self.shown == self.grown.n and not self._round():
             return False
-        while self.shown == self.chosen.n:
-            if not self._round():
-                self.stopped = "exhausted" if self.shown == len(self.rows) else "spanned"
-                return False
         self.shown += 1
         return True
 
-    def _stop(self) -> Stop | None:
-        if self.tau > 0 and self.chosen.trace[self.shown] <= self.tau:
-            return "tau"
-        if self.shown == self.n_max:
-            return "n_max"
-        return "exhausted" if self.shown == len(self.rows) else None
-
-    def _weights(self) -> np.ndarray:
-        """R_ii of the candidates, 0 for rows that are spanned."""
-        return np.where(self.left > self.least, self.left, 0.0)
-
     def _round(self) -> bool:
         """Append vectors, at least one unless all rows are spanned."""
+        before = self.grown.n
+        while self.grown.n == before:
+            weights = np.where(self.left > self.least, self.left, 0.0)  # R_ii, 0 for rows that are spanned
+            if not weights.any():
+                return False
+            self._accept(*self._propose(weights))
+        self._sweep(before)
+        return True
+
+    def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows, and for each a random number: it is accepted if this is below (present R_ii) / (R_ii before the round)."""
         raise NotImplementedError
 
-    def _express(self, indices: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """z of some rows."""
-        n = self.chosen.n
-        return self.chosen.features(x) if self.columns is None else self.columns[indices, :n]
+    def _accept(self, drawn: np.ndarray, chance: np.ndarray) -> None:
+        """Append the proposed rows that are accepted, in their order."""
+        chosen, before = self.grown, self.grown.n
+        x = self.rows.take(drawn)
+        z = chosen.features(x) if self.columns is None else self.columns[drawn, :before]
+        own = chosen.values(x, x) if len(x) > 1 else chosen.diagonal(x)[:, None]
+        residual = own - z @ z.T
+        fresh = np.zeros((len(drawn), len(drawn)))  # coordinates of the drawn rows for the rows accepted in this round
+        for j, row in enumerate(drawn.tolist()):
+            square, added = float(residual[j, j]), chosen.n - before
+            if square <= self.least[row]:
+                if not added:  # the row is spanned by earlier rounds; rounding errors had hidden this
+                    self.left[row] = 0.0
+            elif chance[j] * self.left[row] < square:
+                column = residual[:, j] / np.sqrt(square)
+                chosen.append(x[j], row, np.concatenate([z[j], fresh[j, :added]]), square)
+                fresh[:, added] = column
+                residual -= np.outer(column, column)
+                if chosen.n == self.capacity:
+                    return
 
     def _sweep(self, before: int) -> None:
         """Update R's diagonal, and append the trace after each vector, for the vectors from number ``before`` on."""
-        chosen, n = self.chosen, self.chosen.n
+        chosen, n = self.grown, self.grown.n
         traces = np.zeros(n - before)
         for start, fresh in self._fresh_columns(before, n):
             end = start + len(fresh)
@@ -165,7 +157,7 @@ class _Sweep:
 
     def _fresh_columns(self, before: int, n: int) -> Iterator[tuple[int, np.ndarray]]:
         """C's columns from number ``before`` to n, in blocks of rows; written to C if it is kept."""
-        chosen = self.chosen
+        chosen = self.grown
         factor, vectors = chosen.factor[:n, :n], chosen.vectors[:n]
         for start, block in self.rows.blocks(block_rows(n, self.rows.dim)):
             if self.columns is None:
@@ -177,28 +169,17 @@ class _Sweep:
             kept[:, before:n] = project(factor[before:, before:], values)
             yield start, kept[:, before:n]
 
-    def state(self) -> dict[str, np.ndarray]:
-        return {
-            **self.chosen.state(),
-            "shown": np.array(self.shown),
-            "left": self.left.copy(),
-            "rounds": np.array(self.rounds, np.int64),
-            "generator": pack_generator(self.generator),
-        }
-
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        self.chosen.restore(state)
-        self.shown, self.left, self.rounds = int(state["shown"]), state["left"].copy(), state["rounds"].tolist()
-        unpack_generator(self.generator, state["generator"])
+        super().restore(state)
         if self.columns is not None:  # the same operations as without kept columns, so the bits are equal
-            evaluations = self.chosen.evaluations
-            for before, n in zip([0, *self.rounds], self.rounds, strict=False):
+            evaluations = self.evaluations
+            for before, n in itertools.pairwise([0, *self.rounds]):
                 for _ in self._fresh_columns(before, n):
                     pass
-            self.chosen.evaluations = evaluations
+            self.grown.evaluations = evaluations
 
     def basis(self) -> Basis:
-        whole = self.chosen.basis(self.method, self.stopped, exact=True)
+        whole = super().basis()
         if self.shown in (0, len(whole)):
             return whole
         return replace(whole.head(self.shown), stopped=whole.stopped)
@@ -224,56 +205,19 @@ class RandomlyPivotedCholesky(_Sweep):
         kernel: MercerKernel,
         n_max: int,
         *,
-        seed: int = 0,
-        candidates: int | None = None,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
         block: int = 64,
         memory: int = MEMORY,
+        **common: Any,
     ) -> None:
-        if isinstance(block, bool) or not isinstance(block, (int, np.integer)) or not 1 <= block <= MOST_PROPOSED:
-            raise UserError(f"block is {block!r}; it must be a whole number from 1 to {MOST_PROPOSED:,}")
-        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon, memory=memory)
-        self.block = int(block)
+        self.block = checked_count(block, "block", 1, MOST_PROPOSED)
+        super().__init__(rows, kernel, n_max, memory=memory, **common)
 
-    def _round(self) -> bool:
-        chosen, before = self.chosen, self.chosen.n
-        while chosen.n == before:
-            summed = np.cumsum(self._weights())
-            if not summed[-1] > 0:
-                return False
-            position, chance = self.generator.random((2, self.block))
-            drawn = np.searchsorted(summed, position * summed[-1], side="right")
-            # the random number times the sum may round up to the whole sum
-            drawn = np.minimum(drawn, np.searchsorted(summed, summed[-1], side="left"))
-            self._accept(drawn, chance)
-        self._sweep(before)
-        return True
-
-    def _accept(self, drawn: np.ndarray, chance: np.ndarray) -> None:
-        """Append the drawn rows that are accepted, in their order."""
-        chosen, before = self.chosen, self.chosen.n
-        x = self.rows.take(drawn)
-        z = self._express(drawn, x)
-        residual = chosen.values(x, x) - z @ z.T
-        fresh = np.zeros((len(drawn), len(drawn)))  # coordinates of the drawn rows for the rows accepted in this round
-        for j, row in enumerate(drawn.tolist()):
-            square = float(residual[j, j])
-            least = self.least if np.ndim(self.least) == 0 else self.least[row]
-            if square <= least:
-                if chosen.n == before:  # the row is spanned by earlier rounds; rounding errors had hidden this
-                    self.left[row] = 0.0
-                continue
-            if chance[j] * self.left[row] >= square:
-                continue
-            added = chosen.n - before
-            column = residual[:, j] / np.sqrt(square)
-            chosen.append(x[j], row, np.concatenate([z[j], fresh[j, :added]]), square)
-            fresh[:, added] = column
-            residual -= np.outer(column, column)
-            if chosen.n == self.capacity:
-                return
+    def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        summed = np.cumsum(weights)
+        position, chance = self.generator.random((2, self.block))
+        drawn = np.searchsorted(summed, position * summed[-1], side="right")
+        # the random number times the sum may round up to the whole sum
+        return np.minimum(drawn, np.searchsorted(summed, summed[-1], side="left")), chance
 
 
 class PivotedCholesky(_Sweep):
@@ -285,28 +229,14 @@ class PivotedCholesky(_Sweep):
 
     method = "pivoted-cholesky"
 
-    def _round(self) -> bool:
-        chosen, before = self.chosen, self.chosen.n
-        while True:
-            weights = self._weights()
-            row = int(np.argmax(weights))
-            if not weights[row] > 0:
-                return False
-            x = self.rows.take([row])
-            z = self._express(np.array([row]), x)[0]
-            square = float(chosen.diagonal(x)[0] - z @ z)
-            if square > (self.least if np.ndim(self.least) == 0 else self.least[row]):
-                break
-            self.left[row] = 0.0
-        chosen.append(x[0], row, z, square)
-        self._sweep(before)
-        return True
+    def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([weights.argmax()]), np.zeros(1)
 
 
 # -------------------------------------------------------------------------- methods that make a list of candidates
 
 
-class _Listed:
+class _Listed(Selector):
     """Selectors with a fixed list of candidates.  Candidates with delta >= epsilon are taken, in the order of the list.
 
     O(n D + n^2) for each candidate.  The trace is over all rows if the rows and C take at most 32 MB.  Otherwise it is
@@ -314,92 +244,63 @@ class _Listed:
     computed for 32 vectors at once, unless tau needs it after each vector.
     """
 
-    method: str
-    stopped: Stop | None = None
     keeps_order = True  # the list is part of the saved state, because it takes time to compute
+    changing = ("position",)
 
     def __init__(
-        self,
-        rows: Rows,
-        kernel: MercerKernel,
-        n_max: int,
-        *,
-        seed: int = 0,
-        candidates: int | None = None,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
-        traced: int | None = None,
+        self, rows: Rows, kernel: MercerKernel, n_max: int, *, traced: int | None = None, **common: Any
     ) -> None:
-        self.rows, self.kernel, self.n_max, self.seed = rows, kernel, n_max, seed
-        self.tau, self.epsilon, self.position = tau, epsilon, 0
+        super().__init__(rows, kernel, n_max, **common)
         count = len(rows)
-        self.chosen = Growing(kernel, rows.dim, min(n_max, count))
         if traced is None:
-            traced = count if count * (rows.dim + min(n_max, count)) <= TRACED_NUMBERS else TRACED_ROWS
-        elif isinstance(traced, bool) or not isinstance(traced, (int, np.integer)) or traced < 1:
-            raise UserError(f"traced is {traced!r}; it must be a number of rows, 1 or more")
+            traced = count if count * (rows.dim + self.capacity) <= TRACED_NUMBERS else TRACED_ROWS
+        traced = checked_count(traced, "traced", 1)
         self.exact = traced >= count
-        at = np.arange(count) if self.exact else draw_without(np.random.default_rng([seed, 1]), count, int(traced))
+        at = np.arange(count) if self.exact else draw_without(np.random.default_rng([self.seed, 1]), count, traced)
         self.traced = rows.take(np.sort(at))
-        self.left = self.chosen.diagonal(self.traced)  # R_ii for the first ``followed`` vectors
+        self.left = self.grown.diagonal(self.traced)  # R_ii for the first ``followed`` vectors
         self.total = _sum(self.left)
-        self.columns = np.zeros((len(self.traced), min(n_max, count)))
-        self.followed, self.batch = 0, 1 if tau > 0 else TRACED_AT_ONCE
-        self._order: Any = None
+        self.columns = np.zeros((len(self.traced), self.capacity))
+        self.position, self.followed, self.batch = 0, 0, 1 if self.tau > 0 else TRACED_AT_ONCE
 
     def _list(self) -> tuple[np.ndarray, np.ndarray | None]:
         """The candidates in their order: indices of rows; or -1 for each, and the vectors."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def order(self) -> tuple[np.ndarray, np.ndarray | None]:
-        if self._order is None:
-            self._order = self._list()
-        return self._order
+        return self._list()
 
-    def step(self) -> bool:
-        chosen = self.chosen
-        if self.stopped is None:
-            if self.tau > 0 and chosen.trace[chosen.n] <= self.tau:
-                self.stopped = "tau"
-            elif chosen.n == self.n_max:
-                self.stopped = "n_max"
-        if self.stopped is not None:
-            return False
+    def _add(self) -> bool:
+        chosen = self.grown
         (indices, vectors), look = self.order, 1
         while self.position < len(indices):
             some = indices[self.position : self.position + look]
             x = self.rows.take(some) if vectors is None else vectors[self.position : self.position + look]
-            z = chosen.features(x)
-            diagonal = chosen.diagonal(x)
+            z, diagonal = chosen.features(x), chosen.diagonal(x)
             square = diagonal - np.einsum("ij,ij->i", z, z)
             new = np.flatnonzero(square > self.epsilon * diagonal)
             if len(new):
                 j = int(new[0])
                 self.position += j + 1
-                self._append(x[j], int(some[j]), z[j], float(square[j]))
+                chosen.append(x[j], int(some[j]), z[j], float(square[j]))
+                if chosen.n - self.followed == self.batch:
+                    self._follow()
                 return True
             self.position += len(some)
             look = min(2 * look, block_rows(chosen.n, self.rows.dim), 65_536)
-        self.stopped = "exhausted" if chosen.n == len(self.rows) else "spanned"
         return False
-
-    def _append(self, vector: np.ndarray, index: int, z: np.ndarray, square: float) -> None:
-        self.chosen.append(vector, index, z, square)
-        if self.chosen.n - self.followed == self.batch:
-            self._follow()
 
     def _follow(self) -> None:
         """Update C and R's diagonal on the traced rows by the next complete batch of vectors."""
         first, n = self.followed, self.followed + self.batch
-        self.chosen.evaluations += len(self.traced) * self.batch
-        self.chosen.trace[first + 1 : n + 1] = self._traces(n, keep=True)
+        self.grown.evaluations += len(self.traced) * self.batch
+        self.grown.trace[first + 1 : n + 1] = self._traces(n, keep=True)
         self.followed = n
 
     def _traces(self, n: int, keep: bool) -> np.ndarray:
         """tr R / tr K after each of the vectors from number ``followed`` to n."""
-        chosen, first, traces = self.chosen, self.followed, np.zeros(n - self.followed)
+        chosen, first, traces = self.grown, self.followed, np.zeros(n - self.followed)
         size = block_rows(n, self.rows.dim)
         for start in range(0, len(self.traced), size):
             some = slice(start, start + size)
@@ -413,25 +314,27 @@ class _Listed:
         return traces / self.total if self.total > 0 else traces
 
     def state(self) -> dict[str, np.ndarray]:
+        if not self.keeps_order:
+            return super().state()
         indices, vectors = self.order
-        listed = {"order": indices, "order_vectors": np.zeros((0, 0)) if vectors is None else vectors}
-        return {**self.chosen.state(), "position": np.array(self.position), **(listed if self.keeps_order else {})}
+        return super().state() | {
+            "order": indices,
+            "order_vectors": np.zeros((0, 0)) if vectors is None else vectors,
+        }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         if self.keeps_order:
-            self._order = state["order"], (state["order_vectors"] if len(state["order_vectors"]) else None)
-        self.position = int(state["position"])
-        self.chosen.restore(state)
-        evaluations = self.chosen.evaluations
-        while self.followed + self.batch <= self.chosen.n:
+            self.order = state["order"], (state["order_vectors"] if len(state["order_vectors"]) else None)
+        super().restore(state)
+        while self.followed + self.batch <= self.grown.n:
             self._follow()
-        self.chosen.evaluations = evaluations
+        self.grown.evaluations = int(state["basis_evaluations"])
 
     def basis(self) -> Basis:
-        chosen, first = self.chosen, self.followed
+        chosen, first = self.grown, self.followed
         if first < chosen.n:  # vectors of an incomplete batch; the batch is followed when it is complete
             chosen.trace[first + 1 : chosen.n + 1] = self._traces(chosen.n, keep=False)
-        basis = chosen.basis(self.method, self.stopped, self.exact)
+        basis = super().basis()
         return replace(basis, evaluations=basis.evaluations + len(self.traced) * (chosen.n - first))
 
 
@@ -471,14 +374,10 @@ class RidgeLeverage(_Listed):
         kernel: MercerKernel,
         n_max: int,
         *,
-        seed: int = 0,
-        candidates: int | None = None,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
         exact: bool | None = None,
         ridge: float | None = None,
         traced: int | None = None,
+        **common: Any,
     ) -> None:
         self.exact_scores = len(rows) <= EXACT_LEVERAGE_BY_ITSELF if exact is None else bool(exact)
         if self.exact_scores and len(rows) > EXACT_LEVERAGE:
@@ -486,12 +385,10 @@ class RidgeLeverage(_Listed):
                 f"exact leverage scores of {len(rows):,} rows would need {8 * len(rows) ** 2 / 1e9:,.1f} GB twice; they are "
                 f"for up to {EXACT_LEVERAGE:,} rows: take exact=False, the recursion, or the method rpcholesky"
             )
-        if ridge is not None and not (isinstance(ridge, (int, float, np.number)) and 0 < ridge < np.inf):
-            raise UserError(f"ridge is {ridge!r}; it must be a number above zero")
-        self.ridge = None if ridge is None else float(ridge)
+        self.ridge = None if ridge is None else checked_positive(ridge, "ridge")
         self.oversampling = max(1.0, math.log(n_max))
         self.rank = math.ceil(n_max / (4 * self.oversampling))
-        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon, traced=traced)
+        super().__init__(rows, kernel, n_max, traced=traced, **common)
 
     def _list(self) -> tuple[np.ndarray, None]:
         generator = np.random.default_rng(self.seed)
@@ -503,7 +400,7 @@ class RidgeLeverage(_Listed):
     def exact_leverage(self) -> np.ndarray:
         """(K (K + ridge I)^-1)_ii, (l,), in O(l^3)."""
         x = self.rows.take(np.arange(len(self.rows)))
-        values, vectors = eigh(self.chosen.values(x, x), overwrite_a=True, check_finite=False)
+        values, vectors = eigh(self.grown.values(x, x), overwrite_a=True, check_finite=False)
         values = values.clip(0.0)
         ridge = self.ridge or tail_ridge(values, self.rank)
         return (vectors * vectors) @ np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)
@@ -520,17 +417,14 @@ class RidgeLeverage(_Listed):
         while lengths[-1] > size:
             lengths.append((lengths[-1] + 1) // 2)
         sample, weights = permuted[: lengths[-1]], np.ones(lengths[-1])
-        scores = np.ones(count)
         for length in reversed(lengths[:-1]):
             solve = self._weighted(sample, weights)
+            size_of_block = block_rows(len(sample), rows.dim)
             if length == count:
-                for start, block in rows.blocks(block_rows(len(sample), rows.dim)):
-                    scores[start : start + len(block)] = solve(block)
-                return np.minimum(1.0, scores)
+                return np.minimum(1.0, each_row(rows, size_of_block, solve))
             level = np.sort(permuted[:length])
-            step = block_rows(len(sample), rows.dim)
-            parts = [solve(rows.take(level[i : i + step])) for i in range(0, length, step)]
-            chances = np.minimum(1.0, self.oversampling * np.concatenate(parts))
+            scores = each_row(SomeRows(rows, indices=level), size_of_block, solve)
+            chances = np.minimum(1.0, self.oversampling * scores)
             kept = np.flatnonzero(generator.random(length) < chances)
             if not len(kept):  # all rows are spanned, or nearly spanned
                 kept = np.sort(draw_without(generator, length, min(size, length)))
@@ -542,11 +436,11 @@ class RidgeLeverage(_Listed):
                     "take a larger ridge, fewer vectors, or the method rpcholesky"
                 )
             sample, weights = level[kept], 1.0 / np.sqrt(chances[kept])
-        return scores
+        return np.ones(count)
 
     def _weighted(self, sample: np.ndarray, weights: np.ndarray) -> Any:
         """A function x -> (k(x, x) - k_S(x)' (K_SS + ridge W^-2)^-1 k_S(x)) / ridge: scores from a weighted sample."""
-        chosen, x = self.chosen, self.rows.take(sample)
+        chosen, x = self.grown, self.rows.take(sample)
         gram = weights[:, None] * chosen.values(x, x) * weights
         ridge = self.ridge or tail_ridge(eigvalsh(gram, check_finite=False).clip(0.0), self.rank)
         gram[np.diag_indices(len(gram))] += ridge
@@ -607,22 +501,10 @@ class KMeans(_Listed):
 
     def _arrange(self, centres: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Centres by weighted trace gain sum_j w_j R_rj^2 / R_rr, of the residual R of their Gram matrix.  O(n^3)."""
-        residual = self.chosen.values(centres, centres)
+        residual = self.grown.values(centres, centres)
         residual /= residual.diagonal().max() or 1.0  # scaled, so that squares do not overflow
-        least = self.epsilon * residual.diagonal()
-        order: list[int] = []
-        while len(order) < len(centres):
-            diagonal = residual.diagonal()
-            new = diagonal > least
-            new[order] = False
-            if not new.any():
-                break
-            gains = np.divide((residual * residual) @ weights, diagonal, out=np.full(len(centres), -1.0), where=new)
-            r = int(np.argmax(gains))
-            column = residual[:, r] / np.sqrt(residual[r, r])
-            residual -= np.outer(column, column)
-            order.append(r)
-        return np.array(order, np.int64)
+        chosen = best_columns(residual.copy(), residual, weights, self.epsilon)
+        return np.array([r for r, *_ in chosen], np.int64)
 
 
 def _sum(diagonal: np.ndarray) -> float:

@@ -4,33 +4,27 @@ Symbols: l rows, S the n chosen ones, K_SS = L L', features z(x) = L^-1 k_S(x), 
 span{phi(s), s in S}.  They are nested: another vector appends a coordinate.  The residual R_ij = k_ij - z_i'z_j is the
 Schur complement of K_SS; delta(x) = 1 - |z|^2 / k(x, x) is the part of phi(x) that the projection leaves out.
 
-``Selector`` is what a method must do; ``pykernel.bases.select`` has the methods.
+``pykernel.bases.candidates.Selector`` is what a method must do; ``pykernel.bases.select`` has the methods.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import operator
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.bases.arguments import checked_count
+from pykernel.bases.gram import MercerKernel
+from pykernel.errors import UserError
 from pykernel.files import open_plain, whole_file
+from pykernel.rows import Rows, as_rows, each_row
 
-try:
-    from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
-except ImportError as error:  # scikit-learn brings it
-    raise MissingExtra("choosing a basis", "sklearn") from error
-
-if TYPE_CHECKING:
-    from pykernel.bases.gram import MercerKernel
-    from pykernel.rows import Rows
-
+Path = str | os.PathLike[str]
 Stop = Literal["n_max", "tau", "spanned", "exhausted"]
 
 LEAST_EPSILON = 1e-14  # below, rounding decides what is new
@@ -95,25 +89,21 @@ class Basis:
         z(x)'z(y) = k_S(x)' K_SS^-1 k_S(y), the Nystroem kernel.  The first k columns are the features of ``head(k)``.
         """
         rows = self._rows(x)
-        z = np.empty((len(rows), len(self)))
-        for start, block in rows.blocks(block_rows(len(self), rows.dim)):
-            z[start : start + len(block)] = project(self.factor, self.kernel.gram(block, self.vectors))
-        return z
+        return each_row(rows, block_rows(len(self), rows.dim), self._projected, len(self))
 
     def residual(self, x: Any) -> np.ndarray:
         """delta(x) = 1 - |z(x)|^2 / k(x, x) in [0, 1], (rows,); 0 where k(x, x) = 0.  O(n D + n^2) a row."""
         rows = self._rows(x)
-        delta = np.empty(len(rows))
-        for start, block in rows.blocks(block_rows(len(self), rows.dim)):
-            z = project(self.factor, self.kernel.gram(block, self.vectors))
-            delta[start : start + len(block)] = relative(self_values(self.kernel, block), z)
-        return delta
+
+        def delta(block: np.ndarray) -> np.ndarray:
+            own = self.kernel.self_values(block)
+            return share(left_out(own, self._projected(block)), own)
+
+        return each_row(rows, block_rows(len(self), rows.dim), delta)
 
     def head(self, n: int) -> Basis:
         """The basis of the first n vectors, 1 <= n <= len(self); ``evaluations`` stays that of the whole selection."""
-        count = checked_count(n, "n", 1)
-        if count > len(self):
-            raise UserError(f"n is {count}; the basis has {len(self)} vectors")
+        count = checked_count(n, "n", 1, len(self))
         if count == len(self):
             return self
         return replace(
@@ -126,11 +116,11 @@ class Basis:
             bound=None,
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: Path) -> None:
         """Write an .npz file (no pickles), all of it or nothing.  A custom kernel is written as its name."""
         about = {
             "format": "pykernel basis 2",
-            "kernel": describe_kernel(self.kernel),
+            "kernel": self.kernel.described(),
             "exact": bool(self.exact),
             "evaluations": int(self.evaluations),
             "method": self.method,
@@ -142,13 +132,12 @@ class Basis:
         write_npz(path, about, {name: getattr(self, name) for name in names})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], kernel: MercerKernel | None = None) -> Basis:
+    def load(cls, path: Path, kernel: MercerKernel | None = None) -> Basis:
         """What ``save`` wrote.  ``kernel``: needed if it is a custom one, and must be what the basis was made with."""
         about, arrays = read_npz(path, "pykernel basis 2", "Basis.save")
         try:
-            stored = about["kernel"]
             basis = cls(
-                kernel=stored_kernel(stored, kernel, path),
+                kernel=stored_kernel(about["kernel"], kernel, path),
                 vectors=arrays["vectors"],
                 indices=arrays["indices"],
                 factor=arrays["factor"],
@@ -197,9 +186,10 @@ class Basis:
         values = len(getattr(self.kernel, "matrix", ())) or -1
         return dim in (self.vectors.shape[1], values)
 
-    def _rows(self, x: Any) -> Rows:
-        from pykernel.rows import as_rows
+    def _projected(self, block: np.ndarray) -> np.ndarray:
+        return project(self.factor, self.kernel.gram(block, self.vectors))
 
+    def _rows(self, x: Any) -> Rows:
         rows = as_rows(x)
         if not self.takes(rows.dim):
             raise UserError(f"rows of x have {rows.dim} numbers and those of the basis {self.vectors.shape[1]}")
@@ -221,31 +211,32 @@ def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
     n = len(basis)
     sums = np.zeros(n + 1)
     for _, block in rows.blocks(block_rows(n, rows.dim)):
-        z = project(basis.factor, basis.kernel.gram(block, basis.vectors))
-        left = self_values(basis.kernel, block)[:, None] - np.cumsum(np.square(z), axis=1)
-        sums[0] += self_values(basis.kernel, block).sum()
+        z, own = project(basis.factor, basis.kernel.gram(block, basis.vectors)), basis.kernel.self_values(block)
+        left = own[:, None] - np.cumsum(np.square(z), axis=1)
+        sums[0] += own.sum()
         sums[1:] += np.maximum(left, 0.0).sum(axis=0)
     return sums
 
 
-def relative(diagonal: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """delta = 1 - |z|^2 / k, clipped to [0, 1]; 0 where k is 0."""
-    left = np.clip(diagonal - np.einsum("ij,ij->i", z, z), 0.0, diagonal)
-    return np.divide(left, diagonal, out=np.zeros_like(left), where=diagonal > 0)
+def with_trace(basis: Basis, sums: np.ndarray, exact: bool) -> Basis:
+    """The basis with the trace that ``residual_sums`` give.  exact: whether they are over all rows."""
+    trace = np.minimum.accumulate(sums / sums[0]) if sums[0] > 0 else np.zeros(len(sums))
+    return replace(basis, trace=trace, exact=exact)
 
 
-def ones(kernel: MercerKernel) -> bool:
-    """Whether k(x, x) = 1 for every x, rows of zeros included."""
-    return kernel.unit and not kernel.normalise
+def measured(basis: Basis, rows: Rows, exact: bool) -> Basis:
+    """The basis with its trace measured on these rows.  O(l n (D + n))."""
+    return with_trace(basis, residual_sums(rows, basis), exact)
 
 
-def self_values(kernel: MercerKernel, a: np.ndarray) -> np.ndarray:
-    """k(a_i, a_i), (rows,), as the Gram matrix has it: 0, not 1, where a normalised kernel divides by a norm of zero."""
-    if not kernel.normalise:
-        return kernel.diagonal(a)
-    from pykernel.bases.gram import NORM_LEAST
+def left_out(diagonal: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """R_ii = k_ii - |z_i|^2, clipped to [0, k_ii]."""
+    return np.clip(diagonal - np.einsum("ij,ij->i", z, z), 0.0, diagonal)
 
-    return (replace(kernel, normalise=False).diagonal(a) > NORM_LEAST).astype(np.float64)
+
+def share(part: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    """Each number's part of k_ii; 0 where k_ii is 0."""
+    return np.divide(part, diagonal, out=np.zeros_like(part), where=diagonal > 0)
 
 
 def block_rows(n: int, dim: int) -> int:
@@ -253,30 +244,7 @@ def block_rows(n: int, dim: int) -> int:
     return max(1, NUMBERS // max(n, dim, 1))
 
 
-# ------------------------------------------------------------------------------------------------------- selectors
-
-
-class Selector(Protocol):
-    """A method at work.  Made as ``Method(rows, kernel, n_max, seed=, candidates=, points=, tau=, epsilon=, **options)``.
-
-    Further parameters, with defaults, are the method's options.  The same arguments and the same number of BLAS threads
-    give the same basis, bit for bit.  A new object after ``restore(state())`` continues exactly as the old object
-    would.
-    """
-
-    stopped: Stop | None  # why step returned False
-
-    def step(self) -> bool:
-        """Add a vector; False: none was added, and ``stopped`` says why."""
-        ...
-
-    def state(self) -> dict[str, np.ndarray]:
-        """All that step changes, random numbers included, as arrays without pickles."""
-        ...
-
-    def restore(self, state: dict[str, np.ndarray]) -> None: ...
-
-    def basis(self) -> Basis: ...
+# ---------------------------------------------------------------------------------------------------- while it grows
 
 
 class Growing:
@@ -300,9 +268,9 @@ class Growing:
 
     def diagonal(self, a: np.ndarray) -> np.ndarray:
         """k(a_i, a_i), counted unless it is 1 for every row."""
-        if not ones(self.kernel):
+        if not self.kernel.unit:
             self.evaluations += len(a)
-        return self_values(self.kernel, a)
+        return self.kernel.self_values(a)
 
     def features(self, a: np.ndarray) -> np.ndarray:
         """z of rows, by the vectors so far: (rows, n)."""
@@ -348,39 +316,13 @@ class Growing:
         )
 
 
-def pack_generator(generator: np.random.Generator) -> np.ndarray:
-    """The state of a generator of random numbers as bytes, for a selector's state."""
-    return np.frombuffer(json.dumps(generator.bit_generator.state).encode(), np.uint8)
-
-
-def unpack_generator(generator: np.random.Generator, packed: np.ndarray) -> None:
-    """Put the generator into the state that ``pack_generator`` wrote."""
-    generator.bit_generator.state = json.loads(packed.tobytes())
-
-
 # ----------------------------------------------------------------------------------------------------------- files
 
 
-def describe_kernel(kernel: MercerKernel) -> dict[str, Any]:
-    """A kernel as JSON; a custom one by its name and its file's hash."""
-    names = ("function", "gamma", "coef0", "degree", "normalise", "max_value")
-    told: dict[str, Any] = {name: getattr(kernel, name) for name in names}
-    if kernel.function == "rational-quadratic":
-        told["alpha"] = kernel.alpha
-    told = {name: value.item() if isinstance(value, np.generic) else value for name, value in told.items()}
-    if kernel.custom is not None:
-        digest = hashlib.blake2b(kernel.custom.source, digest_size=16)
-        told["custom"] = {"name": kernel.custom.name, "file": digest.hexdigest()}
-    if kernel.function == "precomputed":
-        told["matrix"] = kernel.digest  # type: ignore[attr-defined]
-    return told
-
-
 def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
-    from pykernel.bases.gram import MercerKernel
-
+    """The kernel of a file, from what ``MercerKernel.described`` told; or the given one, if it is the same."""
     if given is not None:
-        if describe_kernel(given) != stored:
+        if given.described() != stored:
             raise UserError(f"{path} was made with another kernel than the one given; give that one")
         return given
     if "custom" in stored:
@@ -390,14 +332,14 @@ def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any)
     return MercerKernel(**stored)
 
 
-def write_npz(path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def write_npz(path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Arrays and a description, JSON, as an .npz file without pickles: all of it or nothing."""
     text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
     with whole_file(path) as file:
         np.savez(file, allow_pickle=False, about=text, **arrays)
 
 
-def read_npz(path: str | os.PathLike[str], kind: str, writer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_npz(path: Path, kind: str, writer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What ``write_npz`` wrote.  Raises UserError: no such file, or not of this kind."""
     try:
         with open_plain(path) as opened, np.load(opened, allow_pickle=False) as file:
@@ -410,28 +352,3 @@ def read_npz(path: str | os.PathLike[str], kind: str, writer: str) -> tuple[dict
     except Exception as error:  # of a damaged file NumPy, zipfile and json say many things
         raise UserError(f"{path} is not what {writer} writes: {error or type(error).__name__}") from error
     return about, arrays
-
-
-# ------------------------------------------------------------------------------------------------------- arguments
-
-
-def checked_count(value: Any, name: str, least: int) -> int:
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        count = operator.index(value)
-    except TypeError:
-        raise UserError(f"{name} is {value!r}; it must be a whole number from {least} up") from None
-    if count < least:
-        raise UserError(f"{name} is {count}; it must be a whole number from {least} up")
-    return count
-
-
-def checked_fraction(value: Any, name: str, least: float, told: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not least <= number < 1:
-        raise UserError(f"{name} is {value!r}; it must be a number from {told} to less than 1")
-    return number

@@ -1,4 +1,4 @@
-"""Parts that all greedy selectors share: rows that may still be chosen, parts of the Gram matrix, ties, stopping.
+"""Parts that all selectors share: rows that may still be chosen, parts of the Gram matrix, ties, stopping.
 
 Symbols as in ``pykernel.bases.basis``: l rows, S the n chosen ones, R the residual, C with C_i = z_i' (l, n), so that
 R = K - C C'.  Adding row r: c = R_:r / sqrt(R_rr), R <- R - c c', d_i = R_ii <- d_i - c_i^2.
@@ -6,15 +6,16 @@ R = K - C C'.  Adding row r: c = R_:r / sqrt(R_rr), R <- R - c c', d_i = R_ii <-
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
-from pykernel.bases.basis import Basis, Growing, Stop, pack_generator, unpack_generator
-from pykernel.errors import UserError
-from pykernel.rows import Rows, as_rows
+from pykernel.bases.basis import Basis, Growing, Stop, left_out, share
+from pykernel.bases.gram import MercerKernel
+from pykernel.rows import Rows, as_rows, each_row
 
 TIE = 1e-9
 """Scores that differ from the largest score by less than this fraction are ties; the first row of them is chosen.  So
@@ -83,24 +84,43 @@ class Live:
         """
         excluded = set(without.tolist()) if isinstance(without, np.ndarray) else set(without)
         left = len(self) - len(excluded)
-        if size is None or size >= left:
+        if size is None or size >= left or 4 * (self.count - left + size) > 3 * self.count:
             rows = self.all()
-            return rows[~np.isin(rows, list(excluded))] if excluded else rows
-        if 4 * (self.count - left + size) > 3 * self.count:
-            rows = self.all()
-            if excluded:
-                rows = rows[~np.isin(rows, list(excluded))]
-            return generator.choice(rows, size, replace=False)
+            return drawn(generator, rows[~np.isin(rows, list(excluded))] if excluded else rows, size)
         # at least a quarter of all tries hit: four for each at most, on average
         found: dict[int, None] = {}
         mask, few = self._mask, self._few
         while len(found) < size:
-            tries = generator.integers(self.count, size=size - len(found)).tolist()
-            for row in tries:
-                if (row in few if mask is None else mask[row]) or row in excluded:
-                    continue
-                found[row] = None
+            for row in generator.integers(self.count, size=size - len(found)).tolist():
+                if not ((row in few if mask is None else mask[row]) or row in excluded):
+                    found[row] = None
         return np.fromiter(found, np.int64, size)
+
+
+class Drawn:
+    """Rows that were drawn: positions, x (k, D), z (k, n), k_ii, and their residuals R_ii and delta."""
+
+    def __init__(self, rows: np.ndarray, x: np.ndarray, z: np.ndarray, diagonal: np.ndarray) -> None:
+        # one layout, since the order of a sum depends on it
+        self.rows, self.x, self.z, self.diagonal = rows, x, np.ascontiguousarray(z), diagonal
+        self.left = left_out(diagonal, z)
+        self.delta = share(self.left, diagonal)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return self.rows, self.x, self.z, self.diagonal
+
+    def of(self, which: Any) -> Drawn:
+        return Drawn(*(part[which] for part in self.parts))
+
+    def first(self, size: int | None) -> Drawn:
+        return self if size is None or size >= len(self) else self.of(slice(size))
+
+    def joined(self, others: Drawn) -> Drawn:
+        return Drawn(*(np.concatenate(both) for both in zip(self.parts, others.parts, strict=True)))
 
 
 class Parts:
@@ -119,23 +139,17 @@ class Parts:
         """All of K, (l, l)."""
         if self._gram is None:
             x = self.rows.take(np.arange(len(self.rows)))
-            self._gram = np.empty((len(x), len(x)))
-            for start, block in self.rows.blocks(max(1, BLOCK // len(x))):
-                self._gram[start : start + len(block)] = self.grown.kernel.gram(block, x)
+            size = max(1, BLOCK // len(x))
+            self._gram = each_row(self.rows, size, lambda block: self.grown.kernel.gram(block, x), len(x))
             self.grown.evaluations += 0 if self.counted else len(x) ** 2
             self.counted = True
         return self._gram
 
     def diagonal(self) -> np.ndarray:
-        """(l,)."""
-        size = max(1, BLOCK // self.rows.dim)
-        return np.concatenate([self.grown.diagonal(block) for _, block in self.rows.blocks(size)])
-
-    def part(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """K_ab, (len(a), len(b)); not to be written to."""
-        if self.whole:
-            return self.gram[np.ix_(a, b)]
-        return self.grown.values(self.rows.take(a), self.rows.take(b))
+        """(l,); rows are not read where k(x, x) is 1 for every x."""
+        if self.grown.kernel.unit:
+            return np.ones(len(self.rows))
+        return each_row(self.rows, max(1, BLOCK // self.rows.dim), self.grown.diagonal)
 
     def columns(self, a: np.ndarray) -> np.ndarray:
         """K_:a by rows, (len(a), l), in blocks; a copy."""
@@ -158,29 +172,45 @@ class Parts:
         return out
 
 
-class Greedy:
-    """Base class of greedy selectors (``pykernel.bases.basis.Selector``).  Subclasses implement ``_add``, which chooses
-    and appends one vector.
+class Selector:
+    """A method at work.  Made as ``Method(rows, kernel, n_max, seed=, tau=, epsilon=, **options)``.
+
+    Further parameters, with defaults, are the method's options.  The same arguments and the same number of BLAS threads
+    give the same basis, bit for bit.  A new object after ``restore(state())`` continues exactly as the old object
+    would.  Subclasses implement ``_add``, which chooses and appends one vector.
 
     error: the value that is compared with tau.
+    changing: names of attributes that ``step`` changes: numbers, lists and arrays.  filled: arrays of which each vector
+    fills a row.
     """
 
     method = ""
     exact = True
+    changing: tuple[str, ...] = ()
+    filled: tuple[str, ...] = ()
+    live: Live | None = None
+    residual: Residual | None = None
 
     def __init__(
-        self, rows: Any, kernel: Any, n_max: int, *, seed: int = 0, tau: float = 0.0, epsilon: float = 1e-10
+        self, rows: Any, kernel: MercerKernel, n_max: int, *, seed: int = 0, tau: float = 0.0, epsilon: float = 1e-10
     ) -> None:
         self.rows, self.kernel, self.n_max = as_rows(rows), kernel, n_max
-        self.tau, self.epsilon = tau, epsilon
-        self.grown = Growing(kernel, self.rows.dim, min(n_max, len(self.rows)))
+        self.seed, self.tau, self.epsilon = seed, tau, epsilon
+        self.capacity = min(n_max, len(self.rows))
+        self.grown = Growing(kernel, self.rows.dim, self.capacity)
         self.generator = np.random.default_rng(seed)
         self.stopped: Stop | None = None
+        self.whole = True  # not in the middle of a step
         self.parts = Parts(self.rows, self.grown)
 
     @property
+    def n(self) -> int:
+        """How many vectors were added."""
+        return self.grown.n
+
+    @property
     def error(self) -> float:
-        return float(self.grown.trace[self.grown.n])
+        return float(self.grown.trace[self.n])
 
     @property
     def evaluations(self) -> int:
@@ -188,30 +218,45 @@ class Greedy:
 
     def step(self) -> bool:
         """Add a vector; False: none was added, and ``stopped`` says why."""
-        n = self.grown.n
+        self.whole = False
         if self.stopped is None:
-            if n >= self.n_max:
-                self.stopped = "n_max"
-            elif n and self.tau > 0 and self.error <= self.tau:
+            if self.tau > 0 and self.error <= self.tau:
                 self.stopped = "tau"
-            elif n == len(self.rows):
+            elif self.n >= self.n_max:
+                self.stopped = "n_max"
+            elif self.n == len(self.rows):
                 self.stopped = "exhausted"
             elif not self._add():
                 self.stopped = "spanned"
+        self.whole = True
         return self.stopped is None
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that step changes, as arrays."""
-        kept = {**self.grown.state(), "generator": pack_generator(self.generator)}
+        """All that step changes, random numbers included, as arrays without pickles."""
+        generator = json.dumps(self.generator.bit_generator.state).encode()
+        kept = {**self.grown.state(), "generator": np.frombuffer(generator, np.uint8)}
         kept |= {"stopped": np.array(self.stopped or ""), "counted": np.array(self.parts.counted)}
-        return kept | self._state()
+        kept |= {name: np.array(getattr(self, name)) for name in self.changing}
+        kept |= {name: getattr(self, name)[: self.n].copy() for name in self.filled}
+        if self.live is not None:
+            kept["dead"] = self.live.dead()
+        return kept | ({} if self.residual is None else self.residual.state())
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from what ``state`` returned, of a selector that was made with the same arguments."""
         self.parts.counted = bool(state["counted"])
-        self._restore(state)
+        for name in self.changing:
+            kept = state[name]
+            setattr(self, name, kept.copy() if isinstance(getattr(self, name), np.ndarray) else kept.tolist())
+        for name in self.filled:
+            getattr(self, name)[: len(state[name])] = state[name]
+        if self.live is not None:
+            self.live = Live(len(self.rows))
+            self.live.kill(state["dead"])
+        if self.residual is not None:
+            self.residual.restore(state)
         self.grown.restore(state)
-        unpack_generator(self.generator, state["generator"])
+        self.generator.bit_generator.state = json.loads(state["generator"].tobytes())
         self.stopped = str(state["stopped"]) or None  # type: ignore[assignment]
 
     def basis(self) -> Basis:
@@ -222,11 +267,13 @@ class Greedy:
         """Choose and append a vector.  False: every row that is left is spanned."""
         raise NotImplementedError
 
-    def _state(self) -> dict[str, np.ndarray]:
-        raise NotImplementedError
+    def _residual(self) -> Residual:
+        return Residual(self.parts.diagonal(), self.capacity, self.epsilon)
 
-    def _restore(self, state: dict[str, np.ndarray]) -> None:
-        raise NotImplementedError
+    def _drawn(self, rows: np.ndarray) -> Drawn:
+        """These rows with their features and residuals."""
+        x = self.rows.take(rows)
+        return Drawn(rows, x, self.grown.features(x), self.grown.diagonal(x))
 
 
 class Residual:
@@ -235,7 +282,7 @@ class Residual:
     def __init__(self, diagonal: np.ndarray, capacity: int, epsilon: float) -> None:
         self.diagonal, self.epsilon = diagonal, epsilon
         self.total = float(diagonal.sum())
-        self.weights = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
+        self.weights = share(np.ones_like(diagonal), diagonal)
         self.left = diagonal.copy()
         self.projected = np.zeros((capacity, len(diagonal)))
         self.n = 0
@@ -288,16 +335,30 @@ class Residual:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         self.n = len(state["projected"])
         self.projected[: self.n] = state["projected"]
-        self.left[:], self.live[:] = state["left"], state["live"]
+        self.left, self.live = state["left"].copy(), state["live"].copy()
 
 
-def need_memory(size: int, memory: int, what: str, instead: str) -> None:
-    """Raises UserError if ``what`` takes more bytes than it may."""
-    if size > memory:
-        raise UserError(f"{what} takes {size / 2**20:,.0f} MB, and memory is {memory / 2**20:,.0f} MB; {instead}")
+def best_columns(
+    between: np.ndarray, inner: np.ndarray, weights: np.ndarray, epsilon: float
+) -> Iterator[tuple[int, float, np.ndarray, np.ndarray]]:
+    """Candidates U one after the other, each the one that lowers the weighted trace of R on points T most.
 
-
-def need_choice(value: Any, name: str, choices: Collection[Any]) -> None:
-    if value not in choices:
-        told = ", ".join(str(choice) for choice in choices)
-        raise UserError(f"{name} is {value!r}; it must be one of {told}")
+    between: K_TU, (t, u).  inner: K_UU, (u, u).  weights: of the points, (t,).  Yields the candidate's position r, R_rr,
+    and the new columns of C for U and for T, until all candidates are spanned.  ``between`` and ``inner`` become R_TU and
+    R_UU.  O(u (t + u)) for each.
+    """
+    own = inner.diagonal().copy()
+    alive = own > 0
+    while True:
+        squares = inner.diagonal().copy()
+        alive &= squares >= epsilon * own
+        if not alive.any():
+            return
+        gains = weights @ np.square(between)
+        r = first_of_largest(np.divide(gains, squares, out=np.full(len(gains), -np.inf), where=alive))
+        root = math.sqrt(squares[r])
+        c_u, c_t = inner[:, r] / root, between[:, r] / root
+        inner -= np.outer(c_u, c_u)
+        between -= np.outer(c_t, c_u)
+        alive[r] = False
+        yield r, float(squares[r]), c_u, c_t

@@ -3,133 +3,51 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
 
 from pykernel.algorithms.kernel_choice import KERNEL_RULES, KernelConfig, KernelFunction
+from pykernel.bases.arguments import checked_gram, checked_positive, checked_table
 from pykernel.dialect import FLOAT64, Kernel
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import UserError
 from pykernel.spec.custom_kernel import custom_gram
 from pykernel.spec.kernel_settings import FUNCTIONS, MATERN, UNIT
-
-try:
-    from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
-except ImportError as error:  # scikit-learn brings it
-    raise MissingExtra("training, choosing a basis or importing on the host", "sklearn") from error
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
-KernelName = Literal["gaussian", "laplacian", "polynomial", "linear", "sigmoid", "matern12", "matern32", "matern52"]
-KERNELS: tuple[str, ...] = get_args(KernelName)
+KERNELS = ("gaussian", "laplacian", "polynomial", "linear", "sigmoid", *MATERN)
 """Kernels that are completely given by their name, gamma, coef0 and degree."""
-COMPUTED = (*KERNELS, "rational-quadratic", "fourier")
+METRICS = dict.fromkeys(MATERN, "euclidean") | {
+    "gaussian": "sqeuclidean",
+    "rational-quadratic": "sqeuclidean",
+    "laplacian": "cityblock",
+}
+"""Kernels that are functions of a distance -> the distance."""
 DEGREES = range(1, 10)
 NORM_LEAST = 2.0**-500
 """A k(a, a) that is not larger than this counts as a norm of zero, as on the device in float64."""
-
-
-def gram_matrix(
-    function: str, a: Any, b: Any, *, gamma: float = 1.0, coef0: float = 0.0, degree: int = 1, alpha: float = 1.0
-) -> np.ndarray:
-    """K with K_ij = k(a_i, b_j), (len(a), len(b)), in O(len(a) len(b) D); a: (rows, D), b: (rows, D).
-
-    "gaussian" exp(-gamma |a - b|^2), "laplacian" exp(-gamma |a - b|_1), "polynomial" (gamma a'b + coef0)^degree,
-    "linear" a'b, "sigmoid" tanh(gamma a'b + coef0), "matern12" e^-r, "matern32" (1 + r) e^-r and "matern52"
-    (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, "rational-quadratic" (1 + gamma |a - b|^2)^-alpha, "fourier"
-    cos(2 pi a'b).  Parameters that the kernel does not have are ignored.  Distances are computed as sums over
-    differences, not as differences of products: so K_ij is exactly 1 for equal rows, and rows that are close lose no
-    digits.
-
-    Raises UserError for an unknown kernel, wrong shapes, gamma that is not positive, a degree not from 1 to 9, numbers
-    that are not finite, or values that overflow.
-    """
-    _check(function, gamma, coef0, degree, alpha)
-    a, b = _rows(a, "a"), _rows(b, "b")
-    if a.shape[1] != b.shape[1]:
-        raise UserError(f"rows of a have {a.shape[1]} numbers and those of b {b.shape[1]}; they must have as many")
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        if function == "gaussian":
-            # a distance that overflows is a value of zero
-            return np.exp(-gamma * cdist(a, b, "sqeuclidean"))
-        if function == "laplacian":
-            return np.exp(-gamma * cdist(a, b, "cityblock"))
-        if function == "rational-quadratic":
-            return np.exp(-alpha * np.log1p(gamma * cdist(a, b, "sqeuclidean")))
-        if function in MATERN:
-            r = gamma * cdist(a, b, "euclidean")
-            decay = np.exp(-r)
-            if function == "matern12":
-                return np.asarray(decay)
-            r[decay == 0] = 0  # infinity times zero
-            return np.asarray(decay * (1 + r if function == "matern32" else 1 + r * (1 + r / 3)))
-        return _of_products(function, a @ b.T, gamma, coef0, degree)
-
-
-def diagonal(
-    function: str, a: Any, *, gamma: float = 1.0, coef0: float = 0.0, degree: int = 1, alpha: float = 1.0
-) -> np.ndarray:
-    """k(a_i, a_i), (len(a),), in O(len(a) D); arguments and errors as of ``gram_matrix``."""
-    _check(function, gamma, coef0, degree, alpha)
-    a = _rows(a, "a")
-    if function in UNIT:
-        return np.ones(len(a))
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return _of_products(function, np.einsum("ij,ij->i", a, a), gamma, coef0, degree)
-
-
-def _of_products(function: str, values: np.ndarray, gamma: float, coef0: float, degree: int) -> np.ndarray:
-    """Kernel values of inner products."""
-    # check for overflow before tanh hides it: whether inf - inf is NaN or infinite depends on the order of operations
-    finite = np.isfinite(values).all()
-    if function == "polynomial":
-        values = (gamma * values + coef0) ** int(degree)
-    elif function == "sigmoid":
-        values = np.tanh(gamma * values + coef0)
-    elif function == "fourier":
-        values = np.cos(2 * np.pi * values)
-    if not finite or not np.isfinite(values).all():
-        raise UserError(f"values of the {function} kernel overflow; inputs must be smaller: scale them")
-    return values
-
-
-def _check(function: str, gamma: float, coef0: float, degree: int, alpha: float = 1.0) -> None:
-    if function not in COMPUTED:
-        raise UserError(f"there is no kernel {function!r}; it must be one of {', '.join(COMPUTED)}")
-    if function == "rational-quadratic" and not (np.isfinite(alpha) and alpha > 0):
-        raise UserError(f"alpha is {alpha}; it must be a number above zero")
-    if function not in ("linear", "fourier") and not (np.isfinite(gamma) and gamma > 0):
-        raise UserError(f"gamma is {gamma}; it must be a number above zero")
-    if function in ("polynomial", "sigmoid") and not np.isfinite(coef0):
-        raise UserError(f"coef0 is {coef0}; it must be a number")
-    if function == "polynomial" and (degree not in DEGREES or isinstance(degree, bool)):
-        raise UserError(f"degree is {degree}; it must be a whole number from {DEGREES[0]} to {DEGREES[-1]}")
-
-
-def _rows(rows: Any, name: str) -> np.ndarray:
-    values = np.asarray(rows, np.float64)
-    if values.ndim != 2:
-        raise UserError(f"{name} has the shape {values.shape}; it must be (rows, inputs)")
-    if not np.isfinite(values).all():
-        raise UserError(f"{name} holds numbers that are not finite; leave those rows out")
-    return values
-
-
-# ------------------------------------------------------------------------------------------ a kernel as one object
 
 
 @dataclass(frozen=True)
 class MercerKernel:
     """A kernel on the host, in float64. It corresponds to ``[kernel]`` of a spec.
 
-    function: a name of ``gram_matrix``, or "custom". custom: a dialect kernel with the parameters (q: KernelConfig,
-    a: Real[DIM], b: Real[DIM]); it may use q.gamma, q.coef0 and q.degree. normalise: whether to use k(a, b) /
-    sqrt(k(a, a) k(b, b)), or zero if k(a, a) or k(b, b) is zero; for polynomial, linear and custom. max_value: a
-    bound of k(x, x), for custom; a larger value is an error here, and the device limits it. alpha: the exponent, for
-    rational-quadratic.
+    function: "gaussian" exp(-gamma |a - b|^2), "laplacian" exp(-gamma |a - b|_1), "polynomial" (gamma a'b +
+    coef0)^degree, "linear" a'b, "sigmoid" tanh(gamma a'b + coef0), "matern12" e^-r, "matern32" (1 + r) e^-r and
+    "matern52" (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, "rational-quadratic" (1 + gamma |a - b|^2)^-alpha,
+    "fourier" cos(2 pi a'b), or "custom".  Parameters that the kernel does not have are ignored.  Distances are computed
+    as sums over differences, not as differences of products: so K_ij is exactly 1 for equal rows, and rows that are
+    close lose no digits.
+
+    custom: a dialect kernel with the parameters (q: KernelConfig, a: Real[DIM], b: Real[DIM]); it may use q.gamma,
+    q.coef0 and q.degree. normalise: whether to use k(a, b) / sqrt(k(a, a) k(b, b)), or zero if k(a, a) or k(b, b) is
+    zero; for polynomial, linear and custom. max_value: a bound of k(x, x), for custom; a larger value is an error here,
+    and the device limits it.
 
     Raises UserError if these parameters do not fit together.
     """
@@ -144,28 +62,47 @@ class MercerKernel:
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.function not in FUNCTIONS:
-            raise UserError(f"there is no kernel {self.function!r}; it must be one of {', '.join(FUNCTIONS)}")
-        if self.normalise and "normalise" not in KERNEL_RULES[self.function].keys:
-            raise UserError(f"normalise does not go with a {self.function} kernel; leave it out")
-        if (self.function == "custom") != (self.custom is not None):
+        function = self.function
+        if function not in FUNCTIONS:
+            raise UserError(f"there is no kernel {function!r}; it must be one of {', '.join(FUNCTIONS)}")
+        keys = KERNEL_RULES[function].keys
+        if self.normalise and "normalise" not in keys:
+            raise UserError(f"normalise does not go with a {function} kernel; leave it out")
+        if (function == "custom") != (self.custom is not None):
             raise UserError(
                 'custom, a dialect kernel, must go with function "custom", and function "custom" with custom'
             )
-        if self.function == "custom":
-            if self.max_value is None or not 0 < self.max_value < np.inf:
-                raise UserError(f"max_value is {self.max_value}; it must be a bound of k(x, x) for a custom kernel")
-            _check("polynomial", self.gamma, self.coef0, self.degree)
-        else:
-            _check(self.function, self.gamma, self.coef0, self.degree, self.alpha)
+        if function == "custom" and (self.max_value is None or not 0 < self.max_value < np.inf):
+            raise UserError(f"max_value is {self.max_value}; it must be a bound of k(x, x) for a custom kernel")
+        for name in ("gamma", "alpha"):
+            if name in keys:
+                checked_positive(getattr(self, name), name)
+        if "coef0" in keys and not np.isfinite(self.coef0):
+            raise UserError(f"coef0 is {self.coef0}; it must be a number")
+        if "degree" in keys and (self.degree not in DEGREES or isinstance(self.degree, bool)):
+            raise UserError(f"degree is {self.degree}; it must be a whole number from {DEGREES[0]} to {DEGREES[-1]}")
 
     @property
     def unit(self) -> bool:
-        """Whether k(x, x) is 1 for every x."""
-        return self.normalise or self.function in UNIT
+        """Whether k(x, x) is 1 for every x, rows of zeros included."""
+        return self.function in UNIT
+
+    @property
+    def width(self) -> float:
+        """sigma (gaussian) or gamma."""
+        return math.sqrt(0.5 / self.gamma) if self.function == "gaussian" else self.gamma
+
+    def with_width(self, width: float) -> Self:
+        """The kernel with another sigma (gaussian) or gamma."""
+        if width == self.width:  # also where going to sigma and back rounds
+            return self
+        return replace(self, gamma=0.5 / width / width if self.function == "gaussian" else width)
 
     def gram(self, a: Any, b: Any) -> np.ndarray:
-        """K with K_ij = k(a_i, b_j), (len(a), len(b)); arguments and errors as of ``gram_matrix``."""
+        """K with K_ij = k(a_i, b_j), (len(a), len(b)), in O(len(a) len(b) D); a: (rows, D), b: (rows, D).
+
+        Raises UserError for wrong shapes, numbers that are not finite, or values that overflow.
+        """
         values = self._plain(a, b)
         if not self.normalise:
             return values
@@ -176,27 +113,62 @@ class MercerKernel:
 
     def diagonal(self, a: Any) -> np.ndarray:
         """k(a_i, a_i), (len(a),).  A normalised kernel gives 1, also for rows with a norm of zero."""
-        return np.ones(len(_rows(a, "a"))) if self.normalise else self._plain_diagonal(a)
+        return np.ones(len(checked_table(a, "a"))) if self.normalise else self._plain_diagonal(a)
 
-    @property
-    def _numbers(self) -> dict[str, Any]:
-        return {"gamma": self.gamma, "coef0": self.coef0, "degree": self.degree, "alpha": self.alpha}
+    def self_values(self, a: Any) -> np.ndarray:
+        """k(a_i, a_i), (len(a),), as ``gram`` has it: 0, not 1, where a normalised kernel divides by a norm of zero."""
+        values = self._plain_diagonal(a)
+        return (values > NORM_LEAST).astype(np.float64) if self.normalise else values
 
     def _plain(self, a: Any, b: Any) -> np.ndarray:
-        if self.custom is None:
-            return gram_matrix(self.function, a, b, **self._numbers)
-        a, b = np.ascontiguousarray(_rows(a, "a")), np.ascontiguousarray(_rows(b, "b"))
+        a, b = checked_table(a, "a"), checked_table(b, "b")
         if a.shape[1] != b.shape[1]:
             raise UserError(f"rows of a have {a.shape[1]} numbers and those of b {b.shape[1]}; they must have as many")
-        return self._checked(custom_gram(self.custom, self._config(a.shape[1]), FLOAT64, a, b)[0])
+        if self.custom is not None:
+            return self._bounded(self._of_custom(a, b)[0])
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            if self.function not in METRICS:
+                return self._of_products(a @ b.T)
+            # a distance that overflows is a value of zero
+            far = self.gamma * cdist(a, b, METRICS[self.function])
+            if self.function == "rational-quadratic":
+                return np.exp(-self.alpha * np.log1p(far))
+            decay = np.exp(-far)
+            if self.function in ("matern32", "matern52"):
+                far[decay == 0] = 0  # infinity times zero
+                decay *= 1 + far if self.function == "matern32" else 1 + far * (1 + far / 3)
+            return np.asarray(decay)
 
     def _plain_diagonal(self, a: Any) -> np.ndarray:
-        if self.custom is None:
-            return diagonal(self.function, a, **self._numbers)
-        a = np.ascontiguousarray(_rows(a, "a"))
-        return self._checked(custom_gram(self.custom, self._config(a.shape[1]), FLOAT64, a, a[:0])[1][:, 0])
+        a = checked_table(a, "a")
+        if self.function in UNIT:
+            return np.ones(len(a))
+        if self.custom is not None:
+            return self._bounded(self._of_custom(a, a[:0])[1][:, 0])
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return self._of_products(np.einsum("ij,ij->i", a, a))
 
-    def _checked(self, values: np.ndarray) -> np.ndarray:
+    def _of_products(self, values: np.ndarray) -> np.ndarray:
+        """Kernel values of inner products."""
+        # check for overflow before tanh hides it: whether inf - inf is NaN or infinite depends on the order of operations
+        finite = np.isfinite(values).all()
+        if self.function == "polynomial":
+            values = (self.gamma * values + self.coef0) ** int(self.degree)
+        elif self.function == "sigmoid":
+            values = np.tanh(self.gamma * values + self.coef0)
+        elif self.function == "fourier":
+            values = np.cos(2 * np.pi * values)
+        if not finite or not np.isfinite(values).all():
+            raise UserError(f"values of the {self.function} kernel overflow; inputs must be smaller: scale them")
+        return values
+
+    def _of_custom(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A custom kernel's k(a_i, b_j), (len(a), len(b)), and k(a_i, a_i), (len(a), 1)."""
+        assert self.custom is not None
+        config = self._config(a.shape[1])
+        return custom_gram(self.custom, config, FLOAT64, np.ascontiguousarray(a), np.ascontiguousarray(b))
+
+    def _bounded(self, values: np.ndarray) -> np.ndarray:
         assert self.custom is not None and self.max_value is not None
         if np.isnan(values).any():
             raise UserError(
@@ -212,15 +184,9 @@ class MercerKernel:
     def _config(self, dim: int) -> Any:
         """What a dialect kernel of the user's takes as q."""
         none = dict.fromkeys(("normalises", "unit", "rescales", "rate", "exponent"), 0)
-        values = none | {"function": KernelFunction.CUSTOM, "input_center": np.zeros(dim), "input_scale": np.ones(dim)}
-        custom = {
-            "gamma": self.gamma,
-            "coef0": self.coef0,
-            "degree": self.degree,
-            "max_value": self.max_value,
-            "input_max_abs": 1e300,
-        }
-        return KernelConfig.of(FLOAT64, values | custom)
+        own = {name: getattr(self, name) for name in ("gamma", "coef0", "degree", "max_value")}
+        inputs = {"input_center": np.zeros(dim), "input_scale": np.ones(dim), "input_max_abs": 1e300}
+        return KernelConfig.of(FLOAT64, none | {"function": KernelFunction.CUSTOM} | own | inputs)
 
     def section(self) -> dict[str, Any]:
         """``[kernel]`` of a spec; a custom kernel is named by its file, which must then lie beside the spec."""
@@ -234,6 +200,18 @@ class MercerKernel:
             found |= {"source": self.custom.file.name, "kernel": self.custom.name, "max_value": self.max_value}
         return found
 
+    def described(self) -> dict[str, Any]:
+        """The kernel as JSON; a custom one by its name and its file's hash."""
+        names = ["function", "gamma", "coef0", "degree", "normalise", "max_value"]
+        if self.function == "rational-quadratic":
+            names.append("alpha")
+        told = {name: getattr(self, name) for name in names}
+        told = {name: value.item() if isinstance(value, np.generic) else value for name, value in told.items()}
+        if self.custom is not None:
+            digest = hashlib.blake2b(self.custom.source, digest_size=16)
+            told["custom"] = {"name": self.custom.name, "file": digest.hexdigest()}
+        return told
+
     @classmethod
     def of(cls, spec: Spec) -> MercerKernel:
         """The kernel of a spec."""
@@ -241,16 +219,16 @@ class MercerKernel:
         if kernel is None:
             raise UserError(f"{spec.name} has no [kernel]; {spec.learning.rule} is linear")
         gamma = 0.5 / kernel.sigma / kernel.sigma if kernel.sigma is not None else kernel.gamma
-        kept: Mapping[str, Any] = {
-            "gamma": 1.0 if gamma is None else gamma,
-            "coef0": kernel.coef0,
-            "degree": kernel.degree,
-            "normalise": kernel.normalise,
-            "max_value": kernel.max_value,
-            "custom": getattr(spec, "custom", None),
-            "alpha": kernel.alpha,
-        }
-        return cls(kernel.function, **kept)
+        return cls(
+            kernel.function,
+            1.0 if gamma is None else gamma,
+            kernel.coef0,
+            kernel.degree,
+            kernel.normalise,
+            getattr(spec, "custom", None),
+            kernel.max_value,
+            kernel.alpha,
+        )
 
 
 SKEW = 1e-9
@@ -278,16 +256,9 @@ class PrecomputedKernel(MercerKernel):
     def __post_init__(self) -> None:
         if self.digest:  # this is a copy: a digest exists only after the matrix was checked
             return
-        matrix = _rows(self.matrix, "the Gram matrix")
-        if matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
-            raise UserError(
-                f"the Gram matrix has the shape {matrix.shape}; it must be (samples, samples), of two samples or more"
-            )
-        skew = float(np.abs(matrix - matrix.T).max())
-        if skew > SKEW * float(np.abs(matrix).max()):
-            raise UserError(
-                f"the Gram matrix is not symmetric: values differ by {skew:.3g} from those across the diagonal"
-            )
+        matrix = checked_gram(self.matrix, SKEW)
+        if len(matrix) < 2:
+            raise UserError("the Gram matrix is of one sample; it must be of two samples or more")
         found = hashlib.blake2b(np.ascontiguousarray(matrix).tobytes(), digest_size=16).hexdigest()
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "digest", found)
@@ -297,6 +268,9 @@ class PrecomputedKernel(MercerKernel):
         """All samples, (l, 1)."""
         return np.arange(len(self.matrix), dtype=np.float64)[:, None]
 
+    def described(self) -> dict[str, Any]:
+        return super().described() | {"matrix": self.digest}
+
     def section(self) -> dict[str, Any]:
         raise UserError(
             "the kernel is precomputed, and a device would have to compute its values: take a kernel that has a name, such "
@@ -304,7 +278,7 @@ class PrecomputedKernel(MercerKernel):
         )
 
     def _plain(self, a: Any, b: Any) -> np.ndarray:
-        a, b = _rows(a, "a"), self._places(b)
+        a, b = checked_table(a, "a"), self._places(b)
         if a.shape[1] == len(self.matrix):
             return a[:, b]
         return self.matrix[np.ix_(self._places(a), b)]
@@ -314,7 +288,7 @@ class PrecomputedKernel(MercerKernel):
         return self.matrix[places, places]
 
     def _places(self, rows: Any) -> np.ndarray:
-        rows = _rows(rows, "rows")
+        rows = checked_table(rows, "rows")
         if rows.shape[1] == len(self.matrix):
             raise UserError("k(x, x) of samples that are not in the Gram matrix is not known")
         places = rows[:, 0].astype(np.int64) if rows.shape[1] == 1 else np.full(len(rows), -1)

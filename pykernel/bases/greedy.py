@@ -15,23 +15,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pykernel.bases.basis import relative
+from pykernel.bases.arguments import need_choice, need_memory
 from pykernel.bases.candidates import (
     BLOCK,
     MEMORY,
-    Greedy,
+    Drawn,
     Live,
     Residual,
+    Selector,
     drawn,
     first_of_largest,
-    need_choice,
-    need_memory,
 )
-from pykernel.bases.sgma import Exhaustive, Sgma, residual_bound, subset_size
-
-__all__ = ["Efvs", "Exhaustive", "Fvs", "Sgma", "residual_bound", "subset_size"]
+from pykernel.bases.gram import MercerKernel
 
 _MOST = 8192  # rows that are looked at once when most of what is drawn is spanned
+POINTS = ("points", "points_x", "points_z", "points_diagonal")
+"""Names of the drawn points in the state of an EFVS."""
 
 
 def bordered_inverse(inverse: np.ndarray, b: np.ndarray, c: float) -> tuple[np.ndarray, float]:
@@ -58,7 +57,7 @@ def fitness(inverse: np.ndarray, values: np.ndarray, diagonal: np.ndarray) -> fl
 # ------------------------------------------------------------------------------------------------------------ FVS
 
 
-class Fvs(Greedy):
+class Fvs(Selector):
     """Feature vector selection as in its definition: each vector is the best of all rows, judged on all rows.
 
     form: "literal" computes the inverse of K_SS for each candidate, O(l (n^3 + l n^2)) for a vector; "bordered"
@@ -71,22 +70,19 @@ class Fvs(Greedy):
     """
 
     method = "fvs"
+    changing = ("inverse", "fitness")
 
     def __init__(
         self,
         rows: Any,
-        kernel: Any,
+        kernel: MercerKernel,
         n_max: int,
         *,
-        seed: int = 0,
-        candidates: int | None = None,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
         form: Literal["bordered", "literal"] = "bordered",
         memory: int = MEMORY,
+        **common: Any,
     ) -> None:
-        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon)
+        super().__init__(rows, kernel, n_max, **common)
         need_choice(form, "form", ("bordered", "literal"))
         need_memory(8 * len(self.rows) ** 2, memory, "K of all rows, which fvs keeps,", "take efvs")
         self.form = form
@@ -100,8 +96,8 @@ class Fvs(Greedy):
 
     def scores(self) -> np.ndarray:
         """J(S + r) for each row r, (l,); -inf where K_SS would not be invertible, or r is chosen."""
-        gram, diagonal = self.parts.gram, np.ascontiguousarray(self.parts.gram.diagonal())
-        chosen = self.grown.indices[: self.grown.n]
+        gram, diagonal = self.parts.gram, self.parts.gram.diagonal().copy()
+        chosen = self.grown.indices[: self.n]
         if self.form == "bordered":
             return _bordered_scores()(gram, diagonal, chosen, self.inverse, self.epsilon)
         scores = np.full(len(gram), -np.inf)
@@ -122,21 +118,15 @@ class Fvs(Greedy):
             return False
         # ties are those of what a row adds
         r = first_of_largest(scores - self.fitness)
-        gram, chosen = self.parts.gram, self.grown.indices[: self.grown.n]
+        gram, chosen = self.parts.gram, self.grown.indices[: self.n]
         self.inverse, schur = bordered_inverse(self.inverse, gram[chosen, r], gram[r, r])
         self.fitness = float(scores[r])
         x = self.rows.take([r])
-        z = self.grown.features(x)[0] if len(chosen) else np.zeros(0)
+        z = self.grown.features(x)[0]
         chosen = np.append(chosen, r)
         left = gram.diagonal() - np.einsum("ij,ij->j", gram[chosen], self.inverse @ gram[chosen])
         self.grown.append(x[0], r, z, schur, float(left.clip(0).sum() / gram.trace()))
         return True
-
-    def _state(self) -> dict[str, np.ndarray]:
-        return {"inverse": self.inverse, "fitness": np.array(self.fitness)}
-
-    def _restore(self, state: dict[str, np.ndarray]) -> None:
-        self.inverse, self.fitness = state["inverse"], float(state["fitness"])
 
 
 @functools.cache
@@ -194,7 +184,7 @@ def _bordered(gram, diagonal, chosen, inverse, epsilon):  # type: ignore[no-unty
 # ----------------------------------------------------------------------------------------------------------- EFVS
 
 
-class Efvs(Greedy):
+class Efvs(Selector):
     """Efficient feature vector selection: paper 000, Algorithm 1.
 
     For each vector ``candidates`` rows (rho) and ``points`` rows (v) are drawn from those that are alive; the candidate
@@ -221,93 +211,74 @@ class Efvs(Greedy):
     """
 
     method = "efvs"
+    changing = ("errors", "inverse", "seen")
+    live: Live
 
     def __init__(
         self,
         rows: Any,
-        kernel: Any,
+        kernel: MercerKernel,
         n_max: int,
         *,
-        seed: int = 0,
         candidates: int | None = 59,
         points: int | None = 59,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
         lazy: bool | None = None,
         form: Literal["gain", "literal"] = "gain",
         disjoint: bool = True,
         memory: int = MEMORY,
+        **common: Any,
     ) -> None:
-        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon)
+        super().__init__(rows, kernel, n_max, **common)
         need_choice(form, "form", ("gain", "literal"))
         need_choice(lazy, "lazy", (True, False, None))
         self.candidates, self.points, self.form, self.disjoint = candidates, points, form, disjoint
-        l, n = len(self.rows), min(n_max, len(self.rows))
+        l, n = len(self.rows), self.capacity
         rho, v = min(l, candidates or l), min(l, points or l)
         size = 8 * l * (n + 4)
         if lazy is None:
             lazy = size > memory or 2 * l > (rho + v) * n
         elif not lazy:
             need_memory(size, memory, f"C of {l:,} rows", "leave lazy=False out")
-        self.lazy = lazy
         self.exact = not lazy
         self.errors = [1.0]
         """1 - J after 0, 1, ..., n vectors: exact, or estimated."""
         self.inverse = np.zeros((0, 0))
+        self.seen = np.zeros(3)  # sum of k(x, x) over all points, number of points, sum of k(x, x) over dead rows
+        self.drawn: Drawn | None = None
         if lazy:
             self.live = Live(l)
-            self.drawn: _Drawn | None = None
-            self.seen = np.zeros(3)  # sum of k(x, x) over all points, number of points, sum of k(x, x) over dead rows
         else:
             self.parts.whole = 8 * l * l + size <= memory and l * l <= n * (l + rho * v)
-            self.residual: Residual | None = None
+            self.residual = self._residual()
 
     @property
     def error(self) -> float:
         return self.errors[-1]
 
     def _add(self) -> bool:
-        return self._add_lazily() if self.lazy else self._add_of_all()
+        return self._add_lazily() if self.residual is None else self._add_of_all(self.residual)
 
     # ------------------------------------------------------------------------------------- all rows are kept
 
-    def _of_all(self) -> Residual:
-        if self.residual is None:
-            self.residual = Residual(self.parts.diagonal(), self.grown.vectors.shape[0], self.epsilon)
-        return self.residual
-
-    def _add_of_all(self) -> bool:
-        residual = self._of_all()
+    def _add_of_all(self, residual: Residual) -> bool:
         alive = residual.candidates()
         if not len(alive):
             return False
         count, points = len(alive), drawn(self.generator, alive, self.points)
-        apart = self.disjoint and bool(self.candidates) and count - len(points) >= (self.candidates or 0)
+        apart = self.disjoint and count - len(points) >= (self.candidates or count)
         if apart:
             alive = residual.candidates(points)
         tried = drawn(self.generator, alive, self.candidates)
-        weights = residual.weights[points]
-        gains = np.empty(len(tried))
-        if self.form == "literal":
-            gains[:] = self._literal_gains(
-                self.rows.take(tried), residual.diagonal[tried], self.rows.take(points), residual.diagonal[points]
-            )
-        else:
-            size = max(1, BLOCK // len(points))
-            for start in range(0, len(tried), size):
-                some = tried[start : start + size]
-                between = residual.part(self.parts.part(points, some), points, some)
-                gains[start : start + size] = weights @ np.square(between) / residual.left[some]
-        if apart:
-            gains = with_own(gains, count, len(points), residual.left[tried] * residual.weights[tried])
-        r = int(tried[first_of_largest(gains)])
+        r = tried[self._choose(self._known(residual, tried), self._known(residual, points), count if apart else None)]
         column = residual.column(self.parts.columns(np.array([r]))[0], r)
         column[r] = residual.left[r]
-        z, square = residual.take_in(r, column)
-        self._append(self.rows.take([r])[0], r, z, square)
+        residual.take_in(r, column)
         self.errors.append(residual.mean)
-        self.grown.trace[self.grown.n] = residual.trace
+        self.grown.trace[self.n] = residual.trace
         return True
+
+    def _known(self, residual: Residual, rows: np.ndarray) -> Drawn:
+        return Drawn(rows, self.rows.take(rows), residual.projected[: self.n, rows].T, residual.diagonal[rows])
 
     # ---------------------------------------------------------------------------- only what is drawn is seen
 
@@ -319,40 +290,25 @@ class Efvs(Greedy):
             assert self.drawn is not None
             if not len(self.drawn):
                 self.drawn = self._look(self.live.draw(self.generator, _grown(self.points, times))).first(self.points)
-            enough = self.disjoint and len(self.live) - len(self.drawn) >= (self.candidates or self.live.count)
-            without = self.drawn.rows if enough else ()
             count = len(self.live)
+            apart = self.disjoint and count - len(self.drawn) >= (self.candidates or self.live.count)
+            without = self.drawn.rows if apart else ()
             tried = self._look(self.live.draw(self.generator, _grown(self.candidates, times), without))
             if len(self.drawn) and len(tried):
-                self._choose(tried.first(self.candidates), self.drawn, count if enough else None)
+                tried = tried.first(self.candidates)
+                j = self._choose(tried, self.drawn, count if apart else None)
+                self.live.kill(tried.rows[j : j + 1])
+                self.seen[2] += tried.diagonal[j]
                 self._estimate()
                 return True
             times *= 2  # nearly all drawn rows are spanned: draw more rows at once
         return False
 
-    def _choose(self, tried: _Drawn, points: _Drawn, apart: int | None) -> None:
-        """apart: how many rows are alive, if no candidate is a point."""
-        if self.form == "literal":
-            gains = self._literal_gains(tried.x, tried.diagonal, points.x, points.diagonal)
-        else:
-            between = self.grown.values(points.x, tried.x) - points.z @ tried.z.T
-            gains = (1 / points.diagonal) @ np.square(between) / tried.left
-        if apart is not None:
-            gains = with_own(gains, apart, len(points), tried.delta)
-        j = first_of_largest(gains)
-        r = tried.rows[j : j + 1]
-        self._append(tried.x[j], int(r[0]), tried.z[j], float(tried.left[j]))
-        self.live.kill(r)
-        self.seen[2] += tried.diagonal[j]
+    def _look(self, rows: np.ndarray) -> Drawn:
+        """These rows, but for those that are spanned: they die."""
+        return self._without_spanned(self._drawn(rows))
 
-    def _look(self, rows: np.ndarray) -> _Drawn:
-        """z and delta of these rows; those that are spanned die, and are left out."""
-        x = self.rows.take(rows)
-        z = self.grown.features(x) if self.grown.n else np.zeros((len(x), 0))
-        found = _Drawn(rows, x, z, self.grown.diagonal(x))
-        return self._without_spanned(found)
-
-    def _without_spanned(self, found: _Drawn) -> _Drawn:
+    def _without_spanned(self, found: Drawn) -> Drawn:
         spanned = (found.delta < self.epsilon) | (found.diagonal <= 0)
         if spanned.any():
             self.live.kill(found.rows[spanned])
@@ -363,24 +319,19 @@ class Efvs(Greedy):
     def _estimate(self) -> None:
         """Draw the next vector's points, and estimate the error on them."""
         alive, l = len(self.live), self.live.count
-        if not alive:
-            self.drawn = _Drawn(np.zeros(0, np.int64), self.rows.take([]), np.zeros((0, self.grown.n)), np.zeros(0))
-            error = trace = 0.0
-        else:
-            rows = self.live.draw(self.generator, self.points)
-            x = self.rows.take(rows)
-            z = self.grown.features(x) if self.grown.n else np.zeros((len(x), 0))
-            found = _Drawn(rows, x, z, self.grown.diagonal(x))
-            self.seen[:2] += found.diagonal.sum(), len(rows)
+        found = self._drawn(self.live.draw(self.generator, self.points))
+        error = trace = 0.0
+        if alive:
+            self.seen[:2] += found.diagonal.sum(), len(found)
             error = alive / l * float(found.delta.mean())
             # tr K: exact for the dead rows; for the others, estimated by the mean over all points so far
-            mean = found.diagonal.mean() if len(rows) == alive else self.seen[0] / self.seen[1]
+            mean = found.diagonal.mean() if len(found) == alive else self.seen[0] / self.seen[1]
             total = float(self.seen[2] + alive * mean)
             trace = alive * float(found.left.mean()) / total if total else 0.0
-            self.drawn = self._without_spanned(found)
-        if self.grown.n:
+        self.drawn = self._without_spanned(found)
+        if self.n:
             self.errors.append(error)
-            self.grown.trace[self.grown.n] = trace
+            self.grown.trace[self.n] = trace
 
     # ------------------------------------------------------------------------------------------------- both
 
@@ -390,10 +341,8 @@ class Efvs(Greedy):
         """Each candidate's increase of J on the points, times the number of points: J with the candidate minus J
         without.
         """
-        n = self.grown.n
-        basis = self.grown.vectors[:n]
-        with_candidates = self.grown.values(basis, x) if n else np.zeros((0, len(x)))
-        with_points = self.grown.values(basis, at) if n else np.zeros((0, len(at)))
+        basis = self.grown.vectors[: self.n]
+        with_candidates, with_points = self.grown.values(basis, x), self.grown.values(basis, at)
         between = self.grown.values(x, at)
         before = fitness(self.inverse, with_points, at_diagonal)
         gains = np.empty(len(x))
@@ -402,35 +351,38 @@ class Efvs(Greedy):
             gains[j] = fitness(inverse, np.vstack([with_points, between[j]]), at_diagonal) - before
         return gains * len(at)
 
-    def _append(self, vector: np.ndarray, index: int, z: np.ndarray, square: float) -> None:
+    def _choose(self, tried: Drawn, points: Drawn, apart: int | None) -> int:
+        """Append the best candidate; its number.  apart: how many rows are alive, if no candidate is a point."""
         if self.form == "literal":
-            n = self.grown.n
-            b = self.grown.values(self.grown.vectors[:n], vector[None])[:, 0] if n else np.zeros(0)
-            self.inverse = bordered_inverse(self.inverse, b, float(z @ z) + square)[0]
-        self.grown.append(vector, index, z, square)
+            gains = self._literal_gains(tried.x, tried.diagonal, points.x, points.diagonal)
+        else:
+            gains = np.empty(len(tried))
+            size = max(1, BLOCK // len(points))
+            for some in (slice(start, start + size) for start in range(0, len(tried), size)):
+                between = self._between(points, tried, some) - points.z @ tried.z[some].T
+                gains[some] = (1 / points.diagonal) @ np.square(between) / tried.left[some]
+        if apart is not None:
+            gains = with_own(gains, apart, len(points), tried.delta)
+        j = first_of_largest(gains)
+        if self.form == "literal":
+            b = self.grown.values(self.grown.vectors[: self.n], tried.x[j : j + 1])[:, 0]
+            self.inverse = bordered_inverse(self.inverse, b, tried.diagonal[j])[0]
+        self.grown.append(tried.x[j], int(tried.rows[j]), tried.z[j], float(tried.left[j]))
+        return j
 
-    def _state(self) -> dict[str, np.ndarray]:
-        kept = {"errors": np.array(self.errors), "inverse": self.inverse}
-        if not self.lazy:
-            return kept | (self.residual.state() if self.residual is not None else {})
-        kept |= {"dead": self.live.dead(), "seen": self.seen.copy()}
-        if self.drawn is not None:
-            kept |= {"points": self.drawn.rows, "points_z": self.drawn.z}
-        return kept
+    def _between(self, points: Drawn, tried: Drawn, some: slice) -> np.ndarray:
+        """Kernel values of the points and some candidates."""
+        if self.parts.whole:
+            return self.parts.gram[np.ix_(points.rows, tried.rows[some])]
+        return self.grown.values(points.x, tried.x[some])
 
-    def _restore(self, state: dict[str, np.ndarray]) -> None:
-        self.errors, self.inverse = state["errors"].tolist(), state["inverse"]
-        if not self.lazy:
-            if "projected" in state:
-                self._of_all().restore(state)
-            return
-        self.live = Live(len(self.rows))
-        self.live.kill(state["dead"])
-        self.seen = state["seen"].copy()
-        self.drawn = None
-        if "points" in state:
-            x = self.rows.take(state["points"])
-            self.drawn = _Drawn(state["points"], x, state["points_z"], self.grown.diagonal(x))
+    def state(self) -> dict[str, np.ndarray]:
+        return super().state() | ({} if self.drawn is None else dict(zip(POINTS, self.drawn.parts, strict=True)))
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        super().restore(state)
+        if POINTS[0] in state:
+            self.drawn = Drawn(*(state[name] for name in POINTS))
 
 
 def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.ndarray:
@@ -439,25 +391,6 @@ def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.
     own: each candidate's gain on itself, which is added.  When R is nearly diagonal, this is most of the gain.
     """
     return gains * ((alive - 1) / points) + own
-
-
-class _Drawn:
-    """Rows that were drawn: positions, x (k, D), z (k, n), k_ii, and their residuals R_ii and delta."""
-
-    def __init__(self, rows: np.ndarray, x: np.ndarray, z: np.ndarray, diagonal: np.ndarray) -> None:
-        # one layout, since the order of a sum depends on it
-        self.rows, self.x, self.z, self.diagonal = rows, x, np.ascontiguousarray(z), diagonal
-        self.delta = relative(diagonal, z)
-        self.left = self.delta * diagonal
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def of(self, which: Any) -> _Drawn:
-        return _Drawn(self.rows[which], self.x[which], self.z[which], self.diagonal[which])
-
-    def first(self, size: int | None) -> _Drawn:
-        return self if size is None or size >= len(self) else self.of(slice(size))
 
 
 def _grown(size: int | None, times: int) -> int | None:

@@ -1,6 +1,6 @@
 """Choosing a basis: methods by name.  A selection shows its progress, and can be interrupted and continued.
 
-A method is a class (``pykernel.bases.basis.Selector``) that adds one vector at a time, and a line in ``SELECTORS``.
+A method is a class (``pykernel.bases.candidates.Selector``) that adds one vector at a time, and a line in ``SELECTORS``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pykernel.bases.arguments import checked_count, checked_fraction, need_kernel
 from pykernel.bases.baselines import (
-    MEMORY,
     KMeans,
     PivotedCholesky,
     RandomlyPivotedCholesky,
@@ -27,30 +27,19 @@ from pykernel.bases.baselines import (
     Uniform,
     choose_method,
 )
-from pykernel.bases.basis import (
-    LEAST_EPSILON,
-    NUMBERS,
-    Basis,
-    Selector,
-    block_rows,
-    checked_count,
-    checked_fraction,
-    describe_kernel,
-    read_npz,
-    write_npz,
-)
+from pykernel.bases.basis import LEAST_EPSILON, NUMBERS, Basis, block_rows, read_npz, write_npz
 from pykernel.bases.bound import Watch
+from pykernel.bases.candidates import MEMORY, Selector
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.greedy import Efvs, Fvs
-from pykernel.bases.passes import SgmaInPasses, beyond_memory
-from pykernel.bases.sgma import Exhaustive, Sgma
+from pykernel.bases.sgma import Exhaustive, Sgma, SgmaInPasses, beyond_memory
 from pykernel.bases.swaps import refine
 from pykernel.errors import UserError, did_you_mean
 from pykernel.parallel import one_thread, whole_task, working
 from pykernel.rows import Rows, as_rows
 
 # a new method: a class and a line
-SELECTORS: dict[str, Any] = {
+SELECTORS: dict[str, type[Selector]] = {
     "fvs": Fvs,
     "efvs": Efvs,
     "sgma": Sgma,
@@ -62,7 +51,10 @@ SELECTORS: dict[str, Any] = {
     "uniform": Uniform,
 }
 METHODS = ("auto", *SELECTORS)
+OF_SOME = ("candidates", "points")
+"""What ``select_basis`` takes for the methods that have it."""
 CHECKPOINT_SECONDS = 60.0
+NOTHING = "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
 
 
 def select_basis(
@@ -124,19 +116,7 @@ def select_basis(
         One sentence says what was wrong: an argument out of range, an option that the method does not have, a
         checkpoint of other data, or rows that cannot be chosen.
     """
-    if isinstance(kernel, str) and kernel == "precomputed":
-        kernel = PrecomputedKernel(matrix=as_rows(x).take(np.arange(len(as_rows(x)))))
-        x = kernel.positions
-    if isinstance(kernel, PrecomputedKernel):
-        if method == "k-means":
-            raise UserError(
-                "k-means moves vectors between samples, and a Gram matrix has none there; take another method"
-            )
-        if (kernel.matrix.diagonal() < 0).any():
-            raise UserError("the Gram matrix has a number below 0 on its diagonal; it must be positive semidefinite")
-    rows = as_rows(x)
-    if not len(rows):
-        raise UserError("x has no rows; a basis needs at least one")
+    rows, kernel = _rows_and_kernel(x, kernel, method)
     arguments: dict[str, Any] = {
         "n_max": checked_count(n_max, "n_max", 1),
         "seed": checked_count(seed, "seed", 0),
@@ -149,14 +129,7 @@ def select_basis(
     }
     swaps = checked_count(swaps, "swaps", 0)
     if confidence is not None:
-        confidence = checked_fraction(confidence, "confidence", LEAST_EPSILON, "just above 0, such as 0.95,")
-        if not arguments["tau"]:
-            raise UserError("confidence is for tau, and tau is 0; give the part that may be left out, such as tau=0.01")
-        if swaps:
-            raise UserError("swaps does not go with confidence: what was measured would be exchanged; give one of them")
-    if not hasattr(kernel, "gram"):
-        kind = type(kernel).__name__
-        raise UserError(f"kernel is a {kind}; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)")
+        confidence = _checked_confidence(confidence, arguments["tau"], swaps)
     if method not in METHODS:
         remedy = did_you_mean(method, METHODS, f"it must be one of {', '.join(METHODS)}")
         raise UserError(f"there is no method {method!r}; {remedy}")
@@ -182,66 +155,75 @@ def select_basis(
         _advance(selector, arguments["n_max"], progress, keeper, watch)
         basis = selector.basis()
         if not len(basis):
-            raise UserError(
-                "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
-            )
+            raise UserError(NOTHING)
         if watch is not None:
             watch.follow(basis)
             basis = watch.told(basis)
         if swaps:
-            try:
-                with working("exchanging" if isinstance(progress, str) else None):
-                    basis = refine(basis, rows, swaps, seed=arguments["seed"], epsilon=arguments["epsilon"])
-            except KeyboardInterrupt:
-                if keeper is None:
-                    raise
-                keeper.save(selector)
-                raise keeper.interrupt() from None
+            with _saving(keeper, selector), working("exchanging" if isinstance(progress, str) else None):
+                basis = refine(basis, rows, swaps, seed=arguments["seed"], epsilon=arguments["epsilon"])
     if keeper is not None:
-        keeper.remove()
+        keeper.path.unlink(missing_ok=True)
     return replace(basis, reason=reason)
+
+
+def _checked_confidence(confidence: Any, tau: float, swaps: int) -> float:
+    if not tau:
+        raise UserError("confidence is for tau, and tau is 0; give the part that may be left out, such as tau=0.01")
+    if swaps:
+        raise UserError("swaps does not go with confidence: what was measured would be exchanged; give one of them")
+    return checked_fraction(confidence, "confidence", LEAST_EPSILON, "just above 0, such as 0.95,")
+
+
+def _rows_and_kernel(x: Any, kernel: Any, method: str) -> tuple[Rows, MercerKernel]:
+    if isinstance(kernel, str) and kernel == "precomputed":
+        kernel = PrecomputedKernel(matrix=as_rows(x).take(np.arange(len(as_rows(x)))))
+        x = kernel.positions
+    need_kernel(kernel)
+    if isinstance(kernel, PrecomputedKernel):
+        if method == "k-means":
+            raise UserError(
+                "k-means moves vectors between samples, and a Gram matrix has none there; take another method"
+            )
+        if (kernel.matrix.diagonal() < 0).any():
+            raise UserError("the Gram matrix has a number below 0 on its diagonal; it must be positive semidefinite")
+    rows = as_rows(x)
+    if not len(rows):
+        raise UserError("x has no rows; a basis needs at least one")
+    return rows, kernel
 
 
 def make_selector(method: str, rows: Rows, kernel: MercerKernel, n_max: int, **arguments: Any) -> Selector:
     """The selector of a method's name, at its start.  Raises UserError for options that it does not have."""
-    kind = SELECTORS[method]
-    if method == "sgma" and beyond_memory(rows, n_max, arguments):
-        kind = SgmaInPasses
-    common = {"seed", "candidates", "points", "tau", "epsilon"}
-    known = [option for option in list(inspect.signature(kind).parameters)[3:] if option not in common]
+    in_passes = method == "sgma" and beyond_memory(rows, n_max, arguments)
+    kind = SgmaInPasses if in_passes else SELECTORS[method]
+    taken, common = keywords(kind), (*keywords(Selector), *OF_SOME)
+    options = [name for name in taken if name not in common]
     for option in arguments:
-        if option not in common and option not in known:
-            has = f"its options are {', '.join(known)}" if known else "it has none"
-            raise UserError(f"{method} has no option {option!r}; {did_you_mean(option, known, has)}")
-    return kind(rows, kernel, n_max, **arguments)
+        if option not in (*common, *options):
+            has = f"its options are {', '.join(options)}" if options else "it has none"
+            raise UserError(f"{method} has no option {option!r}; {did_you_mean(option, options, has)}")
+    return kind(rows, kernel, n_max, **{name: arguments[name] for name in arguments if name in taken})
+
+
+def keywords(kind: type[Selector]) -> dict[str, str]:
+    """What a method takes by keyword, with the annotation: what every method takes first, then its options."""
+    parameters = [each for made in (Selector, kind) for each in inspect.signature(made).parameters.values()]
+    return {each.name: str(each.annotation) for each in parameters if each.kind == each.KEYWORD_ONLY}
 
 
 def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | None, watch: Watch | None) -> None:
-    """Step until no vector is added, or until the watch has proven enough.
-
-    After an interrupt between two steps, the checkpoint is written; after one within a step, the old checkpoint stays.
-    """
-    whole = True
-    try:
-        with _display(progress, n_max, 0 if progress is None else len(selector.basis())) as show:
-            while not (watch is not None and _proven(watch, selector)):
-                with whole_task():  # an interrupt waits for the step's end, so that the state is whole
-                    whole = False
-                    going = selector.step()
-                    whole = True
-                if not going:
-                    return
-                show(selector)
-                if keeper is not None and keeper.due():
-                    keeper.save(selector)
-    except KeyboardInterrupt:
-        if keeper is None:
-            raise
-        if whole:
-            keeper.save(selector)
-        elif not keeper.path.exists():
-            raise
-        raise keeper.interrupt() from None
+    """Step until no vector is added, or until the watch has proven enough."""
+    done = 0 if progress is None else len(selector.basis())
+    with _saving(keeper, selector), _display(progress, n_max, done) as show:
+        while not (watch is not None and _proven(watch, selector)):
+            with whole_task():  # an interrupt waits for the step's end, so that the state is whole
+                going = selector.step()
+            if not going:
+                return
+            show(selector)
+            if keeper is not None and keeper.due():
+                keeper.save(selector)
 
 
 def _proven(watch: Watch, selector: Selector) -> bool:
@@ -253,9 +235,7 @@ def _proven(watch: Watch, selector: Selector) -> bool:
 def _display(
     progress: str | Callable[[int, float], None] | None, n_max: int, done: int
 ) -> Iterator[Callable[[Selector], None]]:
-    if progress is None:
-        yield lambda selector: None
-        return
+    """A function that shows the progress after a step."""
     if callable(progress):
 
         def tell(selector: Selector) -> None:
@@ -263,26 +243,9 @@ def _display(
             progress(len(basis), float(basis.trace[-1]))
 
         yield tell
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()]
-    with Progress(
-        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True,
-        disable=not console.is_terminal,
-    ) as bar:  # fmt: skip
-        task = bar.add_task(progress, total=n_max, completed=done)
-        yield lambda selector: bar.advance(task)
+    else:
+        with working(progress, n_max, done) as advance:
+            yield lambda selector: advance()
 
 
 # ----------------------------------------------------------------------------------------------------- checkpoints
@@ -327,11 +290,20 @@ class _Keeper:
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise UserError(f"{self.path} is damaged ({error}); remove it to start anew") from error
 
-    def interrupt(self) -> KeyboardInterrupt:
-        return KeyboardInterrupt(f"stopped; {self.path} contains the finished part; make the same call to continue")
 
-    def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
+@contextlib.contextmanager
+def _saving(keeper: _Keeper | None, selector: Selector) -> Iterator[None]:
+    """An interrupt writes the checkpoint, but not in the middle of a step: then the old checkpoint stays."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if keeper is None or not (selector.whole or keeper.path.exists()):
+            raise
+        if selector.whole:
+            keeper.save(selector)
+        raise KeyboardInterrupt(
+            f"stopped; {keeper.path} contains the finished part; make the same call to continue"
+        ) from None
 
 
 def fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
@@ -347,4 +319,4 @@ def fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
     else:
         digest.update(rows.take(np.linspace(0, count - 1, 4096).astype(np.int64)).tobytes())
     versions = f"{version('pykernel-mcu')} {np.__version__}"
-    return {"data": digest.hexdigest(), "kernel": describe_kernel(kernel), "versions": versions}
+    return {"data": digest.hexdigest(), "kernel": kernel.described(), "versions": versions}

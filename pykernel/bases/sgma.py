@@ -9,19 +9,37 @@ chosen items:
 | column (3.1) | columns of K | K^2 | the squared Frobenius norm of K - K~, K~ = Q Q'K, Q an orthonormal basis of K_:S |
 | Kronecker (3.3) | unit vectors | I | nothing but the chosen columns: all candidates tie |
 
+``SgmaInPasses`` is for data whose kernel matrix and columns do not fit into memory: one pass over the rows for each vector.
 Whatever the view, ``Basis.trace`` is tr R / tr K of the function view, exact, and rows that the basis spans are no candidates.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
-from pykernel.bases.candidates import MEMORY, Greedy, Parts, Residual, drawn, first_of_largest, need_choice, need_memory
+from pykernel.bases.arguments import need_choice, need_memory
+from pykernel.bases.basis import block_rows, project
+from pykernel.bases.candidates import (
+    BLOCK,
+    MEMORY,
+    Drawn,
+    Live,
+    Parts,
+    Residual,
+    Selector,
+    drawn,
+    first_of_largest,
+)
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
+from pykernel.rows import Rows
 
+COLUMNS = 4096
+"""Columns of a block of rows, at most."""
 RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.2", "4.3")}
 """Selection rules of each view, the default first."""
 DROP = 1e-8
@@ -32,78 +50,7 @@ fraction.
 """
 
 
-def subset_size(confidence: float = 0.95, quantile: float = 0.05) -> int:
-    """How many draws contain, with this confidence, one of the best ``quantile`` of all rows: ceil(log(1 - c) / log(1 -
-    q)).
-
-    59 for 0.95 and 0.05.  The result depends only on ranks, not on the distribution of scores.  Drawing without
-    replacement is even better.  The statement is about the rank, not the score, of one vector: over n vectors, about (1
-    - c) n draws miss. Paper 002, section 2.2, Lemma 2.  Raises UserError if confidence or quantile is not between 0 and
-    1.
-    """
-    for name, value in (("confidence", confidence), ("quantile", quantile)):
-        if not 0 < value < 1:
-            raise UserError(f"{name} is {value}; it must be a number between 0 and 1")
-    # (1 - q)^draws <= 1 - c; a quotient that is whole may be rounded up
-    return math.ceil(math.log1p(-confidence) / math.log1p(-quantile) - 1e-12)
-
-
-def residual_bound(
-    mean: float,
-    drawn: int,
-    rows: int,
-    *,
-    width: float = 1.0,
-    confidence: float = 0.95,
-    form: Literal["serfling", "hoeffding", "entropy"] = "serfling",
-) -> float:
-    """An upper bound of the mean of a residual over all ``rows``, from its mean over ``drawn`` rows, with this
-    confidence.
-
-    width: width of the interval that contains all residuals: 1 for delta, max k_ii for R_ii.  The rows must have been
-    drawn after the basis was chosen, and independently of the residual.
-
-    "serfling" and "hoeffding": bound = mean + width sqrt(f log(1 / (1 - confidence)) / (2 drawn)).  "serfling": f = 1 -
-    (drawn - 1) / rows, for any fixed numbers.  "hoeffding": f = 1 - drawn / rows, for independent numbers (paper 002,
-    Corollary 3; its inequality is printed in the wrong direction).  If all rows were drawn, the mean is the bound.
-    "entropy": the largest p with drawn kl(mean / width, p) <= log(1 / (1 - confidence)), with kl of
-    ``relative_entropy``; for independent draws and for draws without replacement.  It is much tighter if the mean is
-    small (Hoeffding 1963, Theorem 1, eq. 2.1, and section 6).
-
-    Raises UserError if confidence is not between 0 and 1, if drawn is above rows, or for an unknown form.
-    """
-    need_choice(form, "form", ("serfling", "hoeffding", "entropy"))
-    if not 0 < confidence < 1:
-        raise UserError(f"confidence is {confidence}; it must be a number between 0 and 1")
-    if not 1 <= drawn <= rows:
-        raise UserError(
-            f"{drawn} of {rows} rows cannot have been drawn; it must be 1 or more, and not more than there are"
-        )
-    if drawn == rows:
-        return mean
-    if form == "entropy":
-        return width * _not_refuted(mean / width, -math.log1p(-confidence) / drawn)
-    left = 1 - (drawn - 1) / rows if form == "serfling" else 1 - drawn / rows
-    return mean + width * math.sqrt(left * math.log(1 / (1 - confidence)) / (2 * drawn))
-
-
-def relative_entropy(q: float, p: float) -> float:
-    """kl(q, p) = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) of two probabilities, in nats; 0 log 0 = 0."""
-    first = q * math.log(q / p) if q > 0 else 0.0
-    if p >= 1:
-        return first if q >= 1 else math.inf
-    return first + ((1 - q) * (math.log1p(-q) - math.log1p(-p)) if q < 1 else 0.0)
-
-
-def _not_refuted(mean: float, limit: float) -> float:
-    """The largest p from mean to 1 with kl(mean, p) <= limit, exact to rounding and rounded upwards."""
-    low, high = min(max(mean, 0.0), 1.0), 1.0
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if relative_entropy(mean, middle) <= limit else (low, middle)
-    return high
-
-
-class Sgma(Greedy):
+class Sgma(Selector):
     """Sparse greedy matrix approximation: for each vector the best of ``candidates`` rows (kappa), judged on all rows.
 
     rule 4.1: the largest decrease of the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), e_r the residual column.
@@ -125,31 +72,31 @@ class Sgma(Greedy):
     """
 
     method = "sgma"
+    changing = ("frobenius", "energy", "kept", "kept_columns")
+    filled = ("orthonormal", "coefficients")
+    residual: Residual
 
     def __init__(
         self,
         rows: Any,
-        kernel: Any,
+        kernel: MercerKernel,
         n_max: int,
         *,
-        seed: int = 0,
         candidates: int | None = 59,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
         view: Literal["function", "column", "kronecker"] = "function",
         rule: Literal["4.1", "4.2", "4.3"] | None = None,
         pool: int = 0,
         form: Literal["cholesky", "algorithm 2"] = "cholesky",
         memory: int = 4 * MEMORY,
+        **common: Any,
     ) -> None:
-        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon)
+        super().__init__(rows, kernel, n_max, **common)
         need_choice(view, "view", RULES)
         need_choice(form, "form", ("cholesky", "algorithm 2"))
         rule = rule or RULES[view][0]  # type: ignore[assignment]
         if rule not in RULES[view]:
             raise UserError(f"rule is {rule!r}; in the {view} view it must be one of {', '.join(RULES[view])}")
-        l, n = len(self.rows), min(n_max, len(self.rows))
+        l, n = len(self.rows), self.capacity
         kappa = min(l, candidates or l)
         if not 0 <= pool < kappa or (pool and (view, form) != ("function", "cholesky")):
             raise UserError(
@@ -164,7 +111,7 @@ class Sgma(Greedy):
         need_memory(size, memory, f"C of {l:,} rows and {kappa} candidates", "take efvs, which does not keep it")
         fewer = l * l <= n * (l if view == "kronecker" else (kappa - pool) * l) or rule == "4.1"
         self.parts.whole = fewer and 8 * l * l + size <= memory
-        self.residual: Residual | None = None
+        self.residual = self._residual()
         self.frobenius: list[float] = []
         self.energy = 0.0  # |K|^2
         self.orthonormal = np.zeros((n if view == "column" else 0, l))  # Q'
@@ -172,37 +119,34 @@ class Sgma(Greedy):
         self.kept = np.zeros(0, np.int64)
         self.kept_columns = np.zeros((0, l))
 
-    def _begin(self) -> Residual:
-        if self.residual is None:
-            self.residual = Residual(self.parts.diagonal(), self.grown.vectors.shape[0], self.epsilon)
-        return self.residual
-
     def _add(self) -> bool:
-        residual = self._begin()
+        residual = self.residual
         alive = residual.candidates()
         if not len(alive):
             return False
-        if self.form != "cholesky":
-            r, column, full = self._by_algorithm_2(residual, alive)
-        elif self.view == "function":
+        if self.view == "function" and self.form == "cholesky":
             r, column = self._in_function_space(residual, alive)
-        elif self.view == "column":
-            r, column = self._in_column_space(residual, alive)
         else:
-            r, column = self._by_kronecker(residual, alive)
-        column[r] = residual.left[r] if self.form == "cholesky" else column[r]
+            tried = drawn(self.generator, alive, self.candidates)
+            if (self.view, self.rule) == ("kronecker", "4.2"):  # all gains are 1
+                tried = tried[:1]
+            values = self.parts.columns(tried)
+            j, column = self._among(residual, tried, values)
+            r = int(tried[j])
+        if self.form == "cholesky":
+            column[r] = residual.left[r]
         n = residual.n
         z, square = residual.take_in(r, column)
         vector = self.rows.take([r])
         if self.form != "cholesky":
             # C is what Algorithm 2 calls K^c, and L is found from it
-            residual.projected[n] = full
+            residual.projected[n] = values[j]
             residual.left = np.clip(
                 residual.diagonal - np.einsum("ji,ji->i", residual.projected[: n + 1], self.coefficients[: n + 1]),
                 0,
                 None,
             )
-            z = self.grown.features(vector)[0] if n else np.zeros(0)
+            z = self.grown.features(vector)[0]
         if self.kept.size:
             self.kept_columns -= np.outer(residual.projected[n, self.kept], residual.projected[n])
         self.grown.append(vector[0], r, z, square, residual.trace)
@@ -228,72 +172,120 @@ class Sgma(Greedy):
             self.kept, self.kept_columns = tried[others], columns[others]
         return int(tried[j]), columns[j].copy()
 
-    def _in_column_space(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray]:
-        tried = drawn(self.generator, alive, self.candidates)
-        values = self.parts.columns(tried)
-        columns = _orthogonal(values, self.orthonormal[: residual.n])
-        squares = np.einsum("ij,ij->i", columns, columns)
-        scores = squares
+    def _among(self, residual: Residual, tried: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray]:
+        """Which of the rows that were tried is the best by its column of K, and R_:r."""
+        if self.view == "function":
+            return self._by_algorithm_2(residual, tried, values)
+        columns = _orthogonal(values, self.orthonormal[: residual.n]) if self.view == "column" else values
+        scores = squares = np.einsum("ij,ij->i", columns, columns)
         if self.rule == "4.1":
             if not residual.n:
-                self.energy = _energy(self.parts)
+                self.energy = float(_row_squares(self.parts).sum())
                 self.frobenius = [1.0]
             shadows = self.parts.times(columns.T)
             scores = np.einsum("ji,ji->i", shadows, shadows) / squares
         j = first_of_largest(scores)
         if self.rule == "4.1":
             self.frobenius.append(max(0.0, self.frobenius[-1] - float(scores[j]) / self.energy))
-        self.orthonormal[residual.n] = _normalised(columns[j], self.orthonormal[: residual.n])
-        r = int(tried[j])
-        return r, residual.column(values[j], r)
+        if self.view == "column":
+            self.orthonormal[residual.n] = _normalised(columns[j], self.orthonormal[: residual.n])
+        return j, residual.column(values[j], int(tried[j]))
 
-    def _by_kronecker(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray]:
-        tried = drawn(self.generator, alive, self.candidates)
-        if self.rule == "4.3":
-            columns = self.parts.columns(tried)
-            j = first_of_largest(np.einsum("ij,ij->i", columns, columns))
-            r, values = int(tried[j]), columns[j]
-        else:
-            r = int(tried[0])
-            values = self.parts.columns(tried[:1])[0]
-        return r, residual.column(values, r)
-
-    def _by_algorithm_2(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
-        """r, R_:r and K_:r.  T grows by a row of zeros, and then by t dot', (n + 1, l)."""
+    def _by_algorithm_2(self, residual: Residual, tried: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray]:
+        """T grows by a row of zeros, and then by t dot', (n + 1, l)."""
         n = residual.n
-        tried = drawn(self.generator, alive, self.candidates)
-        values = self.parts.columns(tried)
         columns = values - self.coefficients[:n, tried].T @ residual.projected[:n]
         scores = np.einsum("ij,ij->i", columns, columns)
         if self.rule == "4.2":
             scores = scores / columns[np.arange(len(tried)), tried]
         j = first_of_largest(scores)
-        r, dot = int(tried[j]), columns[j].copy()
+        r, dot = tried[j], columns[j].copy()
         t = np.append(-self.coefficients[:n, r], 1.0) / dot[r]
         self.coefficients[: n + 1] += np.outer(t, dot)
-        return r, dot, values[j].copy()
+        return j, dot
 
-    def _state(self) -> dict[str, np.ndarray]:
-        n = self.grown.n
-        kept = {"frobenius": np.array(self.frobenius), "energy": np.array(self.energy)}
-        kept |= {"orthonormal": self.orthonormal[:n].copy(), "coefficients": self.coefficients[:n].copy()}
-        kept |= {"kept": self.kept.copy(), "kept_columns": self.kept_columns.copy()}
-        return kept | (self.residual.state() if self.residual is not None else {})
 
-    def _restore(self, state: dict[str, np.ndarray]) -> None:
-        self.frobenius, self.energy = state["frobenius"].tolist(), float(state["energy"])
-        for name in ("orthonormal", "coefficients"):
-            getattr(self, name)[: len(state[name])] = state[name]
-        self.kept, self.kept_columns = state["kept"].copy(), state["kept_columns"].copy()
-        if "projected" in state:
-            self._begin().restore(state)
+class SgmaInPasses(Selector):
+    """SGMA, rule 4.2, with one pass over the rows for each vector.  Its memory does not depend on the number of rows.
+
+    For each block of rows, the residual columns of all kappa candidates are computed, R_bc = K_bc - z_b z_c', and their
+    squares are summed: l (n + kappa) kernel values and O(l (n^2 + n kappa)) for each vector.  The trace falls by the
+    score of the chosen candidate; so it is exact without another pass.  Spanned candidates are replaced by other rows.
+    ``Sgma`` keeps C and all columns; it is faster if they fit.
+
+    Raises UserError if all rows are to be candidates and there are more than COLUMNS rows.
+    """
+
+    method = "sgma"
+    changing = ("total",)
+    live: Live
+
+    def __init__(
+        self,
+        rows: Any,
+        kernel: MercerKernel,
+        n_max: int,
+        *,
+        candidates: int | None = 59,
+        memory: int | None = None,
+        **common: Any,
+    ) -> None:
+        super().__init__(rows, kernel, n_max, **common)
+        self.candidates = min(candidates or len(self.rows), len(self.rows))
+        if self.candidates > COLUMNS:
+            raise UserError(
+                f"candidates is {self.candidates:,}; their columns do not fit in memory: at most {COLUMNS:,} do"
+            )
+        self.live = Live(len(self.rows))
+        self.total = -1.0
+
+    def _add(self) -> bool:
+        if self.total < 0:
+            blocks = self.rows.blocks(block_rows(0, self.rows.dim))
+            self.total = sum(float(self.grown.diagonal(block).sum()) for _, block in blocks)
+        tried = self._fresh()
+        if not len(tried):
+            return False
+        n, scores = self.n, np.zeros(len(tried))
+        wanted = np.concatenate([self.grown.vectors[:n], tried.x])
+        for _, block in self.rows.blocks(max(1, BLOCK // (n + len(tried) + self.rows.dim))):
+            values = self.grown.values(block, wanted)
+            columns = values[:, n:] - project(self.grown.factor[:n, :n], values[:, :n]) @ tried.z.T
+            scores += np.einsum("ij,ij->j", columns, columns)
+        scores /= tried.left
+        j = first_of_largest(scores)
+        trace = float(self.grown.trace[n]) - float(scores[j]) / self.total
+        self.grown.append(tried.x[j], int(tried.rows[j]), tried.z[j], float(tried.left[j]), max(trace, 0.0))
+        self.live.kill(tried.rows[j : j + 1])
+        return True
+
+    def _fresh(self) -> Drawn:
+        """New candidates that are not spanned.  Fewer than wanted if there are no more rows."""
+        found = self._drawn(np.zeros(0, np.int64))
+        while missing := self.candidates - len(found):
+            rows = self.live.draw(self.generator, missing, found.rows)
+            if not len(rows):
+                break
+            some = self._drawn(rows)
+            new = (some.delta >= self.epsilon) & (some.diagonal > 0)
+            self.live.kill(rows[~new])
+            found = found.joined(some.of(new))
+        return found
+
+
+def beyond_memory(rows: Rows, n_max: int, arguments: Mapping[str, Any]) -> bool:
+    """Whether ``Sgma`` needs more memory than allowed, and ``SgmaInPasses`` supports the arguments."""
+    l, memory = len(rows), arguments.get("memory", 4 * MEMORY)
+    kappa = min(l, arguments.get("candidates") or l)
+    other = {"view", "rule", "pool", "form"} & set(arguments)
+    return not other and kappa <= COLUMNS and 8 * l * (min(n_max, l) + 2 * kappa) > memory
 
 
 MOST_ROWS = 100_000
 """Most rows.  More would take over 1e10 kernel values for each vector, which is probably a mistake."""
 
 
-class Exhaustive(Greedy):
+class Exhaustive(Selector):
     """The best of all rows for each vector, all at once: O(l^2 + l n) a vector.
 
     The score of row i is f_i / g_i, with f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii.  Both are updated for all rows after
@@ -312,24 +304,23 @@ class Exhaustive(Greedy):
     """
 
     method = "exhaustive"
+    changing = ("frobenius", "f", "g", "reference", "energies", "refreshed")
+    filled = ("orthonormal",)
+    residual: Residual
 
     def __init__(
         self,
         rows: Any,
-        kernel: Any,
+        kernel: MercerKernel,
         n_max: int,
         *,
-        seed: int = 0,
-        candidates: int | None = None,
-        points: int | None = None,
-        tau: float = 0.0,
-        epsilon: float = 1e-10,
         view: Literal["function", "column"] = "function",
         memory: int = 4 * MEMORY,
+        **common: Any,
     ) -> None:
-        super().__init__(rows, kernel, n_max, seed=seed, tau=tau, epsilon=epsilon)
+        super().__init__(rows, kernel, n_max, **common)
         need_choice(view, "view", ("function", "column"))
-        l, n = len(self.rows), min(n_max, len(self.rows))
+        l, n = len(self.rows), self.capacity
         if l > MOST_ROWS:
             raise UserError(
                 f"exhaustive compares all of {l:,} rows with each other for each vector; {MOST_ROWS:,} rows must be the most: "
@@ -339,29 +330,24 @@ class Exhaustive(Greedy):
         size = 8 * l * n * (2 if view == "column" else 1)
         need_memory(size, memory, f"C of {l:,} rows", "take efvs, which does not keep it")
         self.parts.whole = 8 * l * l + size <= memory
-        self.residual: Residual | None = None
+        self.residual = self._residual()
         self.orthonormal = np.zeros((n if view == "column" else 0, l))  # Q'
         self.f = self.g = self.reference = self.energies = np.zeros(0)
         self.frobenius: list[float] = []
         self.refreshed = 0
         """How many f_i were computed again from their columns."""
 
-    def _begin(self) -> Residual:
-        if self.residual is None:
-            residual = self.residual = Residual(self.parts.diagonal(), self.grown.vectors.shape[0], self.epsilon)
-            self.energies = _row_squares(self.parts)
-            if self.view == "function":
-                self.f, self.g = self.energies.copy(), residual.left
-            else:
-                self.g = self.energies.copy()
-                self.f = self._exact(np.arange(len(self.rows)))
-                self.frobenius = [1.0]
-            self.reference = self.f.copy()
-        return self.residual
+    def _begin(self) -> None:
+        self.energies = _row_squares(self.parts)
+        self.f, self.g = self.energies.copy(), self.residual.left
+        if self.view == "column":
+            self.g = self.energies.copy()
+            self.f = self._exact(np.arange(len(self.rows)))
+            self.frobenius = [1.0]
+        self.reference = self.f.copy()
 
     def _exact(self, rows: np.ndarray) -> np.ndarray:
         """f of these rows from their columns, in blocks."""
-        assert self.residual is not None
         n, found = self.residual.n, np.empty(len(rows))
         size = max(1, 2**22 // len(self.rows))
         for start in range(0, len(rows), size):
@@ -375,7 +361,9 @@ class Exhaustive(Greedy):
         return found
 
     def _add(self) -> bool:
-        residual = self._begin()
+        residual = self.residual
+        if not len(self.energies):
+            self._begin()
         alive = residual.live & (self.g > 0)
         if not alive.any():
             return False
@@ -431,25 +419,6 @@ class Exhaustive(Greedy):
                 return r, values, shadow
             self.f[r], self.g[r], scores[r] = f, g, f / g
 
-    def _state(self) -> dict[str, np.ndarray]:
-        if self.residual is None:
-            return {}
-        kept = {"orthonormal": self.orthonormal[: self.grown.n].copy(), "frobenius": np.array(self.frobenius)}
-        kept |= {name: getattr(self, name).copy() for name in ("f", "g", "reference", "energies")}
-        return kept | {"refreshed": np.array(self.refreshed)} | self.residual.state()
-
-    def _restore(self, state: dict[str, np.ndarray]) -> None:
-        if "projected" not in state:
-            return
-        self.residual = Residual(self.parts.diagonal(), self.grown.vectors.shape[0], self.epsilon)
-        self.residual.restore(state)
-        for name in ("f", "g", "reference", "energies"):
-            setattr(self, name, state[name].copy())
-        if self.view == "function":
-            self.g = self.residual.left
-        self.orthonormal[: len(state["orthonormal"])] = state["orthonormal"]
-        self.frobenius, self.refreshed = state["frobenius"].tolist(), int(state["refreshed"])
-
 
 def _orthogonal(columns: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """Rows of ``columns`` (k, l) less their projections on the orthonormal rows of ``basis`` (n, l), twice: O(k l n)."""
@@ -470,8 +439,3 @@ def _row_squares(parts: Parts) -> np.ndarray:
     size = max(1, 2**22 // l)
     blocks = (parts.columns(np.arange(start, min(l, start + size))) for start in range(0, l, size))
     return np.concatenate([np.einsum("ij,ij->i", block, block) for block in blocks])
-
-
-def _energy(parts: Parts) -> float:
-    """|K|^2, Frobenius."""
-    return float(_row_squares(parts).sum())

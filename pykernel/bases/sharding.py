@@ -16,8 +16,8 @@ The scores of step 2 are always estimates.  ``Basis.trace`` is an estimate unles
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
+import itertools
 import json
 import math
 import pickle
@@ -26,28 +26,18 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from pykernel.bases.basis import (
-    LEAST_EPSILON,
-    Basis,
-    Growing,
-    Stop,
-    checked_count,
-    checked_fraction,
-    residual_sums,
-    self_values,
-)
-from pykernel.bases.candidates import MEMORY, first_of_largest, need_choice, need_memory
-from pykernel.bases.select import fingerprint, select_basis
+from pykernel.bases.arguments import checked_count, checked_fraction, need_choice, need_memory
+from pykernel.bases.basis import LEAST_EPSILON, Basis, Growing, Stop, measured, residual_sums, with_trace
+from pykernel.bases.candidates import MEMORY, best_columns
+from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import NOTHING, fingerprint, select_basis
 from pykernel.errors import UserError
 from pykernel.parallel import Task, Workers, checked_jobs, cores, interruptible, one_thread, task_key
 from pykernel.rows import Rows, SomeRows, as_rows
-
-if TYPE_CHECKING:
-    from pykernel.bases.gram import MercerKernel
 
 Split = Literal["random", "blocks"]
 POINTS = 4096
@@ -165,9 +155,8 @@ def select_sharded(
     need_choice(split, "split", get_args(Split))
     if shards > len(rows):
         raise UserError(f"shards is {shards:,}; there are {len(rows):,} rows, and each shard needs one")
-    if per_shard is None:
-        per_shard = min(n_max, math.ceil(CANDIDATES * n_max / shards))
-    per_shard = checked_count(per_shard, "per_shard", 1)
+    most = min(n_max, math.ceil(CANDIDATES * n_max / shards))
+    per_shard = most if per_shard is None else checked_count(per_shard, "per_shard", 1)
     if per_shard * shards < n_max:
         raise UserError(
             f"per_shard is {per_shard:,}; {shards:,} shards propose {per_shard * shards:,} vectors then, and n_max is {n_max:,}"
@@ -187,37 +176,36 @@ def select_sharded(
         "method": method,
         "seed": seed,
         "epsilon": epsilon,
+        "points": points,
+        "options": dict(options or {}),
     }
-    task |= {"points": points, "options": dict(options or {})}
     tasks = [task | {"shard": s} for s in range(shards)]
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder) / "results.jsonl" if results is None else Path(results)
         beside = str(results) if results is not None and not isinstance(jobs, str) else None
         found = _run(work, _Shared(rows, kernel, beside, told), tasks, jobs, kept, told, title)
         with one_thread:
-            grown, taken, estimate, stopped = _union(rows, kernel, n_max, found, epsilon)
+            grown, taken, stopped = _union(rows, kernel, n_max, found, epsilon)
             grown.evaluations += sum(each["evaluations"] for each in found)
             basis = grown.basis(f"sharded-{found[0]['method']}", stopped, exact=False)
         if not len(basis):
-            raise UserError(
-                "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
-            )
-        count = 0
+            raise UserError(NOTHING)
+        estimate, count = float(basis.trace[-1]), 0
         if measure == "all":
             about = told | {"vectors": hashlib.sha256(basis.vectors.tobytes()).hexdigest()}
             parts = [{"shard": s, "shards": shards} for s in range(shards)]
-            sums = _run(measure_shard, _Measured(rows, basis), parts, jobs, kept, about, title)
-            basis, count = _with_trace(basis, np.sum([each["left"] for each in sums], axis=0), True), len(rows)
+            sums = _run(measure_shard, (rows, basis), parts, jobs, kept, about, title)
+            basis, count = with_trace(basis, np.sum([each["left"] for each in sums], axis=0), True), len(rows)
         elif measure is not None:
             drawn = np.random.default_rng([seed, 2]).choice(len(rows), measure, replace=False, shuffle=False)
             with one_thread:
-                left = residual_sums(SomeRows(rows, indices=np.sort(drawn)), basis)
-            basis, count = _with_trace(basis, left, measure == len(rows)), measure
+                basis = measured(basis, SomeRows(rows, indices=np.sort(drawn)), measure == len(rows))
+            count = measure
     told_shards = tuple(
         Shard(each["rows"], len(each["indices"]), taken[s], each["method"], each["trace"], each["exact"])
         for s, each in enumerate(found)
     )
-    return Sharded(basis, told_shards, grown.candidates, estimate, count)
+    return Sharded(basis, told_shards, sum(shard.proposed for shard in told_shards), estimate, count)
 
 
 # ----------------------------------------------------------------------------------------------------------- shards
@@ -255,9 +243,8 @@ def work(task: Task, shared: _Shared) -> dict[str, Any]:
     """A shard's basis and points, for Workers; all indices are those of the whole table."""
     s, shards = task["shard"], task["shards"]
     rows = shard_of(shared.rows, s, shards, task["split"], task["seed"])
-    checkpoint = None
-    if shared.beside is not None:
-        checkpoint = f"{shared.beside}.{task_key(work, task, shared.told)[:16]}.npz"
+    own_key = task_key(work, task, shared.told)[:16]
+    checkpoint = None if shared.beside is None else f"{shared.beside}.{own_key}.npz"
     with one_thread, interruptible():  # an interrupt may end the task: an unfinished shard has a checkpoint
         basis = select_basis(
             rows,
@@ -272,8 +259,7 @@ def work(task: Task, shared: _Shared) -> dict[str, Any]:
     own = basis.indices >= 0
     indices = np.full(len(basis), -1, np.int64)
     indices[own] = rows.origin(basis.indices[own])
-    count = min(len(rows), (s + 1) * task["points"] // shards - s * task["points"] // shards)
-    count = max(count, 1)
+    count = max(1, min(len(rows), (s + 1) * task["points"] // shards - s * task["points"] // shards))
     points = np.random.default_rng([task["seed"], 1, s]).choice(len(rows), count, replace=False, shuffle=False)
     return {
         "rows": len(rows),
@@ -290,71 +276,40 @@ def work(task: Task, shared: _Shared) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------ union
 
 
-class _Union(Growing):
-    candidates = 0
-
-
 def _union(
     rows: Rows, kernel: MercerKernel, n_max: int, found: Sequence[Mapping[str, Any]], epsilon: float
-) -> tuple[_Union, list[int], float, Stop]:
+) -> tuple[Growing, list[int], Stop]:
     """Choose among all shards' vectors by weighted trace gain.
 
-    Returns the basis, how many of its vectors come from each shard, the estimate of tr R / tr K, and why it stopped.
-    R is kept for points T and candidates U: R_TU, R_UU.  Adding r: c = R_:r / sqrt(R_rr), R <- R - c c'.
+    Returns the basis, how many of its vectors come from each shard, and why it stopped.
     """
-    dim = rows.dim
     indices = np.concatenate([np.array(each["indices"], np.int64) for each in found])
-    vectors = np.concatenate([np.array(each["vectors"], np.float64).reshape(-1, dim) for each in found])
+    vectors = np.concatenate([np.array(each["vectors"], np.float64).reshape(-1, rows.dim) for each in found])
     owner = np.repeat(np.arange(len(found)), [len(each["indices"]) for each in found])
     points = rows.take(np.concatenate([np.array(each["points"], np.int64) for each in found]))
     weights = np.concatenate([np.full(len(each["points"]), each["rows"] / len(each["points"])) for each in found])
-    grown = _Union(kernel, dim, min(n_max, len(vectors)))
-    grown.candidates = len(vectors)
-    r_tu, r_uu = grown.values(points, vectors), grown.values(vectors, vectors)
-    diagonal, left = self_values(kernel, vectors), self_values(kernel, points)
+    most = min(n_max, len(vectors))
+    grown = Growing(kernel, rows.dim, most)
+    left, taken = kernel.self_values(points), [0] * len(found)
     total = float(weights @ left)
-    coordinates = np.zeros((grown.vectors.shape[0], len(vectors)))
-    alive, taken = diagonal > 0, [0] * len(found)
-    stopped: Stop = "n_max"
-    for n in range(len(coordinates)):
-        squares = r_uu.diagonal().copy()
-        alive &= squares >= epsilon * diagonal
-        if not alive.any():
-            stopped = "spanned"
-            break
-        gains = weights @ np.square(r_tu)
-        r = first_of_largest(np.divide(gains, squares, out=np.full(len(gains), -np.inf), where=alive))
-        square = float(squares[r])
-        c_u, c_t = r_uu[:, r] / math.sqrt(square), r_tu[:, r] / math.sqrt(square)
+    coordinates = np.zeros((most, len(vectors)))
+    chosen = best_columns(grown.values(points, vectors), grown.values(vectors, vectors), weights, epsilon)
+    for n, (r, square, c_u, c_t) in enumerate(itertools.islice(chosen, most)):
         left = np.maximum(left - c_t * c_t, 0.0)
-        grown.append(vectors[r], int(indices[r]), coordinates[:n, r].copy(), square, float(weights @ left) / total)
-        r_uu -= np.outer(c_u, c_u)
-        r_tu -= np.outer(c_t, c_u)
+        grown.append(vectors[r], int(indices[r]), coordinates[:n, r], square, float(weights @ left) / total)
         coordinates[n] = c_u
-        alive[r] = False
         taken[int(owner[r])] += 1
-    return grown, taken, float(grown.trace[grown.n]), stopped
+    return grown, taken, "n_max" if grown.n == most else "spanned"
 
 
 # ------------------------------------------------------------------------------------------------------ measurement
 
 
-@dataclass(frozen=True)
-class _Measured:
-    rows: Rows
-    basis: Basis
-
-
-def measure_shard(task: Task, shared: _Measured) -> dict[str, Any]:
+def measure_shard(task: Task, shared: tuple[Rows, Basis]) -> dict[str, Any]:
     """``residual_sums`` of consecutive rows, for Workers."""
     with one_thread:
-        rows = shard_of(shared.rows, task["shard"], task["shards"], "blocks")
-        return {"left": residual_sums(rows, shared.basis).tolist()}
-
-
-def _with_trace(basis: Basis, sums: np.ndarray, exact: bool) -> Basis:
-    trace = np.minimum.accumulate(sums / sums[0]) if sums[0] > 0 else np.zeros(len(sums))
-    return dataclasses.replace(basis, trace=trace, exact=exact)
+        rows = shard_of(shared[0], task["shard"], task["shards"], "blocks")
+        return {"left": residual_sums(rows, shared[1]).tolist()}
 
 
 # ---------------------------------------------------------------------------------------------------------- workers
@@ -371,7 +326,7 @@ def _run(
     while True:
         try:
             with Workers(
-                function, shared, jobs=some, results=results, context=context, title=title, expect=len(tasks),
+                function, shared, jobs=some, results=results, context=context, title=title,
             ) as pool:  # fmt: skip
                 return cast(list[dict[str, Any]], pool.run(tasks))
         except UserError as error:

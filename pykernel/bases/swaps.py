@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.bases.basis import Basis, project, residual_sums, self_values
-from pykernel.bases.candidates import MEMORY, first_of_largest
+from pykernel.bases.basis import Basis, left_out, measured, project
+from pykernel.bases.candidates import MEMORY, best_columns, first_of_largest
 from pykernel.rows import Rows, SomeRows
 
 GAIN = 1e-9
@@ -43,16 +43,18 @@ def refine(
     """
     l, n = len(rows), len(basis)
     if 8 * l * (l + n) <= memory:
-        found = _measured(_refined(basis, rows, np.arange(l), rounds, epsilon), rows)
+        found = measured(_refined(basis, rows, np.arange(l), rounds, epsilon), rows, exact=True)
         # the same sum, computed in another way, may be larger by rounding
         better = basis if basis.exact and not found.trace[-1] < basis.trace[-1] else found
         return replace(better, evaluations=found.evaluations + l * n)
     drawn = np.random.default_rng([seed, 4]).choice(l, min(l, 2 * JUDGES), replace=False)
     judges, others = (SomeRows(rows, indices=np.sort(part)) for part in np.array_split(drawn, 2))
-    before = _measured(basis, others)
-    after = _measured(_refined(basis, judges, judges.origin(np.arange(len(judges))), rounds, epsilon), others)
+    before = measured(basis, others, exact=False)
+    after = measured(
+        _refined(basis, judges, judges.origin(np.arange(len(judges))), rounds, epsilon), others, exact=False
+    )
     better = after if after.trace[-1] < before.trace[-1] else before
-    return replace(better, exact=False, evaluations=after.evaluations + 2 * len(others) * n)
+    return replace(better, evaluations=after.evaluations + 2 * len(others) * n)
 
 
 def _refined(basis: Basis, rows: Rows, indices: np.ndarray, rounds: int, epsilon: float) -> Basis:
@@ -76,7 +78,7 @@ class _Swaps:
     def __init__(self, basis: Basis, x: np.ndarray, origin: np.ndarray, epsilon: float) -> None:
         self.basis, self.kernel, self.x, self.origin, self.epsilon = basis, basis.kernel, x, origin, epsilon
         self.gram = self.kernel.gram(x, x)
-        self.diagonal = self_values(self.kernel, x)
+        self.diagonal = self.kernel.self_values(x)
         self.vectors, self.indices = basis.vectors.copy(), basis.indices.copy()
         self.swapped = 0
         self.values = len(x) ** 2
@@ -98,7 +100,7 @@ class _Swaps:
         self.g = np.linalg.cholesky(self.kernel.gram(self.vectors, self.vectors)) if swapped else self.basis.factor
         self.values += len(self.x) * len(self.vectors)
         self.c = project(self.g, self.kernel.gram(self.x, self.vectors))
-        self.left = self.diagonal - np.einsum("ij,ij->i", self.c, self.c)
+        self.left = left_out(self.diagonal, self.c)
         self.squares = np.empty(len(self.x))
         size = max(1, 2**22 // len(self.x))
         for start in range(0, len(self.x), size):
@@ -153,23 +155,10 @@ class _Swaps:
 
         O(l n^2).
         """
-        x_s = self.vectors
-        inner = self.kernel.gram(x_s, x_s)
-        values, own = self.kernel.gram(self.x, x_s), inner.diagonal().copy()
-        order: list[int] = []
-        for _ in range(len(x_s)):
-            left = inner.diagonal()
-            new = left >= self.epsilon * own
-            new[order] = False
-            if not new.any():
-                order = list(range(len(x_s)))
-                break
-            gains = np.divide(np.einsum("ij,ij->j", values, values), left, out=np.full(len(x_s), -1.0), where=new)
-            r = first_of_largest(gains)
-            column = inner[:, r] / math.sqrt(left[r])
-            values = values - np.outer(values[:, r] / math.sqrt(left[r]), column)
-            inner = inner - np.outer(column, column)
-            order.append(r)
+        inner, values = self.kernel.gram(self.vectors, self.vectors), self.kernel.gram(self.x, self.vectors)
+        order = [r for r, *_ in best_columns(values, inner, np.ones(len(self.x)), self.epsilon)]
+        if len(order) < len(self.vectors):
+            order = list(range(len(self.vectors)))
         vectors = self.vectors[order]
         factor = np.linalg.cholesky(self.kernel.gram(vectors, vectors))
         return replace(self.basis, vectors=vectors, indices=self.indices[order], factor=factor)
@@ -190,10 +179,3 @@ def _reflection(y: np.ndarray) -> Any:
         return np.asarray(turned)
 
     return reflect
-
-
-def _measured(basis: Basis, rows: Rows) -> Basis:
-    """The basis with its trace measured on these rows.  O(l n (D + n))."""
-    sums = residual_sums(rows, basis)
-    trace = np.minimum.accumulate(sums / sums[0]) if sums[0] > 0 else np.zeros(len(sums))
-    return replace(basis, trace=trace, exact=True)

@@ -339,7 +339,7 @@ class KernelMachine(Expansion):
     def _take(self, kernel: MercerKernel, width: float, ridge: float, found: selection.Selection | None) -> None:
         """The kernel of a width, and a ridge; found: the choice that they come from, if there was one."""
         self.selection_, self.ridge_, self.optimism_ = found, ridge, 0.0 if found is None else found.optimism
-        self._mercer_kernel = reduced.kernel_with(kernel, width)
+        self._mercer_kernel = kernel.with_width(width)
         precomputed = kernel.function == "precomputed"
         self.kernel_ = {"function": "precomputed"} if precomputed else self._mercer_kernel.section()
         if kernel.function == "gaussian" and not isinstance(self.kernel, MercerKernel):
@@ -410,7 +410,7 @@ class KernelMachine(Expansion):
             kernel, name = self._kernel_of_basis(basis.kernel)
         else:
             kernel, name = self._kernel_by_name(values, X)
-        widths = [reduced.width_of(kernel)] if name is None else _candidates(values[name])
+        widths = [kernel.width] if name is None else _candidates(values[name])
         where.need(
             name is None or not widths or EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2,
             f"{name} is {short(values.get(name or ''))}; its square must not overflow: scale the data",
@@ -479,7 +479,7 @@ class KernelMachine(Expansion):
         check_is_fitted(self)
         if self.kernel_["function"] != "gaussian":
             raise AttributeError(f"the {self.kernel_['function']} kernel has no sigma")
-        return self.kernel_.get("sigma", reduced.width_of(self._mercer_kernel))
+        return self.kernel_.get("sigma", self._mercer_kernel.width)
 
     @property
     def _linear(self) -> bool:

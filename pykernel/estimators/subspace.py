@@ -36,10 +36,7 @@ from pykernel.spec.families.subspace import SUBSPACE_MODELS, rank_of
 from pykernel.spec.family import Family
 from pykernel.spec.kernel_settings import largest
 from pykernel.spec.model import Spec
-from pykernel.training.bkfe import (
-    Approximation,
-    HostSubspace,
-)
+from pykernel.training.subspace import Approximation, HostSubspace
 from pykernel.training.trained import Machine
 
 NAMED = {
@@ -148,7 +145,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
 
         Returns
         -------
-        report : pykernel.training.bkfe.Approximation
+        report : pykernel.training.subspace.Approximation
         """
         X = self._inputs(X)
         return self.subspace_.approximation(X)
@@ -335,7 +332,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
         The model's parameters with everything derived: what the code generator takes.
     model_ : HostModel
         The learned state, ``model_.memory``, and the functions that work on it.
-    subspace_ : pykernel.training.bkfe.HostSubspace
+    subspace_ : pykernel.training.subspace.HostSubspace
         The subspace as it is now, in float64.
     offset_ : float
         Minus the threshold as it is now; with ``false_alarm_rate`` or ``threshold``.

@@ -27,18 +27,10 @@ from pykernel.estimators.parameters import (
     whole,
 )
 from pykernel.spec.model import Spec
-from pykernel.training.bkfe import (
-    WHOLE,
-    Approximation,
-    Factors,
-    HostSubspace,
-    above_rounding,
-    affine_of_model,
-    bkfe,
-    classes_of_model,
-)
-from pykernel.training.reduced import gram_operator
+from pykernel.training.bkfe import Factors, above_rounding, bkfe
+from pykernel.training.low_rank import gram_operator
 from pykernel.training.rounding import notes
+from pykernel.training.subspace import WHOLE, Approximation, HostSubspace, affine_of_model, classes_of_model
 from pykernel.training.trained import Machine, checked, to_spec
 
 BATCH = {
@@ -107,7 +99,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Attributes
     ----------
-    subspace_ : pykernel.training.bkfe.HostSubspace
+    subspace_ : pykernel.training.subspace.HostSubspace
         L: the kernel, the expansion vectors and A.
     vectors_ : ndarray of shape (n_vectors, n_features)
         The expansion vectors.
@@ -253,7 +245,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
         Returns
         -------
-        report : pykernel.training.bkfe.Approximation
+        report : pykernel.training.subspace.Approximation
         """
         X = self._inputs(X)
         return self.subspace_.approximation(X)

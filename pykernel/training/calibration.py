@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax  # type: ignore[import-untyped]
+from scipy.special import expit, log_expit, log_softmax  # type: ignore[import-untyped]
 
 STEPS = 100
 """Most Newton steps; about ten are needed."""
@@ -33,16 +33,6 @@ def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
     each = np.ones(len(positive)) if weights is None else np.asarray(weights, np.float64)
     n, others = float(each[positive].sum()), float(each[~positive].sum())
     return np.where(positive, (n + 1) / (n + 2), 1 / (others + 2))
-
-
-def cross_entropy(values: Any, positive: Any, a: float, b: float) -> float:
-    """What is minimised: -sum t log p + (1 - t) log(1 - p), with Platt's targets t.  O(l).
-
-    values: (l,) decision values; positive: (l,) bool.  Lin et al. (2007), eq. 3.
-    """
-    z = a * np.asarray(values, np.float64) + b
-    t = platt_targets(positive)
-    return float(-(t * log_expit(-z) + (1 - t) * log_expit(z)).sum())
 
 
 def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: Any = None) -> tuple[float, float]:
@@ -134,21 +124,13 @@ def probabilities(values: Any, calibration: Any) -> np.ndarray:
     values: (n, o) decision values; calibration: (o, 2).  One function: [1 - p, p]; more: p_o / sum of p, computed
     through logarithms, so that classes which are all improbable are still told apart.
     """
-    z = _arguments(values, calibration)
-    if z.shape[1] == 1:
-        return np.hstack([expit(z), expit(-z)])
-    return softmax(log_expit(-z), axis=1)
+    return np.exp(log_probabilities(values, calibration))
 
 
 def log_probabilities(values: Any, calibration: Any) -> np.ndarray:
     """Logarithms of ``probabilities``, (n, k), finite where those round to 0."""
-    z = _arguments(values, calibration)
+    values, calibration = np.asarray(values, np.float64), np.asarray(calibration, np.float64)
+    z = values * calibration[:, 0] + calibration[:, 1]
     if z.shape[1] == 1:
         return np.hstack([log_expit(z), log_expit(-z)])
     return log_softmax(log_expit(-z), axis=1)
-
-
-def _arguments(values: Any, calibration: Any) -> np.ndarray:
-    """a f + b, (n, o)."""
-    values, calibration = np.asarray(values, np.float64), np.asarray(calibration, np.float64)
-    return values * calibration[:, 0] + calibration[:, 1]

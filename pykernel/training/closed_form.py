@@ -20,14 +20,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Real
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from pykernel.bases.arguments import (
+    checked_count,
+    checked_gram,
+    checked_numbers,
+    checked_positive,
+    checked_table,
+    need_choice,
+)
 from pykernel.errors import UserError
 
 Coding = Literal["counts", "signs"]
@@ -36,9 +43,7 @@ Model = Literal["kfd", "ls-svm", "krr"]
 MODELS: tuple[Model, ...] = get_args(Model)
 
 ASYMMETRY = 1e-6
-"""Largest difference between a Gram matrix and its transpose, as a fraction of its largest element (it may be
-float32).
-"""
+"""How far below zero a diagonal or an eigenvalue may be, as a fraction of the largest one: the matrix may be float32."""
 LEAST_RIDGE = 1e-60
 """Smallest ridge, relative to the largest eigenvalue to which it is added: the square of a smaller ridge would
 underflow.
@@ -86,10 +91,8 @@ class Targets:
         discriminant (paper 004, below equation 4, where a sign is missing).  "signs": the targets are +1 and -1.
         The function of a class without samples learns only the targets of the rest.
         """
-        if coding not in get_args(Coding):
-            raise UserError(f"coding is {coding!r}; it must be 'counts' or 'signs'")
-        if not _whole(count) or count < 2:
-            raise UserError(f"the number of classes is {count!r}; it must be a whole number from 2")
+        need_choice(coding, "coding", get_args(Coding))
+        count = checked_count(count, "the number of classes", 2)
         places = np.asarray(positions)
         if places.ndim != 1 or not places.size or places.dtype.kind not in "iu":
             raise UserError("positions of classes must be whole numbers, one for each sample")
@@ -97,18 +100,28 @@ class Targets:
             wrong = places[(places < 0) | (places >= count)][0]
             raise UserError(f"a class has the position {wrong}; of {count} classes they are 0 to {count - 1}")
         places = places.astype(np.int64)
-        member = _indicators(places, int(count))
-        checked = _sample_weights(weights, len(places))
-        each = np.ones(len(places)) if checked is None else checked
-        if coding == "signs":
-            values = 2 * member - 1
-        else:
-            up, down = _coded(each @ member, float(each.sum()))
-            values = member * up - (1 - member) * down
-        return cls(_constant(values), _constant(places), int(count), coding, checked)
+        member = _indicators(places, count)
+        found = cls(2 * member - 1, _constant(places), count, coding, _sample_weights(weights, len(places)))
+        if coding == "counts":
+            up, down = _coded(found.each @ member, found.total)
+            found = replace(found, values=member * up - (1 - member) * down)
+        found.values.flags.writeable = False
+        return found
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def need_samples(self, rows: int, weighs: bool = True) -> None:
+        """Raises UserError unless there are two or more rows, one for each target.  weighs: whether they may have weights."""
+        if rows != len(self):
+            raise UserError(f"there are {rows:,} rows, but targets of {len(self):,} samples")
+        if rows < 2:
+            raise UserError("there is one sample; leaving one out takes two or more")
+        if not weighs and self.weights is not None:
+            raise UserError(
+                "kfd has no weights of samples: a sample is an expansion vector, too, and what its weights cost would "
+                "change; take ls-svm or krr"
+            )
 
     @property
     def each(self) -> np.ndarray:
@@ -137,18 +150,20 @@ class Targets:
 
     def mistakes(self, predictions: np.ndarray) -> np.ndarray:
         """(l, o) values of the functions -> (l,) whether each sample is classified wrongly.  Raises as classify()."""
-        return self.classify(predictions) != self._classes()
+        classes = self._classes()
+        return self.classify(self._predictions(predictions, len(self))) != classes
 
     def _classes(self) -> np.ndarray:
         if self.positions is None:
             raise UserError("these targets are numbers, not classes; Targets.of_classes() makes targets of classes")
         return self.positions
 
-    def _predictions(self, predictions: np.ndarray) -> np.ndarray:
-        values = np.asarray(predictions, dtype=np.float64)
-        if values.ndim != 2 or values.shape[1] != self.values.shape[1]:
-            outputs = self.values.shape[1]
-            raise UserError(f"predictions have the shape {values.shape}; it must be (samples, {outputs})")
+    def _predictions(self, predictions: np.ndarray, samples: int | None = None) -> np.ndarray:
+        outputs = self.values.shape[1]
+        told = f"({'samples' if samples is None else samples}, {outputs})"
+        values = np.asarray(predictions, np.float64)
+        if values.ndim != 2 or values.shape[1] != outputs or samples not in (None, len(values)):
+            raise UserError(f"predictions have the shape {values.shape}; it must be {told}")
         return values
 
     @property
@@ -172,11 +187,10 @@ class Targets:
             np.add.at(gone, parts, of_class)
             left = (self.total - np.bincount(parts, weights=each)[parts])[:, None]
             left_of_class = of_class.sum(axis=0) - gone[parts]
-        if self.weights is not None:
-            # a difference of sums would leave rounding errors where no sample remains
-            nobody = 1e-12 * self.total
-            left_of_class = np.where(left_of_class < nobody, 0.0, left_of_class)
-            left_of_class = np.where(left - left_of_class < nobody, left, left_of_class)
+        # a difference of sums of weights leaves rounding errors where no sample remains
+        nobody = 1e-12 * self.total
+        left_of_class = np.where(left_of_class < nobody, 0.0, left_of_class)
+        left_of_class = np.where(left - left_of_class < nobody, left, left_of_class)
         up, down = _coded(left_of_class, left)
         # if a class has no samples left, the prediction is known exactly
         member = np.where(left_of_class == 0, 0.0, np.where(left_of_class == left, one, member))
@@ -198,17 +212,13 @@ def _indicators(positions: np.ndarray, count: int) -> np.ndarray:
 
 def press(targets: Targets, predictions: np.ndarray) -> float:
     """Mean over samples, by their weights, and outputs of (targets.values - predictions)^2.  Raises UserError."""
-    values = targets._predictions(predictions)
-    if len(values) != len(targets):
-        raise UserError(f"there are predictions of {len(values)} samples, and targets of {len(targets)}")
+    values = targets._predictions(predictions, len(targets))
     squares = (targets.values - values) ** 2
     return float(np.mean(squares) if targets.weights is None else targets.mean(squares).mean())
 
 
 def error_rate(targets: Targets, predictions: np.ndarray) -> float:
     """The part of the samples, by their weights, that is classified wrongly.  Raises UserError in regression."""
-    if len(predictions) != len(targets):
-        raise UserError(f"there are predictions of {len(predictions)} samples, and targets of {len(targets)}")
     return float(targets.mean(targets.mistakes(predictions).astype(np.float64)))
 
 
@@ -239,24 +249,24 @@ class _Problem(ABC):
     """Base class of the problems: residuals in an orthonormal basis, and blocks of A = I - H.
 
     directions: (l, m), orthonormal columns; with a bias, each column sums to zero.
-    root: (l,), square roots of the targets' weights, or None.  Weighted least squares is least squares of rows that are
+    root: (l,), square roots of the targets' weights.  Weighted least squares is least squares of rows that are
     multiplied by ``root``.  All computations here use such rows, and "sums to zero" then means "orthogonal to root".
     complete: whether the directions span all vectors (with a bias: all that sum to zero).  If not, the part of the
     targets outside of the span is a residual for every ridge.
     """
 
+    columns = NO_COLUMNS
+    """(p,): for each basis vector the sample with which its column is removed; -1 if there is none."""
+
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
-        gram = checked_numbers(gram, "the Gram matrix")
-        if gram.ndim != 2 or not gram.size:
-            raise UserError(f"the Gram matrix has the shape {gram.shape}; it must be (samples, basis vectors)")
-        if len(gram) != len(targets):
-            raise UserError(f"the Gram matrix has {len(gram)} rows, but there are targets of {len(targets)} samples")
-        if len(gram) < 2:
-            raise UserError("there is one sample; leaving one out takes two or more")
+        gram = checked_table(gram, "the Gram matrix", "(samples, basis vectors)", least=1)
+        targets.need_samples(len(gram), weighs=isinstance(self, RidgeProblem))
         self.targets = targets
         self.bias = bias
         self.samples, self.vectors = gram.shape
-        self.root = None if targets.weights is None else np.sqrt(targets.weights)
+        self.root = np.sqrt(targets.each)
+        self.unit = self.root / np.linalg.norm(self.root)
+        self.mean = targets.mean(gram)
         self.scale, self.directions, self.complete = self._decompose(gram)
 
     @abstractmethod
@@ -268,8 +278,13 @@ class _Problem(ABC):
         """The effect of the ridge on the directions.  Raises UserError."""
 
     @abstractmethod
+    def _alpha(self, ridge: float) -> np.ndarray:
+        """The weights of the basis vectors, (p, o)."""
+
     def solve(self, ridge: float) -> Solution:
         """The model of all samples.  O(l p) for each output, after the decomposition.  Raises UserError."""
+        alpha, y = self._alpha(checked_positive(ridge, "ridge")), self.targets.values
+        return Solution(alpha, self.targets.mean(y) - self.mean @ alpha if self.bias else np.zeros(y.shape[1]))
 
     def leave_one_out(self, ridge: float, column: Column = "deleted", recode: bool = True) -> np.ndarray:
         """(l, o): the prediction for each sample by the model that is trained without this sample.  O(l p) for each
@@ -291,18 +306,19 @@ class _Problem(ABC):
         return self._cross_validated(ridge, fold_numbers(folds, self.samples), column, recode)
 
     def _cross_validated(self, ridge: float, parts: np.ndarray | None, column: Column, recode: bool) -> np.ndarray:
-        if column not in get_args(Column):
-            raise UserError(f"column is {column!r}; it must be 'deleted' or 'kept'")
-        weights = self._weights(checked_ridge(ridge))
+        need_choice(column, "column", get_args(Column))
+        weights = self._weights(checked_positive(ridge, "ridge"))
         recode = recode and self.targets.positions is not None and self.targets.coding == "counts"
         taught = self._taught if recode else self._values
         if parts is None:
             left = self._left_one_out(weights, taught, column == "deleted")
         else:
             left = np.empty_like(taught.y)
-            for folds, bases in self._groups(parts, self._owned if column == "deleted" else NO_COLUMNS):
+            wide = self.directions.shape[1]
+            owned = self.columns if column == "deleted" else NO_COLUMNS
+            for folds, bases in alike(parts, owned, lambda f, b: TOGETHER // ((f + b) * max(wide, f + b))):
                 left[folds] = self._left_folds_out(weights, taught, folds, bases)
-        predictions = taught.y - (left if self.root is None else left / self.root[:, None])
+        predictions = taught.y - left / self.root[:, None]
         if not recode:
             return predictions
         outputs = self.targets.values.shape[1]
@@ -325,34 +341,9 @@ class _Problem(ABC):
         return self._in_directions(member if self.bias else np.hstack([member, np.ones((self.samples, 1))]))
 
     def _in_directions(self, y: np.ndarray) -> _Taught:
-        centred = y - self.targets.mean(y) if self.bias else y
-        if self.root is not None:
-            centred = centred * self.root[:, None]
+        centred = (y - self.targets.mean(y) if self.bias else y) * self.root[:, None]
         along = self.directions.T @ centred
         return _Taught(y, along, None if self.complete else centred - self.directions @ along)
-
-    @property
-    def _owned(self) -> np.ndarray:
-        """(p,): for each basis vector the sample with which its column is removed; -1 if there is none."""
-        return NO_COLUMNS
-
-    def _groups(self, parts: np.ndarray, owned: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Groups of folds of equal size, as large as memory allows: samples (n, f) and basis vectors (n, b) of n
-        folds.
-        """
-        count = int(parts.max()) + 1
-        columns = np.flatnonzero(owned >= 0)
-        columns = columns[np.argsort(parts[owned[columns]], kind="stable")]
-        samples = np.argsort(parts, kind="stable")
-        f, b = np.bincount(parts, minlength=count), np.bincount(parts[owned[columns]], minlength=count)
-        first, first_column = np.cumsum(f) - f, np.cumsum(b) - b
-        shapes, shape_of = np.unique(np.stack([f, b], axis=1), axis=0, return_inverse=True)
-        for k, (rows, wide) in enumerate(shapes):
-            alike = np.flatnonzero(shape_of.reshape(-1) == k)
-            step = max(1, TOGETHER // int((rows + wide) * max(self.directions.shape[1], rows + wide)))
-            for begin in range(0, len(alike), step):
-                some = alike[begin : begin + step, None]
-                yield samples[first[some] + np.arange(rows)], columns[first_column[some] + np.arange(wide)]
 
     def _residuals(self, weights: _Weights, taught: _Taught, rows: Any = slice(None)) -> np.ndarray:
         """A y of some rows: (*rows, o)."""
@@ -364,15 +355,14 @@ class _Problem(ABC):
         return self.directions**2
 
     @cached_property
-    def _rest(self) -> np.ndarray:
+    def _rest(self) -> np.ndarray | float:
         """(l,): the diagonal of the projection onto the complement of the directions."""
         full = 1 - 1 / self.samples if self.bias else 1.0
-        return np.maximum(full - self._squares.sum(axis=1), 0.0)
+        return 0.0 if self.complete else np.maximum(full - self._squares.sum(axis=1), 0.0)
 
     def _kept_share(self, weights: _Weights) -> np.ndarray:
         """(l,): the diagonal of A, 1 - h."""
-        share = self._squares @ weights.kept
-        return share if self.complete else share + self._rest
+        return self._squares @ weights.kept + self._rest
 
     def _kept_blocks(self, weights: _Weights, folds: np.ndarray) -> np.ndarray:
         """(n, f, f): A's blocks of folds (n, f)."""
@@ -418,11 +408,6 @@ class FisherProblem(_Problem):
     def __init__(self, gram: Any, targets: Targets, columns: Any = None) -> None:
         super().__init__(gram, targets, bias=True)
         self.columns = self._columns(columns)
-        if targets.weights is not None:
-            raise UserError(
-                "kfd has no weights of samples: a sample is an expansion vector, too, and what its weights cost would change"
-            )
-        self.mean = np.asarray(gram, dtype=np.float64).mean(axis=0)
 
     def _columns(self, columns: Any) -> np.ndarray:
         if columns is None:
@@ -442,8 +427,8 @@ class FisherProblem(_Problem):
     def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         # coordinates in a basis of the vectors that sum to zero; in J K itself, rounding errors would bring back the
         # direction 1
-        u, s, vt = np.linalg.svd(_centred(gram), full_matrices=self.vectors == self.samples)
-        u = _spread(u)
+        u, s, vt = np.linalg.svd(_centred(gram, self.unit), full_matrices=self.vectors == self.samples)
+        u = _spread(u, self.unit)
         if self.vectors == self.samples:
             # the direction of coefficients that has no effect on centred targets
             u, s = np.hstack([u, np.zeros((self.samples, 1))]), np.append(s, 0.0)
@@ -461,31 +446,23 @@ class FisherProblem(_Problem):
         cos, sin = root / length, self.scale / length
         return _Weights(cos**2, cos, sin)
 
-    def solve(self, ridge: float) -> Solution:
-        """The model of all samples.  O(l p) for each output, after the decomposition.  Raises UserError."""
-        ridge = checked_ridge(ridge)
-        alpha = self._scaled(self._weights(ridge), self._values) / math.sqrt(ridge)
-        return Solution(alpha, self.targets.values.mean(axis=0) - self.mean @ alpha)
+    def _alpha(self, ridge: float) -> np.ndarray:
+        return self._scaled(self._weights(ridge), self._values) / math.sqrt(ridge)
 
     def _scaled(self, weights: _Weights, taught: _Taught, rows: Any = slice(None)) -> np.ndarray:
         """sqrt(ridge) alpha of some basis vectors: (*rows, o)."""
         return self.coefficients[rows] @ ((weights.sin * weights.cos)[:, None] * taught.along)
 
-    @property
-    def _owned(self) -> np.ndarray:
-        return self.columns
+    @cached_property
+    def _uses(self) -> np.ndarray:
+        """(l,): how many basis vectors each sample is."""
+        return np.bincount(self.columns[self.columns >= 0], minlength=self.samples)
 
     @cached_property
     def _alone(self) -> tuple[np.ndarray, np.ndarray]:
         """The samples that are exactly one basis vector, and these basis vectors: (n,) and (n,)."""
-        uses = np.bincount(self.columns[self.columns >= 0], minlength=self.samples)
-        places = np.flatnonzero((self.columns >= 0) & (uses[self.columns] == 1))
+        places = np.flatnonzero((self.columns >= 0) & (self._uses[self.columns] == 1))
         return self.columns[places], places
-
-    @cached_property
-    def _several(self) -> np.ndarray:
-        """Samples that are several basis vectors."""
-        return np.flatnonzero(np.bincount(self.columns[self.columns >= 0], minlength=self.samples) > 1)
 
     @cached_property
     def _own_products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -511,7 +488,7 @@ class FisherProblem(_Problem):
             d = (squares @ weights.kept + rest)[:, None]
             alpha = self._scaled(weights, taught, places)
             left[rows] = (d * residuals[rows] + g * alpha) / (d * share[rows] + g**2)
-        for sample in self._several:
+        for sample in np.flatnonzero(self._uses > 1):
             own = np.flatnonzero(self.columns == sample)
             left[sample] = self._left_folds_out(weights, taught, np.array([[sample]]), own[None])[0, 0]
         return left
@@ -546,22 +523,16 @@ class RidgeProblem(_Problem):
     """
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
-        gram = checked_numbers(gram, "the Gram matrix")
-        if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
-            raise UserError(f"the Gram matrix has the shape {gram.shape}; of ls-svm and krr it must be square")
-        if gram.size and np.abs(gram - gram.T).max() > ASYMMETRY * np.abs(gram).max():
-            raise UserError("the Gram matrix differs from its transpose; a kernel is symmetric")
+        gram = checked_gram(gram)
         super().__init__(gram, targets, bias)
-        self.mean = targets.mean(gram)
 
     def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        if self.root is not None:
-            gram = self.root[:, None] * gram * self.root
-        inner = _centred(_centred(gram, self.root).T, self.root) if self.bias else gram
+        gram = self.root[:, None] * gram * self.root
+        inner = _centred(_centred(gram, self.unit).T, self.unit) if self.bias else gram
         w, v = np.linalg.eigh((inner + inner.T) / 2)
         # negative eigenvalues are rounding errors: a kernel has none
         w[(w < 0) & (w >= -len(gram) * np.finfo(np.float64).eps * np.abs(w).max())] = 0.0
-        return w, _spread(v, self.root) if self.bias else v, True
+        return w, _spread(v, self.unit) if self.bias else v, True
 
     def _weights(self, ridge: float) -> _Weights:
         least = max(-self.scale[0], LEAST_RIDGE * self.scale[-1])
@@ -569,21 +540,13 @@ class RidgeProblem(_Problem):
             raise UserError(f"ridge is {ridge:g}; for this Gram matrix it must be above {least:.3g}")
         return _Weights(ridge / (self.scale + ridge))
 
-    def solve(self, ridge: float) -> Solution:
-        """The model of all samples.  O(l^2) for each output, after the decomposition.  Raises UserError."""
-        ridge = checked_ridge(ridge)
-        alpha = self._residuals(self._weights(ridge), self._values) / ridge
-        if self.root is not None:
-            alpha = self.root[:, None] * alpha
-        y = self.targets.values
-        bias = self.targets.mean(y) - self.mean @ alpha if self.bias else np.zeros(y.shape[1])
-        return Solution(alpha, bias)
+    def _alpha(self, ridge: float) -> np.ndarray:
+        return self.root[:, None] * self._residuals(self._weights(ridge), self._values) / ridge
 
 
 def problem(model: Model, gram: Any, targets: Targets, columns: Any = None) -> FisherProblem | RidgeProblem:
     """The problem of a model: "kfd", "ls-svm" or "krr".  columns: of kfd only.  Raises UserError."""
-    if model not in MODELS:
-        raise UserError(f"model is {model!r}; it must be one of {', '.join(map(repr, MODELS))}")
+    need_choice(model, "model", MODELS)
     if model == "kfd":
         return FisherProblem(gram, targets, columns)
     if columns is not None:
@@ -605,31 +568,46 @@ def fold_numbers(folds: Any, samples: int) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------- arithmetic
 
 
-def _centred(a: np.ndarray, root: np.ndarray | None = None) -> np.ndarray:
-    """(l, n) -> (l - 1, n): coordinates in an orthonormal basis of the vectors that sum to zero, or, with ``root``,
-    that are orthogonal to ``root``.  O(l n).
+def _centred(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """(l, n) -> (l - 1, n): coordinates in an orthonormal basis of the vectors that are orthogonal to a unit vector
+    (l,) of positive numbers.  O(l n).
 
-    The basis is the last l - 1 columns of the Householder reflection that takes 1 / sqrt(l), or the root divided by its
-    norm, to the first axis.
+    The basis is the last l - 1 columns of the Householder reflection that takes the unit vector to the first axis.
     """
-    if root is None:
-        norm = math.sqrt(len(a))
-        pivot = (a.sum(axis=0) / norm + a[0]) / (norm + 1)
-        return a[1:] - pivot
-    unit = root / np.linalg.norm(root)
     pivot = (unit @ a + a[0]) / (unit[0] + 1)
     return a[1:] - np.outer(unit[1:], pivot)
 
 
-def _spread(a: np.ndarray, root: np.ndarray | None = None) -> np.ndarray:
-    """(l - 1, n) coordinates -> (l, n): the inverse of _centred() on what sums to zero.  O(l n)."""
-    if root is None:
-        norm = math.sqrt(len(a) + 1)
-        total = a.sum(axis=0)
-        return np.vstack([-total / norm, a - total / (norm * (norm + 1))])
-    unit = root / np.linalg.norm(root)
+def _spread(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """(l - 1, n) coordinates -> (l, n): the inverse of _centred() on what is orthogonal to the unit vector.  O(l n)."""
     total = unit[1:] @ a
     return np.vstack([-total, a - np.outer(unit[1:], total / (unit[0] + 1))])
+
+
+def alike(
+    parts: np.ndarray, owned: np.ndarray, together: Callable[[int, int], int], most: int | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Groups of folds of equal sizes: samples (n, f) and basis vectors (n, b) of n folds.
+
+    parts: the fold of each sample; owned: of each basis vector the sample with which it is removed, -1 if none.
+    together: how many folds of f samples and b vectors may be in a group.  Folds of more than ``most`` samples are left
+    out.
+    """
+    count = int(parts.max()) + 1
+    columns = np.flatnonzero(owned >= 0)
+    columns = columns[np.argsort(parts[owned[columns]], kind="stable")]
+    samples = np.argsort(parts, kind="stable")
+    f, b = np.bincount(parts, minlength=count), np.bincount(parts[owned[columns]], minlength=count)
+    first, first_column = np.cumsum(f) - f, np.cumsum(b) - b
+    shapes, shape_of = np.unique(np.stack([f, b], axis=1), axis=0, return_inverse=True)
+    for k, (rows, wide) in enumerate(shapes.tolist()):
+        if most is not None and rows > most:
+            continue
+        folds = np.flatnonzero(shape_of.reshape(-1) == k)
+        step = max(1, together(rows, wide))
+        for begin in range(0, len(folds), step):
+            some = folds[begin : begin + step, None]
+            yield samples[first[some] + np.arange(rows)], columns[first_column[some] + np.arange(wide)]
 
 
 def solve_each(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -657,23 +635,3 @@ def _sample_weights(weights: Any, samples: int) -> np.ndarray | None:
     if not (values > 0).all():
         raise UserError(f"weights hold {values.min():g}; all must be above 0: leave samples without weight out")
     return _constant(values)
-
-
-def _whole(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)
-
-
-def checked_numbers(given: Any, what: str) -> np.ndarray:
-    try:
-        values = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise UserError(f"{what} must be numbers") from None
-    if not np.isfinite(values).all():
-        raise UserError(f"{what} must be finite numbers; there is a NaN or an infinity among them")
-    return values
-
-
-def checked_ridge(ridge: Any) -> float:
-    if isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0 < float(ridge) < math.inf:
-        raise UserError(f"ridge is {ridge!r}; it must be a number above 0")
-    return float(ridge)

@@ -21,6 +21,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pykernel.bases.arguments import checked_count
+from pykernel.bases.basis import share
+from pykernel.bases.candidates import Residual
 from pykernel.errors import UserError
 from pykernel.parallel import one_thread
 from pykernel.training import vectors as trained
@@ -118,29 +121,20 @@ def distil(
     if machine.linear and answers is None:
         raise UserError(f"{where}: is linear, and has one vector for each function already; leave vectors out")
     whole, machine = machine, machine if machine.linear else compact(machine)
-    if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
-        raise UserError(f"{where}: vectors is {m!r}; it must be a whole number from 1")
+    m = checked_count(m, f"{where}: vectors", 1)
     if m >= len(machine.vectors):
         raise UserError(f"{where}: has {len(machine.vectors)} vectors, and {m} were asked for; fewer must be")
     rng = np.random.default_rng(seed)
     with one_thread, np.errstate(over="ignore"):
         rows = _rows(machine, x, rng)
-        return _Search(machine, int(m), rows, seed, answers).result(whole, made_up=x is None)
+        return _Search(machine, m, rows, seed, answers).result(whole, made_up=x is None)
 
 
 # -------------------------------------------------------------------------------------------------------- the rows
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Scaled inputs: for the training, for the decision when the training ends, and for the measurement of the loss."""
-
-    train: np.ndarray
-    aside: np.ndarray
-    judged: np.ndarray
-
-
-def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> _Parts:
+def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> list[np.ndarray]:
+    """Scaled inputs: for the training, for the decision when it ends, and for the measurement of the loss."""
     if x is None:
         if machine.function == "fourier":
             raise UserError(
@@ -164,7 +158,7 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> _
     judged, aside, train = z[order[:first]], z[order[first:second]], z[order[second:]]
     if len(z) < FEW:
         train = np.concatenate([train, made_up(train, FEW - len(z), rng)])
-    return _Parts(train, aside, judged)
+    return [train, aside, judged]
 
 
 def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -204,23 +198,19 @@ def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
     norms = np.sqrt(np.maximum((weights * left_of_functions).sum(axis=0), 0.0))
     unit = np.where(norms > 0, norms, 1.0)
     left_of_functions = left_of_functions / unit
-    diagonal = kernel.diagonal(v)
-    left, columns, along = diagonal.copy(), np.zeros((len(v), m)), np.zeros((m, weights.shape[1]))
+    residual, along = Residual(kernel.diagonal(v), min(m, len(v)), SPANNED), np.zeros((m, weights.shape[1]))
     chosen: list[int] = []
     for k in range(m):
-        apart = left > SPANNED * diagonal
-        gains = np.where(apart, np.square(left_of_functions).sum(axis=1) / np.where(apart, left, 1.0), 0.0)
-        gains[chosen] = 0.0
+        gains = np.where(residual.live, share(np.square(left_of_functions).sum(axis=1), residual.left), 0.0)
         i = int(gains.argmax())
         if not gains[i] > 0:
             break
-        root = math.sqrt(left[i])
-        columns[:, k] = (kernel.gram(v, v[i : i + 1])[:, 0] - columns[:, :k] @ columns[i, :k]) / root
-        along[k] = left_of_functions[i] / root
-        left_of_functions = left_of_functions - np.outer(columns[:, k], along[k])
-        left = np.maximum(left - np.square(columns[:, k]), 0.0)
+        column = residual.column(kernel.gram(v, v[i : i + 1])[:, 0], i)
+        along[k] = left_of_functions[i] / math.sqrt(column[i])
+        residual.take_in(i, column)
+        left_of_functions = left_of_functions - np.outer(residual.projected[k], along[k])
         chosen.append(i)
-    factor = np.tril(columns[chosen, : len(chosen)])
+    factor = np.tril(residual.projected[: len(chosen), chosen].T)
     return np.array(chosen, int), np.linalg.solve(factor.T, along[: len(chosen)]) * unit
 
 
@@ -235,18 +225,6 @@ def classes_of(machine: Machine, functions: np.ndarray) -> np.ndarray:
     return np.asarray((counted if machine.break_ties else np.rint(counted)).argmax(axis=1))
 
 
-def weighed(start: trained.Vectors, rows: trained.Rows, classes: bool) -> trained.Vectors:
-    """The weights of ridge regression.  O(n m^2)."""
-    k = np.exp(-0.5 * start.distances(rows.x)[0])
-    # targets of classes are +1.5 and -1.5, as at the start of the search
-    targets = 3.0 * rows.targets - 1.5 if classes else rows.targets
-    middle, inner = targets.mean(axis=0), k.mean(axis=0)
-    apart = k - inner
-    gram = apart.T @ apart / len(k) + RIDGE * targets.shape[1] * np.eye(k.shape[1])
-    weights = np.linalg.solve(gram, apart.T @ (targets - middle) / len(k))
-    return replace(start, weights=weights, bias=middle - inner @ weights)
-
-
 class _Search:
     """Rows in units of the kernel's width around their mean, and functions in their standard deviations."""
 
@@ -254,22 +232,22 @@ class _Search:
         self,
         machine: Machine,
         m: int,
-        rows: _Parts,
+        rows: list[np.ndarray],
         seed: int,
         own: Callable[[np.ndarray], np.ndarray] | None,
     ) -> None:
         self.machine, self.m, self.seed, self.whole = machine, m, seed, own is None
         self.pairs = machine.support_class is not None
-        self.middle, self.unit = rows.train.mean(axis=0), width_of(machine, rows.train)
-        self.judged = rows.judged
+        self.middle, self.unit = rows[0].mean(axis=0), width_of(machine, rows[0])
+        self.judged = rows[2]
         with np.errstate(all="ignore"):
-            far = max(float(np.abs((z - self.middle) / self.unit).max()) for z in (rows.train, rows.aside, rows.judged))
+            far = max(float(np.abs((z - self.middle) / self.unit).max()) for z in rows)
         if not (far < FAR and np.isfinite(self.unit).all()):
             raise UserError(
                 f"{machine.source}: some rows are too far from the others, more than {FAR:,.0f} of its kernel's widths; give rows "
                 "as it was fitted with"
             )
-        answers = [blocks(machine, z, own or machine.functions) for z in (rows.train, rows.aside, rows.judged)]
+        answers = [blocks(machine, z, own or machine.functions) for z in rows]
         if not all(np.isfinite(each).all() for each in answers):
             raise UserError(f"{machine.source}: its functions overflow on these rows; give rows as it was fitted with")
         self.answers = answers[2]
@@ -278,7 +256,7 @@ class _Search:
         self.deviation = np.where(self.deviation > 1e-12 * np.abs(self.mean), self.deviation, 1.0)
         self.train, self.aside = (
             trained.Rows((z - self.middle) / self.unit, self._targets(f), np.ones(len(z)))
-            for z, f in zip((rows.train, rows.aside), answers, strict=False)
+            for z, f in zip(rows[:2], answers, strict=False)
         )
         self.loss: trained.Loss = "classes" if self.pairs else "squared"
 
@@ -332,10 +310,11 @@ class _Search:
         projection are tried as well, and the best of the three is taken.
         """
         begun = trained.begin(self.train, self.loss, start, "one", np.random.default_rng(self.seed))
-        found = [weighed(begun, self.train, self.pairs)]
+        ridge = RIDGE * len(self.train) * self.train.targets.shape[1]
+        found = [trained.weighed(begun, self.train, self.loss, ridge)]
         if self.machine.function == "gaussian":
             own = replace(begun, log_scale=np.zeros(1))
-            found.append(weighed(own, self.train, self.pairs))
+            found.append(trained.weighed(own, self.train, self.loss, ridge))
             if projection is not None and not self.pairs and len(projection.weights) == self.m:
                 bias = (projection.bias - self.mean) / self.deviation
                 found.append(replace(own, weights=projection.weights / self.deviation, bias=bias))
@@ -347,9 +326,6 @@ class _Search:
         e = np.exp(found.log_scale) / self.unit
         own = found.vectors * self.unit + self.middle
         scale = np.ones(source.dim) if source.scale is None else source.scale
-        largest = source.largest
-        if largest is None:
-            largest = float(np.abs(source.inputs()).max(initial=0.0))
         return replace(
             source,
             function="gaussian",
@@ -359,7 +335,7 @@ class _Search:
             weights=found.weights if self.pairs else found.weights * self.deviation,
             bias=found.bias if self.pairs else found.bias * self.deviation + self.mean,
             coef0=0.0, degree=1, alpha=1.0, normalise=False, custom=None, max_value=None, phases=None,
-            decision="functions", support_class=None, break_ties=False, largest=largest, gross=None, mixes=0,
+            decision="functions", support_class=None, break_ties=False, largest=source.reach, gross=None, mixes=0,
         )  # fmt: skip
 
     # ---- what was lost

@@ -10,22 +10,21 @@ matrix-vector products, so that l samples, W widths and R ridges cost W O(l^3) +
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from pykernel.bases.basis import describe_kernel
+from pykernel.bases.arguments import checked_table, need_choice, need_machine
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.errors import UserError
 from pykernel.parallel import Workers, checked_jobs, one_thread
 from pykernel.spec.kernel_settings import MATERN_UNITS
-from pykernel.training.closed_form import Model, Targets, error_rate, press, problem
+from pykernel.training.closed_form import MODELS, Column, Model, Targets, error_rate, press, problem
 
 Function = Literal["gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear", "sigmoid"]
 Criterion = Literal["error", "press"]
@@ -46,7 +45,7 @@ SLACK = 0.01
 # ------------------------------------------------------------------------------------------------------------ grids
 
 
-def width_name(kernel: Function) -> str | None:
+def width_name(kernel: str) -> str | None:
     """What a kernel's width is called in a spec: sigma (gaussian), gamma (others), none (linear)."""
     return {"gaussian": "sigma", "linear": None, "precomputed": None}.get(kernel, "gamma")
 
@@ -60,43 +59,28 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
     polynomial, sigmoid: gamma from 1/16 of 1 / (the mean of |x|^2) to 16 times, in steps of 2 (9).
     linear, precomputed: have no width; the 1.0 stands for it.
     """
-    if kernel in ("linear", "precomputed"):
+    if width_name(kernel) is None:
         return (1.0,)
     if kernel in ("polynomial", "sigmoid"):
         scale = float(np.square(x).sum(axis=1).mean()) or 1.0
         return three_digits(2.0**k / scale for k in range(-4, 5))
+    scale = _typical_distance(x, 1 if kernel == "laplacian" else 2)
     halves = [2.0 ** (k / 2) for k in range(-8, 5)]
-    if kernel == "laplacian":
-        scale = _typical_distance(x, 1)
-        return three_digits(1 / (half * scale) for half in reversed(halves))
-    scale = _typical_distance(x, 2)
-    if kernel in MATERN_UNITS:
-        unit = MATERN_UNITS[kernel]
-        return three_digits(unit / (half * scale) for half in reversed(halves))
+    if kernel == "laplacian" or kernel in MATERN_UNITS:
+        return three_digits(MATERN_UNITS.get(kernel, 1.0) / (half * scale) for half in reversed(halves))
     return three_digits(half * scale for half in halves)
 
 
-def default_ridges(
-    model: Model,
-    kernel: Function | MercerKernel,
-    x: np.ndarray,
-    width: float,
-    coef0: float = 1.0,
-    degree: int = 3,
-    total: float | None = None,
-) -> tuple[float, ...]:
+def default_ridges(model: Model, kernel: MercerKernel, x: np.ndarray, total: float | None = None) -> tuple[float, ...]:
     """Ridges in half decades up to a bound of the numbers to which they are added; with three digits, ascending.
 
     krr, ls-svm: lambda is added to the eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).
     The ridges go from 1e-8 t to t (17 values).  kfd: mu is added to squared singular values, which are at most t^2.
     The ridges go from 1e-12 t^2 to t^2 (25 values).
-    For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width; for other kernels, t is computed with
-    ``width``.  coef0, degree: for a kernel that is given by name; a MercerKernel has its own.  total: the sum of the
-    samples' weights; l if not given.
+    For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width.  x: the rows, or some of them; of
+    more than 2,000 the first are taken for the mean.  total: the sum of the samples' weights; the rows of x if not given.
     """
-    named = kernel if isinstance(kernel, MercerKernel) else {"function": kernel, "coef0": coef0, "degree": degree}
-    mercer = _with_width(_kernel(named), width)
-    trace = (len(x) if total is None else total) * (float(np.abs(mercer.diagonal(x[:PAIRS])).mean()) or 1.0)
+    trace = (len(x) if total is None else total) * (float(np.abs(kernel.diagonal(x[:PAIRS])).mean()) or 1.0)
     bound, decades = (trace**2, 12) if model == "kfd" else (trace, 8)
     return three_digits(bound * 10.0 ** (k / 2) for k in range(-2 * decades, 1))
 
@@ -111,10 +95,6 @@ def _typical_distance(x: np.ndarray, order: int) -> float:
     distances = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], order, axis=1)
     distances = distances[distances > 0]
     return float(np.median(distances)) if len(distances) else 1.0
-
-
-def _with_width(kernel: MercerKernel, width: float) -> MercerKernel:
-    return replace(kernel, gamma=1 / (2 * width * width) if kernel.function == "gaussian" else width)
 
 
 # ------------------------------------------------------------------------------------------------------------ folds
@@ -140,16 +120,16 @@ def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _Shared:
-    """What all widths share.  basis: expansion vectors, the samples themselves if None; columns: as in closed_form."""
+class Grid(ABC):
+    """What all widths share.
+
+    mercer: its width is replaced by each of the widths.  folds: (l,), None: leave-one-out.  groups: (l,), the groups of
+    samples whose errors give the optimism.
+    """
 
     model: Model
     mercer: MercerKernel
-    x: np.ndarray
     targets: Targets
-    basis: np.ndarray | None
-    columns: np.ndarray | None
-    column: Literal["deleted", "kept"]
     folds: np.ndarray | None
     groups: np.ndarray
     recode: bool
@@ -158,62 +138,77 @@ class _Shared:
     def kernel(self) -> Function:
         return cast(Function, self.mercer.function)
 
+    @abstractmethod
+    def left_out(self, width: float, ridges: Sequence[float]) -> Iterator[np.ndarray | UserError]:
+        """For each ridge what each sample is predicted without it, or without its fold, (l, o).
+
+        Or the reason why this is impossible: the kernel overflows, or the ridge does not make an indefinite Gram matrix
+        positive definite.
+        """
+
+    @abstractmethod
+    def parts(self) -> tuple[list[Any], list[Any]]:
+        """What results depend on, besides what all grids have: of any kind, and arrays or None."""
+
     def digest(self) -> str:
         """Of all that results depend on."""
-        parts = [self.model, describe_kernel(self.mercer), self.column, self.recode]
-        arrays = [
-            self.x,
-            self.targets.values,
-            self.targets.positions,
-            self.basis,
-            self.columns,
-            self.folds,
-            self.groups,
-        ]
-        found = hashlib.sha256(repr(parts).encode())
-        if self.targets.weights is not None:
-            arrays.append(self.targets.weights)
-        for array in arrays:
+        parts, arrays = self.parts()
+        found = hashlib.sha256(repr([self.model, self.mercer.described(), self.recode, *parts]).encode())
+        targets = self.targets
+        for array in (*arrays, targets.values, targets.positions, targets.weights, self.folds, self.groups):
             found.update(b"none" if array is None else repr((array.shape, array.dtype.str)).encode())
             found.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
         return found.hexdigest()[:32]
 
 
-def work(task: Mapping[str, Any], shared: _Shared) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Whole(Grid):
+    """Models with all samples, or a basis of kfd: expansion vectors, the samples themselves if None; columns: as in
+    closed_form.
+    """
+
+    x: np.ndarray
+    basis: np.ndarray | None
+    columns: np.ndarray | None
+    column: Column
+
+    def parts(self) -> tuple[list[Any], list[Any]]:
+        return [self.column], [self.x, self.basis, self.columns]
+
+    def left_out(self, width: float, ridges: Sequence[float]) -> Iterator[np.ndarray | UserError]:
+        machine: Any = None
+        for ridge in ridges:
+            try:
+                machine = machine or self._problem(width)
+                if self.folds is None:
+                    yield machine.leave_one_out(ridge, column=self.column, recode=self.recode)
+                else:
+                    yield machine.leave_fold_out(ridge, self.folds, column=self.column, recode=self.recode)
+            except UserError as error:
+                yield error
+
+    def _problem(self, width: float) -> Any:
+        """The one decomposition."""
+        gram = self.mercer.with_width(width).gram(self.x, self.x if self.basis is None else self.basis)
+        return problem(self.model, gram, self.targets, self.columns)
+
+
+def work(task: Mapping[str, Any], shared: Grid) -> dict[str, Any]:
     """The task of one width, for Workers: for each ridge the error rate (classes) and PRESS, in total and for each
     group.
 
-    An impossible cell has infinite errors: the kernel overflows, or the ridge does not make an indefinite Gram matrix
-    positive definite.  ``reason`` says why the last such cell is impossible.
+    An impossible cell has infinite errors.  ``reason`` says why the last such cell is impossible.
     """
-    rows, reason = [], None
+    scores, reason = [], None
     with one_thread:
-        machine: Any = None
-        for ridge in task["ridges"]:
-            try:
-                machine = machine or _problem(task["width"], shared)
-                predictions = _left_out(machine, ridge, shared)
-            except UserError as error:
-                predictions, reason = np.full(shared.targets.values.shape, np.inf), str(error)
-            rows.append(scores_of(predictions, shared))
-    return {key: [row[key] for row in rows] for key in rows[0]} | {"reason": reason}
+        for found in shared.left_out(task["width"], task["ridges"]):
+            if isinstance(found, UserError):
+                found, reason = np.full(shared.targets.values.shape, np.inf), str(found)
+            scores.append(scores_of(found, shared))
+    return {key: [score[key] for score in scores] for key in scores[0]} | {"reason": reason}
 
 
-def _problem(width: float, shared: _Shared) -> Any:
-    """The one decomposition."""
-    vectors = shared.x if shared.basis is None else shared.basis
-    gram = _with_width(shared.mercer, width).gram(shared.x, vectors)
-    return problem(shared.model, gram, shared.targets, shared.columns)
-
-
-def _left_out(machine: Any, ridge: float, shared: _Shared) -> np.ndarray:
-    """(l, o): what each sample is predicted without it, or without its fold."""
-    if shared.folds is None:
-        return machine.leave_one_out(ridge, column=shared.column, recode=shared.recode)
-    return machine.leave_fold_out(ridge, shared.folds, column=shared.column, recode=shared.recode)
-
-
-def scores_of(predictions: np.ndarray, shared: _Shared) -> dict[str, Any]:
+def scores_of(predictions: np.ndarray, shared: Grid) -> dict[str, Any]:
     targets = shared.targets
     each = targets.weights
     counts = np.bincount(shared.groups, weights=each)
@@ -424,55 +419,65 @@ def select(
     mercer = PrecomputedKernel(matrix=x) if kernel == "precomputed" else _kernel(kernel)
     if isinstance(mercer, PrecomputedKernel) and kernel is not mercer:
         x = mercer.positions
-    function = cast(Function, mercer.function)
-    _need(model, x, targets, basis, cv, by)
+    checked_table(x, "x")
+    need_settings(model, len(x), targets, cv, by)
+    if basis is not None and model != "kfd":
+        raise UserError(f"{model} takes every sample as an expansion vector; a basis is for kfd")
     if widths is None and mercer.custom is not None:
         widths = (mercer.gamma,)
-    every_width = grid_of(widths, "widths", default_widths, function, x)
-    if width_name(function) is None and len(every_width) > 1:
-        raise UserError(f"the {function} kernel has no width; there are {len(every_width)}: leave them out")
-    middle = every_width[len(every_width) // 2]
-    every_ridge = grid_of(ridges, "ridges", default_ridges, model, mercer, x, middle, total=targets.total)
+    every_width = grid_of(widths, "widths", lambda: default_widths(cast(Function, mercer.function), x))
+    if width_name(mercer.function) is None and len(every_width) > 1:
+        raise UserError(f"the {mercer.function} kernel has no width; there are {len(every_width)}: leave them out")
+    middle = mercer.with_width(every_width[len(every_width) // 2])
+    every_ridge = grid_of(ridges, "ridges", lambda: default_ridges(model, middle, x, targets.total))
     vectors, places = _basis(basis, columns, x)
-    folds = stratified_folds(targets, int(cv), seed) if not isinstance(cv, str) else None
-    few = folds is not None and int(folds.max()) < MOST_FOLDS
-    groups = folds if few else stratified_folds(targets, min(GROUPS, len(x)), seed)
-    column: Literal["deleted", "kept"] = "kept" if cv == "kept" else "deleted"
-    shared = _Shared(model, mercer, x, targets, vectors, places, column, folds, cast(np.ndarray, groups), recode)
+    grid = _Whole(
+        model, mercer, targets, *folds_and_groups(targets, cv, seed), recode, x, vectors, places,
+        "kept" if cv == "kept" else "deleted",
+    )  # fmt: skip
     at_once = checked_jobs(jobs) or 1
     if isinstance(at_once, int):
         need_memory(len(x), len(x) if vectors is None else len(vectors), min(at_once, len(every_width)))
-    tasks = [{"width": width, "ridges": list(every_ridge)} for width in every_width]
-    title = "selecting" if progress else None
-    with Workers(work, shared, jobs=at_once, results=results, context=shared.digest(), title=title) as crew:
-        rows = crew.run(tasks)
-    return best_cell(shared, cv, by, every_width, every_ridge, rows)
+    return searched(grid, cv, by, every_width, every_ridge, at_once, results, progress)
 
 
-def best_cell(
-    shared: _Shared,
+def folds_and_groups(targets: Targets, cv: CrossValidation, seed: int) -> tuple[np.ndarray | None, np.ndarray]:
+    """The fold of each sample, None for leave-one-out, and its group for the optimism."""
+    folds = None if isinstance(cv, str) else stratified_folds(targets, int(cv), seed)
+    if folds is not None and int(folds.max()) < MOST_FOLDS:
+        return folds, folds
+    return folds, stratified_folds(targets, min(GROUPS, len(targets)), seed)
+
+
+def searched(
+    grid: Grid,
     cv: CrossValidation,
     by: Criterion | None,
     widths: Sequence[float],
     ridges: Sequence[float],
-    rows: Sequence[Mapping[str, Any]],
+    jobs: int | str,
+    results: str | Path | None,
+    progress: bool,
 ) -> Selection:
-    classes = shared.targets.positions is not None
+    """Every cell of a grid, cross-validated, and the choice."""
+    tasks = [{"width": width, "ridges": list(ridges)} for width in widths]
+    title = "selecting" if progress else None
+    with Workers(work, grid, jobs=jobs, results=results, context=grid.digest(), title=title) as crew:
+        rows = crew.run(tasks)
+    classes = grid.targets.positions is not None
     by = by or ("error" if classes else "press")
     error = np.array([row["error"] for row in rows]) if classes else None
     squared = np.array([row["press"] for row in rows])
     if not np.isfinite(squared).any():
         raise UserError(f"no cell of the grid is possible: {rows[-1]['reason']}")
-    best = _ranked(shared.kernel, by, error, squared)[0]
-    taken = _taken(shared.kernel, by, error, squared)
+    best = _ranked(grid.kernel, by, error, squared)[0]
+    taken = _taken(grid.kernel, by, error, squared)
     # (W, R, groups)
     parts = np.array([row[f"group_{by}"] for row in rows])
     cell = best[0] * len(ridges) + best[1]  # the optimism of the minimum is computed; the taken cell is near it
-    optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), cell, shared.groups, shared.targets.weights)
+    optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), cell, grid.groups, grid.targets.weights)
     every = (np.array(widths), np.array(ridges), error, squared)
-    return Selection(
-        shared.model, shared.kernel, cv if isinstance(cv, str) else int(cv), by, *every, best, taken, optimism
-    )
+    return Selection(grid.model, grid.kernel, cv if isinstance(cv, str) else int(cv), by, *every, best, taken, optimism)
 
 
 def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray, each: np.ndarray | None = None) -> float:
@@ -489,19 +494,10 @@ def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray, each: np.
 # -------------------------------------------------------------------------------------------------------- arguments
 
 
-def _need(model: str, x: np.ndarray, targets: Targets, basis: Any, cv: Any, by: str | None) -> None:
-    if model not in get_args(Model):
-        raise UserError(f"model is {model!r}; it must be one of {', '.join(get_args(Model))}")
-    if x.ndim != 2 or len(x) != len(targets.values):
-        raise UserError(
-            f"x has the shape {x.shape}; it must have a row for each of the {len(targets.values):,} targets"
-        )
-    if len(x) < 2:
-        raise UserError("there is 1 sample; cross-validation needs at least 2")
-    if not np.isfinite(x).all():
-        raise UserError("x holds NaN or infinities; leave those samples out")
-    if basis is not None and model != "kfd":
-        raise UserError(f"{model} takes every sample as an expansion vector; a basis is for kfd")
+def need_settings(model: str, rows: int, targets: Targets, cv: Any, by: str | None) -> None:
+    """Raises UserError unless a model can be cross-validated like this."""
+    need_choice(model, "model", MODELS)
+    targets.need_samples(rows)
     if isinstance(cv, bool) or not (cv in ("deleted", "kept") or isinstance(cv, (int, np.integer))):
         raise UserError(f'cv is {cv!r}; it must be "deleted", "kept", or a number of folds')
     classes = targets.positions is not None
@@ -510,10 +506,10 @@ def _need(model: str, x: np.ndarray, targets: Targets, basis: Any, cv: Any, by: 
         raise UserError(f"by is {by!r}; it must be {choice}")
 
 
-def grid_of(given: Sequence[float] | None, what: str, default: Any, *arguments: Any, **keys: Any) -> tuple[float, ...]:
+def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tuple[float, ...]]) -> tuple[float, ...]:
     """Ascending, each once."""
     if given is None:
-        return cast("tuple[float, ...]", default(*arguments, **keys))
+        return default()
     values = np.unique(np.asarray(given, np.float64))
     if not len(values):
         raise UserError(f"{what} is empty; give at least one value, or none for a grid made from the data")
@@ -529,8 +525,7 @@ def _kernel(kernel: str | Mapping[str, Any] | MercerKernel) -> MercerKernel:
         return kernel
     given = kernel if isinstance(kernel, Mapping) else {"function": kernel}
     function: Any = given.get("function")
-    if function not in get_args(Function):
-        raise UserError(f"kernel is {function!r}; it must be one of {', '.join(get_args(Function))}")
+    need_choice(function, "kernel", get_args(Function))
     return MercerKernel(function, coef0=float(given.get("coef0", 1.0)), degree=int(given.get("degree", 3)))
 
 
@@ -539,7 +534,7 @@ def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, 
     if basis is None:
         return None, None
     given = np.asarray(basis)
-    if given.ndim == 1 and np.issubdtype(given.dtype, np.integer) and len(given):
+    if given.ndim == 1 and given.dtype.kind in "iu" and len(given):
         if not ((given >= 0) & (given < len(x))).all() or len(np.unique(given)) < len(given):
             raise UserError(f"basis holds a position twice, or one that is not from 0 to {len(x) - 1:,}")
         return x[given], given
@@ -554,17 +549,8 @@ def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, 
 
 
 def need_memory(l: int, p: int, jobs: int) -> None:
-    needed = 8 * COPIES * l * p * jobs
-    there = physical_memory()
-    if there is not None and needed > there:
-        remedy = "take fewer samples, or a basis (kfd)" + (", or fewer jobs" if jobs > 1 else "")
-        raise UserError(
-            f"decomposing Gram matrices of {l:,} x {p:,} takes about {needed / 2**30:,.1f} GiB for {jobs} at a time, and "
-            f"this machine has {there / 2**30:,.1f}; {remedy}"
-        )
-
-
-def physical_memory() -> int | None:
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return None
+    need_machine(
+        8 * COPIES * l * p * jobs,
+        f"decomposing Gram matrices of {l:,} x {p:,}, {jobs} at a time,",
+        "take fewer samples, or a basis (kfd)" + (", or fewer jobs" if jobs > 1 else ""),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -82,6 +82,21 @@ class Machine:
     @property
     def dim(self) -> int:
         return self.vectors.shape[1]
+
+    @property
+    def centers(self) -> np.ndarray:
+        """(DIM,); zeros where inputs are not centered."""
+        return np.zeros(self.dim) if self.center is None else self.center
+
+    @property
+    def scales(self) -> np.ndarray:
+        """(DIM,); ones where inputs are not scaled."""
+        return np.ones(self.dim) if self.scale is None else self.scale
+
+    @property
+    def reach(self) -> float:
+        """The largest magnitude of the inputs, in training or of the vectors."""
+        return float(np.abs(self.inputs()).max(initial=0.0)) if self.largest is None else self.largest
 
     @property
     def kernel(self) -> MercerKernel:
@@ -259,80 +274,98 @@ def content(
     seen: rows of inputs, (rows, DIM), which tell the range of each for precision int16; without it the vectors do.
     """
     where = machine.source
-    if precision not in PRECISIONS:
-        raise UserError(f"{where}: precision is {shown_value(precision)}; it must be one of {', '.join(PRECISIONS)}")
-    if distance not in ("auto", "differences", "products"):
-        raise UserError(f"{where}: distance is {shown_value(distance)}; it must be auto, differences or products")
-    if distance == "products" and machine.function != "gaussian":
-        raise UserError(f"{where}: distance='products' is for Gaussian kernels; this one is {machine.function}")
-    if machine.signal is not None:
-        max_abs = _limit_of_features(machine, machine.signal, precision, max_abs)
-    largest = float(np.abs(machine.inputs()).max(initial=0.0)) if machine.largest is None else machine.largest
-    whole, told = PRECISIONS[precision].is_integer, seen
+    _need_choices(machine, precision, distance)
+    signal, whole = machine.signal, PRECISIONS[precision].is_integer
+    if signal is not None:
+        max_abs = _limit_of_features(machine, signal, precision, max_abs)
+    largest = machine.reach
     if whole:
-        seen = _seen(machine) if seen is None else seen
-        machine, ranges = within_ranges(machine, seen, max_abs)
-        distance = "differences" if distance == "auto" else distance
-    machine = compact(machine) if whole else rounded(compact(machine), precision)
+        machine, ranges = within_ranges(machine, _seen(machine) if seen is None else seen, max_abs)
+        machine, distance = compact(machine), "differences" if distance == "auto" else distance
+    else:
+        machine = rounded(compact(machine), precision)
     if machine.function == "gaussian" and distance == "auto":
         distance, machine = nearer(machine, precision)
     columns = machine.columns if inputs is None else tuple(inputs)
-    width = machine.dim if machine.signal is None else machine.signal.width
+    width = machine.dim if signal is None else signal.width
     if columns is not None and len(columns) != width:
         raise UserError(f"{where}: takes {width} inputs, but {len(columns)} names are given for them")
-    section: dict[str, Any] = {"dim": machine.dim} if columns is None else {"columns": list(columns)}
     if not whole:
         if not isinstance(max_abs, (int, float, type(None))):
             raise UserError(f"{where}: max_abs is a list, which is for int16; {precision} takes one number")
         ranges = {"max_abs": input_max_abs(machine, precision, largest, max_abs)}
-    made: dict[str, Any] = {"name": name, "precision": precision}
-    if machine.signal is not None:
-        # the other keys follow from the signal; models of integers scale features that nothing else scales
-        made["signal"], section = (
-            _named_signal(machine.signal, columns),
-            {"scale": [1.0] * machine.dim} if whole else {},
-        )
-    else:
-        section |= ranges
-    if machine.center is not None:
-        section["center"] = machine.center.tolist()
-    if machine.scale is not None:
-        section["scale"] = machine.scale.tolist()
-    if whole and machine.signal is not None and told is not None:
-        section["max_abs"] = _ranges_of_features(machine.signal, section, told)
-    made["input"] = section
-    if machine.classes is not None:
-        if classes is not None and len(classes) != len(machine.classes):
-            raise UserError(
-                f"{where}: knows {len(machine.classes)} classes, but {len(classes)} names are given for them"
-            )
-        made["label"] = {"classes": list(classes) if classes is not None else class_names(machine.classes)}
-    elif classes is not None:
-        raise UserError(f"{where}: predicts numbers; classes are for classifiers")
-    elif machine.label is not None:
-        made["label"] = machine.label
-    elif len(machine.bias) > 1:
-        made["label"] = {"outputs": len(machine.bias)}
-    made["kernel"] = machine.kernel.section()
-    made["learning"] = {"rule": "frozen"}
-    # fractional votes are not integers; whole votes give the same classes
-    decision = "ovo" if whole and machine.decision == "ovo_vote" else machine.decision
-    expansion: dict[str, Any] = {
-        "vectors": machine.vectors.tolist(),
-        "weights": machine.weights.tolist(),
-        "bias": machine.bias.tolist(),
+    label = _label(machine, classes)
+    return {
+        "name": name,
+        "precision": precision,
+        **({} if signal is None else {"signal": _named_signal(signal, columns)}),
+        "input": _inputs(machine, columns, ranges, whole, seen),
+        **({} if label is None else {"label": label}),
+        "kernel": machine.kernel.section(),
+        "learning": {"rule": "frozen"},
+        "expansion": _expansion(machine, whole) | ({"distance": distance} if distance == "products" else {}),
     }
-    if machine.phases is not None:
-        expansion["phases"] = machine.phases.tolist()
+
+
+def _need_choices(machine: Machine, precision: str, distance: str) -> None:
+    where = machine.source
+    if precision not in PRECISIONS:
+        raise UserError(f"{where}: precision is {shown_value(precision)}; it must be one of {', '.join(PRECISIONS)}")
+    if distance not in get_args(Distance):
+        raise UserError(f"{where}: distance is {shown_value(distance)}; it must be auto, differences or products")
+    if distance == "products" and machine.function != "gaussian":
+        raise UserError(f"{where}: distance='products' is for Gaussian kernels; this one is {machine.function}")
+
+
+def _inputs(
+    machine: Machine, columns: Sequence[str] | None, ranges: dict[str, Any], whole: bool, seen: np.ndarray | None
+) -> dict[str, Any]:
+    """The section [input]; whole: of a model of integers."""
+    signal = machine.signal
+    section: dict[str, Any] = {}
+    if signal is None:
+        section = ({"dim": machine.dim} if columns is None else {"columns": list(columns)}) | ranges
+    elif whole:  # models of integers scale features that nothing else scales; the other keys follow from the signal
+        section["scale"] = [1.0] * machine.dim
+    section |= lists(center=machine.center, scale=machine.scale)
+    if whole and signal is not None and seen is not None:
+        section["max_abs"] = _ranges_of_features(signal, section, seen)
+    return section
+
+
+def _expansion(machine: Machine, whole: bool) -> dict[str, Any]:
+    """The section [expansion]; whole: of a model of integers."""
+    found = lists(
+        vectors=machine.vectors,
+        weights=machine.weights,
+        bias=machine.bias,
+        phases=machine.phases,
+        support_class=machine.support_class,
+        calibration=machine.calibration,
+    )
     if machine.support_class is not None:
-        expansion |= {"decision": decision, "support_class": machine.support_class.tolist()}
+        # fractional votes are not integers; whole votes give the same classes
+        found["decision"] = "ovo" if whole and machine.decision == "ovo_vote" else machine.decision
         if machine.break_ties:
-            expansion["break_ties"] = True
-    if machine.calibration is not None:
-        expansion["calibration"] = machine.calibration.tolist()
-    if distance == "products":
-        expansion["distance"] = distance
-    return made | {"expansion": expansion}
+            found["break_ties"] = True
+    return found
+
+
+def lists(**arrays: np.ndarray | None) -> dict[str, Any]:
+    """Arrays as a TOML file has them; without those that are None."""
+    return {name: values.tolist() for name, values in arrays.items() if values is not None}
+
+
+def _label(machine: Machine, classes: Sequence[str] | None) -> dict[str, Any] | None:
+    """The section [label]; None if the machine predicts a number.  classes: their names, if they are given."""
+    where = machine.source
+    if machine.classes is None:
+        if classes is not None:
+            raise UserError(f"{where}: predicts numbers; classes are for classifiers")
+        return machine.label or ({"outputs": len(machine.bias)} if len(machine.bias) > 1 else None)
+    if classes is not None and len(classes) != len(machine.classes):
+        raise UserError(f"{where}: knows {len(machine.classes)} classes, but {len(classes)} names are given for them")
+    return {"classes": class_names(machine.classes) if classes is None else list(classes)}
 
 
 def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: Limits) -> float:
@@ -394,18 +427,19 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
             f"{machine.source}: whole numbers need the range of each input, which a {machine.function} model does not "
             "tell; give max_abs, the largest |x - center| of each, or rows of data"
         )
-    center = np.zeros(machine.dim) if machine.center is None else machine.center
+    center = machine.centers
     ranges: dict[str, Any] = {}
     if max_abs is None:
         assert seen is not None
         low, high = seen.min(axis=0), seen.max(axis=0)
-        if machine.scale is None and (high - low).max() <= ALIKE * _median((high - low)[high > low]):
+        wide = (high - low)[high > low]
+        if machine.scale is None and (not len(wide) or wide.max() <= ALIKE * np.median(wide)):
             # inputs of one kind, such as pixels: each may have any value that another one had
             low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
         center = (low + high) / 2
         margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + MARGIN)
         # an input that hardly changed may change later: its range is at least half of the others', in scaled units
-        scale = np.ones(machine.dim) if machine.scale is None else np.abs(machine.scale)
+        scale = np.abs(machine.scales)
         margin = np.maximum(margin, 0.5 * (margin * scale).max() / scale)
         if (np.abs(seen - np.rint(seen)) < 1e-6).all() and np.abs(seen).max() < 2**15 - 1:
             # the inputs are counts of 16 bits: no larger value is possible
@@ -424,14 +458,9 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
     return moved(machine, center), ranges
 
 
-def _median(values: np.ndarray) -> float:
-    return float(np.median(values)) if len(values) else 0.0
-
-
 def moved(machine: Machine, center: np.ndarray) -> Machine:
     """The same functions with another center of the inputs, if the kernel allows this."""
-    own = np.zeros(machine.dim) if machine.center is None else machine.center
-    scale = np.ones(machine.dim) if machine.scale is None else machine.scale
+    own, scale = machine.centers, machine.scales
     if machine.linear:
         machine = collapsed(machine)
         bias = machine.bias + machine.columns_of_weights().T @ (machine.vectors * scale) @ (center - own)
@@ -461,7 +490,13 @@ def compact(machine: Machine) -> Machine:
     keep = np.flatnonzero(weights.any(axis=1))
     keep = keep[np.argsort(first[keep])]  # in the order that they were in
     if not len(keep):  # the functions are constant; one vector stays, because a table cannot be empty
-        return _constant(machine)
+        return replace(
+            machine,
+            vectors=np.zeros((1, machine.dim)),
+            weights=np.zeros((1, weights.shape[1])),
+            support_class=None if machine.support_class is None else np.zeros(1, int),
+            phases=None,
+        )
     first = first[keep]
     return replace(
         machine,
@@ -469,17 +504,6 @@ def compact(machine: Machine) -> Machine:
         weights=weights[keep],
         support_class=None if machine.support_class is None else machine.support_class[first],
         phases=None if machine.phases is None else machine.phases[first],
-    )
-
-
-def _constant(machine: Machine) -> Machine:
-    support_class = None if machine.support_class is None else np.zeros(1, int)
-    return replace(
-        machine,
-        vectors=np.zeros((1, machine.dim)),
-        weights=np.zeros((1, machine.weights.shape[1])),
-        support_class=support_class,
-        phases=None,
     )
 
 
@@ -513,8 +537,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
     """
     if machine.center is None and machine.scale is None:
         return machine
-    exact = np.zeros(machine.dim) if machine.center is None else machine.center
-    exact_scale = np.ones(machine.dim) if machine.scale is None else machine.scale
+    exact, exact_scale = machine.centers, machine.scales
     with np.errstate(over="ignore", under="ignore"):
         center, scale = (
             values.astype(PRECISIONS[precision].dtype).astype(np.float64) for values in (exact, exact_scale)
@@ -554,8 +577,7 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
 
     if small(machine.vectors):
         return "products", machine
-    center = np.zeros(machine.dim) if machine.center is None else machine.center
-    scale = np.ones(machine.dim) if machine.scale is None else machine.scale
+    center, scale = machine.centers, machine.scales
     middle = center + (machine.vectors.max(axis=0) + machine.vectors.min(axis=0)) / 2 / scale
     middle = middle.astype(PRECISIONS[precision].dtype).astype(np.float64)
     vectors = machine.vectors - (middle - center) * scale
@@ -567,8 +589,7 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
 def input_max_abs(machine: Machine, precision: str, largest: float, given: float | None) -> float:
     """A limit of inputs with which nothing overflows: the given limit, or one far above the vectors' numbers."""
     where, room = machine.source, kernel_settings.largest(precision)
-    center = np.zeros(machine.dim) if machine.center is None else np.abs(machine.center)
-    scale = np.ones(machine.dim) if machine.scale is None else np.abs(machine.scale)
+    center, scale = np.abs(machine.centers), np.abs(machine.scales)
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
     if machine.function == "custom" and given is None:
         raise UserError(
@@ -579,27 +600,21 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
 
     def fits(max_abs: float) -> bool:
         with np.errstate(over="ignore", invalid="ignore"):
-            reach = (max_abs + center) * scale
-            value = 1.0
-            if machine.function in (*kernel_settings.MATERN, "rational-quadratic"):
-                steps = [np.sum((reach + v) ** 2)]
-                steps.append(
-                    machine.gamma * (steps[0] if machine.function == "rational-quadratic" else np.sqrt(steps[0]))
-                )
-            elif machine.function in ("gaussian", "laplacian"):
-                steps = [np.sum((reach + v) ** 2 if machine.function == "gaussian" else reach + v)]
-                steps.append(3 * machine.gamma * steps[0])  # divided by ln 2 and doubled, where products are taken
+            reach, value = (max_abs + center) * scale, 1.0
+            if machine.function in kernel_settings.UNIT:
+                far = np.sum(reach + v if machine.function == "laplacian" else (reach + v) ** 2)
+                factor = machine.gamma * (3 if machine.function in ("gaussian", "laplacian") else 1)
+                # divided by ln 2 and doubled, where products are taken
+                steps = [far, factor * (np.sqrt(far) if machine.function in kernel_settings.MATERN else far)]
             else:
                 # normalised: by k(x, x) and k(v, v)
-                steps = [np.sum(np.maximum(reach, v) ** 2 if machine.normalise else reach * v)]
-                argument = machine.gamma * steps[0] + abs(machine.coef0)
-                value = (
-                    1.0
-                    if machine.function in ("sigmoid", "fourier")
-                    else np.float64(max(1.0, argument)) ** machine.degree
-                )
-                value = machine.max_value or 1.0 if machine.function == "custom" else value
-                steps += [argument, value]
+                far = np.sum(np.maximum(reach, v) ** 2 if machine.normalise else reach * v)
+                argument = machine.gamma * far + abs(machine.coef0)
+                if machine.function == "custom":
+                    value = machine.max_value or 1.0
+                elif machine.function not in ("sigmoid", "fourier"):
+                    value = np.float64(max(1.0, argument)) ** machine.degree
+                steps = [far, argument, value]
                 if machine.normalise:
                     steps, value = [*steps, value * value], 1.0
             return bool(max(*steps, several * (weights * value + np.abs(machine.bias).max())) <= room)

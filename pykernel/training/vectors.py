@@ -207,12 +207,17 @@ def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.r
     log_scale = np.full(rows.x.shape[1] if widths == "inputs" else 1, -np.log(0.5 * median))
     m, outputs = len(vectors), rows.targets.shape[1]
     found = Vectors(vectors, log_scale, np.zeros((m, outputs)), np.zeros(outputs))
+    return weighed(found, rows, loss, START_RIDGE * len(rows) / m)
+
+
+def weighed(found: Vectors, rows: Rows, loss: Loss, ridge: float) -> Vectors:
+    """The model with the weights of ridge regression.  O(n m^2)."""
     k = np.exp(-0.5 * found.distances(rows.x)[0])
     # targets of classes are +1.5 and -1.5: plausible log odds
     targets = 3.0 * rows.targets - 1.5 if loss == "classes" else rows.targets
     middle, inner = np.average(targets, axis=0, weights=rows.counts), np.average(k, axis=0, weights=rows.counts)
     weighted = (k - inner) * rows.counts[:, None]
-    gram = weighted.T @ (k - inner) + START_RIDGE * len(rows) / m * np.eye(m)
+    gram = weighted.T @ (k - inner) + ridge * np.eye(k.shape[1])
     weights = np.linalg.solve(gram, weighted.T @ (targets - middle))
     return replace(found, weights=weights, bias=middle - inner @ weights)
 
@@ -557,9 +562,6 @@ def _last(
     found = []
     for number, tell in enumerate(tells):
         path = job.search(rows, taken, number, aside, count, tell)
-        if aside is not None:
-            value = min(path.looks)
-        else:
-            value = job.look(rows, taken.units)(path.best)
+        value = job.look(rows, taken.units)(path.best) if aside is None else min(path.looks)
         found.append((value, number, path.best))
     return job.unscaled(min(found, key=lambda each: each[:2])[2], taken.units)

@@ -288,7 +288,9 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     """The content of a model with vectors that are chosen among the rows."""
     from pykernel.bases.gram import MercerKernel
     from pykernel.bases.select import select_basis
-    from pykernel.training import closed_form, reduced
+    from pykernel.training.closed_form import Targets
+    from pykernel.training.reduced import ReducedProblem, nystrom_content
+    from pykernel.training.selection import default_ridges
     from pykernel.training.trained import Machine
 
     base, fisher = task["base"], task["rule"] == "kfd"
@@ -299,18 +301,18 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     basis = select_basis(z, kernel, min(int(task["size"]), len(z)), method=task["method"])
     classes = base["label"].get("classes")
     if classes:
-        targets = closed_form.Targets.of_classes(y, len(classes), "counts" if fisher else "signs")
+        targets = Targets.of_classes(y, len(classes), "counts" if fisher else "signs")
     else:
-        targets = closed_form.Targets.of_values(y.astype(np.float64))
-    problem = reduced.ReducedProblem("kfd" if fisher else "ls-svm", basis, z, targets)
-    ridges = reduced.default_ridges(problem.model, kernel, z, len(z))
+        targets = Targets.of_values(y.astype(np.float64))
+    problem = ReducedProblem("kfd" if fisher else "ls-svm", basis, z, targets)
+    ridges = default_ridges(problem.model, kernel, z)
     left_out = problem.leave_one_out_path(ridges)
     errors = np.array([float(np.square(found - targets.values).mean()) for found in left_out])
     ridge = ridges[max(i for i, error in enumerate(errors) if error <= NEAR_BEST**2 * np.nanmin(errors))]
     if fisher:
         given = {"columns": base["input"].get("columns"), "label": base["label"], "center": center, "scale": scale}
         largest, precision = np.abs(x).max(axis=0), base.get("precision", "float32")
-        made = reduced.nystrom_content(basis, base["name"], precision, largest, **given)
+        made = nystrom_content(basis, base["name"], precision, largest, **given)
         return made | {"learning": {"rule": "kfd", "ridge": ridge}}
     model = problem.solve(ridge)
     machine = Machine(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.bases.basis import Basis, block_rows, self_values
+from pykernel.bases.basis import Basis, block_rows
 from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.bases.sharding import Sharded, select_sharded
@@ -26,7 +26,7 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import Show, root
 from pykernel.training.bkfe import bkfe_on_basis
 from pykernel.training.closed_form import Model, Targets
-from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced, width_of
+from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
 from pykernel.training.selection import Selection, default_widths, width_name
 from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
@@ -403,7 +403,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
 def _taken(kernel: MercerKernel, selection: Selection | None) -> dict[str, float]:
     """The width by its name, and the ridge."""
     name = width_name(kernel.function)  # type: ignore[arg-type]
-    taken = {name: float(f"{width_of(kernel):.6g}")} if name else {}
+    taken = {name: float(f"{kernel.width:.6g}")} if name else {}
     return taken | ({"ridge": selection.ridge} if selection else {})
 
 
@@ -426,7 +426,7 @@ def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:
         return None
     rows = job.scaled.rows
     total = sum(
-        float(self_values(chosen.basis.kernel, block).sum()) for _, block in rows.blocks(block_rows(1, rows.dim))
+        float(chosen.basis.kernel.self_values(block).sum()) for _, block in rows.blocks(block_rows(1, rows.dim))
     )
     known = float(np.square(chosen.sigma - job.options.shrinkage).sum())
     return {

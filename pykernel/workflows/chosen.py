@@ -25,7 +25,7 @@ from pykernel.parallel import checked_jobs, cores, one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.telling import duration, number, rate, refuse, root
 from pykernel.training.closed_form import Targets, error_rate, press, problem
-from pykernel.training.reduced import ReducedProblem, kernel_with, width_of
+from pykernel.training.reduced import ReducedProblem
 from pykernel.training.selection import (
     Function,
     default_ridges,
@@ -220,7 +220,7 @@ class ChosenJob(Job):
         widths = sorted(_given_widths(machine) or default_widths(machine.kernel, self.x))
         middle = widths[len(widths) // 2]
         model: Any = self.table.model
-        default = default_ridges(model, machine.kernel, self.x, middle, machine.coef0, machine.degree)
+        default = default_ridges(model, _mercer(machine, middle), self.x)
         return widths, sorted(machine.ridge or default)
 
     def work(self, machine: Any, vectors: int | None) -> str:
@@ -298,11 +298,11 @@ class ChosenJob(Job):
         if not sizes:
             return []
         widths, ridges = self.grid(machine)
-        taken, rough = width_of(machine._mercer_kernel), 1 if width_name(machine.kernel) == "gamma" else -1
+        taken, rough = machine._mercer_kernel.width, 1 if width_name(machine.kernel) == "gamma" else -1
         octaves = {width: rough * math.log2(width / taken) for width in widths}
         found: set[int] = set()
         for width in sorted((each for each in widths if -0.01 < octaves[each] < 1.1), key=octaves.__getitem__)[:3]:
-            kernel = kernel_with(machine._mercer_kernel, width)
+            kernel = machine._mercer_kernel.with_width(width)
             basis = select_basis(self.x, kernel, sizes[-1], **self._basis_parameters(), seed=self.options.seed)
             for n in sorted({min(n, len(basis)) for n in sizes} - found):
                 path = ReducedProblem(machine._model, basis.head(n), self.x, self.targets).leave_one_out_path(ridges)

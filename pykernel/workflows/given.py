@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -74,15 +73,15 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
 
     given: text KEY=VALUE with commas, or a dict.
     """
-    from pykernel.bases.select import SELECTORS
+    from pykernel.bases.select import SELECTORS, keywords
 
     own = {"n_max", "seed", "candidates", "points", "tau"}  # arguments of the workflows
     kinds = [SELECTORS[method]] if method in SELECTORS else list(SELECTORS.values())
     known: dict[str, str] = {}
     for kind in kinds:
-        for name, parameter in list(inspect.signature(kind).parameters.items())[2:]:
+        for name, annotation in keywords(kind).items():
             if name not in own:
-                known.setdefault(name, str(parameter.annotation))
+                known.setdefault(name, annotation)
     known["swaps"] = "int"
     text = (
         words(given)

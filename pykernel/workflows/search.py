@@ -156,7 +156,7 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
 
 
 @contextlib.contextmanager
-def workers(table: Table, options: Asked, title: str, expect: int | None = None) -> Iterator[Workers]:
+def workers(table: Table, options: Asked, title: str, expect: int = 0) -> Iterator[Workers]:
     """The worker processes.  After an interrupt, a message says where finished runs are kept."""
     at_work = Workers(
         work,

@@ -224,7 +224,8 @@ BATCH = {
 
 @pytest.mark.parametrize(("rank", "shrinkage"), BATCH)
 def test_the_batch_solution_is_the_independent_one(rank: int, shrinkage: float) -> None:
-    from pykernel.training.bkfe import HostSubspace, bkfe
+    from pykernel.training.bkfe import bkfe
+    from pykernel.training.subspace import HostSubspace
 
     numbers, outside, similar, history = BATCH[rank, shrinkage]
     x, y = stream(60, period=20), stream(5, period=5, seed=3)

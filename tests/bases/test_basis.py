@@ -415,7 +415,7 @@ def test_an_interrupt_waits_for_the_steps_end(tmp_path, monkeypatch):
     whole = select_basis(x, GAUSSIAN, 8, "uniform")
 
     def interrupted(self):
-        if self.chosen.n == 4 and not path.exists():
+        if self.grown.n == 4 and not path.exists():
             signal.raise_signal(signal.SIGINT)
         return step(self)
 
@@ -487,13 +487,13 @@ def test_progress_is_told_or_drawn(capsys):
         ({"method": "nystrom"}, "there is no method 'nystrom'; it must be one of auto, fvs, efvs"),
         ({"method": "uniform", "block": 3}, "uniform has no option 'block'; its options are traced"),
         ({"method": "pivoted-cholesky", "blocks": 3}, "has no option 'blocks'; its options are memory"),
-        ({"method": "uniform", "traced": 0}, "traced is 0; it must be a number of rows, 1 or more"),
+        ({"method": "uniform", "traced": 0}, "traced is 0; it must be a whole number from 1 up"),
         ({"method": "rpcholesky", "block": 0}, "block is 0; it must be a whole number from 1 to 65,536"),
         ({"method": "rpcholesky", "block": 10**9}, "block is 1000000000; it must be a whole number from 1 to 65,536"),
-        ({"method": "rpcholesky", "memory": -1}, "memory is -1; it must be a number of bytes"),
+        ({"method": "rpcholesky", "memory": -1}, "memory, in bytes, is -1; it must be a whole number from 0 up"),
         ({"method": "leverage", "ridge": 0.0}, "ridge is 0.0; it must be a number above zero"),
         ({"method": "auto", "prefer": "speed"}, "prefer is 'speed'; it must be 'atoms', the least residual, or 'time'"),
-        ({"method": "auto", "memory": 0.5}, "memory is 0.5; it must be a number of bytes"),
+        ({"method": "auto", "memory": 0.5}, "memory, in bytes, is 0.5; it must be a whole number from 1 up"),
         ({"x": np.zeros((0, 3))}, "x has no rows; a basis needs at least one"),
         ({"x": np.full((4, 3), np.nan)}, "row 0 (from 0): column 0 is nan"),
         ({"x": np.zeros(4)}, "has 1 dimensions; rows and columns are wanted"),
@@ -527,8 +527,8 @@ def test_too_many_vectors_are_refused_before_memory_is_taken():
 def test_bad_use_of_a_basis_gets_a_sentence():
     found = select_basis(samples(10), GAUSSIAN, 3, "uniform")
     for call, sentence in (
-        (lambda: found.head(0), "n is 0; it must be a whole number from 1 up"),
-        (lambda: found.head(4), "n is 4; the basis has 3 vectors"),
+        (lambda: found.head(0), "n is 0; it must be a whole number from 1 to 3"),
+        (lambda: found.head(4), "n is 4; it must be a whole number from 1 to 3"),
         (lambda: found.features(samples(4, dim=2)), "rows of x have 2 numbers and those of the basis 3"),
         (lambda: found.residual(samples(4, dim=5)), "rows of x have 5 numbers and those of the basis 3"),
         (lambda: make_selector("uniform", as_rows(samples(4)), GAUSSIAN, 2, exact=True), "has no option 'exact'"),

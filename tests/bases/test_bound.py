@@ -7,8 +7,7 @@ import pytest
 
 from pykernel import MercerKernel, select_basis
 from pykernel.bases import bound as bounding
-from pykernel.bases.bound import SLACK, Watch, rows_needed
-from pykernel.bases.sgma import relative_entropy, residual_bound
+from pykernel.bases.bound import SLACK, Watch, relative_entropy, residual_bound, rows_needed
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
 

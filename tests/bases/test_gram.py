@@ -16,15 +16,17 @@ from sklearn.gaussian_process.kernels import Matern, RationalQuadratic
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
-from pykernel.bases.gram import COMPUTED, gram_matrix
+from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import DIM, FLOAT32, FLOAT64, Memory, Precision, Real, kernel
 from pykernel.errors import UserError
-from pykernel.spec.kernel_settings import MATERN, UNIT
+from pykernel.spec.kernel_settings import FUNCTIONS, MATERN, UNIT
 from tests.support import dialect_cases
 from tests.support.dialect_cases import CAPACITIES, Box, Compiled, c_source, executors
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
-CHOICES = [(name, 1) for name in COMPUTED if name != "polynomial"] + [("polynomial", d) for d in (1, 2, 3, 4, 9)]
+CHOICES = [(name, 1) for name in FUNCTIONS if name not in ("polynomial", "custom")] + [
+    ("polynomial", d) for d in (1, 2, 3, 4, 9)
+]
 EVERY = pytest.mark.parametrize(("name", "degree"), CHOICES, ids=[f"{name}{degree}" for name, degree in CHOICES])
 
 
@@ -54,7 +56,7 @@ def test_gram_matrices_are_their_definition_and_scikit_learns(
     (name, degree), rng = choice, np.random.default_rng(seed)
     a, b = rng.normal(size=(rows, dim)), rng.normal(size=(others, dim))
     gamma, coef0 = float(np.exp(rng.uniform(-6, 2))), float(rng.normal())
-    found = gram_matrix(name, a, b, gamma=gamma, coef0=coef0, degree=degree)
+    found = MercerKernel(name, gamma, coef0, degree).gram(a, b)
     assert found.shape == (rows, others) and found.dtype == np.float64
     known = np.array([[definition(name, x, y, gamma, coef0, degree) for y in b] for x in a]).reshape(rows, others)
     # of a sum's terms, not of the sum: they may cancel
@@ -89,30 +91,30 @@ def test_gaussian_values_of_near_rows_lose_no_digit() -> None:
     rng = np.random.default_rng(0)
     a = rng.normal(1000, 1, (20, 4))
     step = np.ldexp(rng.integers(1, 64, (20, 4)), -30)
-    found = gram_matrix("gaussian", a, a + step, gamma=3.0).diagonal()
+    found = MercerKernel("gaussian", 3.0).gram(a, a + step).diagonal()
     exact = -np.expm1(-3.0 * np.square((a + step) - a).sum(1))
     np.testing.assert_allclose(1 - found, exact, rtol=0, atol=2.0**-52)
-    assert (gram_matrix("gaussian", a, a).diagonal() == 1).all()
+    assert (MercerKernel("gaussian").gram(a, a).diagonal() == 1).all()
 
 
 def test_what_overflows_is_zero_or_refused() -> None:
     large = np.full((1, 3), 1e200)
-    assert gram_matrix("gaussian", large, -large) == 0 and gram_matrix("laplacian", large, -large) == 0
+    assert MercerKernel("gaussian").gram(large, -large) == 0 and MercerKernel("laplacian").gram(large, -large) == 0
     for name in ("linear", "polynomial"):
         with pytest.raises(UserError, match=f"values of the {name} kernel overflow"):
-            gram_matrix(name, large, large)
+            MercerKernel(name).gram(large, large)
     for other in (1e200, -1e200):
         with pytest.raises(UserError, match="sigmoid kernel overflow"):
-            gram_matrix("sigmoid", np.array([[1e200, 1e200]]), np.array([[1e200, other]]))
+            MercerKernel("sigmoid").gram(np.array([[1e200, 1e200]]), np.array([[1e200, other]]))
 
 
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
         (("cosine", [[1.0]], [[1.0]]), {}, "no kernel 'cosine'; it must be one of gaussian, laplacian"),
-        (("linear", [1.0], [[1.0]]), {}, r"a has the shape \(1,\)"),
+        (("linear", [1.0], [[1.0]]), {}, r"the shape of a is \(1,\)"),
         (("linear", [[1.0]], [[1.0, 2.0]]), {}, "rows of a have 1 numbers and those of b 2"),
-        (("linear", [[1.0]], [[np.nan]]), {}, "b holds numbers that are not finite"),
+        (("linear", [[1.0]], [[np.nan]]), {}, "b must be finite numbers; there is a NaN"),
         (("gaussian", [[1.0]], [[1.0]]), {"gamma": 0.0}, "gamma is 0.0"),
         (("sigmoid", [[1.0]], [[1.0]]), {"coef0": math.inf}, "coef0 is inf"),
         (("polynomial", [[1.0]], [[1.0]]), {"degree": 10}, "degree is 10; it must be a whole number from 1 to 9"),
@@ -120,8 +122,9 @@ def test_what_overflows_is_zero_or_refused() -> None:
     ],
 )
 def test_refusals(arguments: tuple, options: dict, message: str) -> None:
+    name, a, b = arguments
     with pytest.raises(UserError, match=message):
-        gram_matrix(*arguments, **options)
+        MercerKernel(name, **options).gram(a, b)
 
 
 # ------------------------------------------------------------------------------------------------- in the dialect
@@ -197,7 +200,7 @@ def test_kernels_in_the_dialect(name: str, degree: int, precision: Precision, tm
         assert len(set(found.values())) == 1, (a[t], b[t], found)
     wide, other = a.astype(float), b.astype(float)
     eps = float(np.finfo(precision.dtype).eps)
-    exact = np.array([gram_matrix(name, x[None], y[None], gamma=gamma, coef0=coef0, degree=degree)[0, 0]
+    exact = np.array([MercerKernel(name, gamma, coef0, degree).gram(x[None], y[None])[0, 0]
                       for x, y in zip(wide, other, strict=True)])  # fmt: skip
     products = np.abs(wide * other).sum(1)
     bound = {

@@ -14,22 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import cg
 
+from pykernel.bases import arguments
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.training import reduced, selection
 from pykernel.training.closed_form import Targets, error_rate, problem
-from pykernel.training.reduced import (
-    KernelNeighbours,
-    LowRankSystem,
-    ReducedProblem,
-    basis_of,
-    distance_bounds,
-    gram_operator,
-    preconditioner,
-    select_reduced,
-)
+from pykernel.training.low_rank import LowRankSystem, gram_operator, preconditioner
+from pykernel.training.neighbours import KernelNeighbours, distance_bounds
+from pykernel.training.reduced import ReducedProblem, basis_of, select_reduced
 from tests.support import ROOT
 from tests.support.retraining import Task, left_out
 
@@ -455,7 +449,7 @@ def test_refusals_say_what_is_wrong(monkeypatch):
     def many_folds():
         monkeypatch.setattr(reduced, "SMALL_FOLD", 5)
         with monkeypatch.context() as here:
-            here.setattr(selection, "physical_memory", lambda: 1000)
+            here.setattr(arguments, "physical_memory", lambda: 1000)
             ReducedProblem("krr", basis, x, targets).leave_fold_out(1.0, np.arange(60) % 2)
 
     cases = {
@@ -474,9 +468,9 @@ def test_refusals_say_what_is_wrong(monkeypatch):
         "constraints have 7 rows": lambda: LowRankSystem(x, 1.0).solve_constrained(x[:, 0], np.ones((7, 1))),
         "constraints depend": lambda: LowRankSystem(x, 1.0).solve_constrained(x[:, 0], np.zeros((60, 1))),
         "ridge is -1": lambda: gram_operator(basis.kernel, x, -1.0),
-        "neighbours are wanted of 60": lambda: KernelNeighbours(basis, x).kneighbors(x, 61),
+        "count of neighbours is 61; it must be a whole number from 1 to 60": lambda: KernelNeighbours(basis, x).kneighbors(x, 61),
         "no vector of the basis": lambda: basis_of(np.zeros((3, 2)), KERNELS["linear"]),
-        "rows have the shape": lambda: basis_of(np.zeros(3), KERNELS["linear"]),
+        r"the shape of vectors is \(3,\); it must be \(rows, inputs\)": lambda: basis_of(np.zeros(3), KERNELS["linear"]),
         "finite numbers": lambda: basis_of([[np.nan]], KERNELS["linear"]),
         "cv is 'all'": lambda: select_reduced("krr", x, targets, basis.kernel, basis=5, cv="all"),
         "by is 'error'": lambda: select_reduced("krr", x, targets, basis.kernel, basis=5, by="error"),

@@ -8,10 +8,10 @@ import subprocess
 import numpy as np
 import pytest
 
-from pykernel.bases import passes, sharding
+from pykernel.bases import sgma, sharding
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.passes import SgmaInPasses
 from pykernel.bases.select import select_basis
+from pykernel.bases.sgma import SgmaInPasses
 from pykernel.bases.sharding import residual_sums, select_sharded, shard_of, work
 from pykernel.errors import UserError
 from pykernel.rows import ArrayRows, as_rows
@@ -338,7 +338,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(arguments, what, monkeypatch)
     "kernel", [GAUSSIAN, MercerKernel("polynomial", gamma=0.05, coef0=1.0, degree=3)], ids=["unit", "not unit"]
 )
 def test_sgma_in_passes_chooses_the_best_of_its_candidates_by_the_exact_gain(kernel, monkeypatch):
-    monkeypatch.setattr(passes, "BLOCK", 5000)  # several blocks
+    monkeypatch.setattr(sgma, "BLOCK", 5000)  # several blocks
     x = X[::3]
     selector = SgmaInPasses(x, kernel, 12, candidates=15, seed=4)
     tried = []
@@ -354,11 +354,9 @@ def test_sgma_in_passes_chooses_the_best_of_its_candidates_by_the_exact_gain(ker
     basis = selector.basis()
     assert basis.stopped == "n_max" and basis.exact and len(tried) == 12
     for n in range(12):
-        assert len(tried[n][0]) == 15 == len(set(tried[n][0].tolist())) and not set(tried[n][0]) & set(
-            basis.indices[:n]
-        )
-        left = [error(_Given(kernel, x[[*basis.indices[:n], r]]), x) for r in tried[n][0]]
-        assert basis.indices[n] == tried[n][0][int(np.argmin(left))]
+        assert len(tried[n]) == 15 == len(set(tried[n].rows)) and not set(tried[n].rows) & set(basis.indices[:n])
+        left = [error(_Given(kernel, x[[*basis.indices[:n], r]]), x) for r in tried[n].rows]
+        assert basis.indices[n] == tried[n].rows[int(np.argmin(left))]
         assert basis.trace[n + 1] == pytest.approx(min(left), rel=1e-7)
         # l (n + kappa), and the candidates' own
         assert basis.evaluations >= 12 * 1000 * 15

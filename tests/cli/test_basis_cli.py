@@ -19,9 +19,9 @@ from pykernel.bases.select import select_basis
 from pykernel.host.model import HostModel
 from pykernel.rows import as_rows
 from pykernel.spec.model import load_spec
-from pykernel.training.bkfe import HostSubspace
 from pykernel.training.closed_form import Targets
 from pykernel.training.reduced import ReducedProblem, select_reduced
+from pykernel.training.subspace import HostSubspace
 from pykernel.training.vectors import train
 from pykernel.workflows import basis_job as cli_basis
 from tests.support import DOCS, interrupts

@@ -25,7 +25,7 @@ from pykernel.errors import UserError
 from pykernel.estimators import basis as basis_estimators
 from pykernel.estimators.basis import KernelBasis
 from pykernel.importers.importing import from_sklearn
-from pykernel.training.reduced import ReducedProblem, kernel_with
+from pykernel.training.reduced import ReducedProblem
 from tests.support import custom_kernels
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
@@ -205,7 +205,7 @@ def test_machines_on_a_basis_are_reduced_problems(kind, labels):
     grid = {"sigma": [0.7, 2.0], "ridge": [0.03, 1.0]}
     model = kind(**grid, basis=11, basis_params={"method": "sgma", "candidates": 20}, random_state=4).fit(x, y)
     seed = int(np.random.RandomState(4).randint(2**31))
-    kernel = kernel_with(MercerKernel("gaussian"), model.sigma_)
+    kernel = MercerKernel("gaussian").with_width(model.sigma_)
     basis = select_basis(x, kernel, 11, "sgma", candidates=20, seed=seed)
     assert (model.basis_ == basis.vectors).all() and (model.reduced_.basis.indices == basis.indices).all()
     assert model.selection_.press.shape == (2, 2)

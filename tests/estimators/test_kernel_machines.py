@@ -794,7 +794,7 @@ def test_parameters_that_cannot_be(parameters, sentence):
 @pytest.mark.parametrize(
     "parameters, sentence",
     [
-        ({"coding": "sign"}, "coding is 'sign'; it must be 'counts' or 'signs'"),
+        ({"coding": "sign"}, "coding is 'sign'; it must be one of counts, signs"),
         ({"by": "auc"}, 'by is \'auc\'; it must be "error" or "press"'),
         ({"basis": [0, 60]}, "basis holds 60; positions of the 60 samples are 0 to 59"),
         ({"basis": [-1, 2]}, "basis holds -1; positions of the 60 samples are 0 to 59"),
@@ -1124,7 +1124,7 @@ SQUARE = np.eye(6)
 @pytest.mark.parametrize(
     ("options", "x", "sentence"),
     [
-        ({}, SQUARE[:, :4], "the Gram matrix has the shape (6, 4); it must be (samples, samples)"),
+        ({}, SQUARE[:, :4], "the shape of the Gram matrix is (6, 4); it must be (samples, samples)"),
         ({}, SQUARE + np.eye(6, k=1), "the Gram matrix is not symmetric: values differ by 1 from"),
         ({"gamma": 0.5}, SQUARE, "gamma is 0.5, which the precomputed kernel does not have; it has no parameters"),
         ({"basis": np.eye(6)}, SQUARE, "basis is array("),

@@ -221,7 +221,7 @@ def test_a_threshold_finds_its_rate_and_censoring_its_part() -> None:
 
 @pytest.mark.parametrize("subspace", [{}, {"fading": 0.98}, {"budget": "drop"}], ids=str)
 def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: dict[str, Any]) -> None:
-    bkfe, gram = pytest.importorskip("pykernel.training.bkfe"), pytest.importorskip("pykernel.bases.gram")
+    gram, host = pytest.importorskip("pykernel.bases.gram"), pytest.importorskip("pykernel.training.subspace")
     rng = np.random.default_rng(0)
     x = (rng.normal(size=(6000, 3)) + np.arange(6000)[:, None] / 1000).astype(np.float32)
     for sigma in (1.0, 5.0):
@@ -230,7 +230,7 @@ def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: d
         model.update(x)
         n = int(model.memory.field("n")[0])
         v, a = (model.memory.field(name)[:n].astype(float) for name in ("v", "a"))
-        exact = bkfe.HostSubspace(gram.MercerKernel.of(spec), v, a, spec.subspace.shrinkage)
+        exact = host.HostSubspace(gram.MercerKernel.of(spec), v, a, spec.subspace.shrinkage)
         rows = x[-500:]
         np.testing.assert_allclose(model.novelty(rows), exact.score(rows), rtol=0, atol=5e-4)
         z = model.ask("features", rows)[0].astype(float)

@@ -21,9 +21,11 @@ from pykernel.dialect import kernel as dialect_kernel
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.training import bkfe
-from pykernel.training.bkfe import HostSubspace, objective
+from pykernel.training import subspace as hosted
 from pykernel.training.bkfe import bkfe as solve
-from pykernel.training.reduced import gram_operator
+from pykernel.training.bkfe import objective
+from pykernel.training.low_rank import gram_operator
+from pykernel.training.subspace import HostSubspace
 from tests.support import ROOT
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.3)
@@ -218,13 +220,14 @@ def test_an_operator_and_many_rows_give_what_a_small_array_does(monkeypatch):
     walked = solve(operator, 6, 0.1, method="alternating", trace=300.0, iterations=7, tolerance=0)
     again = solve(gram, 6, 0.1, method="alternating", iterations=7, tolerance=0)
     monkeypatch.setattr(bkfe, "DENSE", 100)
+    monkeypatch.setattr(hosted, "DENSE", 100)
     by_size = solve(gram, 6, 0.1)
     for found in (lanczos, by_size):
         np.testing.assert_allclose(found.a, dense.a, atol=1e-10)
         np.testing.assert_allclose(found.objective, dense.objective, rtol=1e-12)
     np.testing.assert_allclose(walked.objective, again.objective, rtol=1e-12)
     whole = HostSubspace.fit(x, GAUSSIAN, 6, 0.1)
-    monkeypatch.setattr(bkfe, "WHOLE", 100)
+    monkeypatch.setattr(hosted, "WHOLE", 100)
     blocks = HostSubspace.fit(x, GAUSSIAN, 6, 0.1)
     np.testing.assert_allclose(blocks.a, whole.a, atol=1e-10)
     # the same seed, the same bits
@@ -345,7 +348,8 @@ def test_directions_vanish_where_the_shrinkage_says_so_and_nothing_is_nan():
 def test_many_rows_of_one_kind_of_none_and_of_any_size(monkeypatch):
     """Eigenvalues that are equal, zero, near overflow or near underflow, by Lanczos and otherwise."""
     monkeypatch.setattr(bkfe, "DENSE", 50)
-    monkeypatch.setattr(bkfe, "WHOLE", 150)
+    monkeypatch.setattr(hosted, "DENSE", 50)
+    monkeypatch.setattr(hosted, "WHOLE", 150)
     linear, x = MercerKernel("linear"), samples(200)
     clusters = np.repeat(50.0 * np.eye(5), 40, axis=0)
     for rank, expected in ((3, [1, 1, 1]), (8, [1, 1, 1, 1, 1, 0, 0, 0])):
@@ -388,13 +392,13 @@ def test_blocks_and_estimates_of_the_norms(monkeypatch):
     z = subspace.features(x)
     assert whole.frobenius == pytest.approx(np.linalg.norm(gram - z @ z.T) / 700, rel=1e-12)
     assert whole.spectral == pytest.approx(np.linalg.eigvalsh(gram - z @ z.T)[-1] / 700, rel=1e-7)
-    monkeypatch.setattr(bkfe, "WHOLE", 100)
-    monkeypatch.setattr(bkfe, "BLOCK", 150)
+    monkeypatch.setattr(hosted, "WHOLE", 100)
+    monkeypatch.setattr(hosted, "BLOCK", 150)
     blocks = subspace.approximation(x, spectral=True)
     assert blocks.frobenius == pytest.approx(whole.frobenius, rel=1e-12) and blocks.frobenius_error == 0
     assert blocks.spectral == pytest.approx(whole.spectral, rel=1e-7)
     assert subspace.approximation(x).spectral is None
-    monkeypatch.setattr(bkfe, "SIDE", 64)
+    monkeypatch.setattr(hosted, "SIDE", 64)
     estimates = [subspace.approximation(x, exact=100, seed=seed) for seed in range(60)]
     off = np.array([(e.frobenius - whole.frobenius) / e.frobenius_error for e in estimates])
     assert (np.abs(off) < 4).all() and 0.75 < np.sqrt(np.mean(off**2)) < 1.35, off
@@ -637,8 +641,8 @@ def test_files(tmp_path):
         arrays = dict(file)
     about = json.loads(arrays["about"].tobytes())
     for change, sentence in (
-        ({"a": arrays["a"][:5]}, "holds no subspace: a has the shape (5, 3)"),
-        ({"a": arrays["a"] * np.nan}, "holds no subspace: vectors or a hold numbers that are not finite"),
+        ({"a": arrays["a"][:5]}, "holds no subspace: the shape of a is (5, 3)"),
+        ({"a": arrays["a"] * np.nan}, "holds no subspace: a must be finite numbers; there is a NaN"),
         ({"vectors": arrays["vectors"].astype(np.float32)}, "its arrays are not float64"),
         ({"about": {**about, "shrinkage": -1.0}}, "holds no subspace: shrinkage is -1.0"),
         ({"about": {"format": about["format"]}}, "is not a whole subspace"),
@@ -666,14 +670,14 @@ def test_refusals():
         (lambda: solve(gram, 0, 0.1), "rank is 0"),
         (lambda: solve(gram, 2, 0.0), "shrinkage is 0.0; it must be a number above zero"),
         (lambda: solve(gram, 2, "a"), "shrinkage is 'a'"),
-        (lambda: solve(gram[:3], 2, 0.1), "has the shape (3, 6); it must be square"),
-        (lambda: solve(gram * np.inf, 2, 0.1), "holds numbers that are not finite"),
-        (lambda: solve(lopsided, 2, 0.1), "differs from its transpose"),
+        (lambda: solve(gram[:3], 2, 0.1), "the shape of the Gram matrix is (3, 6); it must be (samples, samples), square"),
+        (lambda: solve(gram * np.inf, 2, 0.1), "the Gram matrix must be finite numbers; there is a NaN"),
+        (lambda: solve(lopsided, 2, 0.1), "is not symmetric"),
         (lambda: solve(negative, 2, 0.1), "negative diagonal"),
         (lambda: solve(indefinite, 6, 0.1, method="alternating"), "has negative eigenvalues"),
-        (lambda: solve(gram, 2, 0.1, method="other"), "there is no method 'other'"),
+        (lambda: solve(gram, 2, 0.1, method="other"), "method is 'other'; it must be one of closed, alternating"),
         (lambda: solve(gram, 2, 0.1, start=x), 'start is of method "alternating"'),
-        (lambda: solve(gram, 2, 0.1, method="alternating", start=x), "start has the shape (6, 3)"),
+        (lambda: solve(gram, 2, 0.1, method="alternating", start=x), "the shape of start is (6, 3)"),
         (lambda: solve(gram, 2, 0.1, method="alternating", start=np.zeros((6, 2))), "where every gradient is zero"),
         (lambda: solve(gram, 2, 0.1, method="alternating", tolerance=1.0), "tolerance is 1"),
         (lambda: solve(gram, 2, 0.1, method="alternating", iterations=0), "iterations is 0"),
@@ -681,9 +685,9 @@ def test_refusals():
         (lambda: solve(gram, 2, 0.1, trace=6.0), "an array has its own"),
         (lambda: solve(operator, 6, 0.1, trace=6.0), "give the Gram matrix as an array, another rank, or a basis"),
         (lambda: HostSubspace("gaussian", x, x, 0.1), "kernel is a str; it must be a MercerKernel"),
-        (lambda: HostSubspace(GAUSSIAN, x[:0], x[:0], 0.1), "vectors have the shape (0, 3)"),
-        (lambda: HostSubspace(GAUSSIAN, x, x[:2], 0.1), "a has the shape (2, 3); it must be (6, r)"),
-        (lambda: HostSubspace(GAUSSIAN, x * np.nan, x, 0.1), "not finite"),
+        (lambda: HostSubspace(GAUSSIAN, x[:0], x[:0], 0.1), "the shape of vectors is (0, 3)"),
+        (lambda: HostSubspace(GAUSSIAN, x, x[:2], 0.1), "the shape of a is (2, 3); it must be (6, r)"),
+        (lambda: HostSubspace(GAUSSIAN, x * np.nan, x, 0.1), "vectors must be finite numbers"),
         (lambda: HostSubspace.fit(x[:0], GAUSSIAN, 2, 0.1), "x has no rows"),
         (lambda: HostSubspace.fit(x, "gaussian", 2, 0.1), "kernel is a str; it must be a MercerKernel"),
         (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, selector="sgma"), "selector: options for a basis"),

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pykernel.bases import arguments
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.training import selection
 from pykernel.training.closed_form import Targets
@@ -314,7 +316,7 @@ def test_the_largest_default_ridge_bounds_what_it_is_added_to(model, power, kern
     x = np.random.default_rng(0).normal(size=(60, 3)) + 1
     width = default_widths(kernel, x)[0]
     largest = np.abs(np.linalg.eigvalsh(gram_of(kernel, width, x, x))).max()
-    ridges = default_ridges(model, kernel, x, width)
+    ridges = default_ridges(model, MercerKernel(kernel, coef0=1.0, degree=3).with_width(width), x)
     assert 0.99 * largest**power <= ridges[-1] <= 1.01 * (60 * largest) ** power
     assert (np.diff(np.log10(ridges)) == pytest.approx(0.5, abs=0.01)) and len(ridges) in (17, 25)
 
@@ -401,8 +403,8 @@ def test_a_surface_without_differences_or_with_infinities_is_drawn(tmp_path):
         ({"basis": np.ones((3, 5))}, "finite vectors of 2 inputs"),
         ({"basis": np.ones((3, 2)), "columns": np.array([1])}, "columns has the shape (1,)"),
         ({"jobs": 0}, "jobs is 0"),
-        ({"x": np.zeros((23, 2))}, "a row for each of the 24 targets"),
-        ({"x": np.full((24, 2), np.nan)}, "NaN or infinities"),
+        ({"x": np.zeros((23, 2))}, "there are 23 rows, but targets of 24 samples"),
+        ({"x": np.full((24, 2), np.nan)}, "x must be finite numbers; there is a NaN or an infinity among them"),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence(change, says):
@@ -425,12 +427,12 @@ def test_regression_has_no_error_rate():
 
 
 def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
-    monkeypatch.setattr(selection, "physical_memory", lambda: 2**20)
+    monkeypatch.setattr(arguments, "physical_memory", lambda: 2**20)
     x, positions = two_clouds(400)
     targets = Targets.of_classes(positions, 2, "counts")
     with pytest.raises(
         UserError,
-        match=r"400 x 400 takes about .* GiB for 2 at a time.*fewer samples, or a basis .kfd., or fewer jobs",
+        match=r"400 x 400, 2 at a time, takes about .* GiB.*fewer samples, or a basis .kfd., or fewer jobs",
     ):
         select("kfd", x, targets, jobs=2)
     assert select("kfd", x, targets, basis=np.arange(5), widths=[1.0]).press.shape == (1, 25)

@@ -240,8 +240,8 @@ def test_values_may_be_words(folder, run):
 
 
 def test_without_scipy_it_plans_what_needs_none_and_says_so(folder, run, monkeypatch):
-    for name in ("pykernel.training.reduced", "pykernel.bases.gram", "pykernel.bases.select"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in ("training", "training.reduced", "bases", "bases.gram", "bases.select"):
+        monkeypatch.delitem(sys.modules, f"pykernel.{name}", raising=False)
     for name in ("scipy", "scipy.linalg", "scipy.sparse", "scipy.sparse.linalg"):
         monkeypatch.setitem(sys.modules, name, None)
     words = ["--rule", "rls,frozen", "--jobs", "1", "--trials", "3", "--json"]

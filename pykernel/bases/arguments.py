@@ -1,0 +1,122 @@
+"""Arguments of choosing a basis and of training, checked: what is wrong raises UserError, one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import operator
+import os
+from collections.abc import Collection
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import UserError
+
+
+def checked_count(value: Any, name: str, least: int, most: int | None = None) -> int:
+    range_ = f"from {least} up" if most is None else f"from {least} to {most:,}"
+    try:
+        count = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TypeError:
+        count = None
+    if count is None or count < least or (most is not None and count > most):
+        raise UserError(f"{name} is {value!r}; it must be a whole number {range_}")
+    return count
+
+
+def checked_fraction(value: Any, name: str, least: float, told: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not least <= number < 1:
+        raise UserError(f"{name} is {value!r}; it must be a number from {told} to less than 1")
+    return number
+
+
+def checked_positive(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
+        raise UserError(f"{name} is {value!r}; it must be a number above zero")
+    return float(value)
+
+
+def checked_numbers(given: Any, what: str) -> np.ndarray:
+    """Finite numbers, in float64."""
+    try:
+        values = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"{what} must be numbers") from None
+    if not np.isfinite(values).all():
+        raise UserError(
+            f"{what} must be finite numbers; there is a NaN or an infinity among them: leave those rows out"
+        )
+    return values
+
+
+def checked_table(
+    given: Any,
+    what: str,
+    told: str = "(rows, inputs)",
+    shape: tuple[int | None, int | None] = (None, None),
+    least: int = 0,
+) -> np.ndarray:
+    """Finite numbers in rows and columns, in float64.
+
+    told: words for the shape.  shape: how many rows and columns; None: any number from ``least``.
+    """
+    values = checked_numbers(given, what)
+    fits = values.ndim == 2 and all(
+        count >= least if wanted is None else count == wanted for count, wanted in zip(values.shape, shape, strict=True)
+    )
+    if not fits:
+        raise UserError(f"the shape of {what} is {values.shape}; it must be {told}")
+    return values
+
+
+def checked_gram(given: Any, tolerance: float = 1e-6) -> np.ndarray:
+    """A Gram matrix of samples, (l, l).
+
+    tolerance: the largest difference to its transpose, as a fraction of its largest value; it may be float32.
+    """
+    gram = checked_table(given, "the Gram matrix", "(samples, samples), square", least=1)
+    if gram.shape[0] != gram.shape[1]:
+        raise UserError(f"the shape of the Gram matrix is {gram.shape}; it must be (samples, samples), square")
+    skew = float(np.abs(gram - gram.T).max())
+    if skew > tolerance * float(np.abs(gram).max()):
+        raise UserError(f"the Gram matrix is not symmetric: values differ by {skew:.3g} from those across the diagonal")
+    return gram
+
+
+def need_choice(value: Any, name: str, choices: Collection[Any]) -> None:
+    if value not in choices:
+        told = ", ".join(str(choice) for choice in choices)
+        raise UserError(f"{name} is {value!r}; it must be one of {told}")
+
+
+def need_memory(size: int, memory: int, what: str, instead: str) -> None:
+    """Raises UserError if ``what`` takes more bytes than it may."""
+    if size > memory:
+        raise UserError(f"{what} takes {size / 2**20:,.0f} MB, and memory is {memory / 2**20:,.0f} MB; {instead}")
+
+
+def physical_memory() -> int | None:
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return None
+
+
+def need_machine(size: int, what: str, instead: str) -> None:
+    """Raises UserError if ``what`` takes more bytes than this machine has."""
+    there = physical_memory()
+    if there is not None and size > there:
+        raise UserError(
+            f"{what} takes about {size / 2**30:,.1f} GiB, and this machine has {there / 2**30:,.1f}; {instead}"
+        )
+
+
+def need_kernel(kernel: Any) -> None:
+    if not hasattr(kernel, "gram"):
+        kind = type(kernel).__name__
+        raise UserError(f"kernel is a {kind}; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)")

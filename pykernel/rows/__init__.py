@@ -1,0 +1,127 @@
+"""Rows of numbers that may not fit into memory: arrays, .npy files, Parquet and Arrow, all read in the same way.
+
+    rows = as_rows("measured.npy")
+    len(rows), rows.dim
+    rows.take([5, 17])             # (2, D) float64
+    for start, block in rows.blocks(65_536):
+        ...
+
+Whatever the source holds, callers get float64, and never a NaN or an infinity: the row that holds one is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import MissingExtra, UserError
+from pykernel.rows.arrays import (
+    CACHE_BYTES,
+    ArrayRows,
+    Rows,
+    ScaledRows,
+    SomeRows,
+    each_row,
+    finite,
+    mapped_rows,
+    npy_rows,
+    save_rows,
+)
+
+__all__ = [
+    "TABLES", "TEXTS", "ArrayRows", "Rows", "ScaledRows", "SomeRows", "as_rows", "each_row", "finite", "save_rows",
+    "table_columns",
+]  # fmt: skip
+
+TEXTS = (".csv", ".tsv")
+"""Endings of the names of text tables."""
+PARQUET = (".parquet", ".pq")
+TABLES = (*PARQUET, ".arrow", ".feather", ".ipc")
+"""Endings of the names of files whose columns have names."""
+Source = Any
+"""What ``as_rows`` takes: an array, np.memmap, a path, a pyarrow Table or Dataset, or Rows."""
+
+
+def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = CACHE_BYTES) -> Rows:
+    """Rows of an array (l, D), a file, a folder of files, a pyarrow Table or Dataset; or Rows as they are.
+
+    columns: which columns, in which order; by position, those of Parquet and Arrow also by name.  All if not given.
+    Numbers are converted to float64 when they are read; booleans are 0 and 1.
+
+    Where the data stays, and what random access costs:
+
+    - an array (any real type): in memory, not copied.
+    - .npy, np.memmap: on disk.  ``take`` reads only the rows that it returns.  It does not read through the mapping, so
+      no page counts as this process's memory.  A file in column-major order is mapped.
+    - Parquet (a file, or a folder's files in the order of their paths): on disk.  The smallest part that can be decoded
+      is a row group, so ``take`` decodes each row group that it needs.  The last ones are kept, up to ``cache`` bytes.
+      A row group that is larger is decoded again for each ``take``.  For many random draws a .npy file is faster:
+      ``save_rows``.
+    - Arrow IPC (.arrow, .feather, .ipc, uncompressed): mapped.  ``take`` reads the pages that hold its rows.  The
+      system counts these pages as this process's memory, and frees them when memory is needed.
+
+    Raises UserError if the source cannot be read, or does not hold numbers.
+    """
+    if isinstance(x, (str, os.PathLike)):
+        return _of_path(Path(x), columns, cache)
+    if isinstance(x, np.memmap) and columns is None:
+        file = mapped_rows(x)
+        if file is not None:
+            return file
+    if type(x).__module__.split(".")[0] == "pyarrow":
+        return _arrow("the data").arrow_rows(x, columns, cache)
+    if not isinstance(x, np.ndarray) and isinstance(x, Rows):
+        if columns is not None:
+            raise UserError("columns cannot be chosen of rows that are read already; choose them where they are opened")
+        return x
+    return ArrayRows(x, columns)
+
+
+def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Rows:
+    if not path.exists():
+        raise UserError(
+            f"{path}: there is no such file; give a .npy, Parquet or Arrow file, or a folder of Parquet files"
+        )
+    kind = path.suffix.lower()
+    if path.is_dir() or kind in PARQUET:
+        return _arrow(str(path)).ParquetRows(_parquet_files(path), columns, str(path), cache)
+    if kind == ".npy":
+        return npy_rows(path, columns)
+    if kind in TABLES:
+        return _arrow(str(path)).ArrowRows(path, columns, str(path))
+    if kind in TEXTS:
+        raise UserError(
+            f"{path}: rows of a text file cannot be read one by one; convert it once, with: pykernel convert {path} --output "
+            f"{path.with_suffix('.npy')}"
+        )
+    raise UserError(f"{path}: cannot be read in parts; give .npy, .parquet or .arrow")
+
+
+def table_columns(path: str | Path) -> list[tuple[str, bool]]:
+    """The columns of a Parquet or Arrow file (of a folder: of its first) and whether they hold numbers."""
+    path = Path(path)
+    parquet = path.is_dir() or path.suffix.lower() in PARQUET
+    return _arrow(str(path)).column_kinds(_parquet_files(path)[0] if parquet else str(path), parquet)
+
+
+def _parquet_files(path: Path) -> list[str]:
+    """The file, or a folder's files in the order of their paths."""
+    if not path.is_dir():
+        return [str(path)]
+    every = [each for each in path.rglob("*") if each.suffix.lower() in PARQUET]
+    files = sorted(str(each) for each in every if not each.name.startswith((".", "_")))
+    if not files:
+        raise UserError(f"{path}: is a folder without .parquet files; give one that has some, or a file")
+    return files
+
+
+def _arrow(name: str) -> Any:
+    try:
+        from pykernel.rows import arrow
+    except ImportError:
+        raise MissingExtra(f"{name}: reading Parquet and Arrow", "arrow") from None
+    return arrow

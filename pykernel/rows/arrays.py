@@ -1,0 +1,373 @@
+"""Rows of arrays and of .npy files, parts of other rows, and what all rows share."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.files import open_plain, whole_file
+
+GAP_BYTES = 4096
+"""Bytes.  Two requested rows of a file that are nearer than this are read in one call."""
+RUN_BYTES = 2**22
+"""Most bytes of a file that are read in one call."""
+NPY_HEADER = 2**16
+"""Most bytes before the numbers of an .npy file; NumPy refuses headers of more than 10,000."""
+SAVED_ROWS = 2**16
+"""Rows that are written at a time."""
+CACHE_BYTES = 2**28
+"""Size in bytes of the cache of decoded Parquet row groups."""
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """A table of l rows and D columns, read in parts."""
+
+    @property
+    def dim(self) -> int:
+        """D."""
+
+    def __len__(self) -> int:
+        """l."""
+
+    def take(self, indices: Any) -> np.ndarray:
+        """The rows at these positions, in this order, repeats allowed: (k, D) float64."""
+
+    def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        """All rows in their order: the position of the first, and (k, D) float64 with k at most ``size``."""
+
+
+class Stored(ABC):
+    """Rows in memory or on disk, whose blocks may begin and end anywhere."""
+
+    @abstractmethod
+    def blocks(self, size: int, first: int = 0, last: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """Of the rows from ``first`` to before ``last``."""
+
+
+# ---------------------------------------------------------------------------------------------------------- arrays
+
+
+class ArrayRows(Stored):
+    """Rows of an array (l, D) of any real type, which is not copied."""
+
+    def __init__(self, x: Any, columns: Sequence[str | int] | None = None, name: str = "the data") -> None:
+        self.name = name
+        self.x = x if isinstance(x, np.ndarray) else np.asarray(x)
+        need_table(self.x.shape, self.x.dtype, name)
+        if columns is not None:
+            self.x = self.x[:, positions_of(columns, self.x.shape[1], name)]
+        self.dim = self.x.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, indices: Any) -> np.ndarray:
+        indices = checked_positions(indices, len(self))
+        return finite(np.asarray(self.x[indices], np.float64), indices, self.name)
+
+    def blocks(self, size: int, first: int = 0, last: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """Of the rows from ``first`` to before ``last``."""
+        for start, end in parts(len(self), size, first, last):
+            yield start, finite(np.array(self.x[start:end], np.float64, order="C"), start, self.name)
+
+
+# ------------------------------------------------------------------------------------------------------- .npy files
+
+
+class FileRows(Stored):
+    """Rows of a file of row-major numbers, read with ``pread``.  Memory: the requested rows, and 4 MB.
+
+    take: O(k log k + k D), one read for each run of near rows.  The object can be sent to another process, which opens
+    the file again.
+    """
+
+    def __init__(
+        self, path: Path, offset: int, length: int, width: int, kind: np.dtype, columns: list[int] | None = None
+    ) -> None:
+        self.path, self.offset, self.length, self.width, self.kind = Path(path).absolute(), offset, length, width, kind
+        self.columns, self.dim = columns, width if columns is None else len(columns)
+        self.name = str(path)
+        self._row_bytes = width * kind.itemsize
+        try:
+            with open_plain(self.path) as opened:
+                self._file = os.dup(opened.fileno())
+            weakref.finalize(self, os.close, self._file)
+            size = os.fstat(self._file).st_size
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+        self._lock = threading.Lock()
+        _need_whole(path, size, offset, length, self._row_bytes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileRows, (self.path, self.offset, self.length, self.width, self.kind, self.columns)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def take(self, indices: Any) -> np.ndarray:
+        indices = checked_positions(indices, len(self))
+        out = np.empty((len(indices), self.dim))
+        order = np.argsort(indices, kind="stable")
+        ordered = indices[order]
+        # runs of near rows, none of them long
+        longest = max(1, RUN_BYTES // self._row_bytes)
+        far = (np.diff(ordered) * self._row_bytes > GAP_BYTES) | (np.diff(ordered // longest) > 0)
+        first = 0
+        for last in [*(np.flatnonzero(far) + 1).tolist(), len(ordered)] if len(ordered) else []:
+            rows, low = ordered[first:last], int(ordered[first])
+            out[order[first:last]] = self._read(low, int(rows[-1]) + 1 - low)[rows - low]
+            first = last
+        return finite(out, indices, self.name)
+
+    def blocks(self, size: int, first: int = 0, last: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """Of the rows from ``first`` to before ``last``."""
+        for start, end in parts(len(self), size, first, last):
+            yield start, finite(np.array(self._read(start, end - start), np.float64, order="C"), start, self.name)
+
+    def _read(self, start: int, count: int) -> np.ndarray:
+        """``count`` rows from row ``start`` on, in the file's number type; only the chosen columns."""
+        raw = bytearray(count * self._row_bytes)
+        self._fill(memoryview(raw), self.offset + start * self._row_bytes)
+        table = np.frombuffer(raw, self.kind).reshape(-1, self.width)
+        return table if self.columns is None else table[:, self.columns]
+
+    def _fill(self, view: memoryview, offset: int) -> None:
+        done = 0
+        try:
+            while done < len(view):
+                part = self._read_at(view[done:], offset + done)
+                if part == 0:
+                    raise UserError(f"{self.path}: became shorter while it was read; do not change it meanwhile")
+                done += part
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be read: {error.strerror}") from None
+
+    def _read_at(self, into: memoryview, offset: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file, [into], offset)
+        with self._lock:  # Windows
+            os.lseek(self._file, offset, os.SEEK_SET)
+            part = os.read(self._file, len(into))
+            into[: len(part)] = part
+            return len(part)
+
+
+def _need_whole(path: Path, size: int, offset: int, length: int, row_bytes: int) -> None:
+    """Raises UserError if a file of ``size`` bytes cannot hold ``length`` rows after its first ``offset`` bytes."""
+    if size < offset + length * row_bytes:
+        raise UserError(
+            f"{path}: ends after {max(0, size - offset) // max(1, row_bytes):,} rows, but its header says "
+            f"{length:,}; it was not written completely: write it again"
+        )
+
+
+def npy_rows(path: Path, columns: Sequence[str | int] | None) -> Rows:
+    try:
+        with open_plain(path) as file:
+            # a damaged header may claim a length of gigabytes
+            head = io.BytesIO(file.read(NPY_HEADER))
+            size = os.fstat(file.fileno()).st_size
+        major, _minor = np.lib.format.read_magic(head)
+        if major not in (1, 2, 3):
+            raise ValueError(f"it is of version {major}")
+        read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+        shape, fortran, kind = read(head)
+        offset = head.tell()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except Exception as error:  # NumPy raises many kinds of errors for a damaged header
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        raise UserError(f"{path}: is no .npy file ({why}); write it with numpy.save") from None
+    need_table(shape, kind, str(path))
+    if fortran and not {0, 1} & set(shape):
+        _need_whole(path, size, offset, shape[0], shape[1] * kind.itemsize)
+        return ArrayRows(np.load(path, mmap_mode="r", allow_pickle=False), columns, str(path))
+    chosen = None if columns is None else positions_of(columns, shape[1], str(path))
+    return FileRows(path, offset, shape[0], shape[1], kind, chosen)
+
+
+def mapped_rows(x: np.memmap) -> FileRows | None:
+    """The file behind a mapped table, where its rows lie one after the other and the mapping is not a private copy."""
+    import mmap
+
+    file = getattr(x, "_mmap", None)
+    if x.ndim != 2 or not x.flags.c_contiguous or x.filename is None or x.mode == "c" or not x.size or file is None:
+        return None
+    need_table(x.shape, x.dtype, str(x.filename))
+    within = x.ctypes.data - np.frombuffer(file, np.uint8).ctypes.data
+    if x.mode != "r":
+        file.flush()
+    begin = x.offset - x.offset % mmap.ALLOCATIONGRANULARITY
+    return FileRows(Path(x.filename), begin + within, x.shape[0], x.shape[1], x.dtype)
+
+
+def save_rows(
+    rows: Rows,
+    path: str | Path,
+    kind: Any = np.float32,
+    progress: Callable[[int, int], None] | None = None,
+    block: int = SAVED_ROWS,
+) -> None:
+    """Write rows to a .npy file, which then can be read row by row.  Memory: ``block`` rows.
+
+    kind: float32 or float64.  progress: called with the number of rows written, and the number of all rows.
+    Raises UserError if ``kind`` cannot hold a number, or if the file cannot be written; no file is left then.
+    """
+    kind = np.dtype(kind)
+    if kind not in (np.float32, np.float64):
+        raise UserError(f"{kind} is not what rows are saved as; it must be float32 or float64")
+    with whole_file(path) as file:
+        header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (len(rows), rows.dim)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for start, x in rows.blocks(block):
+            with np.errstate(over="ignore"):
+                converted = x.astype(kind)
+            finite(converted, start, f"as {kind}")
+            file.write(converted.tobytes())
+            if progress is not None:
+                progress(start + len(x), len(rows))
+
+
+# --------------------------------------------------------------------------------------------------------- part of them
+
+
+class SomeRows:
+    """Some of other rows: those from ``first`` to before ``last``, or those at ``indices``.  Copies nothing."""
+
+    def __init__(self, rows: Rows, first: int = 0, last: int | None = None, indices: np.ndarray | None = None) -> None:
+        self.rows, self.dim, self.first = rows, rows.dim, first
+        self.last = len(rows) if last is None else last
+        self.indices = None if indices is None else checked_positions(indices, len(rows))
+        if not 0 <= first <= self.last <= len(rows):
+            raise IndexError(f"rows from {first:,} to {self.last:,} of {len(rows):,}")
+
+    def __len__(self) -> int:
+        return self.last - self.first if self.indices is None else len(self.indices)
+
+    def origin(self, indices: Any) -> np.ndarray:
+        """Positions of these rows in the underlying rows."""
+        indices = checked_positions(indices, len(self))
+        return indices + self.first if self.indices is None else self.indices[indices]
+
+    def take(self, indices: Any) -> np.ndarray:
+        return self.rows.take(self.origin(indices))
+
+    def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        if self.indices is None and isinstance(self.rows, Stored):
+            for start, block in self.rows.blocks(size, self.first, self.last):
+                yield start - self.first, block
+            return
+        for start, end in parts(len(self), size, 0, None):
+            yield start, self.take(np.arange(start, end))
+
+
+class ScaledRows:
+    """(x - center) * scale of other rows; center, scale: (D,)."""
+
+    def __init__(self, rows: Rows, center: Any, scale: Any) -> None:
+        self.rows, self.dim = rows, rows.dim
+        self.center, self.scale = np.asarray(center, np.float64), np.asarray(scale, np.float64)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, indices: Any) -> np.ndarray:
+        return np.asarray((self.rows.take(indices) - self.center) * self.scale)
+
+    def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        for start, block in self.rows.blocks(size):
+            block -= self.center
+            block *= self.scale
+            yield start, block
+
+
+def each_row(rows: Rows, size: int, values: Callable[[np.ndarray], np.ndarray], *shape: int) -> np.ndarray:
+    """(l, *shape): what ``values`` gives for blocks of ``size`` rows, (k, D) -> (k, *shape)."""
+    out = np.empty((len(rows), *shape))
+    for start, block in rows.blocks(size):
+        out[start : start + len(block)] = values(block)
+    return out
+
+
+# ---------------------------------------------------------------------------------------------------------- checks
+
+
+def finite(
+    x: np.ndarray, where: np.ndarray | int, name: str, tell: Callable[[int, int], str] | None = None
+) -> np.ndarray:
+    """x as it is.  Raises UserError with the row's number, counted from 0, if it holds a NaN or an infinity.
+
+    where: the rows' positions, or the position of the first row.  tell: returns the words for a row and a column; if
+    not given, their positions.
+    """
+    # a finite sum means that all numbers are finite; else look at each number, because a sum can also overflow
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(x.sum()):
+            return x
+    wrong = np.argwhere(~np.isfinite(x))
+    if not len(wrong):
+        return x
+    i, j = map(int, wrong[0])
+    row = where + i if isinstance(where, int) else int(where[i])
+    what = f"column {j} is {x[i, j]}" if tell is None else tell(row, j)
+    raise UserError(f"{name}, row {row:,} (from 0): {what}; remove the row, or fill the cell first")
+
+
+def need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
+    if len(shape) != 2:
+        raise UserError(f"{name}: has {len(shape)} dimensions; rows and columns are wanted, (rows, {'…'})")
+    if kind.kind not in "fiub":
+        raise UserError(f"{name}: holds {kind}; it must hold real numbers, such as float32")
+    if shape[0] < 0 or not shape[1] * kind.itemsize < 2**31:
+        raise UserError(
+            f"{name}: has a header that says {shape[0]:,} rows and {shape[1]:,} columns; it is damaged: write it again"
+        )
+    if shape[1] < 1:
+        raise UserError(f"{name}: has no columns; give it one for each input")
+
+
+def positions_of(columns: Sequence[str | int], width: int, name: str) -> list[int]:
+    """Positions of columns; a position below 0 counts from the end."""
+    found = []
+    for column in columns:
+        try:
+            at = int(column)
+        except ValueError:
+            raise UserError(
+                f"{name}: has no names of columns; give positions from 0 to {width - 1}, not {column!r}"
+            ) from None
+        if not -width <= at < width:
+            raise UserError(f"{name}: has {width} columns, and none at {at}; positions are from 0 to {width - 1}")
+        found.append(at % width)
+    return found
+
+
+def checked_positions(indices: Any, count: int) -> np.ndarray:
+    found = np.asarray(indices)
+    if found.size == 0:
+        return np.zeros(0, np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise IndexError(f"positions of rows must be whole numbers (k,), not {found.dtype} {found.shape}")
+    found = found.astype(np.int64, copy=False)
+    if found.min() < 0 or found.max() >= count:
+        raise IndexError(f"positions of rows must be from 0 to {count - 1:,}, not {found.min():,} to {found.max():,}")
+    return found
+
+
+def parts(count: int, size: int, first: int, last: int | None) -> Iterator[tuple[int, int]]:
+    """Where each block begins and ends."""
+    if size < 1:
+        raise UserError(f"a block of {size} rows was asked for; it must be 1 or more")
+    last = count if last is None else min(last, count)
+    for start in range(first, last, size):
+        yield start, min(start + size, last)

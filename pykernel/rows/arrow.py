@@ -1,0 +1,370 @@
+"""Rows of Parquet and Arrow, by pyarrow."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.dataset
+import pyarrow.ipc
+import pyarrow.parquet
+from pyarrow import types
+
+from pykernel.errors import UserError
+from pykernel.files import open_plain
+from pykernel.rows.arrays import CACHE_BYTES, Rows, Stored, checked_positions, finite, parts, positions_of
+
+BATCH_ROWS = 2**16
+"""Rows of Parquet that are decoded at a time."""
+
+
+class _Parts(Stored):
+    """Rows that lie in parts, one after the other: Parquet's row groups, Arrow's record batches.
+
+    starts: (parts + 1,), the first row of each part, and the number of all rows.  kind: float32 if that holds every
+    value of all columns, else float64.
+    """
+
+    def __init__(self, name: str, columns: list[str], lengths: Sequence[int], narrow: bool) -> None:
+        self.name, self.columns, self.dim = name, columns, len(columns)
+        self.kind = np.dtype(np.float32 if narrow else np.float64)
+        self.starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def take(self, indices: Any) -> np.ndarray:
+        indices = checked_positions(indices, len(self))
+        out = np.empty((len(indices), self.dim))
+        owner = self._owner(indices)
+        order = np.argsort(owner, kind="stable")
+        ends = np.flatnonzero(np.diff(owner[order], append=-1)) + 1
+        for some in np.split(order, ends[:-1]) if len(order) else []:
+            part = int(owner[some[0]])
+            self._gather(part, indices[some] - self.starts[part], out, some)
+        return finite(out, indices, self.name, self._tell)
+
+    def blocks(self, size: int, first: int = 0, last: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """Of the rows from ``first`` to before ``last``.  Rows are cut where ``size`` says, not where parts end."""
+        borders = parts(len(self), size, first, last)
+        block, filled = np.empty((0, self.dim)), 0
+        start = first
+        for piece in self._pieces(first, len(self) if last is None else min(last, len(self))):
+            done = 0
+            while done < len(piece):
+                if filled == len(block):
+                    start, end = next(borders)
+                    block, filled = np.empty((end - start, self.dim)), 0
+                count = min(len(block) - filled, len(piece) - done)
+                block[filled : filled + count] = piece[done : done + count]
+                filled, done = filled + count, done + count
+                if filled == len(block):
+                    yield start, finite(block, start, self.name, self._tell)
+
+    def _pieces(self, first: int, last: int) -> Iterator[np.ndarray]:
+        for part, (start, end) in enumerate(zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)):
+            if first < end and start < last:
+                yield from self._read(part, max(first - start, 0), min(last, end) - start)
+
+    def _owner(self, rows: Any) -> Any:
+        """The part of a row, or of each row."""
+        return np.searchsorted(self.starts, rows, "right") - 1
+
+    def _tell(self, row: int, j: int) -> str:
+        """What is wrong with a cell."""
+        part = int(self._owner(row))
+        value = self._cell(part, row - int(self.starts[part]), j)
+        return f"column {self.columns[j]!r} is {'null' if value is None else value}"
+
+    @abstractmethod
+    def _gather(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
+        """Write these rows of a part to these places of ``out``."""
+
+    @abstractmethod
+    def _read(self, part: int, low: int, high: int) -> Iterator[np.ndarray]:
+        """A part's rows from ``low`` to before ``high``, (k, D) and in order, BATCH_ROWS at most at a time."""
+
+    @abstractmethod
+    def _cell(self, part: int, row: int, j: int) -> Any:
+        """A cell's value, None where it is null."""
+
+
+class ParquetRows(_Parts):
+    """Rows of Parquet files, one file after the other.  Row groups are decoded; the last ones are kept, up to ``cache``
+    bytes.
+
+    Memory: the cache, and one row group as columns and as rows.  For ``blocks``, and for a row group larger than
+    ``cache``: BATCH_ROWS rows, and a read buffer for each column.  Numbers are kept as float32 if float32 holds every
+    column.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        columns: Sequence[str | int] | None = None,
+        name: str = "the data",
+        cache: int = CACHE_BYTES,
+        filesystem: Any = None,
+    ) -> None:
+        self.files, self.cache, self.filesystem = list(files), cache, filesystem
+        names: list[str] = []
+        lengths: list[int] = []
+        self._groups: list[tuple[int, int]] = []  # file, row group
+        narrow = True
+        for number, file in enumerate(self.files):
+            with _opened(file, filesystem) as opened:
+                if number == 0:
+                    names = _named(opened.schema_arrow, columns, file)
+                narrow &= _need_numbers(opened.schema_arrow, names, file)
+                for group in range(opened.metadata.num_row_groups):
+                    lengths.append(opened.metadata.row_group(group).num_rows)
+                    self._groups.append((number, group))
+        super().__init__(name, names, lengths, narrow)
+        self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._kept_bytes = 0
+        self.decoded = 0
+        """Rows decoded so far, by ``take`` and ``blocks``."""
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ParquetRows, (self.files, self.columns, self.name, self.cache, self.filesystem)
+
+    def take(self, indices: Any) -> np.ndarray:
+        with self._lock:
+            return super().take(indices)
+
+    def _gather(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
+        count = int(self.starts[part + 1] - self.starts[part])
+        size = count * self.dim * self.kind.itemsize
+        if size > self.cache:
+            self._scatter(part, rows, out, places)
+            return
+        kept = self._kept.get(part)
+        if kept is None:
+            while self._kept_bytes + size > self.cache:
+                self._kept_bytes -= self._kept.popitem(last=False)[1].nbytes
+            kept, every = np.empty((count, self.dim), self.kind), np.arange(count)
+            self._scatter(part, every, kept, every)
+            self._kept[part] = kept
+            self._kept_bytes += size
+        self._kept.move_to_end(part)
+        out[places] = kept[rows]
+
+    def _scatter(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
+        """Decode a row group for some of its rows."""
+        at = 0
+        for piece in self._decode(part):
+            here = (rows >= at) & (rows < at + len(piece))
+            out[places[here]] = piece[rows[here] - at]
+            at += len(piece)
+
+    def _read(self, part: int, low: int, high: int) -> Iterator[np.ndarray]:
+        at = 0
+        for piece in self._decode(part):
+            yield piece[max(low - at, 0) : max(high - at, 0)]
+            at += len(piece)
+
+    def _decode(self, part: int) -> Iterator[np.ndarray]:
+        """A row group's rows, BATCH_ROWS at a time, (k, D) of ``kind``."""
+        number, group = self._groups[part]
+        with _opened(self.files[number], self.filesystem) as opened, _as_user_errors(self.files[number]):
+            # each column's pages are read as they are needed, not all at once
+            for batch in opened.iter_batches(BATCH_ROWS, [group], self.columns, use_threads=False):
+                piece = np.empty((batch.num_rows, self.dim), self.kind)
+                for j, column in enumerate(self.columns):
+                    piece[:, j] = _numbers(batch.column(column), self.kind)
+                self.decoded += batch.num_rows
+                yield piece
+
+    def _cell(self, part: int, row: int, j: int) -> Any:
+        number, group = self._groups[part]
+        with _opened(self.files[number], self.filesystem) as opened, _as_user_errors(self.files[number]):
+            return opened.read_row_group(group, [self.columns[j]]).column(0)[row].as_py()
+
+    def _tell(self, row: int, j: int) -> str:
+        """What is wrong with a cell, and in which file."""
+        number = self._groups[int(self._owner(row))][0]
+        first = next(i for i, (each, _) in enumerate(self._groups) if each == number)
+        where = f" (row {row - int(self.starts[first]):,} of {self.files[number]})" if len(self.files) > 1 else ""
+        return super()._tell(row, j) + where
+
+
+class ArrowRows(_Parts):
+    """Rows of record batches: of an uncompressed Arrow IPC file, which is mapped, or of a pyarrow Table in memory.
+
+    take: O(k log k + k D) and the pages that hold the rows; columns without nulls are not copied.
+    """
+
+    def __init__(self, source: Any, columns: Sequence[str | int] | None = None, name: str = "the data") -> None:
+        self.source = source
+        if isinstance(source, Path):
+            batches, schema = _mapped_batches(source)
+        else:
+            schema = source.schema
+            batches = [source] if isinstance(source, pyarrow.RecordBatch) else source.to_batches()
+        names = _named(schema, columns, name)
+        narrow = _need_numbers(schema, names, name)
+        self._batches = [batch.select(names) for batch in batches if batch.num_rows]
+        self._views: list[list[np.ndarray] | None] = [None] * len(self._batches)
+        super().__init__(name, names, [batch.num_rows for batch in self._batches], narrow)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ArrowRows, (self.source, self.columns, self.name)
+
+    def _gather(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
+        for j, column in enumerate(self._columns_of(part)):
+            out[places, j] = column[rows]
+
+    def _read(self, part: int, low: int, high: int) -> Iterator[np.ndarray]:
+        columns = self._columns_of(part)
+        for start in range(low, high, BATCH_ROWS):
+            yield np.column_stack([column[start : min(start + BATCH_ROWS, high)] for column in columns])
+
+    def _columns_of(self, part: int) -> list[np.ndarray]:
+        views = self._views[part]
+        if views is None:
+            columns = self._batches[part].columns
+            views = [_numbers(column, self.kind) for column in columns]
+            if not any(_is_copied(column) for column in columns):
+                self._views[part] = views
+        return views
+
+    def _cell(self, part: int, row: int, j: int) -> Any:
+        return self._batches[part].column(j)[row].as_py()
+
+
+def arrow_rows(x: Any, columns: Sequence[str | int] | None, cache: int) -> Rows:
+    """Rows of a pyarrow Table, RecordBatch or Dataset of Parquet files."""
+    if isinstance(x, (pyarrow.Table, pyarrow.RecordBatch)):
+        return ArrowRows(x, columns, "the table")
+    if not isinstance(x, pyarrow.dataset.FileSystemDataset) or x.format.default_extname != "parquet":
+        raise UserError(
+            f"a pyarrow {type(x).__name__} cannot be read by rows; give a Table, or a Dataset of Parquet files"
+        )
+    if getattr(x, "_scan_options", None):
+        raise UserError(
+            "a pyarrow Dataset with a filter cannot be read by rows; write what it gives to Parquet, or leave the filter out"
+        )
+    if not x.files:
+        raise UserError("the pyarrow Dataset has no files; give one that has some")
+    chosen = list(x.schema.names) if columns is None else columns
+    return ParquetRows(x.files, chosen, "the dataset", cache, x.filesystem)
+
+
+def _need_file(path: Path) -> None:
+    """Raises UserError at once for a pipe or a device, which could block forever: pyarrow would open it."""
+    try:
+        with open_plain(path):
+            pass
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _as_user_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        raise UserError(f"{name}: cannot be read as Parquet or Arrow: {str(error).splitlines()[0][:200]}") from None
+
+
+@contextlib.contextmanager
+def _opened(path: str, filesystem: Any = None) -> Iterator[Any]:
+    """A Parquet file."""
+    if filesystem is None:
+        _need_file(Path(path))
+    with _as_user_errors(path):
+        file = pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16, filesystem=filesystem)
+    with file:
+        yield file
+
+
+def column_kinds(path: str, parquet: bool) -> list[tuple[str, bool]]:
+    """The columns of a Parquet or Arrow file, and whether they hold numbers."""
+    if parquet:
+        with _opened(path) as file:
+            schema = file.schema_arrow
+    else:
+        schema = _mapped_batches(Path(path))[1]
+    return [(field.name, _is_number(field.type)) for field in schema]
+
+
+def _mapped_batches(path: Path) -> tuple[list[Any], Any]:
+    _need_file(path)
+    with _as_user_errors(str(path)):
+        file = pyarrow.memory_map(str(path))
+        whole = file.read_buffer(file.size())  # a view of the mapping; nothing is read here
+        if whole.slice(0, 6).to_pybytes() != b"ARROW1":
+            raise UserError(f"{path}: is no Arrow IPC file; a stream must be written again with pyarrow.ipc.new_file")
+        reader = pyarrow.ipc.open_file(file)
+        batches = []
+        for number in range(reader.num_record_batches):
+            batches.append(reader.get_batch(number))
+            buffers = [each for column in batches[-1].columns for each in column.buffers() if each is not None]
+            if any(not whole.address <= each.address <= whole.address + whole.size for each in buffers if each.size):
+                raise UserError(
+                    f"{path}: is compressed, so it cannot be mapped; write it with compression 'uncompressed', or as Parquet"
+                )
+    return batches, reader.schema
+
+
+def _named(schema: Any, columns: Sequence[str | int] | None, name: str) -> list[str]:
+    """The names of columns that are given by name or position."""
+    names: list[str] = list(schema.names)
+    found = []
+    for column in names if columns is None else columns:
+        if isinstance(column, str):
+            if names.count(column) != 1:
+                several = f"names the column {column!r} {names.count(column)} times; rename all but one"
+                listed = ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
+                raise UserError(
+                    f"{name}: {several if column in names else f'has no column {column!r}; it has {listed}'}"
+                )
+            found.append(column)
+        else:
+            found.append(names[positions_of([column], len(names), name)[0]])
+    return found
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
+
+
+def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
+    """Whether float32 holds every value of the columns' types.  Raises UserError for a column without numbers."""
+    narrow = True
+    for column in columns:
+        at = schema.get_field_index(column)
+        if at < 0:
+            raise UserError(
+                f"{name}: has no column {column!r}, which other files of the data have; give all files the same columns"
+            )
+        kind = schema.field(at).type
+        if not _is_number(kind):
+            raise UserError(
+                f"{name}: column {column!r} holds {kind}, not numbers; choose other columns, or convert it first"
+            )
+        narrow &= kind in (pyarrow.float32(), pyarrow.float16(), pyarrow.bool_()) or (
+            pyarrow.types.is_integer(kind) and kind.bit_width <= 16
+        )
+    return narrow
+
+
+def _is_copied(column: Any) -> bool:
+    """Whether a column must be copied to become a NumPy array."""
+    return bool(column.null_count or types.is_boolean(column.type))
+
+
+def _numbers(column: Any, kind: np.dtype) -> np.ndarray:
+    """A column's values; NaN where they are null."""
+    if _is_copied(column):
+        column = column.cast(pyarrow.from_numpy_dtype(kind), safe=False)
+    found: np.ndarray = column.to_numpy(zero_copy_only=False)
+    return found

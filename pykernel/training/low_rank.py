@@ -1,0 +1,182 @@
+"""Linear systems with a matrix of low rank, and operators for SciPy's conjugate gradients.
+
+    cg(gram_operator(kernel, x, ridge), y, M=preconditioner(basis, x, ridge))
+
+l rows, n basis vectors.  Rows are processed in blocks.  docs/reduced.md derives the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
+from scipy.sparse.linalg import LinearOperator  # type: ignore[import-untyped]
+
+from pykernel.bases.arguments import checked_numbers, checked_positive, checked_table
+from pykernel.bases.basis import Basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.errors import UserError
+from pykernel.rows import as_rows
+from pykernel.training.reduced import BLOCK, KEPT, FeatureRows, merged
+
+
+class LowRankSystem:
+    """A = C C' + Sigma with C (l, n) and a positive diagonal Sigma: solved by Woodbury's identity.
+
+        A^-1 b = Sigma^-1 b - Sigma^-1 C (I + C' Sigma^-1 C)^-1 C' Sigma^-1 b
+
+    c: an array (l, n), such as ``basis.features(x)``, or FeatureRows, for rows that are gone through in blocks.
+    sigma: a number, or one for each row, (l,).
+
+    Set-up is O(l n^2): (I + C' Sigma^-1 C) = R'R by QR of [Sigma^-1/2 C; I], not from products.  A solve is O(l n) for each
+    column of b.  Paper 002, section 6.1 (which counts O(l n^2) for each).  Raises UserError.
+    """
+
+    def __init__(self, c: Any, sigma: Any) -> None:
+        self.c = c if isinstance(c, FeatureRows) else _HeldRows(checked_table(c, "c", "(rows, columns)"))
+        sigma = checked_numbers(sigma, "sigma")
+        if sigma.shape not in ((), (len(self.c),)):
+            raise UserError(f"sigma must be a number, or one for each of the {len(self.c):,} rows")
+        if not (sigma > 0).all():
+            raise UserError(f"sigma holds {sigma.min():g}; all of it must be above 0")
+        self.sigma = np.broadcast_to(sigma, (len(self.c),))
+        self.root = np.eye(self.c.width)
+        for start, rows in self.c:
+            self.root = merged(self.root, rows / np.sqrt(self.sigma[start : start + len(rows), None]))
+
+    def __len__(self) -> int:
+        return len(self.c)
+
+    def product(self, b: Any) -> np.ndarray:
+        """A b, in the shape of b: (l,) or (l, k).  O(l n k)."""
+        b = self._right(b)
+        return self._expanded(self._projected(b)) + (b.T * self.sigma).T
+
+    def solve(self, b: Any, refinements: int = 1) -> np.ndarray:
+        """A^-1 b, in the shape of b: (l,) or (l, k).  O(l n k), once more and a product for each refinement.
+
+        One refinement makes the backward error that of an elimination of A, also where Sigma is small beside C C'.
+        """
+        b = self._right(b)
+        x = self._once(b)
+        for _ in range(refinements):
+            x = x + self._once(b - self.product(x))
+        return x
+
+    def solve_constrained(self, b: Any, constraints: Any = None, right: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """(x, m) of the KKT system [[A, E], [E', 0]] [x; m] = [b; right], by the Schur complement E' A^-1 E.
+
+        b: (l,) or (l, k).  constraints: E, (l, q) of full rank; a column of ones if not given, with which x sums to
+        ``right`` and m (1,) or (1, k) is an LS-SVM's bias.  Paper 002, section 6.1.  Raises UserError.
+        """
+        b = self._right(b)
+        e = (
+            np.ones((len(self), 1))
+            if constraints is None
+            else checked_table(constraints, "constraints", "(rows, constraints)")
+        )
+        if len(e) != len(self):
+            raise UserError(f"constraints have {len(e):,} rows; they must have {len(self):,}")
+        solved, free = self.solve(e), self.solve(b)
+        schur = e.T @ solved
+        try:
+            m = np.linalg.solve(schur, e.T @ free - np.asarray(right, np.float64))
+        except np.linalg.LinAlgError:
+            raise UserError("constraints depend on each other; leave out those that others imply") from None
+        return free - solved @ m, m
+
+    def _once(self, b: np.ndarray) -> np.ndarray:
+        scaled = (b.T / self.sigma).T
+        inner = solve_triangular(self.root, self._projected(scaled), trans=1, check_finite=False)
+        inner = solve_triangular(self.root, inner, check_finite=False)
+        return scaled - (self._expanded(inner).T / self.sigma).T
+
+    def _projected(self, b: np.ndarray) -> np.ndarray:
+        """C'b."""
+        found = np.zeros((self.c.width, *b.shape[1:]))
+        for start, rows in self.c:
+            found += rows.T @ b[start : start + len(rows)]
+        return found
+
+    def _expanded(self, a: np.ndarray) -> np.ndarray:
+        """C a."""
+        found = np.empty((len(self), *a.shape[1:]))
+        for start, rows in self.c:
+            found[start : start + len(rows)] = rows @ a
+        return found
+
+    def _right(self, b: Any) -> np.ndarray:
+        values = checked_numbers(b, "the right-hand side")
+        if values.ndim not in (1, 2) or len(values) != len(self):
+            raise UserError(
+                f"the right-hand side has the shape {values.shape}; it must be ({len(self)},) or ({len(self)}, columns)"
+            )
+        return values
+
+
+class _HeldRows:
+    """An array (l, n) with the interface of FeatureRows: it is read in blocks."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values, self.width = values, values.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[tuple[int, np.ndarray]]:
+        size = max(self.width + 1, BLOCK // self.width)
+        for start in range(0, len(self.values), size):
+            yield start, self.values[start : start + size]
+
+
+def symmetric_operator(count: int, product: Callable[[np.ndarray], np.ndarray]) -> LinearOperator:
+    """The symmetric operator on vectors of ``count`` numbers that a function of (count,) or (count, k) arrays gives."""
+    return LinearOperator(
+        (count, count), matvec=product, rmatvec=product, matmat=product, rmatmat=product, dtype=np.float64
+    )
+
+
+def preconditioner(basis: Basis, x: Any, ridge: float, *, keep: int = KEPT) -> LinearOperator:
+    """(Z Z' + ridge I)^-1 as a SciPy LinearOperator (l, l): what conjugate gradients on K + ridge I take as M.
+
+    x: the l rows, what ``as_rows`` takes.  O(l n^2) here, O(l n) each time it is applied, symmetric and positive definite.
+    With more than ``keep`` features, they are computed again each time: O(l n (D + n)), and memory O(l + n^2 + a block).
+    Raises UserError.
+    """
+    system = LowRankSystem(FeatureRows(basis, x, keep=keep), checked_positive(ridge, "ridge"))
+    return symmetric_operator(len(system), lambda b: system.solve(b, refinements=0))
+
+
+def gram_operator(kernel: MercerKernel, x: Any, ridge: float = 0.0, *, keep: int = KEPT) -> LinearOperator:
+    """K + ridge I as a SciPy LinearOperator (l, l), K_ij = k(x_i, x_j), that is never held whole.
+
+    x: the l rows, what ``as_rows`` takes.  A product with k vectors is O(l^2 (D/2 + k)): each kernel value is computed once
+    for both halves.  Memory is O(l k + a block).  K is kept if it is at most ``keep`` numbers.  Raises UserError.
+    """
+    rows = as_rows(x)
+    if not np.isfinite(ridge) or ridge < 0:
+        raise UserError(f"ridge is {ridge:g}; it must be 0 or a number above")
+    size = max(1, math.isqrt(BLOCK))
+    kept: list[np.ndarray] = []
+
+    def product(b: np.ndarray) -> np.ndarray:
+        if len(rows) ** 2 <= keep:
+            if not kept:
+                every = rows.take(np.arange(len(rows)))
+                kept.append(kernel.gram(every, every))
+            return kept[0] @ b + ridge * b
+        found = ridge * b
+        for i, a in rows.blocks(size):
+            here = slice(i, i + len(a))
+            found[here] += kernel.gram(a, a) @ b[here]
+            for j in range(i + len(a), len(rows), size):
+                there = slice(j, min(j + size, len(rows)))
+                values = kernel.gram(a, rows.take(np.arange(there.start, there.stop)))
+                found[here] += values @ b[there]
+                found[there] += values.T @ b[here]
+        return found
+
+    return symmetric_operator(len(rows), product)
