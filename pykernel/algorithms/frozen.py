@@ -20,7 +20,7 @@ from pykernel.algorithms.elementary import (
     winner,
 )
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
-from pykernel.algorithms.frame import LABELLED, Answering, Status, refusal
+from pykernel.algorithms.frame import LABELLED, Answering, Status, predict, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.algorithms.kernels import fourier
@@ -60,8 +60,8 @@ class FrozenWork(Struct):
     votes: Real[CLASSES]  # votes for each class
 
 
-class FrozenConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.families.frozen``."""
+class FunctionsConfig(Config):
+    """Which functions there are, and what becomes of them: choices for models in reals and in whole numbers."""
 
     decision: Decision
     products: bool  # whether distances are computed from products
@@ -69,6 +69,11 @@ class FrozenConfig(Config):
     breaks_ties: bool  # pairs: whether of classes with equal votes the clearer wins, not the first
     calibrated: bool  # whether functions give probabilities
     clamps: bool  # whether predictions are kept between low and high
+
+
+class FrozenConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.frozen``."""
+
     vectors: Real[N_MAX, DIM]  # expansion vectors
     phases: Real[N_MAX]  # Fourier features: turns that are added to each vector's a'b
     weights: Real[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
@@ -84,7 +89,7 @@ class FrozenConfig(Config):
 
 
 class FrozenModel(Model):
-    parts = FrozenWork, FrozenConfig, InputConfig, KernelConfig
+    parts = FrozenWork, FunctionsConfig, FrozenConfig, InputConfig, KernelConfig
 
 
 @kernel
@@ -96,21 +101,27 @@ def weight(m: FrozenModel, i: Index, o: Index) -> Real:
 
 
 @kernel
-def share(m: FrozenModel, i: Index, k: Real) -> None:
+def add_part(m: FrozenModel, f: Index, i: Index, o: Index, k: Real, n: Index) -> None:
+    """Add weight o of vector i times the kernel value k to function f.  n: in whole numbers, k is divided by 2^n."""
+    m.f[f] += weight(m, i, o) * k
+
+
+@kernel
+def share(m: FrozenModel, i: Index, k: Real, n: Index) -> None:
     """Add vector i's part to the functions.  With pairs of classes, only to the functions of its own class."""
     if m.decision == Decision.FUNCTIONS:
         for o in range(len(m.f)):
-            m.f[o] += weight(m, i, o) * k
+            add_part(m, o, i, o, k, n)
     else:
         own = m.support_class[i]
         # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
         pair = own - 1
         for r in range(len(m.weights[0])):
             if r >= own:
-                pair = pair + 1
-            m.f[pair] += weight(m, i, r) * k
+                pair += 1
+            add_part(m, pair, i, r, k, n)
             if r < own:
-                pair = pair + len(m.weights[0]) - r - 1
+                pair += len(m.weights[0]) - r - 1
 
 
 @kernel
@@ -145,7 +156,7 @@ def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
             rounded = t + shift
             k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
             if k >= -FLOOR_EXPONENT:
-                share(m, i, exp2_fraction(t - (rounded - shift)) * pow2(k))
+                share(m, i, exp2_fraction(t - (rounded - shift)) * pow2(k), 0)
 
 
 @kernel
@@ -193,7 +204,7 @@ def evaluate_scaled(m: FrozenModel, x: Real[DIM]) -> None:
                 if m.function == KernelFunction.FOURIER
                 else kernel_value(m, m.vectors[i], x)
             )
-            share(m, i, k)
+            share(m, i, k, 0)
 
 
 @kernel
@@ -258,16 +269,21 @@ def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
-    """The most likely class of x; below 0: why the input was refused."""
-    refused = refusal(m, x)
+def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
+    """The class with the largest function at x; below 0: why the input was refused.
+
+    It asks predict, and does not evaluate for itself: so everything is in one function of C, where GCC 12 unrolls the loop
+    over inputs more often.
+    """
+    refused = predict(m, x, m.y)
     if refused < 0:
         return refused
-    evaluate(m, x)
-    if m.decision == Decision.FUNCTIONS:
-        decide(m, m.y)
-        return winner(m.y)
-    count_votes(m)
+    return winner(m.y)
+
+
+@kernel
+def most_voted(m: FrozenModel) -> Index:
+    """The class that wins against most others; of classes that win as often, the first one or the clearest."""
     if m.breaks_ties:
         weigh_votes(m)
     best = 0
@@ -275,6 +291,19 @@ def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
         if m.votes[a] > m.votes[best]:
             best = a
     return best
+
+
+@kernel
+def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
+    """The most likely class of x; below 0: why the input was refused."""
+    if m.decision == Decision.FUNCTIONS:
+        return best_function(m, x)
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    evaluate(m, x)
+    count_votes(m)
+    return most_voted(m)
 
 
 @kernel
@@ -315,7 +344,7 @@ FROZEN: dict[LabelKind, Program] = {
         name="frozen",
         structs=(FrozenWork,),
         persistent=(),
-        configs=(FrozenConfig, InputConfig, KernelConfig),
+        configs=(FunctionsConfig, FrozenConfig, InputConfig, KernelConfig),
         statuses=(Status,),
         entries=ANSWERING.questions(kind),
         valid=None,

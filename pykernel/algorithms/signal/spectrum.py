@@ -23,7 +23,7 @@ def keep_raw(m: SignalModel, sample: Real[CHANNELS]) -> None:
     """Keep the raw sample for the spectrum.  O(channels)."""
     for j in range(len(sample)):
         m.raw_kept[m.raw_at[0], j] = sample[j]
-    m.raw_at[0] = 0 if m.raw_at[0] + 1 == len(m.raw_kept) else m.raw_at[0] + 1
+    m.raw_at[0] = m.raw_at[0] + 1 if m.raw_at[0] < len(m.raw_kept) - 1 else 0
 
 
 @kernel

@@ -15,7 +15,7 @@ from pydantic import Field
 from pykernel.algorithms.basis.coordinates import NYSTROM, Method
 from pykernel.algorithms.basis.recursive import NYSTROM_RLS
 from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel
-from pykernel.algorithms.vectors import Factor, Vectors, factorise_vectors
+from pykernel.algorithms.tables import Factor, Vectors, factorise_vectors
 from pykernel.dialect import FLOAT64, Kernel, Memory, substitute
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.engine.engines import make_executor
