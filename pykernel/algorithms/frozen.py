@@ -4,8 +4,6 @@ f_o(x) = sum_i weights_io k(v_i, x) + bias_o.  Support vector machines with more
 each pair of them (C.-C. Chang, C.-J. Lin, LIBSVM: A Library for Support Vector Machines, 2011, section 7).
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from pykernel.algorithms import frame
@@ -23,7 +21,8 @@ from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
 from pykernel.algorithms.frame import LABELLED, Answering, Status, predict, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
-from pykernel.algorithms.kernels import fourier
+from pykernel.algorithms.kernels import fourier, inner_product
+from pykernel.algorithms.vectors import copy, multiply, zero
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -93,17 +92,9 @@ class FrozenModel(Model):
 
 
 @kernel
-def weight(m: FrozenModel, i: Index, o: Index) -> Real:
-    """The weight of vector i in function o."""
-    if m.products:
-        return m.rows[i, 1 + len(m.vectors[0]) + o]
-    return m.weights[i, o]
-
-
-@kernel
 def add_part(m: FrozenModel, f: Index, i: Index, o: Index, k: Real, n: Index) -> None:
     """Add weight o of vector i times the kernel value k to function f.  n: in whole numbers, k is divided by 2^n."""
-    m.f[f] += weight(m, i, o) * k
+    m.f[f] += (m.rows[i, 1 + len(m.vectors[0]) + o] if m.products else m.weights[i, o]) * k
 
 
 @kernel
@@ -162,20 +153,15 @@ def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
 @kernel
 def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
     """Compute the functions for Gaussian kernels, by -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
-    square = real(0)
-    for j in unroll(len(x)):
-        square += x[j] * x[j]
-    square = m.rate * square
-    for o in range(len(m.f)):
-        m.f[o] = real(0)
+    square = m.rate * inner_product(x, x)
+    zero(m.f, len(m.f))
     # above the limit all kernel values are zero; the condition also holds for a sum that overflows
     if square <= m.square_limit:
         # the whole part of the square is subtracted in each exponent's rounding, the rest at the end
         whole = real(truncate(square + real(0.5)))
         sum_by_products(m, x, ROUNDING - whole)
         rest = exp2_fraction(whole - square)
-        for o in range(len(m.f)):
-            m.f[o] = m.f[o] * rest
+        multiply(m.f, rest, len(m.f))
     for o in range(len(m.f)):
         m.f[o] += m.bias[o]
 
@@ -196,8 +182,7 @@ def evaluate_scaled(m: FrozenModel, x: Real[DIM]) -> None:
             )
         m.f[0] = total
     else:
-        for o in range(len(m.f)):
-            m.f[o] = m.bias[o]
+        copy(m.bias, m.f, len(m.f))
         for i in range(len(m.vectors)):
             k = (
                 fourier(m.phases[i], m.vectors[i], x)
@@ -210,8 +195,7 @@ def evaluate_scaled(m: FrozenModel, x: Real[DIM]) -> None:
 @kernel
 def count_votes(m: FrozenModel) -> None:
     """Count the votes: each class gets a vote for each other class that it wins against."""
-    for a in range(len(m.votes)):
-        m.votes[a] = real(0)
+    zero(m.votes, len(m.votes))
     pair = 0
     for a in range(len(m.votes)):
         for b in range(a + 1, len(m.votes)):
@@ -244,8 +228,7 @@ def decide(m: FrozenModel, y: Real[OUTPUTS]) -> None:
     if m.decision == Decision.OVO_VOTE:
         count_votes(m)
         weigh_votes(m)
-        for o in range(len(y)):
-            y[o] = m.votes[o]
+        copy(m.votes, y, len(y))
     else:
         for o in range(len(y)):
             y[o] = clipped(m.f[o], m.low, m.high) if m.clamps else m.f[o]
@@ -272,8 +255,8 @@ def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
     """The class with the largest function at x; below 0: why the input was refused.
 
-    It asks predict, and does not evaluate for itself: so everything is in one function of C, where GCC 12 unrolls the loop
-    over inputs more often.
+    It asks predict, and so does ask_probability: where all is in one function of C, GCC 12 unrolls the loop over inputs more
+    often.
     """
     refused = predict(m, x, m.y)
     if refused < 0:
@@ -322,10 +305,17 @@ def calibrate(m: FrozenModel, p: Real[CLASSES]) -> None:
 
 
 @kernel
-def chances(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the probability of each class.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
-    evaluate(m, x)
+def ask_probability(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> Index:
+    """Write the probability of each class at x to p (Platt, Probabilities for SV Machines, 1999); of several their sum is 1.
+
+    O(answer).
+    Returns DONE, or REFUSED_INPUT with p unchanged.
+    """
+    refused = predict(m, x, m.y)
+    if refused < 0:
+        return refused
     calibrate(m, p)
+    return Status.DONE
 
 
 ANSWERING = Answering(
@@ -334,8 +324,7 @@ ANSWERING = Answering(
     {
         frame.respond: respond,
         frame.most_likely: most_likely,
-        frame.chances: chances,
-        "each class at x to p.": "each class at x to p (Platt, Probabilities for SV Machines, 1999); of several their sum is 1.",
+        frame.probability: ask_probability,
     },
     lambda config: bool(config.calibrated),
 )

@@ -1,11 +1,13 @@
 """What the host computes of vectors with the device's own kernel values: the tables of a basis, and what a user's kernel is
 judged by.  It is written here so that tables in the C do not depend on the machine that made them."""
 
-from __future__ import annotations
-
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value
-from pykernel.dialect import DIM, Index, Real, Struct, kernel, real, sqrt
+from pykernel.algorithms.packed import factorise
+from pykernel.dialect import DIM, Constant, Index, Real, Struct, kernel, real
+
+BEYOND = Constant(float32=2.0**120, float64=2.0**1000)
+"""Far above every element of a factor."""
 
 
 class Vectors(Struct):
@@ -28,27 +30,19 @@ def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise
 
     A vector depends on the others if they express all of it but at most ``least`` of k(x, x).
     """
-    dependent = -1
     row = 0
     for i in range(len(v.vectors)):
-        rest = kernel_value(q, v.vectors[i], v.vectors[i]) + noise
-        own = rest
-        other = 0
-        for j in range(i):
-            total = kernel_value(q, v.vectors[i], v.vectors[j])
-            for k in range(j):
-                total -= f.packed[row + k] * f.packed[other + k]
-            total *= f.packed[other + j]
-            f.packed[row + j] = total
-            rest -= total * total
-            other += j + 1
-        if not (rest > least * own):
-            if dependent < 0:
-                dependent = i
-            rest = real(1)
-        f.packed[row + i] = real(1) / sqrt(rest)
+        for j in range(i + 1):
+            f.packed[row + j] = kernel_value(q, v.vectors[i], v.vectors[j])
+        f.packed[row + i] += noise
         row += i + 1
-    return dependent
+    factorise(f.packed, f.packed, len(v.vectors), real(0), least, real(0), real(0), BEYOND)
+    row = 0
+    for i in range(len(v.vectors)):
+        if f.packed[row + i] == real(0):
+            return i
+        row += i + 1
+    return -1
 
 
 @kernel

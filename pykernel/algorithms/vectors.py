@@ -3,7 +3,6 @@
 Sums begin with a number that is given and go on element by element: whoever adds otherwise gets other bits.
 """
 
-from pykernel.algorithms.elementary import clipped
 from pykernel.dialect import Bool, Index, Real, kernel, real
 
 
@@ -33,13 +32,6 @@ def add_multiple(out: Real[...], factor: Real, a: Real[...], n: Index) -> None:
 
 
 @kernel
-def add_within(out: Real[...], factor: Real, a: Real[...], limit: Real, n: Index) -> None:
-    """out + factor a, within +- limit.  O(n)."""
-    for i in range(n):
-        out[i] = clipped(out[i] + factor * a[i], -limit, limit)
-
-
-@kernel
 def multiply(a: Real[...], factor: Real, n: Index) -> None:
     """factor a.  O(n)."""
     for i in range(n):
@@ -54,7 +46,7 @@ def copy(a: Real[...], out: Real[...], n: Index) -> None:
 
 
 @kernel
-def clear(a: Real[...], n: Index) -> None:
+def zero(a: Real[...], n: Index) -> None:
     """Zeros.  O(n)."""
     for i in range(n):
         a[i] = real(0)

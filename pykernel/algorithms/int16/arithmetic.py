@@ -3,8 +3,6 @@
 Sums of squares need 64 bits; a type of so many is slow on small processors.
 """
 
-from __future__ import annotations
-
 from pykernel.dialect import Index, Int, Word, floor_shift, index, kernel, multiply_high, word
 
 

@@ -3,8 +3,6 @@
 An input is converted where it is checked, so the rule always sees a copy.  There are no statistics of inputs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pykernel.algorithms import elementary, frame, inputs, stages

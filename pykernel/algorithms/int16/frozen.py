@@ -3,8 +3,6 @@
 The functions are f_o(x) = sum_i weights_io k(v_i, x) + bias_o, as in ``pykernel.algorithms.frozen``.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms import frame, frozen, inputs
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
 from pykernel.algorithms.frame import LABELLED, Answering, Status, refusal
@@ -250,6 +248,13 @@ def calibrate(m: FixedFrozenModel, p: Int[CLASSES]) -> None:
             p[o] = quotient(m.p[o] * CERTAIN, total) if total > 0 else quotient(CERTAIN, len(m.p))
 
 
+@kernel
+def chances(m: FixedFrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
+    """p: the probability of each class.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
+    evaluate(m, x)
+    calibrate(m, p)
+
+
 ANSWERING = Answering(
     FixedFrozenModel,
     "O(N D)",
@@ -263,14 +268,13 @@ ANSWERING = Answering(
         inputs.acceptable: acceptable,
         frame.respond: frozen.respond,
         frame.most_likely: frozen.most_likely,
-        frame.chances: frozen.chances,
+        frame.chances: chances,
         frozen.add_part: add_part,
         frozen.evaluate: evaluate,
         frozen.decide: decide,
         frozen.best_function: best_function,
         frozen.count_votes: count_votes,
         frozen.most_voted: most_voted,
-        frozen.calibrate: calibrate,
         "write f(x) to y.": "write f(x) to y, in units of 1 / LABEL_SCALE.",
         "each class at x to p.": "each class at x to p, in units of 1 / 32768 (Platt, Probabilities for SV Machines, 1999).",
     },

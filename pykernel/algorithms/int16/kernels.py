@@ -4,8 +4,6 @@ Inputs are scaled so that the distance of two of them is a base-2 logarithm alre
 exp(-gamma |a - b|^2) = 2^-(d / 2^(16 + FINE)).
 """
 
-from __future__ import annotations
-
 import math
 from enum import IntEnum
 

@@ -5,12 +5,10 @@ call divides, but one division when a vector is replaced and its part is shared 
 is so much larger than that of the labels that only a diverging model comes near its ends.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms import frame
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.frame import Rule, Status, programs, refusal
-from pykernel.algorithms.int16.arithmetic import clip, part_of, size
+from pykernel.algorithms.int16.arithmetic import clip, part_of, places, size
 from pykernel.algorithms.int16.frame import VALUE_MOST, WHOLE, FixedFramed, hear
 from pykernel.algorithms.int16.kernels import ONE, FixedKernelConfig, distance, kernel_value
 from pykernel.algorithms.online import reduction
@@ -113,11 +111,10 @@ class FixedOnlineModel(FixedFramed):
 def magnitude(m: FixedOnlineModel, i: Index) -> Int:
     """|alpha_i|: the largest of a candidate's multipliers; the sample is candidate n."""
     largest = size(m.alpha[i, 0]) if i < m.n[0] else size(m.step[0])
-    if not m.single:
-        for o in range(1, len(m.step)):
-            a = size(m.alpha[i, o]) if i < m.n[0] else size(m.step[o])
-            if a > largest:
-                largest = a
+    for o in range(1, len(m.step)):
+        a = size(m.alpha[i, o]) if i < m.n[0] else size(m.step[o])
+        if a > largest:
+            largest = a
     return largest
 
 
@@ -159,11 +156,8 @@ def coarseness(m: FixedOnlineModel) -> Index:
         a = magnitude(m, i)
         if a > largest:
             largest = a
-    coarse = 0
-    for turn in range(16):
-        if floor_shift(largest, turn) > 32767:
-            coarse = turn + 1
-    return coarse
+    bits = places(word(largest))
+    return bits - 14 if bits > 14 else 0
 
 
 @kernel
@@ -286,8 +280,7 @@ def put_in(m: FixedOnlineModel, r: Index) -> None:
         m.v[r, j] = m.x[j]
     for o in range(len(m.step)):
         m.alpha[r, o] = m.step[o]
-    if m.keeps_ages:
-        m.age[r] = 0
+    m.age[r] = 0
     if m.keeps_neighbours:
         nearest = FAR
         for j in range(m.n[0]):
@@ -401,8 +394,7 @@ def absorb(m: FixedOnlineModel) -> Index:
     for o in range(len(m.step)):
         m.alpha[i, o] = clip(m.alpha[i, o] + part_of(m.step[o], share_of), -m.alpha_most, m.alpha_most)
     grow_older(m)
-    if m.keeps_ages:
-        m.age[i] = 0
+    m.age[i] = 0
     return OnlineStatus.ABSORBED if m.nearest_distance[0] > 0 else OnlineStatus.MERGED
 
 

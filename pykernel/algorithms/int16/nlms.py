@@ -3,8 +3,6 @@
 J. Nagumo, A. Noda, A learning method for system identification, 1967.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms import frame
 from pykernel.algorithms.frame import Rule, Status, programs
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places

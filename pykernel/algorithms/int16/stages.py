@@ -3,8 +3,6 @@
 As ``pykernel.algorithms.stages``, with horizons and normalisers that are powers of two.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places, times
 from pykernel.algorithms.int16.kernels import ONE, square_norm
 from pykernel.dialect import (
@@ -155,12 +153,10 @@ def follow_gain(m: FixedStaged, rest: Int, value: Int, o: Index) -> None:
     m.agreement[o] = clip(agreement, -GAIN_MOST, GAIN_MOST)
     m.square[o] = clip(square, 0, GAIN_MOST)
     # both by the same power of two, so that their quotient can be computed
-    over = m.agreement[o] if m.agreement[o] > 0 else 0
-    under = m.square[o]
-    for turn in range(14):
-        if under > 32767:
-            over = floor_shift(over, 1)
-            under = floor_shift(under, 1)
+    bits = places(word(m.square[o]))
+    shift = bits - 14 if bits > 14 else 0
+    over = floor_shift(m.agreement[o] if m.agreement[o] > 0 else 0, shift)
+    under = floor_shift(m.square[o], shift)
     gain = ONE
     if under > 0 and over < under:
         gain = quotient((over if over < 32767 else 32767) * ONE, under)

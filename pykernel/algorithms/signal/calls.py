@@ -4,8 +4,6 @@ What learns depends on where labels are from: of a forecast the label is a measu
 rows of which the features are made again when it comes; else labels come from elsewhere, or there are none.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms.signal.lags import intact_signal, keep, make_features_of, on_time, skip, tick
 from pykernel.algorithms.signal.state import (
     CHANNELS,
@@ -205,8 +203,7 @@ def gap(m: SignalModel, missing: Index) -> Index:
         m.begun[0] = 0
         m.steps[0] = 0
         m.ready[0] = 0
-        if m.awaits:
-            m.waiting[0] = 0
+        m.waiting[0] = 0
     skip(m, missing)
     return 0
 

@@ -1,7 +1,5 @@
 """Features of steps in whole numbers, in counts: what is other than in ``pykernel.algorithms.signal.lags``."""
 
-from __future__ import annotations
-
 import math
 
 from pykernel.algorithms.int16.arithmetic import clip

@@ -3,8 +3,6 @@
 The Fourier transform, as ``pykernel.algorithms.signal.spectrum`` does it, has 32 bits and halves at each level.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms.int16.arithmetic import clip, long_root, product_high, size
 from pykernel.algorithms.signal.int16_state import FULL, WAVE_MOST, WholeSignalModel
 from pykernel.algorithms.signal.int16_window import mean_of

@@ -1,7 +1,5 @@
 """What the signal stage keeps in whole numbers, and its parameters."""
 
-from __future__ import annotations
-
 from pykernel.algorithms.signal.state import (
     BLOCKS,
     CHANNELS,

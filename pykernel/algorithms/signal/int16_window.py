@@ -4,8 +4,6 @@ Sums over blocks are exact, so windows are sums of blocks, and nothing is lost b
 does not compute (which sums and measures there are, and when a step ends) is ``pykernel.algorithms.signal.window``.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms.int16.arithmetic import clip, long_root, product_high, size
 from pykernel.algorithms.signal.int16_state import FULL, SUM_MOST, WholeSignalModel
 from pykernel.algorithms.signal.state import CHANNELS
@@ -61,17 +59,16 @@ def begin_block(m: WholeSignalModel, sample: Int16[CHANNELS]) -> None:
     b = m.block[0]
     for j in range(len(sample)):
         m.total[b, j] = 0
-        if m.has_squares:
-            m.square_high[b, j] = word(0)
-            m.square_low[b, j] = word(0)
+        m.square_high[b, j] = word(0)
+        m.square_low[b, j] = word(0)
+        m.changes[b, j] = word(0)
+        m.crossed[b, j] = 0
         if m.has_extremes:
             m.lowest[b, j] = sample[j]
             m.highest[b, j] = sample[j]
         if m.has_change:
-            m.changes[b, j] = word(0)
             m.border[b, j] = size(sample[j] - m.last[j])
         if m.has_crossings:
-            m.crossed[b, j] = 0
             m.crossed_border[b, j] = crosses(m.last[j], sample[j])
     add_sample(m, sample)
 

@@ -1,7 +1,5 @@
 """Features of steps: measures some steps ago, differences, means, phases of periods."""
 
-from __future__ import annotations
-
 from pykernel.algorithms.elementary import clipped, cosine
 from pykernel.algorithms.signal.state import SignalModel
 from pykernel.dialect import DIM, Bool, Index, Real, kernel, quotient, real

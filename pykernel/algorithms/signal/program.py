@@ -1,7 +1,5 @@
 """Programs with a signal stage: around a model, and alone."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ half as many complex ones (W. H. Press et al., Numerical Recipes, section 12.3).
 their sum is the mean square of the samples without their mean, but for the window's leakage.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms.elementary import exp2_negative, log2_one_plus
 from pykernel.algorithms.signal.state import CHANNELS, SignalModel
 from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt

@@ -1,7 +1,5 @@
 """What the signal stage keeps, and its parameters."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from pykernel.dialect import (

@@ -5,8 +5,6 @@ and no sum runs longer than a block.  Blocks are combined as P. P. Pebay, Formul
 of covariances and arbitrary-order statistical moments, Sandia report 2008-6212, 2008.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.signal.spectrum import (
     band_of,
@@ -35,26 +33,21 @@ def begin_block(m: SignalModel, sample: Real[CHANNELS]) -> None:
     for j in range(len(sample)):
         m.first[j] = sample[j]
         m.sum1[j] = real(0)
-        if m.has_power2:
-            m.sum2[j] = real(0)
-        if m.has_power3:
-            m.sum3[j] = real(0)
-        if m.has_power4:
-            m.sum4[j] = real(0)
+        m.sum2[j] = real(0)
+        m.sum3[j] = real(0)
+        m.sum4[j] = real(0)
+        m.tilt[b, j] = real(0)
+        m.changes[b, j] = real(0)
+        m.crossed[b, j] = 0
         if m.has_extremes:
             m.lowest[b, j] = sample[j]
             m.highest[b, j] = sample[j]
-        if m.has_slope:
-            m.tilt[b, j] = real(0)
         if m.has_change:
-            m.changes[b, j] = real(0)
             m.border[b, j] = absolute(sample[j] - m.last[j])
         if m.has_crossings:
-            m.crossed[b, j] = 0
             m.crossed_border[b, j] = crosses(m.last[j], sample[j])
-    if m.has_correlation:
-        for i in range(len(m.sum12)):
-            m.sum12[i] = real(0)
+    for i in range(len(m.sum12)):
+        m.sum12[i] = real(0)
 
 
 @kernel
@@ -130,12 +123,9 @@ def combine_blocks(m: SignalModel) -> None:
             total += m.block_mean[b, j] - m.block_mean[oldest, j]
             b = block_after(m, b)
         m.whole_mean[j] = m.block_mean[oldest, j] + total * real(m.hop) * m.window_share
-        if m.has_power2:
-            m.whole2[j] = real(0)
-        if m.has_power3:
-            m.whole3[j] = real(0)
-        if m.has_power4:
-            m.whole4[j] = real(0)
+        m.whole2[j] = real(0)
+        m.whole3[j] = real(0)
+        m.whole4[j] = real(0)
         for t in range(len(m.block_mean)):
             if m.has_power2:
                 away = m.block_mean[b, j] - m.whole_mean[j]

@@ -11,9 +11,9 @@ import numpy as np
 from pydantic import Field
 
 from pykernel.algorithms.int16.frame import VALUE_MOST
+from pykernel.algorithms.int16.kernels import ONE
 from pykernel.algorithms.int16.klms import FIXED_ONLINE
 from pykernel.algorithms.int16.stages import GAIN_SIZE
-from pykernel.algorithms.int16.kernels import ONE
 from pykernel.algorithms.online.state import Metric
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
