@@ -369,15 +369,13 @@ def valid_blocks(m: SignalModel) -> Bool:
     whole = real(m.hop)
     now = real(gathered) if gathered > 0 else whole
     for j in range(len(m.last)):
-        if (m.has_change or m.has_crossings) and not in_limits(m.last[j], -most, most):
-            return False
-        if m.has_sums and (not in_limits(m.first[j], -most, most) or not in_limits(m.sum1[j], -now * one, now * one)):
-            return False
-        if m.has_power2 and not in_limits(m.sum2[j], real(0), now * two):
-            return False
-        if m.has_power3 and not in_limits(m.sum3[j], -now * three, now * three):
-            return False
-        if m.has_power4 and not in_limits(m.sum4[j], real(0), now * four):
+        if (
+            ((m.has_change or m.has_crossings) and not in_limits(m.last[j], -most, most))
+            or (m.has_sums and not (in_limits(m.first[j], -most, most) and in_limits(m.sum1[j], -now * one, now * one)))
+            or (m.has_power2 and not in_limits(m.sum2[j], real(0), now * two))
+            or (m.has_power3 and not in_limits(m.sum3[j], -now * three, now * three))
+            or (m.has_power4 and not in_limits(m.sum4[j], real(0), now * four))
+        ):
             return False
         for b in range(len(m.block_mean)):
             n = whole
@@ -385,29 +383,20 @@ def valid_blocks(m: SignalModel) -> Bool:
             if b == m.block[0] and gathered > 0:
                 n = now
                 crossed = gathered - 1
-            if m.has_sums and not in_limits(m.block_mean[b, j], real(-2) * one, real(2) * one):
-                return False
-            if m.has_power2 and not in_limits(m.power2[b, j], real(0), whole * two):
-                return False
-            if m.has_power3 and not in_limits(m.power3[b, j], real(-16) * whole * three, real(16) * whole * three):
-                return False
-            if m.has_power4 and not in_limits(m.power4[b, j], real(0), real(16) * whole * (whole * four)):
-                return False
-            if m.has_extremes and (
-                not in_limits(m.lowest[b, j], -most, most) or not in_limits(m.highest[b, j], m.lowest[b, j], most)
+            if (
+                (m.has_sums and not in_limits(m.block_mean[b, j], real(-2) * one, real(2) * one))
+                or (m.has_power2 and not in_limits(m.power2[b, j], real(0), whole * two))
+                or (m.has_power3 and not in_limits(m.power3[b, j], real(-16) * whole * three, real(16) * whole * three))
+                or (m.has_power4 and not in_limits(m.power4[b, j], real(0), real(16) * whole * (whole * four)))
+                or (m.has_extremes and not in_limits(m.lowest[b, j], -most, most))
+                or (m.has_extremes and not in_limits(m.highest[b, j], m.lowest[b, j], most))
+                or (m.has_slope and not in_limits(m.tilt[b, j], -whole * n * one, whole * n * one))
+                or (m.has_change and not in_limits(m.changes[b, j], real(0), n * one))
+                or (m.has_change and not in_limits(m.border[b, j], real(0), one))
+                or (m.has_crossings and (m.crossed[b, j] < 0 or m.crossed[b, j] > crossed))
+                or (m.has_crossings and (m.crossed_border[b, j] < 0 or m.crossed_border[b, j] > 1))
             ):
                 return False
-            if m.has_slope and not in_limits(m.tilt[b, j], -whole * n * one, whole * n * one):
-                return False
-            if m.has_change and (
-                not in_limits(m.changes[b, j], real(0), n * one) or not in_limits(m.border[b, j], real(0), one)
-            ):
-                return False
-            if m.has_crossings:
-                if m.crossed[b, j] < 0 or m.crossed[b, j] > crossed:
-                    return False
-                if m.crossed_border[b, j] < 0 or m.crossed_border[b, j] > 1:
-                    return False
     if m.has_correlation:
         for i in range(len(m.sum12)):
             if not in_limits(m.sum12[i], -now * two, now * two):
