@@ -59,9 +59,9 @@ FAULTS = [
         "full = not fills(m) and n + 1 == len(m.v)",
     ),
     Fault("sign of a share", f"{ONLINE}/budget.py", "m.kappa[0] + m.u[r] * share", "m.kappa[0] - m.u[r] * share"),
-    Fault("alpha in place of alpha^2", f"{ONLINE}/reduction.py", "total = a * (a * part)", "total = a * part"),
+    Fault("alpha in place of alpha^2", f"{ONLINE}/candidates.py", "total = a * (a * part)", "total = a * part"),
     Fault(
-        *("the sample does not count in overlaps", f"{ONLINE}/reduction.py"),
+        *("the sample does not count in overlaps", f"{ONLINE}/neighbours.py"),
         *("return m.overlap[i] + m.k[i] * m.k[i]", "return m.overlap[i]"),
     ),
     Fault("of equals the last", f"{ONLINE}/reduction.py", "if value < least or (value", "if value <= least or (value"),
@@ -136,31 +136,31 @@ FAULTS = [
     ),
     # ---- trained on the device, frozen
     Fault(
-        *("sign of the bias's part", f"{BATCH}/batch.py"),
+        *("sign of the bias's part", f"{BATCH}/krr.py"),
         *("m.spread[i] - m.sums[i] * m.half[i]", "m.spread[i] + m.sums[i] * m.half[i]"),
     ),
     Fault(
-        *("the ring ends one too early", f"{BATCH}/batch.py"),
+        *("the ring ends one too early", f"{BATCH}/krr.py"),
         *("if m.next[0] == len(m.inputs):", "if m.next[0] == len(m.inputs) - 1:"),
     ),
     Fault(
-        *("a class's mean by the number of all", f"{BATCH}/fisher.py"),
+        *("a class's mean by the number of all", f"{BATCH}/kfd.py"),
         *("m.means[label, i] += own * (m.z[i]", "m.means[label, i] += part * (m.z[i]"),
     ),
     Fault(
         *("the wrong pair of classes", "pykernel/algorithms/frozen.py"),
-        *("pair = pair + len(m.weights[0]) - r - 1", "pair = pair + len(m.weights[0]) - r"),
+        *("pair += len(m.weights[0]) - r - 1", "pair += len(m.weights[0]) - r"),
     ),
     # ---- bases
     Fault(
-        *("coordinates in place of their squares", f"{BASIS}/coordinates.py"),
-        *("rest = rest - m.z[i] * m.z[i]", "rest = rest - m.z[i]"),
+        *("coordinates in place of their squares", "pykernel/algorithms/vectors.py"),
+        *("total = total - a[i] * b[i]", "total = total - a[i]"),
     ),
     Fault(
         *("a turn too many", f"{BASIS}/least_squares.py"),
         *(
-            "if m.turn[0] >= len(m.coefficients):\n        m.turn[0] = 0",
-            "if m.turn[0] > len(m.coefficients):\n        m.turn[0] = 0",
+            "turn + 1 if turn + 1 < len(m.coefficients) else 0",
+            "turn + 1 if turn + 1 <= len(m.coefficients) else 0",
         ),
     ),
     Fault("of equals the last", f"{BASIS}/reservoir.py", "if loss <= least:", "if loss < least:"),
@@ -170,8 +170,8 @@ FAULTS = [
     ),
     Fault("a row without the step", f"{SUBSPACE}/update.py", "m.t[j] = mu * m.q[j]", "m.t[j] = m.q[j]"),
     Fault(
-        *("a turn too many", f"{SUBSPACE}/head.py"),
-        *("turn + 1 if turn + 1 < len(m.row) else 0", "turn + 1 if turn + 1 <= len(m.row) else 0"),
+        *("the constant counts once for all outputs", f"{SUBSPACE}/head.py"),
+        *("total = m.coefficients[last, o]", "total = m.coefficients[last, 0]"),
     ),
     Fault("alarms in a row, with pauses", f"{SUBSPACE}/alarms.py", "    m.held[0] = 0\n", ""),
     # ---- the generator

@@ -9,7 +9,7 @@ labels; freezing; the stages of inputs and labels; and which states are valid.
     predict  refusal -> see -> answer -> combine
 
 It is written for reals.  In programs of whole numbers the same kernels have other types, and other stages in the place of
-these (``pykernel.algorithms.fixed.frame``).
+these (``pykernel.algorithms.int16.frame``).
 """
 
 from __future__ import annotations

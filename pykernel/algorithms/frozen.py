@@ -4,8 +4,6 @@ f_o(x) = sum_i weights_io k(v_i, x) + bias_o.  Support vector machines with more
 each pair of them (C.-C. Chang, C.-J. Lin, LIBSVM: A Library for Support Vector Machines, 2011, section 7).
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from pykernel.algorithms import frame
@@ -20,10 +18,11 @@ from pykernel.algorithms.elementary import (
     winner,
 )
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
-from pykernel.algorithms.frame import LABELLED, Answering, Status, refusal
+from pykernel.algorithms.frame import LABELLED, Answering, Status, predict, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
-from pykernel.algorithms.kernels import fourier
+from pykernel.algorithms.kernels import fourier, inner_product
+from pykernel.algorithms.vectors import copy, multiply, zero
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -60,8 +59,8 @@ class FrozenWork(Struct):
     votes: Real[CLASSES]  # votes for each class
 
 
-class FrozenConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.families.frozen``."""
+class FunctionsConfig(Config):
+    """Which functions there are, and what becomes of them: choices for models in reals and in whole numbers."""
 
     decision: Decision
     products: bool  # whether distances are computed from products
@@ -69,6 +68,11 @@ class FrozenConfig(Config):
     breaks_ties: bool  # pairs: whether of classes with equal votes the clearer wins, not the first
     calibrated: bool  # whether functions give probabilities
     clamps: bool  # whether predictions are kept between low and high
+
+
+class FrozenConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.frozen``."""
+
     vectors: Real[N_MAX, DIM]  # expansion vectors
     phases: Real[N_MAX]  # Fourier features: turns that are added to each vector's a'b
     weights: Real[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
@@ -84,33 +88,31 @@ class FrozenConfig(Config):
 
 
 class FrozenModel(Model):
-    parts = FrozenWork, FrozenConfig, InputConfig, KernelConfig
+    parts = FrozenWork, FunctionsConfig, FrozenConfig, InputConfig, KernelConfig
 
 
 @kernel
-def weight(m: FrozenModel, i: Index, o: Index) -> Real:
-    """The weight of vector i in function o."""
-    if m.products:
-        return m.rows[i, 1 + len(m.vectors[0]) + o]
-    return m.weights[i, o]
+def add_part(m: FrozenModel, f: Index, i: Index, o: Index, k: Real, n: Index) -> None:
+    """Add weight o of vector i times the kernel value k to function f.  n: in whole numbers, k is divided by 2^n."""
+    m.f[f] += (m.rows[i, 1 + len(m.vectors[0]) + o] if m.products else m.weights[i, o]) * k
 
 
 @kernel
-def share(m: FrozenModel, i: Index, k: Real) -> None:
+def share(m: FrozenModel, i: Index, k: Real, n: Index) -> None:
     """Add vector i's part to the functions.  With pairs of classes, only to the functions of its own class."""
     if m.decision == Decision.FUNCTIONS:
         for o in range(len(m.f)):
-            m.f[o] += weight(m, i, o) * k
+            add_part(m, o, i, o, k, n)
     else:
         own = m.support_class[i]
         # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
         pair = own - 1
         for r in range(len(m.weights[0])):
             if r >= own:
-                pair = pair + 1
-            m.f[pair] += weight(m, i, r) * k
+                pair += 1
+            add_part(m, pair, i, r, k, n)
             if r < own:
-                pair = pair + len(m.weights[0]) - r - 1
+                pair += len(m.weights[0]) - r - 1
 
 
 @kernel
@@ -145,26 +147,21 @@ def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
             rounded = t + shift
             k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
             if k >= -FLOOR_EXPONENT:
-                share(m, i, exp2_fraction(t - (rounded - shift)) * pow2(k))
+                share(m, i, exp2_fraction(t - (rounded - shift)) * pow2(k), 0)
 
 
 @kernel
 def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
     """Compute the functions for Gaussian kernels, by -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
-    square = real(0)
-    for j in unroll(len(x)):
-        square += x[j] * x[j]
-    square = m.rate * square
-    for o in range(len(m.f)):
-        m.f[o] = real(0)
+    square = m.rate * inner_product(x, x)
+    zero(m.f, len(m.f))
     # above the limit all kernel values are zero; the condition also holds for a sum that overflows
     if square <= m.square_limit:
         # the whole part of the square is subtracted in each exponent's rounding, the rest at the end
         whole = real(truncate(square + real(0.5)))
         sum_by_products(m, x, ROUNDING - whole)
         rest = exp2_fraction(whole - square)
-        for o in range(len(m.f)):
-            m.f[o] = m.f[o] * rest
+        multiply(m.f, rest, len(m.f))
     for o in range(len(m.f)):
         m.f[o] += m.bias[o]
 
@@ -185,22 +182,20 @@ def evaluate_scaled(m: FrozenModel, x: Real[DIM]) -> None:
             )
         m.f[0] = total
     else:
-        for o in range(len(m.f)):
-            m.f[o] = m.bias[o]
+        copy(m.bias, m.f, len(m.f))
         for i in range(len(m.vectors)):
             k = (
                 fourier(m.phases[i], m.vectors[i], x)
                 if m.function == KernelFunction.FOURIER
                 else kernel_value(m, m.vectors[i], x)
             )
-            share(m, i, k)
+            share(m, i, k, 0)
 
 
 @kernel
 def count_votes(m: FrozenModel) -> None:
     """Count the votes: each class gets a vote for each other class that it wins against."""
-    for a in range(len(m.votes)):
-        m.votes[a] = real(0)
+    zero(m.votes, len(m.votes))
     pair = 0
     for a in range(len(m.votes)):
         for b in range(a + 1, len(m.votes)):
@@ -233,8 +228,7 @@ def decide(m: FrozenModel, y: Real[OUTPUTS]) -> None:
     if m.decision == Decision.OVO_VOTE:
         count_votes(m)
         weigh_votes(m)
-        for o in range(len(y)):
-            y[o] = m.votes[o]
+        copy(m.votes, y, len(y))
     else:
         for o in range(len(y)):
             y[o] = clipped(m.f[o], m.low, m.high) if m.clamps else m.f[o]
@@ -258,16 +252,21 @@ def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
-    """The most likely class of x; below 0: why the input was refused."""
-    refused = refusal(m, x)
+def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
+    """The class with the largest function at x; below 0: why the input was refused.
+
+    It asks predict, and so does ask_probability: where all is in one function of C, GCC 12 unrolls the loop over inputs more
+    often.
+    """
+    refused = predict(m, x, m.y)
     if refused < 0:
         return refused
-    evaluate(m, x)
-    if m.decision == Decision.FUNCTIONS:
-        decide(m, m.y)
-        return winner(m.y)
-    count_votes(m)
+    return winner(m.y)
+
+
+@kernel
+def most_voted(m: FrozenModel) -> Index:
+    """The class that wins against most others; of classes that win as often, the first one or the clearest."""
     if m.breaks_ties:
         weigh_votes(m)
     best = 0
@@ -275,6 +274,19 @@ def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
         if m.votes[a] > m.votes[best]:
             best = a
     return best
+
+
+@kernel
+def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
+    """The most likely class of x; below 0: why the input was refused."""
+    if m.decision == Decision.FUNCTIONS:
+        return best_function(m, x)
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    evaluate(m, x)
+    count_votes(m)
+    return most_voted(m)
 
 
 @kernel
@@ -293,10 +305,17 @@ def calibrate(m: FrozenModel, p: Real[CLASSES]) -> None:
 
 
 @kernel
-def chances(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the probability of each class.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
-    evaluate(m, x)
+def ask_probability(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> Index:
+    """Write the probability of each class at x to p (Platt, Probabilities for SV Machines, 1999); of several their sum is 1.
+
+    O(answer).
+    Returns DONE, or REFUSED_INPUT with p unchanged.
+    """
+    refused = predict(m, x, m.y)
+    if refused < 0:
+        return refused
     calibrate(m, p)
+    return Status.DONE
 
 
 ANSWERING = Answering(
@@ -305,8 +324,7 @@ ANSWERING = Answering(
     {
         frame.respond: respond,
         frame.most_likely: most_likely,
-        frame.chances: chances,
-        "each class at x to p.": "each class at x to p (Platt, Probabilities for SV Machines, 1999); of several their sum is 1.",
+        frame.probability: ask_probability,
     },
     lambda config: bool(config.calibrated),
 )
@@ -315,7 +333,7 @@ FROZEN: dict[LabelKind, Program] = {
         name="frozen",
         structs=(FrozenWork,),
         persistent=(),
-        configs=(FrozenConfig, InputConfig, KernelConfig),
+        configs=(FunctionsConfig, FrozenConfig, InputConfig, KernelConfig),
         statuses=(Status,),
         entries=ANSWERING.questions(kind),
         valid=None,

@@ -8,14 +8,13 @@ kept as a square root, P = root' root, and updated in Potter's form (G. J. Bierm
 Sequential Estimation, 1977, II.6): in float32 P itself soon loses its positive definiteness.  Several outputs share it.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.elementary import cosine
 from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
+from pykernel.algorithms.kernels import fourier
+from pykernel.algorithms.vectors import add_multiple, copy, empty_from, plus_product
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -29,7 +28,6 @@ from pykernel.dialect import (
     kernel,
     real,
     sqrt,
-    unroll,
 )
 
 
@@ -103,10 +101,7 @@ class LinearModel(Framed):
 @kernel
 def wave(m: LinearModel, i: Index, x: Real[DIM]) -> Real:
     """Random Fourier feature i.  O(D).  Rahimi and Recht 2007, algorithm 1."""
-    turns = m.phases[i]
-    for j in unroll(len(x)):
-        turns += m.frequencies[i, j] * x[j]
-    return m.amplitude * cosine(turns)
+    return m.amplitude * fourier(m.phases[i], m.frequencies[i], x)
 
 
 @kernel
@@ -116,8 +111,7 @@ def make_features(m: LinearModel, x: Real[DIM]) -> None:
         for i in range(len(m.phases)):
             m.phi[i] = wave(m, i, x)
     else:
-        for j in range(len(x)):
-            m.phi[j] = x[j]
+        copy(x, m.phi, len(x))
     if m.feature_kind == FeatureKind.PRODUCTS:
         k = len(x)
         for i in range(len(x)):
@@ -125,15 +119,6 @@ def make_features(m: LinearModel, x: Real[DIM]) -> None:
                 m.phi[k] = x[i] * x[j]
                 k += 1
     m.phi[len(m.phi) - 1] = real(1)
-
-
-@kernel
-def value(m: LinearModel, o: Index) -> Real:
-    """Output o for the features in phi, with exactly the bits of weigh().  O(F)."""
-    total = m.weights[o, len(m.phi) - 1]
-    for k in range(len(m.phi) - 1):
-        total += m.weights[o, k] * m.phi[k]
-    return total
 
 
 @kernel
@@ -181,8 +166,7 @@ def correlate(m: LinearModel) -> Real:
             f += m.root[i, k] * m.phi[k]
             if m.forgets:
                 m.p[k] += m.root[i, k] * m.root[i, k]
-        for k in range(len(m.phi)):
-            m.g[k] += f * m.root[i, k]
+        add_multiple(m.g, f, m.root[i], len(m.phi))
         m.f[i] = f
         total += f * f
     return total
@@ -229,8 +213,7 @@ def learn_by_gradient(m: LinearModel) -> Bool:
     total = real(0)
     for k in range(len(m.phi)):
         total += m.phi[k] * m.phi[k]
-    taken = shift(m, m.eta * (real(1) / total))
-    return taken
+    return shift(m, m.eta * (real(1) / total))
 
 
 @kernel
@@ -250,8 +233,7 @@ def bring_back(m: LinearModel) -> None:
         p += m.f[i] * m.f[i]
     if p > m.start * m.start:
         for i in range(len(m.f)):
-            for j in range(len(m.f)):
-                m.g[j] += m.f[i] * m.root[i, j]
+            add_multiple(m.g, m.f[i], m.root[i], len(m.f))
         downdate(m, (real(1) - m.start / sqrt(p)) * (real(1) / p), real(1))
 
 
@@ -272,10 +254,9 @@ def learn_by_least_squares(m: LinearModel) -> Bool:
     taken = shift(m, real(1) / total)
     if taken:
         downdate(m, real(1) / (total + sqrt(remembered * total)), growth)
-        if m.forgets:
-            # forgetting also affects directions without inputs, where P would grow without limit
-            if trace > m.trace_limit:
-                bring_back(m)
+        # forgetting also affects directions without inputs, where P would grow without limit
+        if m.forgets and trace > m.trace_limit:
+            bring_back(m)
     return taken
 
 
@@ -284,16 +265,12 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
     """Learn that f(x) should be m.y.  Returns DONE, or REFUSED_WEIGHT with nothing changed."""
     make_features(m, x)
     for o in range(len(m.y)):
-        m.error[o] = value(m, o)
+        # with exactly the bits of weigh()
+        m.error[o] = plus_product(m.weights[o, len(m.phi) - 1], m.weights[o], m.phi, len(m.phi) - 1)
     hear(m)
-    if m.separates:
-        wrong = False
-        for o in range(len(m.y)):
-            if m.error[o] != real(0):
-                wrong = True
-        # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
-        if not wrong:
-            return Status.DONE
+    # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
+    if m.separates and empty_from(m.error, 0, len(m.y)):
+        return Status.DONE
     taken = False
     if m.gain == Gain.NLMS:
         taken = learn_by_gradient(m)
@@ -310,11 +287,9 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
 @kernel
 def valid_root(m: LinearModel) -> Bool:
     """Whether root is zero before the first sample.  O(F^2)."""
-    if m.started[0] == 0:
-        for i in range(len(m.root)):
-            for k in range(len(m.root)):
-                if m.root[i, k] != real(0):
-                    return False
+    for i in range(len(m.root)):
+        if m.started[0] == 0 and not empty_from(m.root[i], 0, len(m.root)):
+            return False
     return True
 
 
@@ -322,23 +297,17 @@ def valid_root(m: LinearModel) -> Bool:
 def blank(m: LinearModel) -> Bool:
     """Whether nothing was learned.  O(F)."""
     for o in range(len(m.weights)):
-        for k in range(len(m.weights[0])):
-            if m.weights[o, k] != real(0):
-                return False
-    if m.gain == Gain.RLS:
-        return m.started[0] == 0
-    return True
+        if not empty_from(m.weights[o], 0, len(m.weights[0])):
+            return False
+    return m.gain != Gain.RLS or m.started[0] == 0
 
 
 @kernel
 def keeps(m: LinearModel) -> Bool:
     """Whether learning could have led to this state: nothing was learned too early.  O(F), with RLS O(F^2)."""
-    if m.gain == Gain.RLS:
-        if not valid_root(m):
-            return False
-        if m.started[0] == 0 and not blank(m):
-            return False
-    return True
+    if m.gain == Gain.NLMS:
+        return True
+    return valid_root(m) and (m.started[0] != 0 or blank(m))
 
 
 LINEAR = programs(

@@ -5,7 +5,7 @@ row, from the diagonal on.  The first row of an upper triangle has ``width`` pla
 """
 
 from pykernel.algorithms.elementary import clipped
-from pykernel.dialect import Index, Real, kernel, real, sqrt
+from pykernel.dialect import Index, Real, floor_shift, kernel, real, sqrt
 
 
 @kernel
@@ -145,11 +145,15 @@ def symmetric_clear(p: Real[...], i: Index, n: Index) -> None:
 
 
 @kernel
+def upper_row_of(i: Index, width: Index) -> Index:
+    """The place where row i starts: width + (width - 1) + ...  O(1)."""
+    return i * width - floor_shift(i * (i - 1), 1)
+
+
+@kernel
 def solve_upper(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
     """Replace z by R^-1 z.  O(n^2 / 2)."""
-    row = 0
-    for k in range(n):
-        row = row + width - k
+    row = upper_row_of(n, width)
     for t in range(n):
         i = n - 1 - t
         row = row - (width - i)
@@ -173,20 +177,18 @@ def solve_lower(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
 @kernel
 def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, width: Index) -> None:
     """Add z z' to R'R by Givens rotations; afterwards z is zero.  Before ``first``, z must be zero.  O(n^2)."""
-    row = 0
-    for j in range(first):
-        row = row + width - j
+    row = upper_row_of(first, width)
     for j in range(first, n):
         old = r[row]
         length = sqrt(old * old + z[j] * z[j])
         if length < least:
             length = least
         inverse = real(1) / length
-        co = old * inverse
-        si = z[j] * inverse
+        cosine = old * inverse
+        sine = z[j] * inverse
         r[row] = length
         for i in range(j + 1, n):
             upper = r[row + i - j]
-            r[row + i - j] = co * upper + si * z[i]
-            z[i] = co * z[i] - si * upper
+            r[row + i - j] = cosine * upper + sine * z[i]
+            z[i] = cosine * z[i] - sine * upper
         row = row + width - j

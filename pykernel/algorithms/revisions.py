@@ -5,8 +5,6 @@ change results says so here.  ``tests/host/test_identity.py`` compares the bits 
 asks for a new number where bits have changed, and refuses one where none has.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -15,6 +15,7 @@ code.  Zeros mean that nothing was learned yet.  Squares are taken in units of t
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.inputs import InputConfig, rescale
+from pykernel.algorithms.vectors import plus_product
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -137,17 +138,11 @@ def shaken(shock: Real, outlying: Bool) -> Real:
 
 
 @kernel
-def standardise(m: Staged, x: Real[DIM], standardised: Real[DIM]) -> None:
-    """The sample in standard deviations from the mean, kept within +- clip.  O(D)."""
-    for j in range(len(x)):
-        standardised[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
-
-
-@kernel
 def see(m: Staged, x: Real[DIM]) -> None:
     """Write the input as the rule sees it to m.x, scaled by running statistics or by given numbers.  O(D)."""
     if m.standardises:
-        standardise(m, x, m.x)
+        for j in range(len(x)):
+            m.x[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
     elif m.rescales:
         rescale(m, x, m.x)
     else:
@@ -199,13 +194,12 @@ def average(m: Staged, y: Real[OUTPUTS]) -> None:
 @kernel
 def warm_up(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
     """Whether the rule is to wait: before it begins, the statistics of inputs and labels do."""
-    if m.standardises:
-        if m.observed[0] < m.input_warmup:
-            observe(m, x)
-            if m.centers:
-                average(m, y)
-            return True
-    return False
+    waits = m.standardises and m.observed[0] < m.input_warmup
+    if waits:
+        observe(m, x)
+        if m.centers:
+            average(m, y)
+    return waits
 
 
 @kernel
@@ -222,9 +216,7 @@ def lead(m: Staged, x: Real[DIM], o: Index) -> Real:
     if m.centers:
         total = m.center[o]
     if m.leads:
-        total += m.slopes[o, len(x)]
-        for j in range(len(x)):
-            total += m.slopes[o, j] * x[j]
+        total = plus_product(total + m.slopes[o, len(x)], m.slopes[o], x, len(x))
     return total
 
 
@@ -287,9 +279,8 @@ def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
     """
     for o in range(len(y)):
         r[o] = clipped(y[o] - lead(m, x, o), -m.remainder_limit, m.remainder_limit)
-        if m.centers:
-            if m.averaged[0] == 0:
-                r[o] = real(0)
+        if m.centers and m.averaged[0] == 0:
+            r[o] = real(0)
     if m.limits:
         farthest(m, x, m.most)
 
@@ -336,10 +327,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
             m.judged[0] += 1
         judge(m, y, r, k, real(2) / (real(m.judged[0]) + real(1)))
     if m.leads:
-        power = real(1)
-        for j in range(len(x)):
-            power += x[j] * x[j]
-        share = m.linear_eta / power
+        share = m.linear_eta / plus_product(real(1), x, x, len(x))
         for o in range(len(y)):
             step = share * r[o]
             for j in range(len(x)):
@@ -384,12 +372,10 @@ def valid_labels(m: Staged) -> Bool:
                 return False
             if m.averaged[0] == 0 and m.center[o] != real(0):
                 return False
-        if m.limits or m.estimates_noise:
-            if m.judged[0] == 0 and m.left_power[o] != real(0):
-                return False
-        if m.gains:
-            if m.judged[0] == 0 and (m.agreement[o] != real(0) or m.strength[o] != real(0)):
-                return False
+        if (m.limits or m.estimates_noise) and m.judged[0] == 0 and m.left_power[o] != real(0):
+            return False
+        if m.gains and m.judged[0] == 0 and (m.agreement[o] != real(0) or m.strength[o] != real(0)):
+            return False
     return True
 
 
@@ -404,38 +390,26 @@ def valid_stages(m: Staged, blank: Bool) -> Bool:
             return False
         if not valid_inputs(m):
             return False
-    if m.follows:
-        if not valid_labels(m):
-            return False
-    return True
+    return not m.follows or valid_labels(m)
 
 
 @kernel
 def forget(m: Staged) -> None:
     """Nothing was learned yet.  O(D) for each output."""
-    if m.standardises:
-        for j in range(len(m.mean)):
-            m.mean[j] = real(0)
-            m.variance[j] = real(0)
-            m.scale[j] = real(0)
-        m.shock[0] = real(0)
-        m.observed[0] = 0
+    for j in range(len(m.mean)):
+        m.mean[j] = real(0)
+        m.variance[j] = real(0)
+        m.scale[j] = real(0)
     for o in range(len(m.center)):
-        if m.centers:
-            m.center[o] = real(0)
-        if m.leads:
-            for j in range(len(m.slopes[0])):
-                m.slopes[o, j] = real(0)
-        if m.gains:
-            m.agreement[o] = real(0)
-            m.strength[o] = real(0)
-        if m.limits or m.estimates_noise:
-            m.left_power[o] = real(0)
-    if m.centers:
-        m.averaged[0] = 0
-    if m.estimates_noise:
-        m.label_power[0] = real(0)
-    if m.limits:
-        m.label_shock[0] = real(0)
-    if m.judges:
-        m.judged[0] = 0
+        m.center[o] = real(0)
+        m.agreement[o] = real(0)
+        m.strength[o] = real(0)
+        m.left_power[o] = real(0)
+        for j in range(len(m.slopes[0])):
+            m.slopes[o, j] = real(0)
+    m.shock[0] = real(0)
+    m.label_shock[0] = real(0)
+    m.label_power[0] = real(0)
+    m.observed[0] = 0
+    m.averaged[0] = 0
+    m.judged[0] = 0

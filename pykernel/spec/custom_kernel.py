@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel
-from pykernel.algorithms.vectors import Vectors, custom_square, custom_values
+from pykernel.algorithms.tables import Vectors, custom_square, custom_values
 from pykernel.dialect import DIM, Kernel, Memory, Precision, Real, reachable, substitute
 from pykernel.dialect.program import Settings
 from pykernel.engine.engines import make_executor

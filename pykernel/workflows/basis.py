@@ -12,7 +12,7 @@ from pykernel.files import all_or_none, need_different, need_free
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import QUIET, Watch, refuse
 from pykernel.workflows.asked import TRAINED, BasisAsked, asked
-from pykernel.workflows.given import Numbers, write_text
+from pykernel.workflows.given import Numbers, write_file
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
@@ -242,7 +242,7 @@ def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None) ->
     given = job.options
     with all_or_none():
         if spec is not None and given.output is not None:
-            write_text(given.output, spec.to_toml())
+            write_file(given.output, spec.to_toml())
         if given.save is not None:
             basis.save(given.save)
         if given.plot is not None:

@@ -13,7 +13,7 @@ from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import QUIET, Watch, counted, number, rate
 from pykernel.tuning.tables import MODELS, LabelledTable, read_table
 from pykernel.workflows.asked import FitAsked, asked
-from pykernel.workflows.given import Numbers, need_known, opened, words, write_text
+from pykernel.workflows.given import Numbers, need_known, opened, words, write_file
 from pykernel.workflows.models import spec_and_memory
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _write(found: Found, given: FitAsked) -> None:
     """The spec and the plot, both or none."""
     with all_or_none():
         if given.output is not None:
-            write_text(given.output, found.spec.to_toml())
+            write_file(given.output, found.spec.to_toml())
         if given.plot and found.selection is not None:
             found.selection.figure(given.plot)
     found.report.update(

@@ -38,7 +38,7 @@ from pykernel.tuning.plan import NothingFits, Search, model_name, planned, verif
 from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import simple, watched_simply
 from pykernel.workflows import search
-from pykernel.workflows.given import drawn, write_text
+from pykernel.workflows.given import drawn, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 SILENCE = 10.0
@@ -371,8 +371,8 @@ def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment:
     with all_or_none(out):
         report = report | drawn(out / "plan.png", partial(draw, report))
         for name, spec in specs.items():
-            write_text(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())
-        write_text(out / "plan.json", json.dumps(finite(report), default=plain, indent=1) + "\n")
+            write_file(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())
+        write_file(out / "plan.json", json.dumps(finite(report), default=plain, indent=1) + "\n")
     return report
 
 

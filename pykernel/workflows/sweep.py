@@ -21,7 +21,7 @@ from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
 from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups
 from pykernel.tuning.sweep import sweep as run_sweep
 from pykernel.workflows import search
-from pykernel.workflows.given import drawn, whole_numbers, write_text
+from pykernel.workflows.given import drawn, whole_numbers, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 
@@ -166,8 +166,8 @@ def write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
     specs = {}
     for name, i in found.picks.items():
         specs[name] = str(out / f"{name}.toml")
-        write_text(out / f"{name}.toml", make_spec(found.rows[i]["spec"]).to_toml())
-    write_text(out / "sweep.csv", _csv(found))
+        write_file(out / f"{name}.toml", make_spec(found.rows[i]["spec"]).to_toml())
+    write_file(out / "sweep.csv", _csv(found))
     figure: dict[str, str | None] = {"plot": None, "plot_note": None}
     if found.rows:
         figure = drawn(out / "pareto.png", partial(_draw, base.name, found))

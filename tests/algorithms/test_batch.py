@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel.algorithms.batch.batch import BatchStatus
+from pykernel.algorithms.batch.krr import BatchStatus
 from pykernel.algorithms.frame import Status
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel.algorithms.batch.fisher import FisherStatus
+from pykernel.algorithms.batch.kfd import FisherStatus
 from pykernel.algorithms.frame import Status
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers

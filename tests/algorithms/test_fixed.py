@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel.algorithms.fixed import values
+from pykernel.algorithms.int16 import arithmetic, kernels
 from pykernel.dialect import FLOAT32, INT16
 from pykernel.dialect.interpreter import bind
 from pykernel.errors import UserError
@@ -131,7 +131,7 @@ def online(technique: str, rule: str, dim: int, n: int, kind: str, extra: dict[s
 # --------------------------------------------------------------------------------------------------- values
 
 
-RADIAL = {"function": values.FixedFunction.GAUSSIAN, "rooted": False, "rises": False, "stretch": 1, "lift": 0} | {
+RADIAL = {"function": kernels.FixedFunction.GAUSSIAN, "rooted": False, "rises": False, "stretch": 1, "lift": 0} | {
     "coef0": 0,
     "degree": 1,
     "odd": True,
@@ -140,8 +140,8 @@ RADIAL = {"function": values.FixedFunction.GAUSSIAN, "rooted": False, "rises": F
 
 def kernel_values(fine: int, d: Any) -> list[int]:
     """Kernel values of squared distances."""
-    config = values.FixedKernelConfig.of(INT16, {"fine": fine} | RADIAL)
-    run = bind(values.kernel_value, INT16)
+    config = kernels.FixedKernelConfig.of(INT16, {"fine": fine} | RADIAL)
+    run = bind(kernels.kernel_value, INT16)
     return [run(config, np.uint32(each)) for each in d]
 
 
@@ -151,8 +151,8 @@ def test_a_kernel_value_is_near_the_function() -> None:
         d = [0, 1, 2**32 - 1, 2**octave, 2**octave - 1, min(2**32 - 1, 16 * 2**octave)]
         d += rng.integers(0, min(2**32, 18 * 2**octave), 3000).tolist()
         for each, found in zip(d, kernel_values(fine, d), strict=True):
-            assert abs(found / values.ONE - 2.0 ** -(each / 2**octave)) <= POWER_ERROR + 2.0**-16, (each, fine)
-    assert kernel_values(4, [0]) == [values.ONE]
+            assert abs(found / kernels.ONE - 2.0 ** -(each / 2**octave)) <= POWER_ERROR + 2.0**-16, (each, fine)
+    assert kernel_values(4, [0]) == [kernels.ONE]
 
 
 @pytest.mark.parametrize("function", ["matern12", "matern32", "matern52"])
@@ -164,13 +164,13 @@ def test_a_matern_kernels_value_is_near_the_function(function: str) -> None:
             "rises": function != "matern12",
             "lift": 16 - octave,
         }
-        run, rng = bind(values.kernel_value, INT16), np.random.default_rng(octave)
-        config = values.FixedKernelConfig.of(INT16, RADIAL | numbers | {"fine": 0})
+        run, rng = bind(kernels.kernel_value, INT16), np.random.default_rng(octave)
+        config = kernels.FixedKernelConfig.of(INT16, RADIAL | numbers | {"fine": 0})
         d = [0, 1, 2, 2**32 - 1, *(2.0 ** rng.uniform(0, min(32, 2 * octave + 9), 3000)).astype(np.int64).tolist()]
         found = np.array([run(config, np.uint32(each)) for each in d])
         real = faded(function, np.sqrt(np.array(d, float)) / 2**octave * math.log(2))
-        assert (np.abs(found / values.ONE - real) <= value_error(function) + 2.0**-16).all()
-        assert found[0] == values.ONE
+        assert (np.abs(found / kernels.ONE - real) <= value_error(function) + 2.0**-16).all()
+        assert found[0] == kernels.ONE
 
 
 def test_a_nearer_input_has_no_smaller_kernel_value() -> None:
@@ -179,7 +179,7 @@ def test_a_nearer_input_has_no_smaller_kernel_value() -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_places(t: int) -> None:
-    assert bind(values.places, INT16)(np.uint32(t)) == max(0, t.bit_length() - 1)
+    assert bind(arithmetic.places, INT16)(np.uint32(t)) == max(0, t.bit_length() - 1)
 
 
 # --------------------------------------------------------------------------------------------------- prediction

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from pykernel.algorithms.basis.recursive import NYSTROM_RLS
+from pykernel.algorithms.basis.nystrom_rls import NYSTROM_RLS
 from pykernel.algorithms.random_numbers import draw, position
 from pykernel.dialect import PRECISIONS as REALS
 from pykernel.dialect import bind

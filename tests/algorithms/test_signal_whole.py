@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pykernel.algorithms.fixed import wide
-from pykernel.algorithms.signal import whole
+from pykernel.algorithms.int16 import arithmetic
+from pykernel.algorithms.signal import int16_lags
 from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.dialect import INT16, bind
 from pykernel.errors import UserError
@@ -114,7 +114,7 @@ def test_a_feature_with_its_center_taken_off_fits_16_bits():
 
 def test_roots_and_products_of_two_words():
     rng = np.random.default_rng(0)
-    root, product = bind(wide.long_root, INT16), bind(wide.product_high, INT16)
+    root, product = bind(arithmetic.long_root, INT16), bind(arithmetic.product_high, INT16)
     values = [0, 1, 2, 3, 2**16, 2**31, 2**32 - 1, 2**32, 2**62, 2**64 - 1]
     values += [int(2.0**e) + int(d) for e, d in zip(rng.uniform(0, 63, 2000), rng.integers(0, 9, 2000), strict=True)]
     for v in values:
@@ -125,7 +125,7 @@ def test_roots_and_products_of_two_words():
 
 
 def test_cosines_are_within_a_count():
-    cosine = bind(whole.cosine, INT16)
+    cosine = bind(int16_lags.cosine, INT16)
     turns = np.arange(0, 65536, 7)
     found = np.array([int(cosine(int(t))) for t in turns])
     assert np.abs(found - 16384 * np.cos(2 * np.pi * turns / 65536)).max() <= 1.5

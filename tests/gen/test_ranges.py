@@ -22,7 +22,7 @@ PRELUDE = '''"""Made up."""
 
 from pykernel.dialect import Constant, Index, Int, Int16, Uint16, Word, as_signed, exact_square, floor_shift, index
 from pykernel.dialect import kernel, multiply_high, quotient, word, DIM
-from pykernel.algorithms.fixed.values import places
+from pykernel.algorithms.int16.arithmetic import places
 from tests.support.dialect_cases import Given, Whole
 
 TABLE = Constant(tuple(round(65535 * 2 ** (-i / 64)) for i in range(64)), scalar=Uint16)

@@ -442,6 +442,7 @@ from pykernel.spec.model import make_spec
 from pykernel.spec.schema import spec_schema
 from pykernel.targets.check import check_targets
 from pykernel.targets.target import all_targets
+from pykernel.tuning.costs import make_limits
 
 target = {"name": "our-board", "flash": 8000}
 content = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}}

@@ -7,18 +7,15 @@ length of what the basis leaves over of x (G. Baudat, F. Anouar, Feature vector 
 Talbot, Efficient formation of a basis in a kernel induced feature space, 2002).
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
-from pykernel.algorithms import frame
-from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import M_MAX, N_MAX, PACKED
-from pykernel.algorithms.frame import LABELLED, Answering, FrameConfig, Sample, Status, refusal
-from pykernel.algorithms.inputs import InputConfig, rescale
+from pykernel.algorithms.frame import FrameConfig, Sample
+from pykernel.algorithms.inputs import InputConfig
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.algorithms.packed import row_of, substitute_forward
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD
+from pykernel.algorithms.vectors import copy, minus_product, zero
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -33,7 +30,6 @@ from pykernel.dialect import (
     real,
     sqrt,
 )
-from pykernel.dialect.program import Entry, LabelKind, Program
 
 SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
 """Residuals up to this are none: the reciprocal of their root is far from overflow."""
@@ -142,9 +138,7 @@ class BasisModel(GivenModel):
 def left_over(m: GivenModel, x: Real[DIM], n: Index) -> None:
     """k(x, x) and what the first n coordinates leave over of it."""
     own = self_value(m, x)
-    rest = own
-    for i in range(n):
-        rest = rest - m.z[i] * m.z[i]
+    rest = minus_product(own, m.z, m.z, n)
     m.own[0] = own
     # rounding may leave less than nothing
     m.kappa[0] = rest if rest > real(0) else real(0)
@@ -171,124 +165,6 @@ def project(m: BasisModel, x: Real[DIM]) -> None:
         left_over(m, x, m.n[0])
 
 
-@kernel
-def scaled(m: GivenModel, x: Real[DIM]) -> None:
-    """The input as the kernel sees it, to m.x.  O(D)."""
-    if m.rescales:
-        rescale(m, x, m.x)
-    else:
-        for j in range(len(x)):
-            m.x[j] = x[j]
-
-
-@kernel
-def relative(m: GivenModel) -> Real:
-    """The part of the sample that is left over: delta, from 0 to 1."""
-    if m.own[0] > SMALLEST_RESIDUAL:
-        return clipped(m.kappa[0] * (real(1) / m.own[0]), real(0), real(1))
-    return real(0)
-
-
-# ------------------------------------------------------------------------------- a basis that was chosen elsewhere
-
-
-@kernel
-def combine(m: GivenModel, y: Real[OUTPUTS]) -> None:
-    """The functions' values from coordinates.  O(N) for each."""
-    if m.weighs:
-        for o in range(len(y)):
-            total = m.bias[o]
-            for i in range(len(m.z)):
-                total += m.weights[i, o] * m.z[i]
-            y[o] = clipped(total, m.least_value, m.largest_value) if m.bounded else total
-    else:
-        for o in range(len(y)):
-            y[o] = m.z[o]
-
-
-@kernel
-def respond(m: GivenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x) = weights' z(x) + bias, or z(x) in models without weights."""
-    scaled(m, x)
-    project_given(m, m.x)
-    combine(m, y)
-
-
-@kernel
-def features(m: GivenModel, x: Real[DIM], z: Real[N_MAX]) -> Index:
-    """Write the coordinates z(x) = L^-1 k_S(x) to z.  O(N^2 / 2 + N D).
-
-    Returns DONE, or REFUSED_INPUT with z unchanged.
-    """
-    refused = refusal(m, x)
-    if refused < 0:
-        return refused
-    scaled(m, x)
-    project_given(m, m.x)
-    for i in range(len(z)):
-        z[i] = m.z[i]
-    return Status.DONE
-
-
-@kernel
-def residual(m: GivenModel, x: Real[DIM], part: Real[1]) -> Index:
-    """Write to part how much of x the basis cannot express, from 0 to 1: 1 - |z|^2 / k(x, x).  O(N^2 / 2 + N D).
-
-    Returns DONE, or REFUSED_INPUT with part unchanged.
-    """
-    refused = refusal(m, x)
-    if refused < 0:
-        return refused
-    scaled(m, x)
-    project_given(m, m.x)
-    part[0] = relative(m)
-    return Status.DONE
-
-
-@kernel
-def variance(m: GivenModel, x: Real[DIM], y: Real[1]) -> Index:
-    """Write to y the variance of the label around f(x), in the label's unit squared.  O(N^2 / 2 + N D).
-
-    A Gaussian process's: p (k(x, x) - |z|^2) + v, p = prior_variance, v = label_variance.
-    Returns DONE, or REFUSED_INPUT with y unchanged.
-    """
-    refused = refusal(m, x)
-    if refused < 0:
-        return refused
-    scaled(m, x)
-    project_given(m, m.x)
-    y[0] = m.prior_variance * m.kappa[0] + m.label_variance
-    return Status.DONE
-
-
-ANSWERING = Answering(
-    GivenModel,
-    "O(N^2 / 2 + N D)",
-    {
-        frame.respond: respond,
-        "write f(x) to y.": "write f(x) = weights' z(x) + bias to y, or z(x) in models without weights.",
-    },
-)
-
-NYSTROM: dict[LabelKind, Program] = {
-    kind: Program(
-        name="nystrom",
-        structs=(Sample, NystromWork),
-        persistent=(),
-        configs=(NystromConfig, FrameConfig, InputConfig, KernelConfig),
-        statuses=(Status,),
-        entries=(
-            *ANSWERING.questions("real"),
-            Entry("features", ANSWERING.own(features), "question"),
-            Entry("residual", ANSWERING.own(residual), "question"),
-            Entry("variance", ANSWERING.own(variance), "question", lambda c: c.varies),
-            *ANSWERING.questions(kind)[1:],
-        ),
-        labels=kind,
-    )
-    for kind in LABELLED
-}
-
 # -------------------------------------------------------------------------------------- a basis that grows and shrinks
 
 
@@ -301,8 +177,7 @@ def append(m: BasisModel, x: Real[DIM]) -> None:
     for i in range(n):
         m.l[row + i] = m.z[i]
     m.l[row + n] = real(1) / length
-    for j in range(len(x)):
-        m.v[n, j] = x[j]
+    copy(x, m.v[n], len(x))
     m.n[0] = n + 1
     m.z[n] = length
     m.kappa[0] = real(0)
@@ -345,11 +220,9 @@ def close_up(m: BasisModel, r: Index) -> None:
         below = row + i + 1
         for j in range(i + 1):
             m.l[row + j] = m.l[below + j]
-        for j in range(len(m.v[0])):
-            m.v[i, j] = m.v[i + 1, j]
+        copy(m.v[i + 1], m.v[i], len(m.v[0]))
         row = below
     for j in range(last + 1):
         m.l[row + j] = real(0)
-    for j in range(len(m.v[0])):
-        m.v[last, j] = real(0)
+    zero(m.v[last], len(m.v[0]))
     m.n[0] = last

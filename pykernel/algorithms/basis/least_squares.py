@@ -10,7 +10,8 @@ are orthonormal: where they turn, R's columns do; without the last coordinate, R
 from pykernel.algorithms.basis.coordinates import BasisModel
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX, PACKED
-from pykernel.algorithms.packed import solve_lower, solve_upper, take_up
+from pykernel.algorithms.packed import solve_lower, solve_upper, take_up, upper_row_of
+from pykernel.algorithms.vectors import empty_from, multiply, zero
 from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, between, kernel, real, sqrt
 
 
@@ -37,17 +38,13 @@ def clear_coordinate(m: RegressionModel, i: Index) -> None:
         row = row + len(m.coefficients) - k
     for j in range(len(m.coefficients) - i):
         m.r[row + j] = real(0)
-    for o in range(len(m.coefficients[0])):
-        m.coefficients[i, o] = real(0)
+    zero(m.coefficients[i], len(m.coefficients[0]))
 
 
 @kernel
 def begin_coordinate(m: RegressionModel, i: Index) -> None:
     """Coordinate i, behind all that are in use, is in use: nothing is known of it but the ridge.  O(N)."""
-    row = 0
-    for k in range(i):
-        row = row + len(m.coefficients) - k
-    m.r[row] = m.root_ridge
+    m.r[upper_row_of(i, len(m.coefficients))] = m.root_ridge
 
 
 @kernel
@@ -104,36 +101,43 @@ def drop_coordinate(m: RegressionModel, last: Index) -> None:
 
 
 @kernel
-def move_coefficients(m: RegressionModel, n: Index) -> None:
-    """Change the coefficients by (R'R)^-1 m.t times m.error, after the row m.t was added to R.  O(n^2)."""
-    solve_lower(m.r, m.t, n, len(m.coefficients))
-    solve_upper(m.r, m.t, n, len(m.coefficients))
-    for o in range(len(m.error)):
-        for i in range(n):
+def move_coefficients(m: RegressionModel, gain: Real[...], n: Index) -> None:
+    """Change the coefficients by (R'R)^-1 gain times m.error, after the row gain was added to R.  O(n^2)."""
+    solve_lower(m.r, gain, n, len(m.coefficients))
+    solve_upper(m.r, gain, n, len(m.coefficients))
+    for i in range(n):
+        for o in range(len(m.error)):
             m.coefficients[i, o] = clipped(
-                m.coefficients[i, o] + m.t[i] * m.error[o], -m.coefficient_limit, m.coefficient_limit
+                m.coefficients[i, o] + gain[i] * m.error[o], -m.coefficient_limit, m.coefficient_limit
             )
 
 
 @kernel
-def fade(m: RegressionModel, n: Index) -> None:
-    """Reduce the weight of earlier samples.  Then refill the ridge of the coordinate whose turn it is.  O(N^2)."""
-    for i in range(len(m.r)):
-        m.r[i] = m.root_forgetting * m.r[i]
+def take_row(m: RegressionModel, z: Real[...], gain: Real[...], row: Real[...], n: Index, least: Real) -> None:
+    """Add the row z to R, then change the coefficients.  gain, row: memory.  least: of R's diagonal.  O(n^2)."""
+    for i in range(n):
+        gain[i] = z[i]
+        row[i] = z[i]
+    take_up(m.r, row, least, 0, n, len(m.coefficients))
+    move_coefficients(m, gain, n)
+
+
+@kernel
+def fade(m: RegressionModel, gain: Real[...], row: Real[...], n: Index, least: Real) -> None:
+    """Reduce the weight of earlier samples.  Then refill the ridge of the coefficient whose turn it is.  O(N^2)."""
+    multiply(m.r, m.root_forgetting, len(m.r))
     turn = m.turn[0]
     if turn < n:
         for i in range(n):
-            m.t[i] = real(0)
-            m.u[i] = real(0)
-        m.t[turn] = m.refill
-        m.u[turn] = m.refill
+            gain[i] = real(0)
+            row[i] = real(0)
+        gain[turn] = m.refill
+        row[turn] = m.refill
         for o in range(len(m.error)):
             m.error[o] = -(m.refill * m.coefficients[turn, o])
-        take_up(m.r, m.u, m.least, turn, n, len(m.coefficients))
-        move_coefficients(m, n)
-    m.turn[0] = turn + 1
-    if m.turn[0] >= len(m.coefficients):
-        m.turn[0] = 0
+        take_up(m.r, row, least, turn, n, len(m.coefficients))
+        move_coefficients(m, gain, n)
+    m.turn[0] = turn + 1 if turn + 1 < len(m.coefficients) else 0
 
 
 @kernel
@@ -144,11 +148,7 @@ def learn_coordinates(m: RegressionModel, n: Index) -> None:
         for i in range(n):
             error = error - m.coefficients[i, o] * m.z[i]
         m.error[o] = error
-    for i in range(n):
-        m.t[i] = m.z[i]
-        m.u[i] = m.z[i]
-    take_up(m.r, m.u, m.least, 0, n, len(m.coefficients))
-    move_coefficients(m, n)
+    take_row(m, m.z, m.t, m.u, n, m.least)
 
 
 @kernel
@@ -161,8 +161,7 @@ def valid_regression(m: RegressionModel, n: Index) -> Bool:
                 return False
         if i < n and not (m.r[row] >= m.least):
             return False
-        for o in range(len(m.coefficients[0])):
-            if i >= n and m.coefficients[i, o] != real(0):
-                return False
+        if i >= n and not empty_from(m.coefficients[i], 0, len(m.coefficients[0])):
+            return False
         row = row + len(m.coefficients) - i
     return True

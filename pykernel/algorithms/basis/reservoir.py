@@ -16,7 +16,8 @@ from pykernel.algorithms.extents import M_MAX, N_MAX
 from pykernel.algorithms.kernel_choice import kernel_value, self_value
 from pykernel.algorithms.packed import substitute_backward, substitute_forward
 from pykernel.algorithms.random_numbers import position
-from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, Struct, between, kernel, real, sqrt
+from pykernel.algorithms.vectors import copy, minus_product, plus_product, zero
+from pykernel.dialect import DIM, OUTPUTS, Index, Real, Struct, between, kernel, real, sqrt
 
 MOST_SEEN = 4_194_304
 """Samples that are counted: positions are drawn with 23 bits."""
@@ -40,8 +41,7 @@ class ReservoirModel(BasisModel):
 def row_coordinates(m: ReservoirModel, t: Index) -> None:
     """Write the coordinates of row t to m.t.  O(N) if they are cached, otherwise O(N^2 / 2 + N D)."""
     if m.caches:
-        for i in range(m.n[0]):
-            m.t[i] = m.coordinates[t, i]
+        copy(m.coordinates[t], m.t, m.n[0])
     else:
         for i in range(m.n[0]):
             m.t[i] = kernel_value(m, m.v[i], m.rows[t])
@@ -62,14 +62,11 @@ def least_missed(m: ReservoirModel) -> Index:
     invert_diagonal(m)
     substitute_backward(m.l, m.z, m.a, n, m.solved_limit)
     newest = real(0)
-    for j in range(n):
-        m.loss[j] = real(0)
+    zero(m.loss, n)
     for t in range(m.count[0]):
         row_coordinates(m, t)
         # what the basis leaves over of the row, in the direction of the sample
-        over = kernel_value(m, m.x, m.rows[t])
-        for k in range(n):
-            over = over - m.t[k] * m.z[k]
+        over = minus_product(kernel_value(m, m.x, m.rows[t]), m.t, m.z, n)
         newest += over * over
         over = over * inverse
         substitute_backward(m.l, m.t, m.u, n, m.solved_limit)
@@ -106,10 +103,7 @@ def survivors(m: ReservoirModel, alive: Index) -> Index:
 @kernel
 def mean_left_over(m: ReservoirModel) -> Real:
     """Mean of delta over the reservoir: 1 - J of Cawley and Talbot.  O(M)."""
-    total = real(0)
-    for t in range(m.count[0]):
-        total += m.rest[t] * m.share[t]
-    return total * (real(1) / real(m.count[0]))
+    return plus_product(real(0), m.rest, m.share, m.count[0]) * (real(1) / real(m.count[0]))
 
 
 @kernel
@@ -131,9 +125,7 @@ def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
     total = real(0)
     for s in range(points):
         t = m.points[s]
-        over = kernel_value(m, m.rows[t], m.rows[r])
-        for i in range(n):
-            over = over - m.coordinates[t, i] * m.coordinates[r, i]
+        over = minus_product(kernel_value(m, m.rows[t], m.rows[r]), m.coordinates[t], m.coordinates[r], n)
         if m.method == Method.EFVS:
             total += over * over * m.share[t]
         else:
@@ -182,21 +174,13 @@ def enlarge(m: ReservoirModel, x: Real[DIM]) -> None:
     if m.caches:
         inverse = real(1) / sqrt(m.kappa[0])
         for t in range(m.count[0]):
-            over = kernel_value(m, x, m.rows[t])
-            for i in range(n):
-                over = over - m.coordinates[t, i] * m.z[i]
+            over = minus_product(kernel_value(m, x, m.rows[t]), m.coordinates[t], m.z, n)
             over = clipped(over * inverse, -m.coordinate_limit, m.coordinate_limit)
             m.coordinates[t, n] = over
             if m.method != Method.STREAM:
                 rest = m.rest[t] - over * over
                 m.rest[t] = rest if rest > real(0) else real(0)
     append(m, x)
-
-
-@kernel
-def satisfied(m: ReservoirModel) -> Bool:
-    """Whether what is left over of the reservoir is no more than wanted."""
-    return mean_left_over(m) <= m.tau
 
 
 @kernel
@@ -211,11 +195,10 @@ def choose_basis(m: ReservoirModel) -> None:
         m.share[t] = real(1) / own if own > SMALLEST_RESIDUAL else real(0)
     for step in range(len(m.v)):
         alive = survivors(m, alive)
-        if alive == 0 or satisfied(m):
+        if alive == 0 or mean_left_over(m) <= m.tau:
             break
         r = best_candidate(m, alive)
-        for i in range(m.n[0]):
-            m.z[i] = m.coordinates[r, i]
+        copy(m.coordinates[r], m.z, m.n[0])
         m.kappa[0] = m.rest[r]
         enlarge(m, m.rows[r])
         # rounding may have left something of it

@@ -4,8 +4,6 @@ What learns depends on where labels are from: of a forecast the label is a measu
 rows of which the features are made again when it comes; else labels come from elsewhere, or there are none.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms.signal.lags import intact_signal, keep, make_features_of, on_time, skip, tick
 from pykernel.algorithms.signal.state import (
     CHANNELS,
@@ -78,7 +76,7 @@ def concluded(status: Index) -> Index:
 
 
 @kernel
-def push(m: SignalModel, x: Real[CHANNELS]) -> Index:
+def receive(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x.  O(channels); where a step ends, O(features) and O(measures blocks) more.
 
     Returns READY if there are new features, GATHERING if not.  Below 0: why the sample was refused; nothing is changed.
@@ -104,13 +102,9 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
     Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the features.  Below 0: why the
     sample was refused; nothing is changed.
     """
-    if not intact_signal(m):
-        return SignalStatus.REFUSED_STATE
-    if not acceptable_sample(m, x):
-        return SignalStatus.REFUSED_SAMPLE
-    fresh = step(m, x)
-    if not fresh:
-        return SignalStatus.GATHERING
+    received = receive(m, x)
+    if received != SignalStatus.READY:
+        return received
     status = inner_learn_alone(m, m.features)
     return concluded(status)
 
@@ -123,13 +117,9 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
     else what the model says, PASSED_OVER if it refuses the sample.  Below 0: why the raw sample was refused; nothing is
     changed.
     """
-    if not intact_signal(m):
-        return SignalStatus.REFUSED_STATE
-    if not acceptable_sample(m, x):
-        return SignalStatus.REFUSED_SAMPLE
-    fresh = step(m, x)
-    if not fresh:
-        return SignalStatus.GATHERING
+    received = receive(m, x)
+    if received != SignalStatus.READY:
+        return received
     if m.steps[0] <= m.oldest + m.ahead:
         return SignalStatus.READY
     make_features_of(m, m.ahead, 1, m.earlier)
@@ -159,16 +149,10 @@ def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
     Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the label or the sample: label may
     be called again.  Below 0: why the raw sample was refused; nothing is changed.
     """
-    if not intact_signal(m):
-        return SignalStatus.REFUSED_STATE
-    if not acceptable_sample(m, x):
-        return SignalStatus.REFUSED_SAMPLE
-    fresh = step(m, x)
-    if not fresh:
-        return SignalStatus.GATHERING
-    status = inner_learn(m, m.features, y)
-    if status >= 0:
-        m.waiting[0] = 0
+    received = receive(m, x)
+    if received != SignalStatus.READY:
+        return received
+    status = label(m, y)
     return concluded(status)
 
 
@@ -219,10 +203,19 @@ def gap(m: SignalModel, missing: Index) -> Index:
         m.begun[0] = 0
         m.steps[0] = 0
         m.ready[0] = 0
-        if m.awaits:
-            m.waiting[0] = 0
+        m.waiting[0] = 0
     skip(m, missing)
     return 0
+
+
+@kernel
+def valid_steps(m: SignalModel) -> Bool:
+    """Whether clocks are within their periods, and there are features only where there were steps for them.  O(periods)."""
+    if not on_time(m):
+        return False
+    if m.ready[0] == 1 and m.steps[0] <= m.oldest:
+        return False
+    return not (m.awaits and m.waiting[0] == 1 and m.ready[0] == 0)
 
 
 @kernel
@@ -240,22 +233,12 @@ def valid_signal(m: SignalModel) -> Bool:
             for j in range(len(m.raw_kept[0])):
                 if not (absolute(m.raw_kept[t, j]) <= m.sample_max_abs):
                     return False
-    if m.windows:
-        if not valid_blocks(m):
-            return False
-    if not on_time(m):
+    if m.windows and not valid_blocks(m):
         return False
-    if m.ready[0] == 1 and m.steps[0] <= m.oldest:
-        return False
-    if m.awaits:
-        if m.waiting[0] == 1 and m.ready[0] == 0:
-            return False
-    return True
+    return valid_steps(m)
 
 
 @kernel
 def valid_around(m: SignalModel) -> Bool:
     """Whether learning could have led to this state."""
-    if not valid_signal(m):
-        return False
-    return inner_valid(m)
+    return valid_signal(m) and inner_valid(m)

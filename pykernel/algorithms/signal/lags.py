@@ -1,7 +1,5 @@
 """Features of steps: measures some steps ago, differences, means, phases of periods."""
 
-from __future__ import annotations
-
 from pykernel.algorithms.elementary import clipped, cosine
 from pykernel.algorithms.signal.state import SignalModel
 from pykernel.dialect import DIM, Bool, Index, Real, kernel, quotient, real
@@ -27,9 +25,8 @@ def intact_signal(m: SignalModel) -> Bool:
             return False
         if m.gathered[0] < 0 or m.gathered[0] > m.hop_last:
             return False
-        if m.has_spectrum:
-            if m.raw_at[0] < 0 or m.raw_at[0] >= len(m.raw_kept):
-                return False
+        if m.has_spectrum and (m.raw_at[0] < 0 or m.raw_at[0] >= len(m.raw_kept)):
+            return False
     return on_time(m)
 
 
@@ -73,20 +70,48 @@ def skip(m: SignalModel, missing: Index) -> None:
 
 
 @kernel
-def phase(m: SignalModel, p: Index, back: Index) -> Real:
-    """The part of a period that has passed; back 1: when features were made whose truth comes now."""
+def clock_of(m: SignalModel, p: Index, back: Index) -> Index:
+    """Raw samples since a period began; back 1: when features were made whose truth comes now."""
     now = m.clock[p]
     if back == 1:
         now -= m.period_back[p]
         if now < 0:
             now += m.period[p]
-    return real(now) * m.period_share[p]
+    return now
 
 
 @kernel
 def put_feature(m: SignalModel, out: Real[DIM], f: Index, value: Real) -> None:
     """A feature, within its limit."""
     out[f] = clipped(value, -m.made_limit[f], m.made_limit[f])
+
+
+@kernel
+def change_since(now: Real, then: Real) -> Real:
+    """What has changed."""
+    return now - then
+
+
+@kernel
+def mean_of_steps(m: SignalModel, f: Index, ago: Index) -> Real:
+    """The mean of a measure over some steps.  O(steps)."""
+    total = real(0)
+    for s in range(m.made_steps[f]):
+        total += m.kept[row_before(m, ago + s), m.made_of[f]]
+    return total * m.made_share[f]
+
+
+@kernel
+def put_phase(m: SignalModel, p: Index, back: Index, out: Real[DIM], f: Index) -> None:
+    """The cosine and the sine of the part of a period that has passed."""
+    turns = real(clock_of(m, p, back)) * m.period_share[p]
+    put_feature(m, out, f, cosine(turns))
+    put_feature(m, out, f + 1, cosine(turns - real(0.25)))
+
+
+@kernel
+def fit_features(m: SignalModel, out: Real[DIM]) -> None:
+    """Features of reals are as the model takes them."""
 
 
 @kernel
@@ -97,16 +122,11 @@ def make_features_of(m: SignalModel, ago: Index, back: Index, out: Real[DIM]) ->
     if m.has_differences:
         for f in range(m.difference_first, m.average_first):
             then = m.kept[row_before(m, ago + m.made_steps[f]), m.made_of[f]]
-            put_feature(m, out, f, m.kept[row_before(m, ago), m.made_of[f]] - then)
+            put_feature(m, out, f, change_since(m.kept[row_before(m, ago), m.made_of[f]], then))
     if m.has_averages:
         for f in range(m.average_first, m.phase_first):
-            total = real(0)
-            for s in range(m.made_steps[f]):
-                total += m.kept[row_before(m, ago + s), m.made_of[f]]
-            put_feature(m, out, f, total * m.made_share[f])
+            put_feature(m, out, f, mean_of_steps(m, f, ago))
     if m.has_periods:
         for p in range(len(m.clock)):
-            turns = phase(m, p, back)
-            at = m.phase_first + 2 * p
-            put_feature(m, out, at, cosine(turns))
-            put_feature(m, out, at + 1, cosine(turns - real(0.25)))
+            put_phase(m, p, back, out, m.phase_first + 2 * p)
+    fit_features(m, out)

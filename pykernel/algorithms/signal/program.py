@@ -1,23 +1,23 @@
 """Programs with a signal stage: around a model, and alone."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pykernel.algorithms.signal import calls, lags, whole, window
+from pykernel.algorithms.signal import calls, int16_lags, int16_spectrum, int16_window, lags, spectrum, state, window
+from pykernel.algorithms.signal.int16_state import WholeSignal, WholeSignalConfig, WholeSignalModel, WholeSignalWork
 from pykernel.algorithms.signal.state import (
+    CHANNELS,
+    MEASURES,
     Signal,
     SignalConfig,
     SignalModel,
     SignalStatus,
     SignalWork,
-    acceptable_sample,
+    StepConfig,
 )
-from pykernel.algorithms.signal.whole_state import WholeSignal, WholeSignalConfig, WholeSignalModel, WholeSignalWork
-from pykernel.dialect import Config, Int16, Kernel, Model, Real, Struct, substitute
+from pykernel.dialect import DIM, Config, Int, Int16, Kernel, Model, Real, Struct, substitute
 from pykernel.dialect.program import Entry, Program
 
 
@@ -42,12 +42,34 @@ WHOLE = Stage(
     WholeSignalConfig,
     WholeSignalModel,
     {
-        Real: Int16,
-        acceptable_sample: whole.acceptable_sample,
-        window.take_raw: whole.take_raw,
-        lags.make_features_of: whole.make_features_of,
-        calls.come_true: whole.come_true,
-        calls.valid_signal: whole.valid_signal,
+        Real: Int,
+        Real[DIM]: Int16[DIM],
+        Real[CHANNELS]: Int16[CHANNELS],
+        Real[MEASURES]: Int16[MEASURES],
+        state.acceptable_sample: int16_window.acceptable_sample,
+        window.take_raw: int16_window.take_raw,
+        window.begin_block: int16_window.begin_block,
+        window.add_sample: int16_window.add_sample,
+        window.end_block: int16_window.nothing,
+        window.combine_blocks: int16_window.nothing,
+        window.measure_shapes: int16_window.nothing,
+        window.measure_tones: int16_window.no_tones,
+        window.put_measure: int16_window.put_measure,
+        window.mean_of: int16_window.mean_of,
+        window.rms_of: int16_window.rms_of,
+        window.std_of: int16_window.std_of,
+        window.range_of: int16_window.range_of,
+        window.change_of: int16_window.change_of,
+        window.crossings_of: int16_window.crossings_of,
+        spectrum.spectrum_of: int16_spectrum.spectrum_of,
+        spectrum.band_of: int16_spectrum.band_of,
+        lags.put_feature: int16_lags.put_feature,
+        lags.change_since: int16_lags.change_since,
+        lags.mean_of_steps: int16_lags.mean_of_steps,
+        lags.put_phase: int16_lags.put_phase,
+        lags.fit_features: int16_lags.fit_features,
+        calls.come_true: int16_lags.come_true,
+        calls.valid_signal: calls.valid_steps,
     },
 )
 
@@ -59,13 +81,13 @@ def _alone(stage: Stage) -> Program:
         name="signal",
         structs=(stage.memory, stage.work),
         persistent=(stage.memory,),
-        configs=(stage.config,),
+        configs=(StepConfig, stage.config),
         statuses=(SignalStatus,),
         unanswered=(SignalStatus.GATHERING,),
         entries=(
             Entry("signal", own(calls.signal), "reading"),
             Entry("measures", own(calls.measures), "reading"),
-            Entry("push", own(calls.push), "update"),
+            Entry("push", own(calls.receive), "update"),
             Entry("gap", own(calls.gap), "switch"),
         ),
         valid=own(calls.valid_signal),
@@ -108,14 +130,14 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
     make = functools.partial(substitute, stand_ins=stand_ins)
     entries = list[Entry]()
     if learn is None:
-        entries.append(Entry("push", make(calls.push), "update"))
+        entries.append(Entry("push", make(calls.receive), "update"))
     elif unlabelled:
         entries.append(Entry("push", make(calls.push_alone), "update"))
     elif forecasts:
         entries.append(Entry("push", make(calls.push_forecast), "update"))
     else:
         entries += [
-            Entry("push", make(calls.push), "gather"),
+            Entry("push", make(calls.receive), "gather"),
             Entry("label", make(calls.label), "label"),
             Entry("push_labelled", make(calls.push_labelled), "update"),
         ]
@@ -134,7 +156,7 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
         name=inner.name,
         structs=(stage.memory, *inner.persistent, stage.work, *inner.structs[len(inner.persistent) :]),
         persistent=(stage.memory, *inner.persistent),
-        configs=(stage.config, *inner.configs),
+        configs=(StepConfig, stage.config, *inner.configs),
         statuses=(*inner.statuses, SignalStatus),
         entries=tuple(entries),
         valid=make(calls.valid_around) if inner.valid is not None else make(calls.valid_signal),

@@ -5,8 +5,6 @@ half as many complex ones (W. H. Press et al., Numerical Recipes, section 12.3).
 their sum is the mean square of the samples without their mean, but for the window's leakage.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms.elementary import exp2_negative, log2_one_plus
 from pykernel.algorithms.signal.state import CHANNELS, SignalModel
 from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
@@ -23,7 +21,7 @@ def keep_raw(m: SignalModel, sample: Real[CHANNELS]) -> None:
     """Keep the raw sample for the spectrum.  O(channels)."""
     for j in range(len(sample)):
         m.raw_kept[m.raw_at[0], j] = sample[j]
-    m.raw_at[0] = 0 if m.raw_at[0] + 1 == len(m.raw_kept) else m.raw_at[0] + 1
+    m.raw_at[0] = m.raw_at[0] + 1 if m.raw_at[0] < len(m.raw_kept) - 1 else 0
 
 
 @kernel

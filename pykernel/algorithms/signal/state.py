@@ -1,7 +1,5 @@
 """What the signal stage keeps, and its parameters."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from pykernel.dialect import (
@@ -96,54 +94,32 @@ class SignalWork(Struct):
     whole4: Real[CHANNELS]
 
 
-class SignalConfig(Config):
-    """Parameters of the signal stage, derived from a spec by ``pykernel.spec.signal``."""
+class StepConfig(Config):
+    """Parameters that the stages of reals and of whole numbers share, derived from a spec by ``pykernel.spec.signal``."""
 
     windows: bool  # whether measures are of windows, not of single samples
-    has_sums: bool  # whether anything needs sums of samples
-    has_power2: bool  # ... of squares
-    has_power3: bool  # ... of third powers
-    has_power4: bool  # ... of fourth powers
-    has_extremes: bool  # ... the smallest and the largest sample
+    has_extremes: bool  # whether anything needs the smallest and the largest sample
     has_mean: bool  # whether measures of this kind are asked for
     has_rms: bool
     has_std: bool
     has_min: bool
     has_max: bool
     has_range: bool
-    has_crest: bool
-    has_skewness: bool
-    has_kurtosis: bool
     has_crossings: bool
     has_change: bool
-    has_slope: bool
-    has_correlation: bool
-    has_spectrum: bool  # whether any of the next four is so
     has_band: bool
-    has_centroid: bool
-    has_dominant: bool
-    has_flatness: bool
-    has_single_level: bool  # whether the levels of the Fourier transform but the first are an odd number
-    takes_log: bool  # whether bands are logarithms
+    has_spectrum: bool  # whether raw samples are kept, for measures of the spectrum
     has_differences: bool  # whether features are differences to earlier steps
     has_averages: bool  # ... means of the latest steps
     has_periods: bool  # ... phases
     awaits: bool  # whether labels come from elsewhere, and later
-    sample_max_abs: Real  # largest raw sample that is accepted
-    hop: Index  # samples in a block: from one step to the next
-    hop_last: Index  # hop - 1
-    block_share: Real  # 1 / hop
-    window_share: Real  # 1 / samples in a window
-    gap_share: Real  # 1 / (samples in a window - 1)
-    slope_share: Real  # 1 / sum of (time - middle)^2 over a window
-    block_step: Real  # samples from one block's middle to the next one's
+    hop_last: Index  # samples in a block, from one step to the next, less 1
     oldest: Index  # steps before the newest that features need
     ahead: Index  # steps from features to their truth
     label_measure: Index  # which measure is the truth
     measure_of: Int[MEASURES]  # which channel, or which pair, is measured
-    measure_limit: Real[MEASURES]  # largest |measure|
-    mean_first: Index  # measures of this kind begin here
-    mean_after: Index  # ... and end before this one
+    mean_first: Index  # measures of one kind lie side by side: from here ...
+    mean_after: Index  # ... to before this one
     rms_first: Index
     rms_after: Index
     std_first: Index
@@ -154,56 +130,83 @@ class SignalConfig(Config):
     max_after: Index
     range_first: Index
     range_after: Index
-    crest_first: Index
-    crest_after: Index
-    skewness_first: Index
-    skewness_after: Index
-    kurtosis_first: Index
-    kurtosis_after: Index
     crossings_first: Index
     crossings_after: Index
     change_first: Index
     change_after: Index
+    band_first: Index
+    band_after: Index
+    band_first_bin: Int[MEASURES]  # the frequencies of a band begin here
+    band_after_bin: Int[MEASURES]  # ... and end before this one
+    reversed: Uint16[RAW_QUARTER]  # positions with their bits in reverse order
+    made_of: Int[DIM]  # which measure a feature is made of
+    made_steps: Int[DIM]  # how many steps ago, or how many are averaged
+    difference_first: Index  # differences begin here, behind the lags
+    average_first: Index
+    phase_first: Index  # cosine and sine of each period
+    period: Int[PERIODS]  # samples
+    period_back: Int[PERIODS]  # how far the phase was behind when features were made whose truth comes now
+
+
+class SignalConfig(Config):
+    """Parameters of the stage of reals, derived from a spec by ``pykernel.spec.signal``."""
+
+    has_sums: bool  # whether anything needs sums of samples
+    has_power2: bool  # ... of squares
+    has_power3: bool  # ... of third powers
+    has_power4: bool  # ... of fourth powers
+    has_crest: bool  # whether measures of this kind are asked for
+    has_skewness: bool
+    has_kurtosis: bool
+    has_slope: bool
+    has_correlation: bool
+    has_centroid: bool
+    has_dominant: bool
+    has_flatness: bool
+    has_single_level: bool  # whether the levels of the Fourier transform but the first are an odd number
+    takes_log: bool  # whether bands are logarithms
+    sample_max_abs: Real  # largest raw sample that is accepted
+    hop: Index  # samples in a block: from one step to the next
+    block_share: Real  # 1 / hop
+    window_share: Real  # 1 / samples in a window
+    gap_share: Real  # 1 / (samples in a window - 1)
+    slope_share: Real  # 1 / sum of (time - middle)^2 over a window
+    block_step: Real  # samples from one block's middle to the next one's
+    measure_limit: Real[MEASURES]  # largest |measure|
+    crest_first: Index  # measures of this kind begin here
+    crest_after: Index  # ... and end before this one
+    skewness_first: Index
+    skewness_after: Index
+    kurtosis_first: Index
+    kurtosis_after: Index
     slope_first: Index
     slope_after: Index
     correlation_first: Index
     correlation_after: Index
-    band_first: Index
-    band_after: Index
     centroid_first: Index
     centroid_after: Index
     dominant_first: Index
     dominant_after: Index
     flatness_first: Index
     flatness_after: Index
-    band_first_bin: Int[MEASURES]  # the frequencies of a band begin here
-    band_after_bin: Int[MEASURES]  # ... and end before this one
     power_scale: Real  # 2 / (window times the sum of the squared weights)
     power_share: Real  # 1 / number of frequencies, zero not among them
     log_scale: Real  # 1 / the power of which the logarithm is 1
     bin_width: Real  # Hz from one frequency to the next
     cosines: Real[RAW_HALF]  # cos(2 pi c / window)
-    reversed: Uint16[RAW_QUARTER]  # positions with their bits in reverse order
     spans: Int[LEVELS]  # of each two levels of the transform: from one of four numbers to the next
     groups: Int[LEVELS]  # how many groups of such fours there are
     pair_first: Int[PAIRS]
     pair_second: Int[PAIRS]
-    made_of: Int[DIM]  # which measure a feature is made of
-    made_steps: Int[DIM]  # how many steps ago, or how many are averaged
     made_share: Real[DIM]  # 1 / how many are averaged
-    difference_first: Index  # differences begin here, behind the lags
-    average_first: Index
-    phase_first: Index  # cosine and sine of each period
     made_limit: Real[DIM]  # largest |feature|
-    period: Int[PERIODS]  # samples
     period_share: Real[PERIODS]  # 1 / samples
-    period_back: Int[PERIODS]  # how far the phase was behind when features were made whose truth comes now
 
     tunable = frozenset("sample_max_abs".split())
 
 
 class SignalModel(Model):
-    parts = Signal, SignalWork, SignalConfig
+    parts = Signal, SignalWork, StepConfig, SignalConfig
 
 
 @kernel

@@ -5,8 +5,6 @@ and no sum runs longer than a block.  Blocks are combined as P. P. Pebay, Formul
 of covariances and arbitrary-order statistical moments, Sandia report 2008-6212, 2008.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.signal.spectrum import (
     band_of,
@@ -35,26 +33,21 @@ def begin_block(m: SignalModel, sample: Real[CHANNELS]) -> None:
     for j in range(len(sample)):
         m.first[j] = sample[j]
         m.sum1[j] = real(0)
-        if m.has_power2:
-            m.sum2[j] = real(0)
-        if m.has_power3:
-            m.sum3[j] = real(0)
-        if m.has_power4:
-            m.sum4[j] = real(0)
+        m.sum2[j] = real(0)
+        m.sum3[j] = real(0)
+        m.sum4[j] = real(0)
+        m.tilt[b, j] = real(0)
+        m.changes[b, j] = real(0)
+        m.crossed[b, j] = 0
         if m.has_extremes:
             m.lowest[b, j] = sample[j]
             m.highest[b, j] = sample[j]
-        if m.has_slope:
-            m.tilt[b, j] = real(0)
         if m.has_change:
-            m.changes[b, j] = real(0)
             m.border[b, j] = absolute(sample[j] - m.last[j])
         if m.has_crossings:
-            m.crossed[b, j] = 0
             m.crossed_border[b, j] = crosses(m.last[j], sample[j])
-    if m.has_correlation:
-        for i in range(len(m.sum12)):
-            m.sum12[i] = real(0)
+    for i in range(len(m.sum12)):
+        m.sum12[i] = real(0)
 
 
 @kernel
@@ -114,7 +107,7 @@ def end_block(m: SignalModel) -> None:
 @kernel
 def block_after(m: SignalModel, b: Index) -> Index:
     """The position of the next newer block."""
-    return 0 if b + 1 == len(m.block_mean) else b + 1
+    return b + 1 if b < len(m.lowest) - 1 else 0
 
 
 @kernel
@@ -130,12 +123,9 @@ def combine_blocks(m: SignalModel) -> None:
             total += m.block_mean[b, j] - m.block_mean[oldest, j]
             b = block_after(m, b)
         m.whole_mean[j] = m.block_mean[oldest, j] + total * real(m.hop) * m.window_share
-        if m.has_power2:
-            m.whole2[j] = real(0)
-        if m.has_power3:
-            m.whole3[j] = real(0)
-        if m.has_power4:
-            m.whole4[j] = real(0)
+        m.whole2[j] = real(0)
+        m.whole3[j] = real(0)
+        m.whole4[j] = real(0)
         for t in range(len(m.block_mean)):
             if m.has_power2:
                 away = m.block_mean[b, j] - m.whole_mean[j]
@@ -211,13 +201,31 @@ def correlation_of(m: SignalModel, i: Index) -> Real:
 def extreme_of(m: SignalModel, j: Index, highest: Index) -> Real:
     """The largest or the smallest sample of the window.  O(blocks)."""
     found = m.highest[0, j] if highest == 1 else m.lowest[0, j]
-    for b in range(1, len(m.block_mean)):
+    for b in range(1, len(m.lowest)):
         if highest == 1:
             if m.highest[b, j] > found:
                 found = m.highest[b, j]
         elif m.lowest[b, j] < found:
             found = m.lowest[b, j]
     return found
+
+
+@kernel
+def range_of(m: SignalModel, j: Index) -> Real:
+    """The largest less the smallest sample of the window.  O(blocks)."""
+    return extreme_of(m, j, 1) - extreme_of(m, j, 0)
+
+
+@kernel
+def mean_of(m: SignalModel, j: Index) -> Real:
+    """The mean of the window."""
+    return m.whole_mean[j]
+
+
+@kernel
+def std_of(m: SignalModel, j: Index) -> Real:
+    """Root of the mean square of what is away from the mean."""
+    return sqrt(m.whole2[j] * m.window_share)
 
 
 @kernel
@@ -243,9 +251,8 @@ def shape_of(m: SignalModel, j: Index, fourth: Index) -> Real:
     variance = m.whole2[j] * m.window_share
     if not (variance > real(0)):
         return real(0)
-    if m.has_power4:
-        if fourth == 1:
-            return m.whole4[j] * m.window_share / variance / variance - real(3)
+    if m.has_power4 and fourth == 1:
+        return m.whole4[j] * m.window_share / variance / variance - real(3)
     return m.whole3[j] * m.window_share / variance / sqrt(variance)
 
 
@@ -253,6 +260,26 @@ def shape_of(m: SignalModel, j: Index, fourth: Index) -> Real:
 def put_measure(m: SignalModel, i: Index, value: Real) -> None:
     """A measure, within its limit."""
     m.measured[i] = clipped(value, -m.measure_limit[i], m.measure_limit[i])
+
+
+@kernel
+def measure_shapes(m: SignalModel) -> None:
+    """Measures of the window that the stage of whole numbers does not have.  O(measures blocks)."""
+    if m.has_crest:
+        for i in range(m.crest_first, m.crest_after):
+            put_measure(m, i, crest_of(m, m.measure_of[i]))
+    if m.has_skewness:
+        for i in range(m.skewness_first, m.skewness_after):
+            put_measure(m, i, shape_of(m, m.measure_of[i], 0))
+    if m.has_kurtosis:
+        for i in range(m.kurtosis_first, m.kurtosis_after):
+            put_measure(m, i, shape_of(m, m.measure_of[i], 1))
+    if m.has_slope:
+        for i in range(m.slope_first, m.slope_after):
+            put_measure(m, i, slope_of(m, m.measure_of[i]))
+    if m.has_correlation:
+        for i in range(m.correlation_first, m.correlation_after):
+            put_measure(m, i, correlation_of(m, m.measure_of[i]))
 
 
 @kernel
@@ -265,13 +292,13 @@ def measure_window(m: SignalModel) -> None:
     combine_blocks(m)
     if m.has_mean:
         for i in range(m.mean_first, m.mean_after):
-            put_measure(m, i, m.whole_mean[m.measure_of[i]])
+            put_measure(m, i, mean_of(m, m.measure_of[i]))
     if m.has_rms:
         for i in range(m.rms_first, m.rms_after):
             put_measure(m, i, rms_of(m, m.measure_of[i]))
     if m.has_std:
         for i in range(m.std_first, m.std_after):
-            put_measure(m, i, sqrt(m.whole2[m.measure_of[i]] * m.window_share))
+            put_measure(m, i, std_of(m, m.measure_of[i]))
     if m.has_min:
         for i in range(m.min_first, m.min_after):
             put_measure(m, i, extreme_of(m, m.measure_of[i], 0))
@@ -280,51 +307,43 @@ def measure_window(m: SignalModel) -> None:
             put_measure(m, i, extreme_of(m, m.measure_of[i], 1))
     if m.has_range:
         for i in range(m.range_first, m.range_after):
-            put_measure(m, i, extreme_of(m, m.measure_of[i], 1) - extreme_of(m, m.measure_of[i], 0))
-    if m.has_crest:
-        for i in range(m.crest_first, m.crest_after):
-            put_measure(m, i, crest_of(m, m.measure_of[i]))
-    if m.has_skewness:
-        for i in range(m.skewness_first, m.skewness_after):
-            put_measure(m, i, shape_of(m, m.measure_of[i], 0))
-    if m.has_kurtosis:
-        for i in range(m.kurtosis_first, m.kurtosis_after):
-            put_measure(m, i, shape_of(m, m.measure_of[i], 1))
+            put_measure(m, i, range_of(m, m.measure_of[i]))
     if m.has_crossings:
         for i in range(m.crossings_first, m.crossings_after):
             put_measure(m, i, crossings_of(m, m.measure_of[i]))
     if m.has_change:
         for i in range(m.change_first, m.change_after):
             put_measure(m, i, change_of(m, m.measure_of[i]))
-    if m.has_slope:
-        for i in range(m.slope_first, m.slope_after):
-            put_measure(m, i, slope_of(m, m.measure_of[i]))
-    if m.has_correlation:
-        for i in range(m.correlation_first, m.correlation_after):
-            put_measure(m, i, correlation_of(m, m.measure_of[i]))
+    measure_shapes(m)
+
+
+@kernel
+def measure_tones(m: SignalModel, j: Index) -> None:
+    """Measures of channel j's spectrum that the stage of whole numbers does not have.  O(measures W)."""
+    if m.has_centroid:
+        for i in range(m.centroid_first, m.centroid_after):
+            if m.measure_of[i] == j:
+                put_measure(m, i, centroid_of(m))
+    if m.has_dominant:
+        for i in range(m.dominant_first, m.dominant_after):
+            if m.measure_of[i] == j:
+                put_measure(m, i, dominant_of(m))
+    if m.has_flatness:
+        for i in range(m.flatness_first, m.flatness_after):
+            if m.measure_of[i] == j:
+                put_measure(m, i, flatness_of(m))
 
 
 @kernel
 def measure_spectra(m: SignalModel) -> None:
     """All measures of the windows' spectra.  O(channels (W log W + measures W))."""
-    for j in range(len(m.first)):
+    for j in range(len(m.last)):
         spectrum_of(m, j)
         if m.has_band:
             for i in range(m.band_first, m.band_after):
                 if m.measure_of[i] == j:
                     put_measure(m, i, band_of(m, i))
-        if m.has_centroid:
-            for i in range(m.centroid_first, m.centroid_after):
-                if m.measure_of[i] == j:
-                    put_measure(m, i, centroid_of(m))
-        if m.has_dominant:
-            for i in range(m.dominant_first, m.dominant_after):
-                if m.measure_of[i] == j:
-                    put_measure(m, i, dominant_of(m))
-        if m.has_flatness:
-            for i in range(m.flatness_first, m.flatness_after):
-                if m.measure_of[i] == j:
-                    put_measure(m, i, flatness_of(m))
+        measure_tones(m, j)
 
 
 @kernel
@@ -350,53 +369,34 @@ def valid_blocks(m: SignalModel) -> Bool:
     whole = real(m.hop)
     now = real(gathered) if gathered > 0 else whole
     for j in range(len(m.last)):
-        if m.has_change or m.has_crossings:
-            if not in_limits(m.last[j], -most, most):
-                return False
-        if m.has_sums:
-            if not in_limits(m.first[j], -most, most) or not in_limits(m.sum1[j], -now * one, now * one):
-                return False
-        if m.has_power2:
-            if not in_limits(m.sum2[j], real(0), now * two):
-                return False
-        if m.has_power3:
-            if not in_limits(m.sum3[j], -now * three, now * three):
-                return False
-        if m.has_power4:
-            if not in_limits(m.sum4[j], real(0), now * four):
-                return False
+        if (
+            ((m.has_change or m.has_crossings) and not in_limits(m.last[j], -most, most))
+            or (m.has_sums and not (in_limits(m.first[j], -most, most) and in_limits(m.sum1[j], -now * one, now * one)))
+            or (m.has_power2 and not in_limits(m.sum2[j], real(0), now * two))
+            or (m.has_power3 and not in_limits(m.sum3[j], -now * three, now * three))
+            or (m.has_power4 and not in_limits(m.sum4[j], real(0), now * four))
+        ):
+            return False
         for b in range(len(m.block_mean)):
             n = whole
             crossed = m.hop_last
             if b == m.block[0] and gathered > 0:
                 n = now
                 crossed = gathered - 1
-            if m.has_sums:
-                if not in_limits(m.block_mean[b, j], real(-2) * one, real(2) * one):
-                    return False
-            if m.has_power2:
-                if not in_limits(m.power2[b, j], real(0), whole * two):
-                    return False
-            if m.has_power3:
-                if not in_limits(m.power3[b, j], real(-16) * whole * three, real(16) * whole * three):
-                    return False
-            if m.has_power4:
-                if not in_limits(m.power4[b, j], real(0), real(16) * whole * (whole * four)):
-                    return False
-            if m.has_extremes:
-                if not in_limits(m.lowest[b, j], -most, most) or not in_limits(m.highest[b, j], m.lowest[b, j], most):
-                    return False
-            if m.has_slope:
-                if not in_limits(m.tilt[b, j], -whole * n * one, whole * n * one):
-                    return False
-            if m.has_change:
-                if not in_limits(m.changes[b, j], real(0), n * one) or not in_limits(m.border[b, j], real(0), one):
-                    return False
-            if m.has_crossings:
-                if m.crossed[b, j] < 0 or m.crossed[b, j] > crossed:
-                    return False
-                if m.crossed_border[b, j] < 0 or m.crossed_border[b, j] > 1:
-                    return False
+            if (
+                (m.has_sums and not in_limits(m.block_mean[b, j], real(-2) * one, real(2) * one))
+                or (m.has_power2 and not in_limits(m.power2[b, j], real(0), whole * two))
+                or (m.has_power3 and not in_limits(m.power3[b, j], real(-16) * whole * three, real(16) * whole * three))
+                or (m.has_power4 and not in_limits(m.power4[b, j], real(0), real(16) * whole * (whole * four)))
+                or (m.has_extremes and not in_limits(m.lowest[b, j], -most, most))
+                or (m.has_extremes and not in_limits(m.highest[b, j], m.lowest[b, j], most))
+                or (m.has_slope and not in_limits(m.tilt[b, j], -whole * n * one, whole * n * one))
+                or (m.has_change and not in_limits(m.changes[b, j], real(0), n * one))
+                or (m.has_change and not in_limits(m.border[b, j], real(0), one))
+                or (m.has_crossings and (m.crossed[b, j] < 0 or m.crossed[b, j] > crossed))
+                or (m.has_crossings and (m.crossed_border[b, j] < 0 or m.crossed_border[b, j] > 1))
+            ):
+                return False
     if m.has_correlation:
         for i in range(len(m.sum12)):
             if not in_limits(m.sum12[i], -now * two, now * two):
@@ -408,9 +408,9 @@ def valid_blocks(m: SignalModel) -> Bool:
 
 
 @kernel
-def take_raw(m: SignalModel, sample: Real[CHANNELS]) -> Index:
-    """Take a raw sample; 1 if a step ends with it: there is a new row of measures, in m.measured.  O(channels), and at the
-    end of a step O(measures blocks) more."""
+def take_sample(m: SignalModel, sample: Real[CHANNELS]) -> Index:
+    """Take a sample; 1 if a step ends with it: there is a new row of measures, in m.measured.  O(channels), and at the
+    end of a step O(measures blocks) more, and for spectra O(W log W)."""
     if not m.windows:
         for i in range(len(m.measured)):
             m.measured[i] = sample[m.measure_of[i]]
@@ -433,13 +433,19 @@ def take_raw(m: SignalModel, sample: Real[CHANNELS]) -> Index:
         return 0
     end_block(m)
     m.gathered[0] = 0
-    if m.blocks[0] < len(m.block_mean):
+    if m.blocks[0] < len(m.lowest):
         m.blocks[0] += 1
     whole = 0
-    if m.blocks[0] == len(m.block_mean):
+    if m.blocks[0] == len(m.lowest):
         measure_window(m)
         if m.has_spectrum:
             measure_spectra(m)
         whole = 1
     m.block[0] = block_after(m, m.block[0])
     return whole
+
+
+@kernel
+def take_raw(m: SignalModel, sample: Real[CHANNELS]) -> Index:
+    """Take a raw sample, as it comes."""
+    return take_sample(m, sample)

@@ -76,12 +76,11 @@ def watch(m: MonitorModel, score: Real, seen: Index) -> Index:
     else:
         m.level[0] += m.smoothing * (score - m.level[0])
     if seen < m.warmup:
-        if m.adapts:
-            # in the second half of the warm-up, when learning has settled
-            if seen >= m.warmup - seen:
-                odds = clipped(odds_of(m.level[0]), LEAST_ALARM, MOST_ODDS)
-                if odds > m.odds[0]:
-                    m.odds[0] = odds
+        # in the second half of the warm-up, when learning has settled
+        if m.adapts and seen >= m.warmup - seen:
+            odds = clipped(odds_of(m.level[0]), LEAST_ALARM, MOST_ODDS)
+            if odds > m.odds[0]:
+                m.odds[0] = odds
         return 0
     if alarming(m):
         if m.held[0] <= m.relearn_after:

@@ -23,6 +23,7 @@ from pykernel.algorithms.subspace.state import (
     square,
 )
 from pykernel.algorithms.subspace.update import add_rows, row_times, shorten
+from pykernel.algorithms.vectors import add_multiple, copy
 from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, real
 
 HALF = Constant(0.5)
@@ -151,12 +152,6 @@ def correct(m: SubspaceModel) -> None:
 
 
 @kernel
-def claim_of(m: SubspaceModel, i: Index) -> Real:
-    """Vector i's claim to stay."""
-    return m.claim[i] if m.fades else real(1)
-
-
-@kernel
 def own_inverse(m: SubspaceModel, at: Index, i: Index) -> Real:
     """Diagonal element i of the inverse Gram matrix with the sample; without, it is at place ``at`` of P."""
     value = m.p[at] + m.b[i] * m.b[i] * (real(1) / m.delta[0])
@@ -170,7 +165,7 @@ def least_missed(m: SubspaceModel) -> Index:
     least = real(0)
     at = 0
     for i in range(m.n[0]):
-        cost = claim_of(m, i) * square(m.a[i])
+        cost = (m.claim[i] if m.fades else real(1)) * square(m.a[i])
         if m.budget == Budget.EXACT:
             cost = cost * (real(1) / own_inverse(m, at, i))
             at = at + i + 2
@@ -201,8 +196,7 @@ def leave_out(m: SubspaceModel) -> None:
     for j in range(len(m.h)):
         m.h[j] = m.own[0] * m.t[j]
     for i in range(m.n[0]):
-        for j in range(len(m.h)):
-            m.h[j] += m.k[i] * m.a[i, j]
+        add_multiple(m.h, m.k[i], m.a[i], len(m.h))
     add_products(m.g, -real(1), m.t, m.h)
     add_square(m.g, m.own[0], m.t)
 
@@ -251,9 +245,8 @@ def release_dropping(m: SubspaceModel, r: Index) -> None:
     """Drop vector r with its row a of A: G - a h' - h a' + k_rr a a', where h = A'k(X, x_r).  O(N D + N r)."""
     gram_row(m, r)
     row_times(m)
-    for j in range(len(m.u)):
-        m.u[j] += m.k[r] * m.t[j]
-        m.h[j] = m.a[r, j]
+    add_multiple(m.u, m.k[r], m.t, len(m.u))
+    copy(m.a[r], m.h, len(m.h))
     add_products(m.g, -real(1), m.h, m.u)
     add_square(m.g, m.column[r], m.h)
 

@@ -5,11 +5,10 @@ subspace tracking, 2016, algorithms 2 to 5.  The subspace codes a sample.  If it
 enough, it moves towards the sample.  If the budget is full, the least important vector is then removed; it may be the sample.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pykernel.algorithms import frame
+from pykernel.algorithms.basis.least_squares import RegressionModel
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, respond, see
 from pykernel.algorithms.kernel_choice import KernelConfig
@@ -29,8 +28,8 @@ from pykernel.algorithms.subspace.head import (
     HeadModel,
     evaluate,
     forget_labels,
-    in_turn,
-    learn_labels,
+    learn_logistic,
+    learn_ridge,
     probabilities,
     valid_head,
 )
@@ -57,6 +56,7 @@ from pykernel.algorithms.subspace.state import (
     weakest_column,
 )
 from pykernel.algorithms.subspace.update import move, shorten
+from pykernel.algorithms.vectors import copy, empty_from
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real
 from pykernel.dialect.program import Entry, LabelKind, Program
 
@@ -144,8 +144,7 @@ def chances(m: LabelledModel, x: Real[DIM], p: Real[CLASSES]) -> None:
         p[0] = real(1) - m.answers[0]
         p[1] = m.answers[0]
     else:
-        for o in range(len(m.answers)):
-            p[o] = m.answers[o]
+        copy(m.answers, p, len(p))
 
 
 @kernel
@@ -162,9 +161,8 @@ def alarm(m: OkfebModel, state: Real[2]) -> Index:
 @kernel
 def countable(m: OkfebModel) -> Bool:
     """Whether all counts are within their ranges, as intact(), and also the counters of update."""
-    if m.budget == Budget.EXACT:
-        if m.probe[0] < 0 or m.probe[0] > m.n[0]:
-            return False
+    if m.budget == Budget.EXACT and (m.probe[0] < 0 or m.probe[0] > m.n[0]):
+        return False
     if m.examined[0] < 0 or m.examined[0] >= len(m.a[0]):
         return False
     return intact(m) and m.seen[0] >= 0
@@ -206,18 +204,16 @@ def forgotten(m: OkfebModel, mu: Real, share: Real) -> Real:
     erase L.
     """
     part = mu * m.shrinkage * share
-    if not (m.unit and m.step == Step.CONSTANT):
-        if part > share:
-            part = share
+    if not (m.unit and m.step == Step.CONSTANT) and part > share:
+        part = share
     return part if part < MOST_FORGOTTEN else MOST_FORGOTTEN
 
 
 @kernel
 def censored(m: OkfebModel) -> Bool:
     """Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate.  Algorithm 4."""
-    if m.tolerates:
-        if m.score[0] < m.insensitivity:
-            return True
+    if m.tolerates and m.score[0] < m.insensitivity:
+        return True
     if m.censors:
         if m.n[0] == len(m.v):
             if m.censor[0] == real(0):
@@ -236,8 +232,7 @@ def wonder(m: OkfebModel) -> None:
     For such a sample q, every gradient and the sample's row of A are near zero.  So the sample would be removed first.
     Without this count, a regime that has nothing in common with earlier ones would never be learned.
     """
-    strange = m.score[0] > STRANGE and m.known[0] > KNOWN
-    if not strange:
+    if not (m.score[0] > STRANGE and m.known[0] > KNOWN):
         m.strange[0] = 0
     elif m.strange[0] < NEW_REGIME:
         m.strange[0] += 1
@@ -316,8 +311,7 @@ def start(m: OkfebModel) -> Bool:
         compare_first(m)
     else:
         compare(m)
-    fresh = is_new(m)
-    if not fresh:
+    if not is_new(m):
         return False
     n = m.n[0]
     start_column(m, m.delta[0])
@@ -391,12 +385,11 @@ def adjust(m: OkfebModel) -> Index:
             else:
                 project(m)
             return status
-    learned = learn_sample(m, stored)
-    return learned
+    return learn_sample(m, stored)
 
 
 @kernel
-def track(m: OkfebModel) -> Index:
+def track(m: OkfebModel, x: Real[DIM]) -> Index:
     """Learn the input m.x, as the kernel sees it.  In models with labels, also write its features to m.z."""
     code(m)
     if m.learns_labels:
@@ -417,19 +410,16 @@ def track(m: OkfebModel) -> Index:
 
 
 @kernel
-def learn(m: OkfebModel, x: Real[DIM]) -> Index:
-    """Learn the input, where there are no labels."""
-    return track(m)
-
-
-@kernel
 def learn_both(m: LabelledModel, x: Real[DIM]) -> Index:
     """Learn the input, then that f(x) should be m.y."""
-    status = track(m)
+    status = track(m, x)
     if m.judges:
         evaluate(m, m.error)
         hear(m)
-    learn_labels(m, m.head_ridge * share_of_ridge(m))
+    if m.logistic:
+        learn_logistic(m, m.head_ridge * share_of_ridge(m))
+    else:
+        learn_ridge(m)
     return status
 
 
@@ -507,15 +497,6 @@ def within(a: Real[...], n: Index, limit: Real) -> Bool:
 
 
 @kernel
-def empty_from(a: Real[...], first: Index, n: Index) -> Bool:
-    """Whether all elements from number ``first`` on are zero."""
-    for i in range(first, n):
-        if a[i] != real(0):
-            return False
-    return True
-
-
-@kernel
 def valid_subspace(m: OkfebModel) -> Bool:
     """Whether the numbers of the subspace are within their limits, and zero in unused places."""
     n = m.n[0]
@@ -550,10 +531,7 @@ def valid_subspace(m: OkfebModel) -> Bool:
             return False
         if m.probe[0] > n:
             return False
-    if keeps_gram(m):
-        if not empty_from(m.gram, pairs, len(m.gram)):
-            return False
-    return True
+    return not keeps_gram(m) or empty_from(m.gram, pairs, len(m.gram))
 
 
 @kernel
@@ -581,15 +559,7 @@ def keeps_labels(m: LabelledModel) -> Bool:
 @kernel
 def countable_labels(m: LabelledModel) -> Bool:
     """As countable(), and whether turn is the number of a coefficient."""
-    return countable(m) and in_turn(m)
-
-
-def _watches(c: SubspaceConfig) -> bool:
-    return bool(c.watches)
-
-
-def _logistic(c: SubspaceConfig) -> bool:
-    return bool(c.logistic)
+    return countable(m) and (not m.forgets or (m.turn[0] >= 0 and m.turn[0] < len(m.coefficients)))
 
 
 _ALONE = Rule(
@@ -600,7 +570,7 @@ _ALONE = Rule(
     configs=(SubspaceConfig, KernelConfig),
     statuses=SubspaceStatus,
     hooks={
-        frame.learn: learn,
+        frame.learn: track,
         frame.took: took,
         frame.intact: countable,
         frame.keeps: keeps,
@@ -608,7 +578,7 @@ _ALONE = Rule(
     },
     costs=("O(N (D + r) + r^3 / 3)", "O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3)"),
     questions=(Entry("novelty", novelty, "question"), Entry("features", features, "question")),
-    actions=(Entry("alarm", alarm, "reading", _watches), Entry("refresh", refresh, "action")),
+    actions=(Entry("alarm", alarm, "reading", lambda c: c.watches), Entry("refresh", refresh, "action")),
     labels=("none",),
     restarts=True,
     alarms=(SubspaceStatus.NOVEL, SubspaceStatus.HELD),
@@ -621,6 +591,7 @@ _LABELLED = replace(
     hooks=_ALONE.hooks
     | {
         OkfebModel: LabelledModel,
+        RegressionModel: HeadModel,
         frame.answer: answer,
         frame.chances: chances,
         frame.learn: learn_both,
@@ -628,7 +599,7 @@ _LABELLED = replace(
         frame.keeps: keeps_labels,
         frame.forget_rule: forget_all,
     },
-    of_classes=(Entry("probability", frame.probability, "question", _logistic),),
+    of_classes=(Entry("probability", frame.probability, "question", lambda c: c.logistic),),
     labels=("real", "reals", "class"),
 )
 OKFEB: dict[LabelKind, Program] = programs(_ALONE) | programs(_LABELLED)

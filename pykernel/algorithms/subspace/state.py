@@ -6,8 +6,6 @@ stored, so that coding a sample needs neither the Gram matrix nor its product wi
 q = (G + lambda I)^-1 v.  The rest of the sample is |phi(x) - L q|^2 = k(x, x) - v'q - lambda |q|^2.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from pykernel.algorithms.elementary import clipped

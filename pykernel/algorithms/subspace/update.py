@@ -21,6 +21,7 @@ from pykernel.algorithms.subspace.state import (
     add_square,
     product,
 )
+from pykernel.algorithms.vectors import add_multiple, copy, multiply, zero
 from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, real
 
 LONGEST = Constant(float32=2.0**80, float64=2.0**700)
@@ -84,8 +85,7 @@ def move_hybrid(m: SubspaceModel, step: Real, keep: Real, stored: Bool) -> None:
     largest = correlate(m, stored)
     mu = step * (real(1) / largest)
     symmetric_times(m.gram, m.s, m.ks, n)
-    for j in range(len(m.h)):
-        m.h[j] = real(0)
+    zero(m.h, len(m.h))
     length = real(0)
     last = m.newest[0] * m.own[0]
     for i in range(n):
@@ -94,8 +94,7 @@ def move_hybrid(m: SubspaceModel, step: Real, keep: Real, stored: Bool) -> None:
             last += m.k[i] * m.s[i]
         moved = mu * m.ks[i]
         length += m.s[i] * moved
-        for j in range(len(m.h)):
-            m.h[j] += m.a[i, j] * moved
+        add_multiple(m.h, moved, m.a[i], len(m.h))
     length = clipped(mu * (length + m.newest[0] * (mu * last)), real(0), LONGEST)
     most = real(2) * m.inner_limit * step
     for j in range(len(m.h)):
@@ -106,8 +105,7 @@ def move_hybrid(m: SubspaceModel, step: Real, keep: Real, stored: Bool) -> None:
             m.a[i, j] = clipped(keep * m.a[i, j] + part * m.q[j], -m.row_limit, m.row_limit)
     for j in range(len(m.q)):
         m.t[j] = mu * m.newest[0] * m.q[j]
-    for i in range(len(m.g)):
-        m.g[i] = keep * keep * m.g[i]
+    multiply(m.g, keep * keep, len(m.g))
     add_products(m.g, keep, m.h, m.q)
     add_square(m.g, length, m.q)
 
@@ -121,24 +119,21 @@ def move_nonparametric(m: SubspaceModel, step: Real, loss: Real, stored: Bool) -
     fade = loss * (real(1) / largest)
     for i in range(n):
         times_rows(m, i)
-        for j in range(len(m.u)):
-            m.ka[i, j] = m.u[j]
+        copy(m.u, m.ka[i], len(m.u))
     for i in range(n):
         for j in range(len(m.q)):
             moved = m.a[i, j] + (mu * (m.s[i] * m.q[j]) - fade * m.ka[i, j])
             m.a[i, j] = clipped(moved, -m.row_limit, m.row_limit)
     for j in range(len(m.q)):
         m.t[j] = mu * (m.newest[0] * m.q[j]) - fade * m.inner[j] if stored else real(0)
-    for i in range(len(m.g)):
-        m.g[i] = real(0)
+    zero(m.g, len(m.g))
     for j in range(len(m.h)):
         m.h[j] = m.own[0] * m.t[j]
     for i in range(n):
         times_rows(m, i)
         if stored:
-            for j in range(len(m.u)):
-                m.u[j] += m.k[i] * m.t[j]
-                m.h[j] += m.k[i] * m.a[i, j]
+            add_multiple(m.u, m.k[i], m.t, len(m.u))
+            add_multiple(m.h, m.k[i], m.a[i], len(m.h))
         add_rows(m.g, m.a[i], m.u)
     if stored:
         add_rows(m.g, m.t, m.h)
@@ -177,14 +172,12 @@ def move_rls(m: SubspaceModel) -> None:
 
     For f = 1 this is L = (lambda L_0 + sum phi q') (sum q q' + lambda I)^-1.
     """
-    for i in range(len(m.moments)):
-        m.moments[i] = m.memory * m.moments[i]
+    multiply(m.moments, m.memory, len(m.moments))
     add_square(m.moments, real(1), m.q)
     for i in range(len(m.moments)):
         m.moments[i] = clipped(m.moments[i], -m.moment_limit, m.moment_limit)
     factorise(m.moments, m.c, len(m.q), m.shrinkage, real(0), real(0.5) * m.shrinkage, m.root_bound, m.moment_root)
-    for j in range(len(m.t)):
-        m.t[j] = m.q[j]
+    copy(m.q, m.t, len(m.t))
     # q'T q is at most 1, and |T q| at most 1 / sqrt(lambda); the limits are twice that, because of rounding
     substitute_forward(m.c, m.t, len(m.t), real(2))
     substitute_backward(m.c, m.t, m.t, len(m.t), real(2) * m.root_bound)
@@ -194,8 +187,7 @@ def move_rls(m: SubspaceModel) -> None:
         m.m[j, j] += real(1)
     if m.leaks:
         for j in range(len(m.q)):
-            for i in range(len(m.u)):
-                m.u[i] = real(0)
+            zero(m.u, len(m.u))
             m.u[j] = real(1)
             # T is at most 1 / lambda
             substitute_forward(m.c, m.u, len(m.u), real(2) * m.root_bound)
@@ -219,8 +211,7 @@ def move_rls(m: SubspaceModel) -> None:
                 total += m.m[k, i] * m.row[k]
             m.c[row + i] = total
         row = row + j + 1
-    for i in range(len(m.g)):
-        m.g[i] = m.c[i]
+    copy(m.c, m.g, len(m.g))
     add_products(m.g, real(1), m.h, m.t)
     add_square(m.g, m.own[0], m.t)
     for i in range(m.n[0]):
@@ -229,8 +220,7 @@ def move_rls(m: SubspaceModel) -> None:
             for k in range(len(m.u)):
                 total += m.a[i, k] * m.m[k, j]
             m.u[j] = clipped(total, -m.row_limit, m.row_limit)
-        for j in range(len(m.u)):
-            m.a[i, j] = m.u[j]
+        copy(m.u, m.a[i], len(m.u))
 
 
 @kernel

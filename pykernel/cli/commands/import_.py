@@ -12,7 +12,7 @@ from pykernel.cli.options import JSON, NAME, PRECISION, SPEC_OUT, argument, comm
 from pykernel.errors import CheckFailed, UserError
 from pykernel.files import need_not_data
 from pykernel.telling import byte_count
-from pykernel.workflows.given import write_text
+from pykernel.workflows.given import write_file
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
@@ -92,7 +92,7 @@ def import_model(
     spec, report = run_import(model, out, state=state, data=data, **given)
     failed = data is not None and not report["check"]["ok"]
     if not failed:
-        write_text(out, spec.to_toml())
+        write_file(out, spec.to_toml())
     output.print_report(report | {"ok": not failed}, as_json, partial(print_import, spec=spec))
     if failed:
         found = report["check"]

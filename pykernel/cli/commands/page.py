@@ -7,7 +7,7 @@ from pathlib import Path
 from pykernel.cli import output
 from pykernel.cli.options import CSV, JSON, SPEC, TRUST_CODE, command, need_no_signal, option, read_spec
 from pykernel.files import need_free
-from pykernel.workflows.given import write_text
+from pykernel.workflows.given import write_file
 
 
 @command(
@@ -41,7 +41,7 @@ def page(spec_file: Path, data: str, out: Path, force: bool, trust: bool, as_jso
         x, y = as_taken(spec, *read_rows(spec, data))
         show(0.1, "compiling and simulating")
         text = make_page(spec, x, y)
-    write_text(out, text)
+    write_file(out, text)
     if as_json:
         output.print_json({"page": str(out), "rows": len(x), "bytes": len(text.encode())})
     else:

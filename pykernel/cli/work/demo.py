@@ -21,7 +21,7 @@ from pykernel.host.model import HostModel
 from pykernel.plots import error_figure
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.workflows.given import drawn, write_text
+from pykernel.workflows.given import drawn, write_file
 
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
@@ -126,8 +126,8 @@ def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tup
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*names, spec.label.column])
     writer.writerows(zip(*(column.astype(np.float32) for column in x.T), y.astype(int), strict=True))
-    write_text(out / "features.csv", text.getvalue())
-    write_text(out / "spec.toml", spec.to_toml())
+    write_file(out / "features.csv", text.getvalue())
+    write_file(out / "spec.toml", spec.to_toml())
 
 
 def _draw(

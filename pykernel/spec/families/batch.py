@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from pykernel.algorithms.batch.batch import BATCH
-from pykernel.algorithms.batch.fisher import FISHER
+from pykernel.algorithms.batch.kfd import FISHER
+from pykernel.algorithms.batch.krr import BATCH
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec

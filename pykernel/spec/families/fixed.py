@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from pydantic import Field, field_validator
 
-from pykernel.algorithms.fixed.frozen import CERTAIN, FIXED_FROZEN
-from pykernel.algorithms.fixed.values import ONE
+from pykernel.algorithms.int16.frozen import CERTAIN, FIXED_FROZEN
+from pykernel.algorithms.int16.kernels import ONE
 from pykernel.dialect import Index
 from pykernel.dialect.program import NO_COUNT, NOTHING, LabelKind, Program
 from pykernel.spec import kernel_settings, signal_whole

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.fixed.values import FALL, NATURAL, ONE, POWERS, ROOTS, STEPS, THIRD
+from pykernel.algorithms.int16.kernels import FALL, NATURAL, ONE, POWERS, ROOTS, STEPS, THIRD
 from pykernel.spec import kernel_settings
 from pykernel.spec.families.fixed_scales import centers, factors, kernel_parameters, limits, resolutions, unit_of
 

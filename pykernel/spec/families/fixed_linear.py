@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from pykernel.algorithms.fixed.linear import FIXED_LINEAR, LINE_MOST
+from pykernel.algorithms.int16.nlms import FIXED_LINEAR, LINE_MOST
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec.families.fixed import WholeFamily, WholeSpec, complain_of_inputs, complain_of_rate
 from pykernel.spec.families.fixed_online import complain_of_label_range, frame_parameters

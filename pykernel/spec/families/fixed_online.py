@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from pykernel.algorithms.fixed.frame import VALUE_MOST
-from pykernel.algorithms.fixed.online import FIXED_ONLINE
-from pykernel.algorithms.fixed.stages import GAIN_SIZE
-from pykernel.algorithms.fixed.values import ONE
+from pykernel.algorithms.int16.frame import VALUE_MOST
+from pykernel.algorithms.int16.kernels import ONE
+from pykernel.algorithms.int16.klms import FIXED_ONLINE
+from pykernel.algorithms.int16.stages import GAIN_SIZE
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.state import Metric
 from pykernel.algorithms.online.techniques import TECHNIQUES

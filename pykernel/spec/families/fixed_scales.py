@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.fixed.values import FixedFunction
+from pykernel.algorithms.int16.kernels import FixedFunction
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
 

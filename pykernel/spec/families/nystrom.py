@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from pykernel.algorithms.basis.coordinates import NYSTROM, Method
-from pykernel.algorithms.basis.recursive import NYSTROM_RLS
+from pykernel.algorithms.basis.coordinates import Method
+from pykernel.algorithms.basis.nystrom import NYSTROM
+from pykernel.algorithms.basis.nystrom_rls import NYSTROM_RLS
 from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel
-from pykernel.algorithms.vectors import Factor, Vectors, factorise_vectors
+from pykernel.algorithms.tables import Factor, Vectors, factorise_vectors
 from pykernel.dialect import FLOAT64, Memory, substitute
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.engine.engines import make_executor

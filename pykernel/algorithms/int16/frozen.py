@@ -3,31 +3,27 @@
 The functions are f_o(x) = sum_i weights_io k(v_i, x) + bias_o, as in ``pykernel.algorithms.frozen``.
 """
 
-from __future__ import annotations
-
-from pykernel.algorithms import frame, inputs
+from pykernel.algorithms import frame, frozen, inputs
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
-from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
-from pykernel.algorithms.fixed.values import (
+from pykernel.algorithms.frame import LABELLED, Answering, Status, refusal
+from pykernel.algorithms.frozen import FrozenModel, FunctionsConfig, share
+from pykernel.algorithms.int16.arithmetic import clip, places, size
+from pykernel.algorithms.int16.frame import FixedFramed, acceptable
+from pykernel.algorithms.int16.inputs import FixedInputConfig
+from pykernel.algorithms.int16.kernels import (
     FixedFunction,
     FixedKernelConfig,
-    clip,
     distance,
     dot,
     octaves,
-    places,
     power,
-    size,
     square_norm,
     value_at,
 )
-from pykernel.algorithms.frame import LABELLED, Answering, Status, refusal
-from pykernel.algorithms.frozen import Decision
 from pykernel.dialect import (
     CLASSES,
     DIM,
     OUTPUTS,
-    Bool,
     Config,
     Index,
     Int,
@@ -65,12 +61,6 @@ class FixedWork(Struct):
 class FixedFrozenConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.fixed``."""
 
-    decision: Decision
-    products: bool  # whether distances are computed from products
-    single: bool  # whether there is one function
-    breaks_ties: bool  # pairs: whether of classes with equal votes the clearer wins, not the first
-    calibrated: bool  # whether functions give probabilities
-    clamps: bool  # whether predictions are kept between low and high
     vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
     norms: Word[N_MAX]  # |v|^2
     weights: Int16[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
@@ -89,25 +79,13 @@ class FixedFrozenConfig(Config):
 
 
 class FixedFrozenModel(Model):
-    parts = FixedWork, FixedFrozenConfig, FixedInputConfig, FixedKernelConfig
+    parts = FixedWork, FunctionsConfig, FixedFrozenConfig, FixedInputConfig, FixedKernelConfig
 
 
 @kernel
-def share(m: FixedFrozenModel, i: Index, k: Index, n: Index) -> None:
-    """Add vector i's part to the functions: its weights times k / 2^n.  Pairs: to those of its own class."""
-    if m.decision == Decision.FUNCTIONS:
-        for o in range(len(m.f)):
-            m.f[o] += word(floor_shift(m.weights[i, o] * k, n))
-    else:
-        own = m.support_class[i]
-        # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
-        pair = own - 1
-        for r in range(len(m.weights[0])):
-            if r >= own:
-                pair += 1
-            m.f[pair] += word(floor_shift(m.weights[i, r] * k, n))
-            if r < own:
-                pair += len(m.weights[0]) - r - 1
+def add_part(m: FixedFrozenModel, f: Index, i: Index, o: Index, k: Index, n: Index) -> None:
+    """Add weight o of vector i times k / 2^n to function f."""
+    m.f[f] += word(floor_shift(m.weights[i, o] * k, n))
 
 
 @kernel
@@ -158,8 +136,8 @@ def share_power(m: FixedFrozenModel, i: Index) -> None:
 
 
 @kernel
-def evaluate(m: FixedFrozenModel) -> None:
-    """Compute the functions at the converted inputs.  O(N (D + W)) for W weights of a vector; linear: O(D W)."""
+def evaluate(m: FixedFrozenModel, x: Int16[DIM]) -> None:
+    """Compute the functions at the converted inputs, m.x.  O(N (D + W)) for W weights of a vector; linear: O(D W)."""
     if m.function == FixedFunction.LINEAR:
         for o in range(len(m.f)):
             m.f[o] = word(dot(m.x, m.factors[o]) + m.bias[o])
@@ -183,15 +161,15 @@ def evaluate(m: FixedFrozenModel) -> None:
 
 
 @kernel
-def value_of(m: FixedFrozenModel, o: Index) -> Index:
-    """Function o, within its limits."""
-    f = as_signed(m.f[o])
-    return clip(f, m.low, m.high) if m.clamps else f
+def best_function(m: FixedFrozenModel, x: Int16[DIM]) -> Index:
+    """The class with the largest function at x; below 0: why the input was refused.
 
-
-@kernel
-def best_function(m: FixedFrozenModel) -> Index:
-    """The class with the largest function.  Two classes share one function: a positive value means the second class."""
+    Two classes share one function: a positive value means the second class.
+    """
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    evaluate(m, x)
     best = 0
     if len(m.f) == 1:
         if as_signed(m.f[0]) > 0:
@@ -227,39 +205,19 @@ def most_voted(m: FixedFrozenModel) -> Index:
     """The class that wins against most others; of classes that win as often, the first one or the clearest."""
     best = 0
     for a in range(1, len(m.votes)):
-        if m.votes[a] > m.votes[best]:
+        if m.votes[a] > m.votes[best] or (
+            m.breaks_ties and m.votes[a] == m.votes[best] and as_signed(m.clear[a]) > as_signed(m.clear[best])
+        ):
             best = a
-        elif m.breaks_ties and m.votes[a] == m.votes[best]:
-            if as_signed(m.clear[a]) > as_signed(m.clear[best]):
-                best = a
     return best
 
 
 @kernel
-def acceptable(m: FixedFrozenModel, x: Int16[DIM]) -> Bool:
-    """Whether every input is within its limit; m.x is then the converted input."""
-    return converted(m, x, m.x)
-
-
-@kernel
-def respond(m: FixedFrozenModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """y = f(x).  m.x is the input."""
-    evaluate(m)
+def decide(m: FixedFrozenModel, y: Int[OUTPUTS]) -> None:
+    """Write the predicted values: the functions, within their limits."""
     for o in range(len(y)):
-        y[o] = value_of(m, o)
-
-
-@kernel
-def most_likely(m: FixedFrozenModel, x: Int16[DIM]) -> Index:
-    """The most likely class of x; below 0: why the input was refused."""
-    refused = refusal(m, x)
-    if refused < 0:
-        return refused
-    evaluate(m)
-    if m.decision == Decision.FUNCTIONS:
-        return best_function(m)
-    count_votes(m)
-    return most_voted(m)
+        f = as_signed(m.f[o])
+        y[o] = clip(f, m.low, m.high) if m.clamps else f
 
 
 @kernel
@@ -273,19 +231,12 @@ def logistic(t: Index) -> Index:
 
 
 @kernel
-def calibrate(m: FixedFrozenModel) -> None:
-    """Compute a probability of each function, in units of 2^-15."""
+def calibrate(m: FixedFrozenModel, p: Int[CLASSES]) -> None:
+    """Compute a probability of each class from the functions, in units of 2^-15."""
     for o in range(len(m.f)):
         f = clip(as_signed(m.f[o]), -m.limits[o], m.limits[o])
         t = floor_shift(floor_shift(f, m.coarse[o]) * m.slope[o], m.slope_shift[o]) + m.offset[o]
         m.p[o] = logistic(t)
-
-
-@kernel
-def chances(m: FixedFrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """p: the probability of each class.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
-    evaluate(m)
-    calibrate(m)
     if m.single:
         p[1] = m.p[0]
         p[0] = CERTAIN - m.p[0]
@@ -297,6 +248,13 @@ def chances(m: FixedFrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
             p[o] = quotient(m.p[o] * CERTAIN, total) if total > 0 else quotient(CERTAIN, len(m.p))
 
 
+@kernel
+def chances(m: FixedFrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
+    """p: the probability of each class.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
+    evaluate(m, x)
+    calibrate(m, p)
+
+
 ANSWERING = Answering(
     FixedFrozenModel,
     "O(N D)",
@@ -304,10 +262,19 @@ ANSWERING = Answering(
         Real[DIM]: Int16[DIM],
         Real[OUTPUTS]: Int[OUTPUTS],
         Real[CLASSES]: Int[CLASSES],
+        FrozenModel: FixedFrozenModel,
+        FixedFramed: FixedFrozenModel,
+        Real: Int,
         inputs.acceptable: acceptable,
-        frame.respond: respond,
-        frame.most_likely: most_likely,
+        frame.respond: frozen.respond,
+        frame.most_likely: frozen.most_likely,
         frame.chances: chances,
+        frozen.add_part: add_part,
+        frozen.evaluate: evaluate,
+        frozen.decide: decide,
+        frozen.best_function: best_function,
+        frozen.count_votes: count_votes,
+        frozen.most_voted: most_voted,
         "write f(x) to y.": "write f(x) to y, in units of 1 / LABEL_SCALE.",
         "each class at x to p.": "each class at x to p, in units of 1 / 32768 (Platt, Probabilities for SV Machines, 1999).",
     },
@@ -318,7 +285,7 @@ FIXED_FROZEN: dict[LabelKind, Program] = {
         name="frozen",
         structs=(FixedWork,),
         persistent=(),
-        configs=(FixedFrozenConfig, FixedInputConfig, FixedKernelConfig),
+        configs=(FunctionsConfig, FixedFrozenConfig, FixedInputConfig, FixedKernelConfig),
         statuses=(Status,),
         entries=ANSWERING.questions(kind),
         valid=None,

@@ -3,9 +3,8 @@
 As ``pykernel.algorithms.stages``, with horizons and normalisers that are powers of two.
 """
 
-from __future__ import annotations
-
-from pykernel.algorithms.fixed.values import ONE, clip, part_of, places, square_norm, times
+from pykernel.algorithms.int16.arithmetic import clip, part_of, places, times
+from pykernel.algorithms.int16.kernels import ONE, square_norm
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -69,6 +68,7 @@ class FixedStageConfig(Config):
     gain_shift: Index  # errors and values are divided by 2 to this power for the gain's means
     label_most: Index  # largest |y| that is accepted
     rest_most: Index  # largest |y| that is left for the model
+    one: Index  # what a function is taught for its class
     low: Index  # smallest prediction
     high: Index  # largest prediction
 
@@ -82,12 +82,26 @@ class FixedStaged(Model):
 
 
 @kernel
-def line(m: FixedStaged, x: Int16[DIM], o: Index) -> Int:
-    """The linear part at x.  O(D)."""
+def weighted_sum(w: Int[DIM], x: Int16[DIM], most: Index) -> Int:
+    """w'x / 2^16, for weights within a limit: memory may have been overwritten.  O(D)."""
     total = 0
     for j in range(len(x)):
-        total += times(clip(m.slope[o, j], -m.slope_most, m.slope_most), x[j])
+        total += times(clip(w[j], -most, most), x[j])
     return total
+
+
+@kernel
+def move_weights(w: Int[DIM], x: Int16[DIM], step: Int, most: Index) -> None:
+    """w + step x, within a limit.  O(D)."""
+    for j in range(len(x)):
+        moved = as_signed(word(w[j]) + word(step * x[j]))
+        w[j] = clip(moved, -most, most)
+
+
+@kernel
+def line(m: FixedStaged, x: Int16[DIM], o: Index) -> Int:
+    """The linear part at x.  O(D)."""
+    return weighted_sum(m.slope[o], x, m.slope_most)
 
 
 @kernel
@@ -97,31 +111,11 @@ def label_mean(m: FixedStaged, o: Index) -> Int:
 
 
 @kernel
-def without_mean(m: FixedStaged, y: Int, o: Index) -> Int:
-    """The label less its running mean."""
-    return y - floor_shift(label_mean(m, o), m.mean_shift)
-
-
-@kernel
-def remainder(m: FixedStaged, x: Int16[DIM], y: Int, o: Index) -> Int:
-    """What of a label is left for the model to learn."""
-    rest = y
-    if m.centers:
-        rest = without_mean(m, y, o)
-    if m.leads:
-        rest = rest - line(m, x, o)
-    if m.centers or m.leads:
-        rest = clip(rest, -m.rest_most, m.rest_most)
-    return rest
-
-
-@kernel
 def finished(m: FixedStaged, x: Int16[DIM], value: Int, o: Index) -> Int:
     """The prediction that the model's answer leads to."""
     y = value
-    if m.gains:
-        if m.count[0] >= GAIN_FIRST:
-            y = part_of(value, clip(m.gain[o], 0, ONE))
+    if m.gains and m.count[0] >= GAIN_FIRST:
+        y = part_of(value, clip(m.gain[o], 0, ONE))
     if m.centers:
         y = y + floor_shift(label_mean(m, o), m.mean_shift)
     if m.leads:
@@ -144,10 +138,7 @@ def follow_line(m: FixedStaged, x: Int16[DIM], rest: Int, o: Index) -> None:
     """Normalised LMS, whose normaliser |x|^2 + 1 is rounded down to a power of two.  O(D)."""
     power = places(square_norm(x) + word(m.slope_unit)) - m.slope_shift
     step = floor_shift(part_of(rest, m.slope_eta), clip(power, 0, 31))
-    step = clip(step, -m.slope_step, m.slope_step)
-    for j in range(len(x)):
-        moved = as_signed(word(m.slope[o, j]) + word(step * x[j]))
-        m.slope[o, j] = clip(moved, -m.slope_most, m.slope_most)
+    move_weights(m.slope[o], x, clip(step, -m.slope_step, m.slope_step), m.slope_most)
 
 
 @kernel
@@ -162,12 +153,10 @@ def follow_gain(m: FixedStaged, rest: Int, value: Int, o: Index) -> None:
     m.agreement[o] = clip(agreement, -GAIN_MOST, GAIN_MOST)
     m.square[o] = clip(square, 0, GAIN_MOST)
     # both by the same power of two, so that their quotient can be computed
-    over = m.agreement[o] if m.agreement[o] > 0 else 0
-    under = m.square[o]
-    for turn in range(14):
-        if under > 32767:
-            over = floor_shift(over, 1)
-            under = floor_shift(under, 1)
+    bits = places(word(m.square[o]))
+    shift = bits - 14 if bits > 14 else 0
+    over = floor_shift(m.agreement[o] if m.agreement[o] > 0 else 0, shift)
+    under = floor_shift(m.square[o], shift)
     gain = ONE
     if under > 0 and over < under:
         gain = quotient((over if over < 32767 else 32767) * ONE, under)
@@ -175,33 +164,33 @@ def follow_gain(m: FixedStaged, rest: Int, value: Int, o: Index) -> None:
 
 
 @kernel
-def conclude_one(m: FixedStaged, x: Int16[DIM], y: Int, rest: Int, value: Int, o: Index) -> None:
-    """Let the stages learn from one label of a sample, what was left of it, and what the model said."""
-    if m.gains:
-        follow_gain(m, rest, value, o)
-    if m.leads:
-        follow_line(m, x, rest, o)
-    if m.centers:
-        follow_mean(m, y, o)
-    if o == 0:
-        if m.count[0] < COUNTED:
-            m.count[0] += 1
-        if m.centers:
-            pace = clip(m.pace[0], 0, 16)
-            if pace < m.mean_pace:
-                if floor_shift(m.count[0], pace + 1) > 0:
-                    m.pace[0] = pace + 1
-
-
-@kernel
 def remain(m: FixedStaged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
     """What of the labels is left for the rule to learn."""
     for o in range(len(y)):
-        r[o] = remainder(m, x, clip(y[o], -m.label_most, m.label_most), o)
+        rest = clip(y[o], -m.label_most, m.label_most)
+        if m.centers:
+            rest = rest - floor_shift(label_mean(m, o), m.mean_shift)
+        if m.leads:
+            rest = rest - line(m, x, o)
+        if m.centers or m.leads:
+            rest = clip(rest, -m.rest_most, m.rest_most)
+        r[o] = rest
 
 
 @kernel
 def conclude(m: FixedStaged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
     """Let the stages learn from a sample's labels, what was left of them, and what the rule said."""
     for o in range(len(y)):
-        conclude_one(m, x, clip(y[o], -m.label_most, m.label_most), r[o], k[o], o)
+        if m.gains:
+            follow_gain(m, r[o], k[o], o)
+        if m.leads:
+            follow_line(m, x, r[o], o)
+        if m.centers:
+            follow_mean(m, clip(y[o], -m.label_most, m.label_most), o)
+        if o == 0:
+            if m.count[0] < COUNTED:
+                m.count[0] += 1
+            if m.centers:
+                pace = clip(m.pace[0], 0, 16)
+                if pace < m.mean_pace and floor_shift(m.count[0], pace + 1) > 0:
+                    m.pace[0] = pace + 1

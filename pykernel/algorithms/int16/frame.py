@@ -3,13 +3,13 @@
 An input is converted where it is checked, so the rule always sees a copy.  There are no statistics of inputs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pykernel.algorithms import elementary, frame, inputs, stages
-from pykernel.algorithms.fixed.inputs import FixedInputConfig, converted
-from pykernel.algorithms.fixed.stages import (
+from pykernel.algorithms.frame import FrameConfig, answer, predict
+from pykernel.algorithms.int16.arithmetic import clip
+from pykernel.algorithms.int16.inputs import FixedInputConfig, converted
+from pykernel.algorithms.int16.stages import (
     FixedStageConfig,
     FixedStaged,
     FixedStages,
@@ -17,13 +17,10 @@ from pykernel.algorithms.fixed.stages import (
     finished,
     remain,
 )
-from pykernel.algorithms.fixed.values import clip
-from pykernel.algorithms.frame import answer, predict
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
     Bool,
-    Config,
     Index,
     Int,
     Int16,
@@ -49,20 +46,10 @@ class FixedSample(Struct):
     x: between(Int16[DIM], "-reach", "reach")  # the converted input
 
 
-class FixedFrameConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.families.fixed_online``."""
-
-    separates: bool  # whether the label is a class: then there is no error where the class is clear enough
-    single: bool  # whether there is one output
-    classes: Index  # number of classes
-    one: Index  # what a function is taught for its class
-    rehearsed: Index  # number of samples in the self-test
-
-
 class FixedFramed(FixedStaged):
     """A model in the frame."""
 
-    parts = FixedSample, FixedFrameConfig, FixedInputConfig
+    parts = FixedSample, FrameConfig, FixedInputConfig
 
 
 @kernel
@@ -114,10 +101,9 @@ def hear(m: FixedFramed) -> None:
         value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
         rest = m.y[o]
         error = rest - value
-        if m.separates:
-            # no error where the class is clear enough
-            if (rest > 0 and value >= rest) or (rest < 0 and value <= rest):
-                error = 0
+        # no error where the class is clear enough
+        if m.separates and ((rest > 0 and value >= rest) or (rest < 0 and value <= rest)):
+            error = 0
         m.value[o] = value
         m.error[o] = error
 
@@ -160,7 +146,6 @@ WHOLE: dict[Any, Any] = {
     stages.StageConfig: FixedStageConfig,
     inputs.InputConfig: FixedInputConfig,
     stages.Sample: FixedSample,
-    frame.FrameConfig: FixedFrameConfig,
     inputs.acceptable: acceptable,
     stages.see: see,
     frame.respond: respond,

@@ -1,27 +1,28 @@
-"""Kernel models that learn in whole numbers, under a budget and without a matrix: KLMS and QKLMS.
+"""KLMS and QKLMS in whole numbers, under a budget and without a matrix.
 
 The same rules, removals and orders as in ``pykernel.algorithms.online`` for the techniques nt, at, fklms and fmklms.  No
 call divides, but one division when a vector is replaced and its part is shared out.  Multipliers saturate: their range
 is so much larger than that of the labels that only a diverging model comes near its ends.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms import frame
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.fixed.frame import VALUE_MOST, WHOLE, FixedFramed, hear
-from pykernel.algorithms.fixed.values import (
-    ONE,
-    FixedKernelConfig,
-    clip,
-    distance,
-    kernel_value,
-    part_of,
-    size,
+from pykernel.algorithms.frame import Rule, Status, programs, refusal
+from pykernel.algorithms.int16.arithmetic import clip, part_of, places, size
+from pykernel.algorithms.int16.frame import VALUE_MOST, WHOLE, FixedFramed, hear
+from pykernel.algorithms.int16.kernels import ONE, FixedKernelConfig, distance, kernel_value
+from pykernel.algorithms.online import reduction
+from pykernel.algorithms.online.reduction import precedes
+from pykernel.algorithms.online.state import (
+    AGE_MOST,
+    SEARCHES,
+    Metric,
+    OnlineModel,
+    OnlineStatus,
+    Projection,
+    Tie,
+    intact,
 )
-from pykernel.algorithms.frame import Rule as FramedRule
-from pykernel.algorithms.frame import Status, programs, refusal
-from pykernel.algorithms.online.state import AGE_MOST, SEARCHES, Metric, OnlineStatus, Projection, Tie
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -110,11 +111,10 @@ class FixedOnlineModel(FixedFramed):
 def magnitude(m: FixedOnlineModel, i: Index) -> Int:
     """|alpha_i|: the largest of a candidate's multipliers; the sample is candidate n."""
     largest = size(m.alpha[i, 0]) if i < m.n[0] else size(m.step[0])
-    if not m.single:
-        for o in range(1, len(m.step)):
-            a = size(m.alpha[i, o]) if i < m.n[0] else size(m.step[o])
-            if a > largest:
-                largest = a
+    for o in range(1, len(m.step)):
+        a = size(m.alpha[i, o]) if i < m.n[0] else size(m.step[o])
+        if a > largest:
+            largest = a
     return largest
 
 
@@ -136,11 +136,7 @@ def isolation(m: FixedOnlineModel, i: Index) -> Int:
 @kernel
 def unsure(m: FixedOnlineModel, i: Index) -> Bool:
     """Whether isolation() is only a lower bound."""
-    if i >= m.n[0]:
-        return False
-    if m.neighbour[i] > 0:
-        return False
-    return m.distance[i] > -m.neighbour[i]
+    return i < m.n[0] and m.neighbour[i] <= 0 and m.distance[i] > -m.neighbour[i]
 
 
 @kernel
@@ -160,11 +156,8 @@ def coarseness(m: FixedOnlineModel) -> Index:
         a = magnitude(m, i)
         if a > largest:
             largest = a
-    coarse = 0
-    for turn in range(16):
-        if floor_shift(largest, turn) > 32767:
-            coarse = turn + 1
-    return coarse
+    bits = places(word(largest))
+    return bits - 14 if bits > 14 else 0
 
 
 @kernel
@@ -189,19 +182,6 @@ def cost(m: FixedOnlineModel, i: Index) -> Int:
     if m.metric == Metric.FKLMS:
         return isolation(m, i)
     return 0  # ages are compared as they are
-
-
-@kernel
-def precedes(m: FixedOnlineModel, i: Index, r: Index) -> Bool:
-    """Whether to remove candidate i rather than r, if both cost the same."""
-    if m.metric == Metric.AGE:
-        if age_of(m, i) != age_of(m, r):
-            return age_of(m, i) > age_of(m, r)
-    if m.tie == Tie.NEWEST:
-        return age_of(m, i) < age_of(m, r)
-    if m.tie == Tie.OLDEST:
-        return age_of(m, i) > age_of(m, r)
-    return magnitude(m, i) < magnitude(m, r)
 
 
 @kernel
@@ -260,9 +240,8 @@ def measure_row(m: FixedOnlineModel, r: Index) -> None:
         d = distance(m, m.v[i], m.v[r])
         if m.projection != Projection.NONE:
             m.row[i] = kernel_value(m, d)
-        if m.keeps_neighbours:
-            if i != r and m.neighbour[i] == index(d):
-                m.neighbour[i] = -index(d)
+        if m.keeps_neighbours and i != r and m.neighbour[i] == index(d):
+            m.neighbour[i] = -index(d)
 
 
 @kernel
@@ -301,8 +280,7 @@ def put_in(m: FixedOnlineModel, r: Index) -> None:
         m.v[r, j] = m.x[j]
     for o in range(len(m.step)):
         m.alpha[r, o] = m.step[o]
-    if m.keeps_ages:
-        m.age[r] = 0
+    m.age[r] = 0
     if m.keeps_neighbours:
         nearest = FAR
         for j in range(m.n[0]):
@@ -345,26 +323,13 @@ def grow_older(m: FixedOnlineModel) -> None:
 
 
 @kernel
-def smallness(m: FixedOnlineModel, i: Index) -> Int:
-    """The largest of a vector's stored multipliers."""
-    largest = 0
-    for o in range(len(m.alpha[0])):
-        a = size(m.alpha[i, o])
-        if a > largest:
-            largest = a
-    return largest
-
-
-@kernel
 def stale(m: FixedOnlineModel, older: Index) -> Index:
     """Position of the first vector that is too old or too small, when all ages grow by ``older``; n for none.  O(N)."""
     for i in range(m.n[0]):
-        if m.truncates_old:
-            if m.age[i] >= m.truncate_age - older:
-                return i
-        if m.truncates_small:
-            if smallness(m, i) < m.truncate_below:
-                return i
+        if m.truncates_old and m.age[i] >= m.truncate_age - older:
+            return i
+        if m.truncates_small and magnitude(m, i) < m.truncate_below:
+            return i
     return m.n[0]
 
 
@@ -429,8 +394,7 @@ def absorb(m: FixedOnlineModel) -> Index:
     for o in range(len(m.step)):
         m.alpha[i, o] = clip(m.alpha[i, o] + part_of(m.step[o], share_of), -m.alpha_most, m.alpha_most)
     grow_older(m)
-    if m.keeps_ages:
-        m.age[i] = 0
+    m.age[i] = 0
     return OnlineStatus.ABSORBED if m.nearest_distance[0] > 0 else OnlineStatus.MERGED
 
 
@@ -442,16 +406,14 @@ def insert(m: FixedOnlineModel) -> Index:
     # the vector to remove; n: the sample itself; n + 1: none
     r = n + 1
     dropped = False
-    if m.truncates_small:
-        if magnitude(m, n) < m.truncate_below:
-            r = n
+    if m.truncates_small and magnitude(m, n) < m.truncate_below:
+        r = n
+        dropped = True
+    if (m.truncates_old or m.truncates_small) and full and not dropped:
+        r = stale(m, 1)
+        if r < n:
             dropped = True
-    if m.truncates_old or m.truncates_small:
-        if full and not dropped:
-            r = stale(m, 1)
-            if r < n:
-                dropped = True
-                measure_row(m, r)
+            measure_row(m, r)
     if full and not dropped:
         r = choose(m)
         if r < n:
@@ -494,12 +456,6 @@ def learn(m: FixedOnlineModel, x: Int16[DIM]) -> Index:
     if m.truncates_old or m.truncates_small:
         trim(m)
     return status
-
-
-@kernel
-def intact(m: FixedOnlineModel) -> Bool:
-    """Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten."""
-    return m.n[0] >= 0 and m.n[0] <= len(m.v)
 
 
 # ------------------------------------------------------------------------------------------------------- asking
@@ -563,24 +519,30 @@ def keeps(m: FixedOnlineModel) -> Bool:
         for o in range(len(m.alpha[0])):
             if i >= n and m.alpha[i, o] != 0:
                 return False
-        if m.keeps_ages:
-            if i >= n and m.age[i] != 0:
-                return False
-        if m.keeps_neighbours:
-            if i >= n and m.neighbour[i] != 0:
-                return False
+        if m.keeps_ages and i >= n and m.age[i] != 0:
+            return False
+        if m.keeps_neighbours and i >= n and m.neighbour[i] != 0:
+            return False
     return True
 
 
 FIXED_ONLINE = programs(
-    FramedRule(
+    Rule(
         name="online",
         model=FixedOnlineModel,
         memory=(FixedExpansion,),
         work=(FixedLearning,),
         configs=(FixedOnlineConfig, FixedKernelConfig),
         statuses=OnlineStatus,
-        hooks={frame.answer: answer, frame.learn: learn, frame.intact: intact, frame.keeps: keeps},
+        hooks={
+            frame.answer: answer,
+            frame.learn: learn,
+            frame.intact: intact,
+            frame.keeps: keeps,
+            OnlineModel: FixedOnlineModel,
+            reduction.magnitude: magnitude,
+            reduction.age_of: age_of,
+        },
         costs=("O(N D)", "O(N D)"),
         budget=Budget("N_MAX"),
         questions=(Entry("novelty", novelty, "question"),),

@@ -5,9 +5,8 @@ A sample becomes a basis vector with the probability of what the basis leaves ov
 displaces the vector that a reservoir of the stream misses least.  Or the basis is chosen from the reservoir on demand.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms import frame
+from pykernel.algorithms.basis import nystrom
 from pykernel.algorithms.basis.coordinates import (
     SMALLEST_RESIDUAL,
     DeviceBasis,
@@ -17,7 +16,6 @@ from pykernel.algorithms.basis.coordinates import (
     NystromWork,
     close_up,
     project,
-    relative,
     rotate_pair,
 )
 from pykernel.algorithms.basis.least_squares import (
@@ -30,6 +28,7 @@ from pykernel.algorithms.basis.least_squares import (
     turn_coordinates,
     valid_regression,
 )
+from pykernel.algorithms.basis.nystrom import LocatedModel, features, residual
 from pykernel.algorithms.basis.reservoir import (
     MOST_SEEN,
     Reservoir,
@@ -39,11 +38,11 @@ from pykernel.algorithms.basis.reservoir import (
     least_missed,
 )
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, refusal, see
+from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.packed import row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
+from pykernel.algorithms.vectors import copy, empty_from
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
@@ -65,9 +64,8 @@ def size(m: NystromModel) -> Index:
 @kernel
 def intact(m: NystromModel) -> Bool:
     """Whether no loop over basis vectors or the reservoir's rows leaves the memory, whatever lies in it."""
-    if m.forgets:
-        if m.turn[0] < 0 or m.turn[0] >= len(m.coefficients):
-            return False
+    if m.forgets and (m.turn[0] < 0 or m.turn[0] >= len(m.coefficients)):
+        return False
     if m.method == Method.GIVEN:
         return True
     for i in range(len(m.seeds)):
@@ -96,43 +94,10 @@ def give(m: NystromModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def features(
-    m: NystromModel,
-    x: Real[DIM],
-    z: Real[N_MAX],
-) -> Index:
-    """Write the coordinates z(x) = L^-1 k_S(x) to z; unused places are zero.  O(N^2 / 2 + N D).
-
-    Returns DONE, or REFUSED_INPUT with z unchanged.
-    """
-    refused = refusal(m, x)
-    if refused < 0:
-        return refused
+def locate(m: NystromModel, x: Real[DIM]) -> None:
+    """The coordinates of an input as it comes, and its rest."""
     see(m, x)
     project(m, m.x)
-    n = size(m)
-    for i in range(len(z)):
-        z[i] = m.z[i] if i < n else real(0)
-    return Status.DONE
-
-
-@kernel
-def residual(
-    m: NystromModel,
-    x: Real[DIM],
-    part: Real[1],
-) -> Index:
-    """Write to part how much of x the basis cannot express, from 0 to 1: 1 - |z|^2 / k(x, x).  O(N^2 / 2 + N D).
-
-    Returns DONE, or REFUSED_INPUT with part unchanged.
-    """
-    refused = refusal(m, x)
-    if refused < 0:
-        return refused
-    see(m, x)
-    project(m, m.x)
-    part[0] = relative(m)
-    return Status.DONE
 
 
 # ------------------------------------------------------------------------------------------ the basis of a stream
@@ -145,14 +110,6 @@ def start_draws(m: NystromModel) -> None:
         m.seeds[0] = m.seed_1
         m.seeds[1] = m.seed_2
         m.seeds[2] = m.seed_3
-
-
-@kernel
-def turn_rows(m: NystromModel, k: Index, cosine: Real, sine: Real) -> None:
-    """The rows' coordinates k and k + 1 after the plane they span was turned.  O(M)."""
-    if m.caches:
-        for t in range(m.count[0]):
-            rotate_pair(m.coordinates[t], k, cosine, sine)
 
 
 @kernel
@@ -182,7 +139,9 @@ def reduce(m: NystromModel, r: Index) -> None:
             m.l[later + k] = clipped(cosine * old + sine * other, -m.turned_limit, m.turned_limit)
             m.l[later + k + 1] = clipped(cosine * other - sine * old, -m.turned_limit, m.turned_limit)
         rotate_pair(m.z, k, cosine, sine)
-        turn_rows(m, k, cosine, sine)
+        if m.caches:
+            for t in range(m.count[0]):
+                rotate_pair(m.coordinates[t], k, cosine, sine)
         turn_coordinates(m, k, cosine, sine)
     close_up(m, r)
     m.kappa[0] += m.z[last] * m.z[last]
@@ -232,8 +191,7 @@ def keep_row(m: NystromModel) -> None:
     else:
         slot = position(m.seeds, m.seen[0] if m.seen[0] < m.horizon else m.horizon)
     if slot < len(m.rows):
-        for j in range(len(m.x)):
-            m.rows[slot, j] = m.x[j]
+        copy(m.x, m.rows[slot], len(m.x))
         for o in range(len(m.y)):
             m.labels[slot, o] = m.y[o]
         if m.caches:
@@ -251,25 +209,19 @@ def learn(m: NystromModel, x: Real[DIM]) -> Index:
     status = 0
     if m.method != Method.GIVEN:
         start_draws(m)
+    elif m.r[0] == real(0):
+        # coordinates of a constant basis begin with the first sample
+        for i in range(len(m.coefficients)):
+            begin_coordinate(m, i)
     if m.method == Method.STREAM:
         status = adapt(m)
     n = size(m)
-    if m.method == Method.GIVEN:
-        start_given(m)
     if m.forgets:
-        fade(m, n)
+        fade(m, m.t, m.u, n, m.least)
     learn_coordinates(m, n)
     if m.method != Method.GIVEN:
         keep_row(m)
     return status
-
-
-@kernel
-def start_given(m: NystromModel) -> None:
-    """Coordinates of a constant basis begin with the first sample."""
-    if m.r[0] == real(0):
-        for i in range(len(m.coefficients)):
-            begin_coordinate(m, i)
 
 
 # --------------------------------------------------------------------------------------------- a basis on demand
@@ -293,10 +245,8 @@ def select(m: NystromModel) -> Index:
     for i in range(n):
         begin_coordinate(m, i)
     for t in range(m.count[0]):
-        for i in range(n):
-            m.z[i] = m.coordinates[t, i]
-        for o in range(len(m.y)):
-            m.y[o] = m.labels[t, o]
+        copy(m.coordinates[t], m.z, n)
+        copy(m.labels[t], m.y, len(m.y))
         # all weigh alike: slots are in no order of time
         learn_coordinates(m, n)
     return Status.DONE
@@ -304,7 +254,7 @@ def select(m: NystromModel) -> Index:
 
 @kernel
 def drop_basis(m: NystromModel) -> None:
-    """Forget the basis and all coordinates."""
+    """Forget the basis, all coordinates and coefficients."""
     for i in range(len(m.l)):
         m.l[i] = real(0)
         m.r[i] = real(0)
@@ -341,9 +291,8 @@ def valid_basis(m: NystromModel) -> Bool:
     n = m.n[0]
     row = 0
     for i in range(len(m.v)):
-        for j in range(len(m.v[0])):
-            if i >= n and m.v[i, j] != real(0):
-                return False
+        if i >= n and not empty_from(m.v[i], 0, len(m.v[0])):
+            return False
         for j in range(i):
             if not (absolute(m.l[row + j]) <= m.turned_limit):
                 return False
@@ -358,9 +307,7 @@ def valid_basis(m: NystromModel) -> Bool:
         row = row + i + 1
     for i in range(len(m.seeds)):
         # all begin together
-        if m.seeds[0] == 0 and m.seeds[i] != 0:
-            return False
-        if m.seeds[0] != 0 and m.seeds[i] == 0:
+        if (m.seeds[0] == 0 and m.seeds[i] != 0) or (m.seeds[0] != 0 and m.seeds[i] == 0):
             return False
     return m.seeds[0] < 30269 and m.seeds[1] < 30307
 
@@ -374,13 +321,10 @@ def valid_rows(m: NystromModel) -> Bool:
     if count < len(m.rows) and m.seen[0] != count:
         return False
     for t in range(len(m.rows)):
-        for j in range(len(m.rows[0])):
-            if t >= count and m.rows[t, j] != real(0):
-                return False
-        if m.method != Method.STREAM:
-            for o in range(len(m.labels[0])):
-                if t >= count and m.labels[t, o] != real(0):
-                    return False
+        if t >= count and not empty_from(m.rows[t], 0, len(m.rows[0])):
+            return False
+        if m.method != Method.STREAM and t >= count and not empty_from(m.labels[t], 0, len(m.labels[0])):
+            return False
         if m.caches:
             for i in range(len(m.v)):
                 if (t >= count or i >= m.n[0]) and m.coordinates[t, i] != real(0):
@@ -395,13 +339,7 @@ def keeps(m: NystromModel) -> Bool:
         if m.r[0] == real(0):
             return valid_regression(m, 0)
         return valid_regression(m, len(m.coefficients))
-    if not valid_basis(m) or not valid_regression(m, m.n[0]):
-        return False
-    return valid_rows(m)
-
-
-def _chooses(c: NystromConfig) -> bool:
-    return c.method in (Method.EFVS, Method.SGMA)
+    return valid_basis(m) and valid_regression(m, m.n[0]) and valid_rows(m)
 
 
 NYSTROM_RLS = programs(
@@ -418,10 +356,13 @@ NYSTROM_RLS = programs(
             frame.intact: intact,
             frame.keeps: keeps,
             frame.forget_rule: forget_samples,
+            LocatedModel: NystromModel,
+            nystrom.locate: locate,
+            nystrom.size: size,
         },
         costs=("O(N^2 / 2 + N D)", "O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D)"),
         questions=(Entry("features", features, "question"), Entry("residual", residual, "question")),
-        actions=(Entry("select", select, "action", _chooses),),
+        actions=(Entry("select", select, "action", lambda c: c.method in (Method.EFVS, Method.SGMA)),),
         restarts=True,
         between=("select",),
     )

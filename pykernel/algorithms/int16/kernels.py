@@ -4,11 +4,10 @@ Inputs are scaled so that the distance of two of them is a base-2 logarithm alre
 exp(-gamma |a - b|^2) = 2^-(d / 2^(16 + FINE)).
 """
 
-from __future__ import annotations
-
 import math
 from enum import IntEnum
 
+from pykernel.algorithms.int16.arithmetic import places, size
 from pykernel.dialect import (
     DIM,
     Config,
@@ -124,28 +123,6 @@ def power(u: Word) -> Index:
 
 
 @kernel
-def places(t: Word) -> Index:
-    """The largest p for which 2^p is at most t; 0 for 0.  O(1)."""
-    found = 0
-    rest = t
-    if rest >= 65536:
-        found += 16
-        rest = rest >> 16
-    if rest >= 256:
-        found += 8
-        rest = rest >> 8
-    if rest >= 16:
-        found += 4
-        rest = rest >> 4
-    if rest >= 4:
-        found += 2
-        rest = rest >> 2
-    if rest >= 2:
-        found += 1
-    return found
-
-
-@kernel
 def root(d: Word, lift: Index) -> Word:
     """sqrt(d) 2^lift.  Relative error: 5e-5.
 
@@ -201,27 +178,3 @@ def value_at(q: FixedKernelConfig, u: Word) -> Index:
 def kernel_value(q: FixedKernelConfig, d: Word) -> Index:
     """The kernel value of a distance, in units of 1 / ONE, rounded down."""
     return value_at(q, octaves(q, d))
-
-
-@kernel
-def clip(a: Int, low: Int, high: Int) -> Int:
-    """The number, kept within limits."""
-    return low if a < low else (high if a > high else a)
-
-
-@kernel
-def part_of(a: Int, k: Int) -> Int:
-    """a k / 2^16, rounded towards zero; k from 0 to 65535."""
-    return -multiply_high(-a, k) if a < 0 else multiply_high(a, k)
-
-
-@kernel
-def times(a: Int, x: Int) -> Int:
-    """a x / 2^16, rounded towards zero; |x| up to 65535."""
-    return part_of(a, x) if x > 0 else -part_of(a, -x)
-
-
-@kernel
-def size(a: Int) -> Int:
-    """|a|."""
-    return -a if a < 0 else a

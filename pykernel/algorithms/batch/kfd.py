@@ -9,17 +9,17 @@ Leave-one-out errors come from a second pass over the samples (G. C. Cawley, N. 
 fixed, with targets for the counts that are left).
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.batch.batch import COLLECTS
+from pykernel.algorithms.batch.krr import COLLECTS
 from pykernel.algorithms.elementary import winner
 from pykernel.algorithms.extents import P_MAX, PACKED
 from pykernel.algorithms.frame import Answering, Status, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
+from pykernel.algorithms.packed import solve_lower, solve_upper
+from pykernel.algorithms.vectors import copy, empty_from, minus_product, plus_product
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -122,10 +122,7 @@ def respond(m: FisherModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x)."""
     correlate(m, x)
     for o in range(len(y)):
-        total = m.bias[o]
-        for i in range(len(m.z)):
-            total += m.alpha[o, i] * m.z[i]
-        y[o] = total
+        y[o] = plus_product(m.bias[o], m.alpha[o], m.z, len(m.z))
 
 
 # ---------------------------------------------------------------------------------------------------- gathering
@@ -203,8 +200,7 @@ def collect(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     m.counts[label] += 1
     if n > 0:
         rotate(m)
-    if m.assesses:
-        m.trained[0] = 0
+    m.trained[0] = 0
     return Status.DONE
 
 
@@ -219,8 +215,7 @@ def forget_samples(m: FisherModel) -> Index:
             m.means[k, i] = real(0)
     for k in range(len(m.counts)):
         m.counts[k] = 0
-    if m.assesses:
-        m.trained[0] = 0
+    m.trained[0] = 0
     return Status.DONE
 
 
@@ -228,36 +223,9 @@ def forget_samples(m: FisherModel) -> Index:
 
 
 @kernel
-def trace(m: FisherModel) -> Real:
-    """Of R'R, which bounds its eigenvalues.  O(P^2 / 2)."""
-    total = real(0)
-    for i in range(len(m.r)):
-        total += m.r[i] * m.r[i]
-    return total
-
-
-@kernel
 def forward(m: FisherModel) -> None:
     """R'^-1 d in place of d.  O(P^2 / 2)."""
-    row = 0
-    for j in range(len(m.d)):
-        m.d[j] = m.d[j] * (real(1) / m.r[row])
-        for i in range(j + 1, len(m.d)):
-            m.d[i] = m.d[i] - m.r[row + i - j] * m.d[j]
-        row = row + len(m.d) - j
-
-
-@kernel
-def backward(m: FisherModel) -> None:
-    """R^-1 d in place of d.  O(P^2 / 2)."""
-    row = len(m.r)
-    for t in range(len(m.d)):
-        j = len(m.d) - 1 - t
-        row = row - 1 - t
-        total = m.d[j]
-        for i in range(j + 1, len(m.d)):
-            total = total - m.r[row + i - j] * m.d[i]
-        m.d[j] = total * (real(1) / m.r[row])
+    solve_lower(m.r, m.d, len(m.d), len(m.d))
 
 
 @kernel
@@ -274,7 +242,7 @@ def solve(m: FisherModel, o: Index, n: Index) -> Bool:
     for i in range(len(m.d)):
         m.d[i] = scale * (m.means[k, i] - m.mean[i])
     forward(m)
-    backward(m)
+    solve_upper(m.r, m.d, len(m.d), len(m.d))
     bias = real(0)
     for i in range(len(m.d)):
         if not (absolute(m.d[i]) <= m.alpha_limit):
@@ -299,17 +267,16 @@ def train(m: FisherModel) -> Index:
     for k in range(len(m.counts)):
         if m.counts[k] == 0:
             return FisherStatus.TOO_FEW
-    spread = trace(m)
-    if not (m.ridge >= m.least * spread):
+    # the trace of R'R bounds its eigenvalues
+    if not (m.ridge >= m.least * plus_product(real(0), m.r, m.r, len(m.r))):
         return FisherStatus.ILL_CONDITIONED
     for o in range(len(m.y)):
         solved = solve(m, o, n)
         if not solved:
             return FisherStatus.ILL_CONDITIONED
+    copy(m.y, m.bias, len(m.y))
     for o in range(len(m.y)):
-        m.bias[o] = m.y[o]
-        for i in range(len(m.z)):
-            m.alpha[o, i] = m.solved[o, i]
+        copy(m.solved[o], m.alpha[o], len(m.z))
     if m.assesses:
         m.trained[0] = n
     m.assessed[0] = 0
@@ -363,15 +330,11 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
         k = class_of(m, o)
         own = real(m.counts[k])
         others = real(n - m.counts[k])
-        value = real(0)
-        for i in range(len(m.d)):
-            value += m.alpha[o, i] * m.d[i]
+        value = plus_product(real(0), m.alpha[o], m.d, len(m.d))
         # of the indicator target
         m.y[o] = own / real(n) + value * (own / real(n)) * (others / real(n))
     forward(m)
-    free = real(1) - real(1) / real(n)
-    for i in range(len(m.d)):
-        free = free - m.d[i] * m.d[i]
+    free = minus_product(real(1) - real(1) / real(n), m.d, m.d, len(m.d))
     if not (free >= m.free):
         return FisherStatus.REFUSED_LEVERAGE
     for o in range(len(m.y)):
@@ -418,10 +381,7 @@ def valid_scatter(m: FisherModel, n: Index) -> Bool:
         if n > 0 and not (m.r[row] >= real(0.5) * m.root_ridge):
             return False
         row = row + len(m.mean) - j
-    for i in range(len(m.r)):
-        if n == 0 and m.r[i] != real(0):
-            return False
-    return True
+    return n > 0 or empty_from(m.r, 0, len(m.r))
 
 
 @kernel
@@ -434,12 +394,9 @@ def valid(m: FisherModel) -> Bool:
             return False
     if not valid_scatter(m, n):
         return False
-    if m.assesses:
-        if m.trained[0] != 0 and m.trained[0] != n:
-            return False
-    if m.mistakes[0] > m.assessed[0]:
+    if m.assesses and m.trained[0] != 0 and m.trained[0] != n:
         return False
-    return True
+    return m.mistakes[0] <= m.assessed[0]
 
 
 ANSWERING = Answering(

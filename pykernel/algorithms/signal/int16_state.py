@@ -1,7 +1,5 @@
 """What the signal stage keeps in whole numbers, and its parameters."""
 
-from __future__ import annotations
-
 from pykernel.algorithms.signal.state import (
     BLOCKS,
     CHANNELS,
@@ -11,6 +9,7 @@ from pykernel.algorithms.signal.state import (
     RAW_HALF,
     RAW_KEPT,
     RAW_QUARTER,
+    StepConfig,
 )
 from pykernel.dialect import DIM, Config, Index, Int, Int16, Model, Struct, Uint8, Uint16, Word, between
 
@@ -18,8 +17,6 @@ FULL = 32767
 """The largest magnitude of a raw sample and of a feature, in counts."""
 SUM_MOST = 32767 * 65536
 """The largest magnitude of a sum of a window's samples."""
-
-
 WAVE_MOST = 1073741823
 """The largest part of a complex number of the Fourier transform."""
 
@@ -64,74 +61,25 @@ class WholeSignalWork(Struct):
 
 
 class WholeSignalConfig(Config):
-    """Parameters of the signal stage in whole numbers, derived from a spec by ``pykernel.spec.signal``."""
+    """Parameters of the stage of whole numbers, derived from a spec by ``pykernel.spec.signal_whole``."""
 
-    windows: bool  # whether measures are of windows, not of single samples
     has_squares: bool  # whether anything needs sums of squares
-    has_extremes: bool  # ... the smallest and the largest sample
-    has_mean: bool  # whether measures of this kind are asked for
-    has_rms: bool
-    has_std: bool
-    has_min: bool
-    has_max: bool
-    has_range: bool
-    has_crossings: bool
-    has_change: bool
-    has_band: bool
-    has_spectrum: bool  # whether raw samples are kept, for bands
-    has_differences: bool
-    has_averages: bool
-    has_periods: bool
     has_coarse: bool  # whether some features have a coarser unit, for their centers are taken off
-    awaits: bool  # whether labels come from elsewhere
     sample_most: Int16[CHANNELS]  # largest |raw sample| that is accepted
     fill: Int16[CHANNELS]  # a raw sample is multiplied by this power of two before anything is measured
     block_most: Index  # largest |sum| of a block
-    hop_last: Index  # hop - 1
     window: Index
-    oldest: Index  # steps before the newest that features need
-    ahead: Index  # steps between features and their truth
-    label_measure: Index  # which measure is forecast
     label_factor: Index  # a count of it in units of 1 / LABEL_SCALE, times 2^label_places
     label_places: Index
-    measure_of: Int[MEASURES]  # of which channel
-    mean_first: Index  # measures of one kind lie side by side: from here ...
-    mean_after: Index  # ... to before this one
-    rms_first: Index
-    rms_after: Index
-    std_first: Index
-    std_after: Index
-    min_first: Index
-    min_after: Index
-    max_first: Index
-    max_after: Index
-    range_first: Index
-    range_after: Index
-    crossings_first: Index
-    crossings_after: Index
-    change_first: Index
-    change_after: Index
-    band_first: Index
-    band_after: Index
-    band_first_bin: Int[MEASURES]  # the frequencies of a band begin here
-    band_after_bin: Int[MEASURES]  # ... and end before this one
     band_factor: Index  # twice what a root of summed powers is in counts, times 2^32
     fourier_levels: Index  # of the Fourier transform
     cosines: Uint16[RAW_QUARTER + 1]  # cos(2 pi c / window) of a quarter of a turn, in units of 2^-15
-    reversed: Uint16[RAW_QUARTER]  # positions with their bits in reverse order
-    made_of: Int[DIM]  # which measure a feature is made of
-    made_steps: Int[DIM]  # how many steps ago, or how many are averaged
     has_narrow: bool  # whether the model takes less of some features
     made_low: Int16[DIM]  # least feature that the model takes
     made_high: Int16[DIM]  # the largest
     made_shift: Uint8[DIM]  # by which power of two a feature is divided
-    difference_first: Index  # differences begin here, behind the lags
-    average_first: Index
-    phase_first: Index  # cosine and sine of each period
-    period: Int[PERIODS]  # samples
     period_share: Int[PERIODS]  # 2^31 / samples
-    period_back: Int[PERIODS]  # how far the phase was behind when features were made whose truth comes now
 
 
 class WholeSignalModel(Model):
-    parts = WholeSignal, WholeSignalWork, WholeSignalConfig
+    parts = WholeSignal, WholeSignalWork, StepConfig, WholeSignalConfig

@@ -1,9 +1,55 @@
-"""Whole numbers of 64 bits, as two words: what sums of squares need, without a type that small processors are slow at."""
+"""Arithmetic of whole numbers: limits, parts, powers of two and roots; and 64 bits, as two words.
 
-from __future__ import annotations
+Sums of squares need 64 bits; a type of so many is slow on small processors.
+"""
 
-from pykernel.algorithms.fixed.values import places
-from pykernel.dialect import Index, Word, floor_shift, index, kernel, word
+from pykernel.dialect import Index, Int, Word, floor_shift, index, kernel, multiply_high, word
+
+
+@kernel
+def clip(a: Int, low: Int, high: Int) -> Int:
+    """The number, kept within limits."""
+    return low if a < low else (high if a > high else a)
+
+
+@kernel
+def part_of(a: Int, k: Int) -> Int:
+    """a k / 2^16, rounded towards zero; k from 0 to 65535."""
+    return -multiply_high(-a, k) if a < 0 else multiply_high(a, k)
+
+
+@kernel
+def times(a: Int, x: Int) -> Int:
+    """a x / 2^16, rounded towards zero; |x| up to 65535."""
+    return part_of(a, x) if x > 0 else -part_of(a, -x)
+
+
+@kernel
+def size(a: Int) -> Int:
+    """|a|."""
+    return -a if a < 0 else a
+
+
+@kernel
+def places(t: Word) -> Index:
+    """The largest p for which 2^p is at most t; 0 for 0.  O(1)."""
+    found = 0
+    rest = t
+    if rest >= 65536:
+        found += 16
+        rest = rest >> 16
+    if rest >= 256:
+        found += 8
+        rest = rest >> 8
+    if rest >= 16:
+        found += 4
+        rest = rest >> 4
+    if rest >= 4:
+        found += 2
+        rest = rest >> 2
+    if rest >= 2:
+        found += 1
+    return found
 
 
 @kernel

@@ -3,12 +3,12 @@
 J. Nagumo, A. Noda, A learning method for system identification, 1967.
 """
 
-from __future__ import annotations
-
 from pykernel.algorithms import frame
-from pykernel.algorithms.fixed.frame import WHOLE, FixedFramed, hear
-from pykernel.algorithms.fixed.values import clip, part_of, places, square_norm, times
 from pykernel.algorithms.frame import Rule, Status, programs
+from pykernel.algorithms.int16.arithmetic import clip, part_of, places
+from pykernel.algorithms.int16.frame import WHOLE, FixedFramed, hear
+from pykernel.algorithms.int16.kernels import square_norm
+from pykernel.algorithms.int16.stages import move_weights, weighted_sum
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.dialect import (
     DIM,
@@ -59,10 +59,8 @@ def answer(m: FixedLinearModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """y = f(x).  O(D)."""
     for o in range(len(y)):
         # limits, for memory may have been overwritten
-        total = part_of(clip(m.line_constant[o], -m.line_most, m.line_most), m.unit)
-        for j in range(len(x)):
-            total += times(clip(m.line[o, j], -m.line_most, m.line_most), x[j])
-        y[o] = clip(total, -LINE_MOST, LINE_MOST)
+        constant = part_of(clip(m.line_constant[o], -m.line_most, m.line_most), m.unit)
+        y[o] = clip(constant + weighted_sum(m.line[o], x, m.line_most), -LINE_MOST, LINE_MOST)
 
 
 @kernel
@@ -75,9 +73,7 @@ def learn(m: FixedLinearModel, x: Int16[DIM]) -> Index:
     for o in range(len(m.y)):
         step = floor_shift(part_of(m.error[o], m.eta), clip(power, 0, 31))
         step = clip(step, -m.line_step, m.line_step)
-        for j in range(len(x)):
-            moved = as_signed(word(m.line[o, j]) + word(step * x[j]))
-            m.line[o, j] = clip(moved, -m.line_most, m.line_most)
+        move_weights(m.line[o], x, step, m.line_most)
         moved = as_signed(word(m.line_constant[o]) + word(step * m.unit))
         m.line_constant[o] = clip(moved, -m.line_most, m.line_most)
     return Status.DONE

@@ -1,7 +1,5 @@
 """Inputs in whole numbers: from the sensor's counts to the kernel's own unit."""
 
-from __future__ import annotations
-
 from pykernel.algorithms.extents import SCALES
 from pykernel.dialect import DIM, Bool, Config, Index, Int, Int16, Uint8, floor_shift, kernel
 

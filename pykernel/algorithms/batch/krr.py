@@ -7,8 +7,6 @@ Efficient leave-one-out cross-validation of kernel Fisher discriminant classifie
 predicted without sample i is y_i - alpha_i / P_ii.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from pykernel.algorithms import frame
@@ -17,6 +15,7 @@ from pykernel.algorithms.extents import L_MAX, PACKED
 from pykernel.algorithms.frame import LABELLED, Answering, Status
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
+from pykernel.algorithms.vectors import copy, empty_from, zero
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -219,8 +218,7 @@ def represented(m: BatchModel) -> Bool:
         for k in range(m.classes):
             found = False
             for i in range(m.count[0]):
-                if m.labels[i] == k:
-                    found = True
+                found = found or m.labels[i] == k
             if not found:
                 return False
     return True
@@ -380,9 +378,8 @@ def leave_out(m: BatchModel) -> Bool:
                 return False
             m.squares[0] += residual * residual
             m.y[o] = y - residual
-        if m.separates:
-            if winner(m.y) != m.labels[i]:
-                m.mistakes[0] += 1
+        if m.separates and winner(m.y) != m.labels[i]:
+            m.mistakes[0] += 1
     return True
 
 
@@ -393,12 +390,12 @@ def commit(m: BatchModel) -> None:
     m.press[0] = m.squares[0] * (real(1) / real(n * len(m.y)))
     m.mistaken[0] = real(m.mistakes[0]) / real(n)
     for i in range(len(m.v)):
-        for j in range(len(m.v[0])):
-            m.v[i, j] = m.inputs[i, j]
-        for o in range(len(m.bias)):
-            m.alpha[i, o] = m.solved[i, o] if i < n else real(0)
-    for o in range(len(m.bias)):
-        m.bias[o] = m.shift[o]
+        copy(m.inputs[i], m.v[i], len(m.v[0]))
+        if i < n:
+            copy(m.solved[i], m.alpha[i], len(m.bias))
+        else:
+            zero(m.alpha[i], len(m.bias))
+    copy(m.shift, m.bias, len(m.bias))
     m.n[0] = n
 
 
@@ -458,18 +455,15 @@ def valid_samples(m: BatchModel) -> Bool:
     if n < len(m.inputs) and m.next[0] != n:
         return False
     for i in range(len(m.inputs)):
-        for j in range(len(m.inputs[0])):
-            if i >= n and m.inputs[i, j] != real(0):
-                return False
+        if i >= n and not empty_from(m.inputs[i], 0, len(m.inputs[0])):
+            return False
         if m.separates:
             if m.labels[i] < 0 or m.labels[i] >= m.classes:
                 return False
             if i >= n and m.labels[i] != 0:
                 return False
-        else:
-            for o in range(len(m.targets[0])):
-                if i >= n and m.targets[i, o] != real(0):
-                    return False
+        elif i >= n and not empty_from(m.targets[i], 0, len(m.targets[0])):
+            return False
     return True
 
 
@@ -478,12 +472,8 @@ def valid_trained(m: BatchModel) -> Bool:
     """Whether unused places are zero.  O(L D)."""
     n = m.n[0]
     for i in range(len(m.v)):
-        for j in range(len(m.v[0])):
-            if i >= n and m.v[i, j] != real(0):
-                return False
-        for o in range(len(m.bias)):
-            if i >= n and m.alpha[i, o] != real(0):
-                return False
+        if i >= n and not (empty_from(m.v[i], 0, len(m.v[0])) and empty_from(m.alpha[i], 0, len(m.bias))):
+            return False
     return True
 
 

@@ -1,0 +1,139 @@
+"""Rule nystrom: functions of the coordinates in a basis that was chosen elsewhere, and questions about any basis.
+
+f(x) = weights' z(x) + bias for the coordinates z(x) = L^-1 k_S(x) of ``pykernel.algorithms.basis.coordinates``.  With
+[expansion] noise it is a sparse Gaussian process, and the variance is p (k(x, x) - |z|^2) + v.
+"""
+
+from pykernel.algorithms import frame
+from pykernel.algorithms.basis.coordinates import (
+    SMALLEST_RESIDUAL,
+    GivenModel,
+    NystromConfig,
+    NystromWork,
+    project_given,
+)
+from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.extents import N_MAX
+from pykernel.algorithms.frame import LABELLED, Answering, FrameConfig, Sample, Status, refusal
+from pykernel.algorithms.inputs import InputConfig, rescale
+from pykernel.algorithms.kernel_choice import KernelConfig
+from pykernel.algorithms.vectors import copy
+from pykernel.dialect import DIM, OUTPUTS, Index, Real, kernel, placeholder, real
+from pykernel.dialect.program import Entry, LabelKind, Program
+
+
+class LocatedModel(GivenModel):
+    """Stands for any model with a basis, in tables or in memory."""
+
+
+@kernel
+def combine(m: GivenModel, y: Real[OUTPUTS]) -> None:
+    """The functions' values from coordinates.  O(N) for each."""
+    if m.weighs:
+        for o in range(len(y)):
+            total = m.bias[o]
+            for i in range(len(m.z)):
+                total += m.weights[i, o] * m.z[i]
+            y[o] = clipped(total, m.least_value, m.largest_value) if m.bounded else total
+    else:
+        copy(m.z, y, len(y))
+
+
+@placeholder
+def locate(m: LocatedModel, x: Real[DIM]) -> None:
+    """The coordinates of an input as it comes, and its rest."""
+    if m.rescales:
+        rescale(m, x, m.x)
+    else:
+        copy(x, m.x, len(x))
+    project_given(m, m.x)
+
+
+@placeholder
+def size(m: LocatedModel) -> Index:
+    """Basis vectors in use."""
+    return len(m.vectors)
+
+
+@kernel
+def respond(m: GivenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x) = weights' z(x) + bias, or z(x) in models without weights."""
+    locate(m, x)
+    combine(m, y)
+
+
+@kernel
+def features(m: LocatedModel, x: Real[DIM], z: Real[N_MAX]) -> Index:
+    """Write the coordinates z(x) = L^-1 k_S(x) to z; unused places are zero.  O(N^2 / 2 + N D).
+
+    Returns DONE, or REFUSED_INPUT with z unchanged.
+    """
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    locate(m, x)
+    n = size(m)
+    for i in range(len(z)):
+        z[i] = m.z[i] if i < n else real(0)
+    return Status.DONE
+
+
+@kernel
+def residual(m: LocatedModel, x: Real[DIM], part: Real[1]) -> Index:
+    """Write to part how much of x the basis cannot express, from 0 to 1: 1 - |z|^2 / k(x, x).  O(N^2 / 2 + N D).
+
+    Returns DONE, or REFUSED_INPUT with part unchanged.
+    """
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    locate(m, x)
+    part[0] = real(0)
+    if m.own[0] > SMALLEST_RESIDUAL:
+        part[0] = clipped(m.kappa[0] * (real(1) / m.own[0]), real(0), real(1))
+    return Status.DONE
+
+
+@kernel
+def variance(m: GivenModel, x: Real[DIM], y: Real[1]) -> Index:
+    """Write to y the variance of the label around f(x), in the label's unit squared.  O(N^2 / 2 + N D).
+
+    A Gaussian process's: p (k(x, x) - |z|^2) + v, p = prior_variance, v = label_variance.
+    Returns DONE, or REFUSED_INPUT with y unchanged.
+    """
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    locate(m, x)
+    y[0] = m.prior_variance * m.kappa[0] + m.label_variance
+    return Status.DONE
+
+
+ANSWERING = Answering(
+    GivenModel,
+    "O(N^2 / 2 + N D)",
+    {
+        frame.respond: respond,
+        "write f(x) to y.": "write f(x) = weights' z(x) + bias to y, or z(x) in models without weights.",
+        "; unused places are zero": "",
+    },
+)
+
+NYSTROM: dict[LabelKind, Program] = {
+    kind: Program(
+        name="nystrom",
+        structs=(Sample, NystromWork),
+        persistent=(),
+        configs=(NystromConfig, FrameConfig, InputConfig, KernelConfig),
+        statuses=(Status,),
+        entries=(
+            *ANSWERING.questions("real"),
+            Entry("features", ANSWERING.own(features), "question"),
+            Entry("residual", ANSWERING.own(residual), "question"),
+            Entry("variance", ANSWERING.own(variance), "question", lambda c: c.varies),
+            *ANSWERING.questions(kind)[1:],
+        ),
+        labels=kind,
+    )
+    for kind in LABELLED
+}

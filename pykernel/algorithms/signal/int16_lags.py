@@ -1,0 +1,77 @@
+"""Features of steps in whole numbers, in counts: what is other than in ``pykernel.algorithms.signal.lags``."""
+
+import math
+
+from pykernel.algorithms.int16.arithmetic import clip
+from pykernel.algorithms.signal.int16_state import FULL, SUM_MOST, WholeSignalModel
+from pykernel.algorithms.signal.int16_window import rounded
+from pykernel.algorithms.signal.lags import clock_of, row_before
+from pykernel.dialect import DIM, Constant, Index, Int, Int16, floor_shift, index, kernel, word
+
+SEGMENTS = 128
+QUARTER = Constant(
+    tuple(round(16384 * math.cos(math.pi / 2 * i / SEGMENTS)) for i in range(SEGMENTS + 2)),
+    scalar=Int16,
+)
+"""The cosine of a quarter of a turn, in units of 2^-14."""
+
+
+@kernel
+def cosine(turns: Index) -> Int:
+    """The cosine of so many turns, in units of 2^-16, modulo one; in units of 2^-14."""
+    quarter = index((word(turns) >> 14) & 3)
+    rest = index(word(turns) & 16383)
+    if quarter == 1 or quarter == 3:
+        rest = 16384 - rest
+    i = floor_shift(rest, 7)
+    part = index(word(rest) & 127)
+    first = QUARTER[i]
+    value = first + floor_shift((QUARTER[i + 1] - first) * part + 64, 7)
+    return -value if quarter == 1 or quarter == 2 else value
+
+
+@kernel
+def put_feature(m: WholeSignalModel, out: Int16[DIM], f: Index, value: Int) -> None:
+    """A feature: every measure is within its limit."""
+    out[f] = value
+
+
+@kernel
+def change_since(now: Int, then: Int) -> Int:
+    """Half of what has changed."""
+    return clip(floor_shift(now - then + 1, 1), -FULL, FULL)
+
+
+@kernel
+def mean_of_steps(m: WholeSignalModel, f: Index, ago: Index) -> Int:
+    """The mean of a measure over some steps.  O(steps)."""
+    total = 0
+    for s in range(m.made_steps[f]):
+        total += m.kept[row_before(m, ago + s), m.made_of[f]]
+    return clip(rounded(clip(total, -SUM_MOST, SUM_MOST), m.made_steps[f]), -FULL, FULL)
+
+
+@kernel
+def put_phase(m: WholeSignalModel, p: Index, back: Index, out: Int16[DIM], f: Index) -> None:
+    """The cosine and the sine of the part of a period that has passed."""
+    turns = index((word(clock_of(m, p, back)) * word(m.period_share[p])) >> 15)
+    out[f] = cosine(turns)
+    out[f + 1] = cosine(turns + 49152)
+
+
+@kernel
+def fit_features(m: WholeSignalModel, out: Int16[DIM]) -> None:
+    """Features in the units, and within the limits, of the model."""
+    if m.has_coarse:
+        for f in range(len(out)):
+            shift = m.made_shift[f]
+            out[f] = floor_shift(out[f] + floor_shift(index(word(1) << shift), 1), shift)
+    if m.has_narrow:
+        for f in range(len(out)):
+            out[f] = clip(out[f], m.made_low[f], m.made_high[f])
+
+
+@kernel
+def come_true(m: WholeSignalModel) -> Int:
+    """What should have been forecast for the newest step, in the unit of labels."""
+    return floor_shift(m.kept[m.latest[0], m.label_measure] * m.label_factor, m.label_places)

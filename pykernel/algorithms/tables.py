@@ -1,0 +1,60 @@
+"""What the host computes of vectors with the device's own kernel values: the tables of a basis, and what a user's kernel is
+judged by.  It is written here so that tables in the C do not depend on the machine that made them."""
+
+from pykernel.algorithms.extents import N_MAX, PACKED
+from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value
+from pykernel.algorithms.packed import factorise
+from pykernel.dialect import DIM, Constant, Index, Real, Struct, kernel, real
+
+BEYOND = Constant(float32=2.0**120, float64=2.0**1000)
+"""Far above every element of a factor."""
+
+
+class Vectors(Struct):
+    """Some vectors."""
+
+    vectors: Real[N_MAX, DIM]
+
+
+class Factor(Struct):
+    """L, L L' = K of the vectors, and a number on K's diagonal."""
+
+    packed: Real[PACKED]  # row by row up to the diagonal, of which reciprocals are kept
+
+
+@kernel
+def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise: Real) -> Index:
+    """Write L.  Returns the first vector that depends on those before it, or -1.  O(N^2 D + N^3).
+
+    noise: what is added to K's diagonal.
+
+    A vector depends on the others if they express all of it but at most ``least`` of k(x, x).
+    """
+    row = 0
+    for i in range(len(v.vectors)):
+        for j in range(i + 1):
+            f.packed[row + j] = kernel_value(q, v.vectors[i], v.vectors[j])
+        f.packed[row + i] += noise
+        row += i + 1
+    factorise(f.packed, f.packed, len(v.vectors), real(0), least, real(0), real(0), BEYOND)
+    row = 0
+    for i in range(len(v.vectors)):
+        if f.packed[row + i] == real(0):
+            return i
+        row += i + 1
+    return -1
+
+
+@kernel
+def custom_values(v: Vectors, q: KernelConfig, x: Real[DIM], values: Real[N_MAX]) -> Index:
+    """A user's k(x, v) for each vector v, as the user's function returns it.  O(N) of its calls."""
+    for j in range(len(v.vectors)):
+        values[j] = custom_kernel(q, x, v.vectors[j])
+    return 0
+
+
+@kernel
+def custom_square(q: KernelConfig, x: Real[DIM], value: Real[1]) -> Index:
+    """A user's k(x, x)."""
+    value[0] = custom_kernel(q, x, x)
+    return 0
