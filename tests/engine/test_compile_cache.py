@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pykernel import sealed
-from pykernel.algorithms import selftest, vectors
+from pykernel.algorithms import selftest, tables
 from pykernel.algorithms.elementary import exp_negative
 from pykernel.algorithms.signal.program import with_signal
 from pykernel.dialect import FLOAT32, Kernel, reachable
@@ -411,7 +411,7 @@ def test_digests_cover_every_file_of_the_algorithms():
     programs += around
     roots = [entry.kernel for program in programs for entry in program.entries]
     roots += [root for program in programs for root in (program.valid,) if root is not None]
-    roots += [made for each in (vectors, selftest) for made in vars(each).values() if isinstance(made, Kernel)]
+    roots += [made for each in (tables, selftest) for made in vars(each).values() if isinstance(made, Kernel)]
     folder = ROOT / "pykernel" / "algorithms"
     covered = {kernel.file for kernel in reachable(roots) if kernel.file.is_relative_to(folder)}
     others = set(folder.rglob("*.py")) - covered
