@@ -192,21 +192,48 @@ COSINE_POLYNOMIAL = Constant(
 
 
 @kernel
+def cosine_near(turns: Real) -> Real:
+    """cos(2 pi turns) for 0 <= turns <= 1/8."""
+    z = turns * turns
+    p = COSINE_POLYNOMIAL[0]
+    for i in range(1, len(COSINE_POLYNOMIAL)):
+        p = p * z + COSINE_POLYNOMIAL[i]
+    return real(1) + z * p
+
+
+@kernel
+def sine_near(turns: Real) -> Real:
+    """sin(2 pi turns) for 0 <= turns <= 1/8."""
+    z = turns * turns
+    q = SINE_POLYNOMIAL[0]
+    for i in range(1, len(SINE_POLYNOMIAL)):
+        q = q * z + SINE_POLYNOMIAL[i]
+    return turns * q
+
+
+@kernel
 def cosine_of_quarter(turns: Real) -> Real:
     """cos(2 pi turns) for 0 <= turns <= 1/4."""
     if turns <= real(0.125):
-        z = turns * turns
-        p = COSINE_POLYNOMIAL[0]
-        for i in range(1, len(COSINE_POLYNOMIAL)):
-            p = p * z + COSINE_POLYNOMIAL[i]
-        return real(1) + z * p
+        return cosine_near(turns)
     # the sine of an exact difference keeps all digits, also near zero
-    rest = real(0.25) - turns
-    square = rest * rest
-    q = SINE_POLYNOMIAL[0]
-    for i in range(1, len(SINE_POLYNOMIAL)):
-        q = q * square + SINE_POLYNOMIAL[i]
-    return rest * q
+    return sine_near(real(0.25) - turns)
+
+
+@kernel
+def sine_of_quarter(turns: Real) -> Real:
+    """sin(2 pi turns) for 0 <= turns <= 1/4."""
+    if turns <= real(0.125):
+        return sine_near(turns)
+    return cosine_near(real(0.25) - turns)
+
+
+@kernel
+def beyond_whole(turns: Real) -> Real:
+    """What |turns| has beyond whole turns, exactly, from 0 to below 1; |turns| < WHOLE."""
+    # two steps, because a float64 number of turns may exceed int32
+    rest = turns - real(truncate(turns * ONE_OF_MANY)) * MANY
+    return absolute(rest - real(truncate(rest)))
 
 
 @kernel
@@ -217,14 +244,30 @@ def cosine(turns: Real) -> Real:
     """
     if not (absolute(turns) < WHOLE):
         return real(1)
-    # two steps, because a float64 number of turns may exceed int32
-    rest = turns - real(truncate(turns * ONE_OF_MANY)) * MANY
-    rest = absolute(rest - real(truncate(rest)))
+    rest = beyond_whole(turns)
     if rest > real(0.5):
         rest = real(1) - rest
     if rest > real(0.25):
         return -cosine_of_quarter(real(0.5) - rest)
     return cosine_of_quarter(rest)
+
+
+@kernel
+def sine(turns: Real) -> Real:
+    """sin(2 pi turns), within 2 ulp for every finite number, and odd.  Infinities and NaN give 0."""
+    if not (absolute(turns) < WHOLE):
+        return real(0)
+    rest = beyond_whole(turns)
+    negative = turns < real(0)
+    if rest > real(0.5):
+        rest = real(1) - rest
+        negative = not negative
+    if rest > real(0.25):
+        rest = real(0.5) - rest
+    value = sine_of_quarter(rest)
+    if negative:
+        return -value
+    return value
 
 
 SQRT_2 = Constant(1.41421356237309504880)

@@ -8,6 +8,8 @@ L_MAX = extent("L_MAX", "largest number of samples for a training, L", public=Tr
 P_MAX = extent("P_MAX", "number of vectors in the basis, P", public=True)
 M_MAX = extent("M_MAX", "number of rows in the reservoir, M")
 PACKED = extent("PACKED", "size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers")
+BLOCK = extent("BLOCK", "numbers that are learned together: size of a covariance, B")
+BLOCKS = extent("BLOCKS", "number of such covariances")
 FUNCTIONS = extent("FUNCTIONS", "number of kernel sums; predictions are computed from these sums")
 WEIGHTS = extent("WEIGHTS", "number of weights of one expansion vector, W")
 ROWS = extent("ROWS", "number of expansion vectors, rounded up to an even number")

@@ -35,6 +35,7 @@ from pykernel.spec.families.frozen import FROZEN_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, N_MAX_LIMIT
+from pykernel.spec.families.spectrum import SPECTRUM_MODELS
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
 from pykernel.spec.family import STATE_LIMIT, Family
 from pykernel.spec.renamed import RENAMED, word_meant
@@ -58,6 +59,7 @@ SPEC_LIMIT = 8 * STATE_LIMIT
 FAMILIES: tuple[Family, ...] = (
     *KERNEL_MODELS,
     LINEAR_MODELS,
+    SPECTRUM_MODELS,
     BATCH_MODELS,
     FISHER_MODELS,
     FROZEN_MODELS,

@@ -1,0 +1,379 @@
+"""A sparse spectrum whose frequencies learn, too: f(x) = u sum_i a_i cos(2 pi w_i'x) + b_i sin(2 pi w_i'x).
+
+Random Fourier features (A. Rahimi, B. Recht, Random Features for Large-Scale Kernel Machines, 2007) need hundreds of frequencies,
+for they are drawn and stay.  Frequencies that follow the data (M. Lazaro-Gredilla et al., Sparse Spectrum Gaussian Process
+Regression, JMLR 11, 2010) can be few: 4 to 16.  They begin as a random spectrum of a Gaussian kernel and learn, with the
+weights a and b, by one of two updates.
+
+EKF: a decoupled extended Kalman filter (S. Singhal, L. Wu 1989; G. V. Puskorius, L. A. Feldkamp, Decoupled Extended Kalman
+Filter Training of Feedforward Layered Networks, 1991).  The weights and frequencies of a block of units have a covariance P;
+with h = df / d(a, b, w), g = P h, and s = R + sum over blocks of h'g,
+
+    (a, b, w) <- (a, b, w) + g e / s,    P <- lambda (P - g g' / s) + (1 - lambda) P0.
+
+P - g g' / s is between 0 and P, so that P stays between (1 - lambda) P0 and P0: what inputs do not excite returns to its prior
+and neither grows nor vanishes.  A block whose P is not so, which rounding does not lead to but a damaged memory may, begins anew.
+
+NLMS: steps along the gradient, normalised by its squared length, without any matrix.
+
+Several outputs share the frequencies.  Each has weights and a unit u of its own: the root of the running mean of its squared
+labels.  An output's sample counts 1 / outputs for what is shared.
+"""
+
+from enum import IntEnum
+
+from pykernel.algorithms import frame
+from pykernel.algorithms.elementary import clipped, cosine, sine
+from pykernel.algorithms.extents import BLOCK, BLOCKS, FEATURES, PACKED
+from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
+from pykernel.algorithms.packed import symmetric_times
+from pykernel.algorithms.stages import noise
+from pykernel.algorithms.vectors import copy, empty_from, plus_product, zero
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Bool,
+    Config,
+    Constant,
+    Index,
+    Real,
+    Struct,
+    between,
+    kernel,
+    real,
+    sqrt,
+)
+
+WEIGHT_MOST = Constant(1024.0)
+"""Largest |a| and |b|, in units of the output: their prior deviation is 1."""
+ERROR_MOST = Constant(1024.0)
+"""An error counts at most so many units."""
+POWER_MOST = Constant(5.0)
+"""Above every mean square of labels, whose limit is 2 where a mean is taken off; with room for rounding."""
+POWER_LEAST = Constant(2.0**-120)
+"""A mean square up to this is none: there is nothing to learn."""
+UNIT_MOST = Constant(4.0)
+TWO_PI = Constant(6.28318530717958647693)
+SETTLED = 40
+"""After so many labels, a square counts at most USUAL times their mean: one outlying label does not change the unit."""
+USUAL = Constant(25.0)
+UNCERTAIN = Constant(0.3)
+"""How much noise slows the gradient's steps down."""
+SLOWEST = Constant(30.0)
+
+
+class SpectrumStatus(IntEnum):
+    """Only spectra return none of their own."""
+
+
+class Update(IntEnum):
+    """How weights and frequencies learn."""
+
+    EKF = 0  # decoupled extended Kalman filter
+    NLMS = 1  # normalised gradient
+
+
+class Spectrum(Struct):
+    """The model is f(x) = u sum_i a_i cos(2 pi w_i'x) + b_i sin(2 pi w_i'x)."""
+
+    frequencies: between(Real[FEATURES, DIM], "-frequency_limit", "frequency_limit")  # w, in turns for each unit of an input
+    cosines: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # a, in units of the output
+    sines: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # b
+    # P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each input
+    covariance: between(Real[BLOCKS, PACKED], "-covariance_limit", "covariance_limit")
+    unit: between(Real[OUTPUTS], 0, UNIT_MOST)  # u, in parts of the label's limit
+    power: between(Real[OUTPUTS], 0, POWER_MOST)  # running mean of squared labels, in the same parts
+    counted: between(Index, 0, "power_horizon")  # number of labels behind that mean, at most its horizon
+
+
+class SpectrumWork(Struct):
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+
+    c: Real[FEATURES]  # cos(2 pi w_i'x)
+    s: Real[FEATURES]  # sin(2 pi w_i'x)
+    h: Real[BLOCK]  # derivatives of f / u for the weights and frequencies of a block
+    g: Real[BLOCKS, BLOCK]  # P h of each block
+
+
+class SpectrumConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.spectrum``."""
+
+    update: Update
+    start: Real[FEATURES, DIM]  # frequencies before the first sample
+    group: Index  # units in a block
+    prior: Real[BLOCK]  # diagonal of P0
+    forgetting: Real  # lambda, for an output's share of a sample
+    renewal: Real  # 1 - lambda
+    noise: Real  # R, if it is not estimated
+    covariance_limit: Real  # largest |P_ij|
+    square_limit: Real  # largest sum of the squares of a block's P
+    eta: Real  # learning rate of the gradient
+    frequency_share: Real  # how much faster frequencies learn than weights by the gradient
+    frequency_limit: Real  # largest |w_ij|
+    share: Real  # 1 / outputs
+    power_horizon: Index  # number of latest labels that their mean square describes
+
+    tunable = frozenset("noise forgetting renewal eta frequency_share power_horizon".split())
+
+
+class SpectrumModel(Framed):
+    parts = Spectrum, SpectrumWork, SpectrumConfig
+
+
+# ------------------------------------------------------------------------------------------------------- answers
+
+
+@kernel
+def phase(m: SpectrumModel, i: Index, x: Real[DIM]) -> Real:
+    """w_i'x, in turns.  O(D)."""
+    return plus_product(real(0), m.frequencies[i], x, len(x))
+
+
+@kernel
+def weigh(m: SpectrumModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x), without memory for the sinusoids.  O(N D), and O(N) for each output."""
+    zero(y, len(y))
+    for i in range(len(m.frequencies)):
+        turns = phase(m, i, x)
+        c = cosine(turns)
+        s = sine(turns)
+        for o in range(len(y)):
+            y[o] += m.cosines[o, i] * c + m.sines[o, i] * s
+    for o in range(len(y)):
+        y[o] = m.label_limit * (m.unit[o] * y[o])
+
+
+# ------------------------------------------------------------------------------------------------------ learning
+
+
+@kernel
+def renew(m: SpectrumModel, block: Index) -> None:
+    """P of a block is the prior.  O(B^2)."""
+    zero(m.covariance[block], len(m.covariance[0]))
+    at = 0
+    for i in range(len(m.prior)):
+        m.covariance[block, at + i] = m.prior[i]
+        at += i + 1
+
+
+@kernel
+def begin(m: SpectrumModel) -> None:
+    """The first sample: the frequencies are the random ones, and nothing is known of them.  O(N D)."""
+    for i in range(len(m.frequencies)):
+        copy(m.start[i], m.frequencies[i], len(m.start[0]))
+    if m.update == Update.EKF:
+        for block in range(len(m.covariance)):
+            renew(m, block)
+
+
+@kernel
+def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
+    """Add an output's label to its mean square; where the unit is wrong by a factor of two, take another.  O(N).
+
+    The weights are in units, and change with the unit: f stays what it is.
+    """
+    size = m.y[o] * m.label_unit
+    square = size * size
+    if m.counted[0] > SETTLED and square > USUAL * m.power[o]:
+        square = USUAL * m.power[o]
+    m.power[o] += rate * (square - m.power[o])
+    if m.power[o] > POWER_LEAST:
+        wanted = sqrt(m.power[o])
+        if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:
+            part = m.unit[o] / wanted
+            for i in range(len(m.c)):
+                m.cosines[o, i] = clipped(part * m.cosines[o, i], -WEIGHT_MOST, WEIGHT_MOST)
+                m.sines[o, i] = clipped(part * m.sines[o, i], -WEIGHT_MOST, WEIGHT_MOST)
+            m.unit[o] = wanted
+
+
+@kernel
+def slope(m: SpectrumModel, o: Index, i: Index) -> Real:
+    """The derivative of f / u for the turns of sinusoid i."""
+    return TWO_PI * (m.sines[o, i] * m.c[i] - m.cosines[o, i] * m.s[i])
+
+
+@kernel
+def move(m: SpectrumModel, o: Index, i: Index, a: Real, b: Real) -> None:
+    """Change the weights of sinusoid i."""
+    m.cosines[o, i] = clipped(m.cosines[o, i] + a, -WEIGHT_MOST, WEIGHT_MOST)
+    m.sines[o, i] = clipped(m.sines[o, i] + b, -WEIGHT_MOST, WEIGHT_MOST)
+
+
+@kernel
+def turn(m: SpectrumModel, i: Index, j: Index, change: Real) -> None:
+    """Change a frequency of sinusoid i."""
+    m.frequencies[i, j] = clipped(m.frequencies[i, j] + change, -m.frequency_limit, m.frequency_limit)
+
+
+@kernel
+def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
+    """g = P h of a block; returns h'g.  O(B^2)."""
+    at = 0
+    for k in range(m.group):
+        i = block * m.group + k
+        m.h[at] = m.c[i]
+        m.h[at + 1] = m.s[i]
+        bend = slope(m, o, i)
+        for j in range(len(x)):
+            m.h[at + 2 + j] = bend * x[j]
+        at += len(x) + 2
+    symmetric_times(m.covariance[block], m.h, m.g[block], len(m.h))
+    return plus_product(real(0), m.h, m.g[block], len(m.h))
+
+
+@kernel
+def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
+    """P <- lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
+
+    P has at least half of what the prior gives each time on its diagonal, and squares that are not too large: else it is none,
+    and begins anew.
+    """
+    sound = True
+    squares = real(0)
+    at = 0
+    for i in range(len(m.h)):
+        step = m.forgetting * (m.g[block, i] * inverse)
+        for j in range(i):
+            p = m.forgetting * m.covariance[block, at + j] - step * m.g[block, j]
+            m.covariance[block, at + j] = p
+            squares += p * p
+        given = m.renewal * m.prior[i]
+        p = m.forgetting * m.covariance[block, at + i] - step * m.g[block, i] + given
+        m.covariance[block, at + i] = p
+        squares += p * p
+        sound = sound and p >= real(0.5) * given
+        at += i + 1
+    if not (sound and squares <= m.square_limit):
+        renew(m, block)
+
+
+@kernel
+def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
+    """Learn an error, in units, by the extended Kalman filter.  O(N B D), with B = G (D + 2) for blocks of G units."""
+    s = m.noise
+    if m.estimates_noise:
+        s = noise(m)
+    for block in range(len(m.covariance)):
+        more = spread(m, o, block, x)
+        if not (more >= real(0)):
+            renew(m, block)
+            more = spread(m, o, block, x)
+        s += more
+    inverse = real(1) / s
+    for block in range(len(m.covariance)):
+        at = 0
+        for k in range(m.group):
+            i = block * m.group + k
+            step = e * inverse
+            move(m, o, i, step * m.g[block, at], step * m.g[block, at + 1])
+            for j in range(len(x)):
+                turn(m, i, j, m.share * (step * m.g[block, at + 2 + j]))
+            at += len(x) + 2
+        downdate(m, block, m.share * inverse)
+
+
+@kernel
+def descend(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
+    """Learn an error, in units, by a normalised step along the gradient.  O(N D)."""
+    bends = real(0)
+    for i in range(len(m.c)):
+        bend = slope(m, o, i)
+        bends += bend * bend
+    part = m.noise
+    if m.estimates_noise:
+        part = noise(m)
+    slower = real(1) + clipped(UNCERTAIN * part, real(0), SLOWEST)
+    size = real(len(m.c)) + m.frequency_share * (plus_product(real(0), x, x, len(x)) * bends)
+    step = m.eta * e / (size * slower)
+    for i in range(len(m.c)):
+        along = m.share * (m.frequency_share * (step * slope(m, o, i)))
+        move(m, o, i, step * m.c[i], step * m.s[i])
+        for j in range(len(x)):
+            turn(m, i, j, along * x[j])
+
+
+@kernel
+def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
+    """Learn that f(x) should be m.y.  Returns DONE."""
+    if m.counted[0] == 0:
+        begin(m)
+    zero(m.error, len(m.y))
+    for i in range(len(m.c)):
+        turns = phase(m, i, x)
+        m.c[i] = cosine(turns)
+        m.s[i] = sine(turns)
+        for o in range(len(m.y)):
+            m.error[o] += m.cosines[o, i] * m.c[i] + m.sines[o, i] * m.s[i]
+    for o in range(len(m.y)):
+        # with exactly the bits of weigh()
+        m.error[o] = m.label_limit * (m.unit[o] * m.error[o])
+    hear(m)
+    if m.counted[0] < m.power_horizon:
+        m.counted[0] += 1
+    rate = real(2) / (real(m.counted[0]) + real(1))
+    for o in range(len(m.y)):
+        measure(m, o, rate)
+        if m.unit[o] > real(0) and not (m.separates and m.error[o] == real(0)):
+            e = clipped(m.error[o] * m.label_unit / m.unit[o], -ERROR_MOST, ERROR_MOST)
+            if m.update == Update.EKF:
+                filter_output(m, o, e, x)
+            else:
+                descend(m, o, e, x)
+    return Status.DONE
+
+
+# ---------------------------------------------------------------------------------------------------- snapshots
+
+
+@kernel
+def blank(m: SpectrumModel) -> Bool:
+    """Whether nothing was learned."""
+    return m.counted[0] == 0
+
+
+@kernel
+def keeps(m: SpectrumModel) -> Bool:
+    """Whether learning could have led to this state.  O(N D + N B)."""
+    for o in range(len(m.unit)):
+        # a unit is none, or the root of a power that counts
+        if m.unit[o] != real(0) and not (m.unit[o] * m.unit[o] > real(0.5) * POWER_LEAST):
+            return False
+        if m.counted[0] == 0 or m.unit[o] == real(0):
+            if not empty_from(m.cosines[o], 0, len(m.c)) or not empty_from(m.sines[o], 0, len(m.c)):
+                return False
+        if m.counted[0] == 0 and (m.unit[o] != real(0) or m.power[o] != real(0)):
+            return False
+    if m.counted[0] == 0:
+        for i in range(len(m.frequencies)):
+            if not empty_from(m.frequencies[i], 0, len(m.frequencies[0])):
+                return False
+    if m.update == Update.EKF:
+        for block in range(len(m.covariance)):
+            if m.counted[0] == 0:
+                if not empty_from(m.covariance[block], 0, len(m.covariance[0])):
+                    return False
+            else:
+                at = 0
+                for i in range(len(m.prior)):
+                    if not (m.covariance[block, at + i] >= real(0.25) * (m.renewal * m.prior[i])):
+                        return False
+                    at += i + 1
+    return True
+
+
+SPECTRUM = programs(
+    Rule(
+        name="spectrum",
+        model=SpectrumModel,
+        memory=(Spectrum,),
+        work=(SpectrumWork,),
+        configs=(SpectrumConfig,),
+        statuses=SpectrumStatus,
+        hooks={frame.answer: weigh, frame.learn: learn, frame.blank: blank, frame.keeps: keeps},
+        costs=(
+            "O(N D) for N frequencies",
+            "O(N D), with a Kalman filter O(N G D^2) for blocks of G frequencies",
+        ),
+    )
+)

@@ -1,0 +1,218 @@
+"""Sparse spectra with learned frequencies in a spec: rules, what goes together, and the parameters of the kernels."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from pykernel.algorithms.spectrum import SPECTRUM, UNIT_MOST, WEIGHT_MOST, Update
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.spec import kernel_settings, stages
+from pykernel.spec.base import Spec
+from pykernel.spec.families.linear import GRAIN, random_features
+from pykernel.spec.family import Family, Models, Refuse, affordable
+from pykernel.spec.sections import TRIED_ETA, KernelSection, Learning, Of, StandardisedInput, Tried
+
+RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS}
+DEFAULT_FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8}
+DEFAULT_BLOCK = 4
+FREQUENCY_VARIANCE = 0.8
+"""Variance of an angular frequency before the first sample, in parts of 1 / sigma^2; that of a weight is 1.  Measured, as the
+rest, by benchmarks/host/first_streams.py."""
+HORIZON = 2000
+"""Number of latest labels that an output's unit describes."""
+FREQUENCY_MOST = 32.0
+"""Largest angular frequency, in parts of 1 / sigma."""
+REACH_MOST = 1e6
+"""Largest |x| in parts of sigma: phases are still known to a part of a turn."""
+REHEARSED = 96
+NoiseKey = float | Literal["auto"]
+
+
+class SpectrumLearning(Learning):
+    """How a sample changes the model."""
+
+    features: Annotated[int | None, Tried((), 1.5, 1, 64, "whole")] = Field(
+        None,
+        ge=1,
+        le=256,
+        description="how many frequencies; each has a cosine and a sine. 4 for spectrum-ekf and 8 for spectrum-nlms if not given",
+    )
+    block: Annotated[int | None, Of("spectrum-ekf")] = Field(
+        None,
+        ge=1,
+        le=64,
+        description="how many frequencies share a covariance, a divisor of features: more learn better and take more, (block (dim + 2))^2 / 2 numbers a block. The largest divisor up to 4 if not given",
+    )
+    seed: int = Field(
+        0, ge=0, le=2**31 - 1, description="the random numbers' seed: another seed gives other frequencies at the start"
+    )
+    noise: Annotated[NoiseKey, Tried((), 10, 1e-3, 30)] = Field(
+        "auto",
+        description="variance of the labels' noise, in parts of the function's variance; from 1e-3 to 1e3. `\"auto\"`: estimated by what the model has left of the latest labels",
+    )
+    forgetting: Annotated[float, Of("spectrum-ekf"), Tried((300, 1000), 3, 0.98, 0.9998, "memory")] = Field(
+        0.998,
+        ge=0.5,
+        le=0.9999,
+        description="how much of what is known of weights and frequencies each sample leaves: about the last 1 / (1 - forgetting) samples count",
+    )
+    eta: Annotated[float, Of("spectrum-nlms"), TRIED_ETA] = Field(
+        0.6, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
+    )
+
+
+class SpectrumSpec(Spec):
+    input: StandardisedInput
+    label: stages.StagedLabel = stages.StagedLabel()
+    kernel: KernelSection | None = None
+    linear: stages.LinearPart | None = None
+    learning: SpectrumLearning = SpectrumLearning()
+
+    @property
+    def derived(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, Any] = {"features": count_of(self)}
+        if self.learning.rule == "spectrum-ekf":
+            found["block"] = block_of(self)
+        return super().derived | {"learning": found}
+
+
+def count_of(spec: SpectrumSpec) -> int:
+    """How many frequencies there are."""
+    return spec.learning.features or DEFAULT_FEATURES[spec.learning.rule]
+
+
+def block_of(spec: SpectrumSpec) -> int:
+    """How many frequencies share a covariance; 1 where there is none."""
+    count = count_of(spec)
+    if RULES[spec.learning.rule] is not Update.EKF:
+        return 1
+    return spec.learning.block or next(b for b in range(min(DEFAULT_BLOCK, count), 0, -1) if count % b == 0)
+
+
+@functools.lru_cache(maxsize=8)
+def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
+    """Angular frequencies of a Gaussian kernel of width 1, (count, dim), read-only.
+
+    The directions of each ``dim`` of them are orthogonal, and lengths are as those of normal vectors (F. X. Yu et al.,
+    Orthogonal Random Features, 2016): so few frequencies cover all directions.  A seed always gives the same numbers, rounded to
+    multiples of 2^-16; with a larger count, the first stay the same.
+    """
+    drawn = random_features(seed, 2 * count, dim)[0]
+    made = np.zeros((count, dim))
+    for i in range(count):
+        v = [float(value) for value in drawn[2 * i]]
+        for other in made[i - i % dim : i]:
+            part = math.fsum(a * b for a, b in zip(v, other, strict=True)) / math.fsum(b * b for b in other)
+            v = [a - part * float(b) for a, b in zip(v, other, strict=True)]
+        length = math.sqrt(math.fsum(a * a for a in v)) or 1.0
+        wanted = math.sqrt(math.fsum(float(a) ** 2 for a in drawn[2 * i + 1])) or GRAIN
+        made[i] = [round(a / length * wanted / GRAIN) * GRAIN for a in v]
+        if not made[i].any():
+            made[i, i % dim] = GRAIN
+    made.setflags(write=False)
+    return made
+
+
+class SpectrumModels(Models):
+    """Sums of few sinusoids whose frequencies learn."""
+
+    rules: tuple[str, ...] = tuple(RULES)
+    programs: Mapping[LabelKind, Program] = SPECTRUM
+    online = True
+    spec = SpectrumSpec
+
+    def validate(self, spec: SpectrumSpec, refuse: Refuse) -> None:
+        rule, learning, kernel = spec.learning.rule, spec.learning, spec.kernel
+        stages.validate(spec, refuse)
+        if kernel is None:
+            refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel whose spectrum it starts with")
+        if kernel.function != "gaussian":
+            refuse("[kernel] function", f"is {kernel.function}; {rule} starts with the spectrum of gaussian")
+        kernel_settings.validate(spec, refuse)
+        count = count_of(spec)
+        if count % block_of(spec):
+            refuse("[learning] block", f"is {learning.block}; it must divide features, {count}")
+        if learning.noise != "auto" and not 1e-3 <= learning.noise <= 1e3:
+            refuse("[learning] noise", f"is {learning.noise:g}; it must be from 1e-3 to 1e3")
+        low, high = kernel_settings.range_of(spec)
+        if not low <= spec.input.max_abs <= high:
+            refuse(
+                "[input] max_abs",
+                f"is {spec.input.max_abs:g}; it must be from {low:g} to {high:g} for {spec.precision}",
+            )
+        if (most := self._answer_limit(spec)) > kernel_settings.largest(spec.precision):
+            refuse(
+                "[label] max_abs",
+                f"is {spec.label_max_abs:g}, for which {rule} overflows {spec.precision}; it must be at most "
+                f"{spec.label_max_abs / most * kernel_settings.largest(spec.precision):.3g}",
+            )
+        if (reach := float(kernel_settings.reach(spec).max())) > REACH_MOST * spec.length_scale:
+            refuse(
+                "[input] max_abs",
+                f"is {spec.input.max_abs:g}, so that inputs reach {reach:g}; they must be at most {REACH_MOST:g} times sigma, "
+                f"{spec.length_scale:g}: lower it, or standardise the inputs",
+            )
+        spec.check_size(refuse)
+
+    def _answer_limit(self, spec: SpectrumSpec) -> float:
+        """A bound of |f(x)|."""
+        unit, weight = (float(most.value(spec.real)) for most in (UNIT_MOST, WEIGHT_MOST))
+        return spec.label_max_abs * unit * 2 * weight * count_of(spec)
+
+    def _block(self, spec: SpectrumSpec) -> int:
+        """Numbers in a block."""
+        return block_of(spec) * (spec.dim + 2)
+
+    def capacities(self, spec: SpectrumSpec) -> dict[str, int]:
+        width = self._block(spec)
+        return {
+            "DIM": spec.dim,
+            "FEATURES": count_of(spec),
+            "BLOCK": width,
+            "BLOCKS": count_of(spec) // block_of(spec),
+            "PACKED": width * (width + 1) // 2,
+            "OUTPUTS": spec.outputs,
+        }
+
+    def size_bound(self, spec: SpectrumSpec) -> int:
+        count, outputs, width = count_of(spec), spec.outputs, self._block(spec)
+        blocks = count // block_of(spec)
+        covariances = blocks * (width * (width + 1) // 2 + width) + 2 * width
+        return covariances + count * (2 * spec.dim + 2 * outputs + 2) + 8 * spec.dim + 16 * outputs + 16
+
+    def parameters(self, spec: SpectrumSpec) -> dict[str, Any]:
+        learning, count, outputs, width = spec.learning, count_of(spec), spec.outputs, spec.length_scale
+        grain = 1 / (2 * math.pi * width)
+        unit = np.array([1.0, 1.0] + [FREQUENCY_VARIANCE * grain * grain] * spec.dim)
+        prior = np.tile(unit, block_of(spec))
+        # an output's share of what a sample forgets
+        forgetting = learning.forgetting ** (1 / outputs)
+        square_limit = 4 * float(prior.sum()) ** 2
+        auto = learning.noise == "auto"
+        return stages.parameters(spec, self._answer_limit(spec)) | {
+            "update": RULES[learning.rule],
+            "start": orthogonal_features(learning.seed, count, spec.dim) * grain,
+            "group": block_of(spec),
+            "prior": prior,
+            "forgetting": forgetting,
+            "renewal": 1 - forgetting,
+            "noise": 0.0 if auto else learning.noise,
+            "square_limit": square_limit,
+            "covariance_limit": 1.01 * math.sqrt(square_limit),
+            "eta": learning.eta,
+            # angular frequencies learn dim / sigma^2 times as fast as weights
+            "frequency_share": spec.dim * grain * grain,
+            "frequency_limit": FREQUENCY_MOST * grain,
+            "share": 1 / outputs,
+            "power_horizon": HORIZON,
+            "rehearsed": affordable(REHEARSED, lambda m: m * self.size_bound(spec)),
+        }
+
+
+SPECTRUM_MODELS: Family = SpectrumModels()
