@@ -76,9 +76,11 @@ class Update(IntEnum):
 class Spectrum(Struct):
     """The model is f(x) = u sum_i a_i cos(2 pi w_i'x) + b_i sin(2 pi w_i'x)."""
 
-    frequencies: between(Real[FEATURES, DIM], "-frequency_limit", "frequency_limit")  # w, in turns for each unit of an input
-    cosines: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # a, in units of the output
-    sines: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # b
+    frequencies: between(
+        Real[FEATURES, DIM], "-frequency_limit", "frequency_limit"
+    )  # w, in turns for each unit of an input
+    a: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # a, in units of the output
+    b: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # b
     # P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each input
     covariance: between(Real[BLOCKS, PACKED], "-covariance_limit", "covariance_limit")
     unit: between(Real[OUTPUTS], 0, UNIT_MOST)  # u, in parts of the label's limit
@@ -89,8 +91,8 @@ class Spectrum(Struct):
 class SpectrumWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    c: Real[FEATURES]  # cos(2 pi w_i'x)
-    s: Real[FEATURES]  # sin(2 pi w_i'x)
+    cosine: Real[FEATURES]  # cos(2 pi w_i'x)
+    sine: Real[FEATURES]  # sin(2 pi w_i'x)
     h: Real[BLOCK]  # derivatives of f / u for the weights and frequencies of a block
     g: Real[BLOCKS, BLOCK]  # P h of each block
 
@@ -138,7 +140,7 @@ def weigh(m: SpectrumModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
         c = cosine(turns)
         s = sine(turns)
         for o in range(len(y)):
-            y[o] += m.cosines[o, i] * c + m.sines[o, i] * s
+            y[o] += m.a[o, i] * c + m.b[o, i] * s
     for o in range(len(y)):
         y[o] = m.label_limit * (m.unit[o] * y[o])
 
@@ -174,30 +176,30 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
     """
     size = m.y[o] * m.label_unit
     square = size * size
-    if m.counted[0] > SETTLED and square > USUAL * m.power[o]:
+    if m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
         square = USUAL * m.power[o]
     m.power[o] += rate * (square - m.power[o])
     if m.power[o] > POWER_LEAST:
         wanted = sqrt(m.power[o])
         if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:
             part = m.unit[o] / wanted
-            for i in range(len(m.c)):
-                m.cosines[o, i] = clipped(part * m.cosines[o, i], -WEIGHT_MOST, WEIGHT_MOST)
-                m.sines[o, i] = clipped(part * m.sines[o, i], -WEIGHT_MOST, WEIGHT_MOST)
+            for i in range(len(m.cosine)):
+                m.a[o, i] = clipped(part * m.a[o, i], -WEIGHT_MOST, WEIGHT_MOST)
+                m.b[o, i] = clipped(part * m.b[o, i], -WEIGHT_MOST, WEIGHT_MOST)
             m.unit[o] = wanted
 
 
 @kernel
 def slope(m: SpectrumModel, o: Index, i: Index) -> Real:
     """The derivative of f / u for the turns of sinusoid i."""
-    return TWO_PI * (m.sines[o, i] * m.c[i] - m.cosines[o, i] * m.s[i])
+    return TWO_PI * (m.b[o, i] * m.cosine[i] - m.a[o, i] * m.sine[i])
 
 
 @kernel
 def move(m: SpectrumModel, o: Index, i: Index, a: Real, b: Real) -> None:
     """Change the weights of sinusoid i."""
-    m.cosines[o, i] = clipped(m.cosines[o, i] + a, -WEIGHT_MOST, WEIGHT_MOST)
-    m.sines[o, i] = clipped(m.sines[o, i] + b, -WEIGHT_MOST, WEIGHT_MOST)
+    m.a[o, i] = clipped(m.a[o, i] + a, -WEIGHT_MOST, WEIGHT_MOST)
+    m.b[o, i] = clipped(m.b[o, i] + b, -WEIGHT_MOST, WEIGHT_MOST)
 
 
 @kernel
@@ -212,8 +214,8 @@ def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
     at = 0
     for k in range(m.group):
         i = block * m.group + k
-        m.h[at] = m.c[i]
-        m.h[at + 1] = m.s[i]
+        m.h[at] = m.cosine[i]
+        m.h[at + 1] = m.sine[i]
         bend = slope(m, o, i)
         for j in range(len(x)):
             m.h[at + 2 + j] = bend * x[j]
@@ -277,18 +279,18 @@ def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
 def descend(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
     """Learn an error, in units, by a normalised step along the gradient.  O(N D)."""
     bends = real(0)
-    for i in range(len(m.c)):
+    for i in range(len(m.cosine)):
         bend = slope(m, o, i)
         bends += bend * bend
     part = m.noise
     if m.estimates_noise:
         part = noise(m)
     slower = real(1) + clipped(UNCERTAIN * part, real(0), SLOWEST)
-    size = real(len(m.c)) + m.frequency_share * (plus_product(real(0), x, x, len(x)) * bends)
+    size = real(len(m.cosine)) + m.frequency_share * (plus_product(real(0), x, x, len(x)) * bends)
     step = m.eta * e / (size * slower)
-    for i in range(len(m.c)):
+    for i in range(len(m.cosine)):
         along = m.share * (m.frequency_share * (step * slope(m, o, i)))
-        move(m, o, i, step * m.c[i], step * m.s[i])
+        move(m, o, i, step * m.cosine[i], step * m.sine[i])
         for j in range(len(x)):
             turn(m, i, j, along * x[j])
 
@@ -299,12 +301,12 @@ def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
     if m.counted[0] == 0:
         begin(m)
     zero(m.error, len(m.y))
-    for i in range(len(m.c)):
+    for i in range(len(m.cosine)):
         turns = phase(m, i, x)
-        m.c[i] = cosine(turns)
-        m.s[i] = sine(turns)
+        m.cosine[i] = cosine(turns)
+        m.sine[i] = sine(turns)
         for o in range(len(m.y)):
-            m.error[o] += m.cosines[o, i] * m.c[i] + m.sines[o, i] * m.s[i]
+            m.error[o] += m.a[o, i] * m.cosine[i] + m.b[o, i] * m.sine[i]
     for o in range(len(m.y)):
         # with exactly the bits of weigh()
         m.error[o] = m.label_limit * (m.unit[o] * m.error[o])
@@ -340,7 +342,7 @@ def keeps(m: SpectrumModel) -> Bool:
         if m.unit[o] != real(0) and not (m.unit[o] * m.unit[o] > real(0.5) * POWER_LEAST):
             return False
         if m.counted[0] == 0 or m.unit[o] == real(0):
-            if not empty_from(m.cosines[o], 0, len(m.c)) or not empty_from(m.sines[o], 0, len(m.c)):
+            if not empty_from(m.a[o], 0, len(m.cosine)) or not empty_from(m.b[o], 0, len(m.cosine)):
                 return False
         if m.counted[0] == 0 and (m.unit[o] != real(0) or m.power[o] != real(0)):
             return False

@@ -19,7 +19,7 @@ from pykernel.spec.family import Family
 from pykernel.spec.model import declared
 from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
 
-GRADIENT = ("klms", "qklms", "knlms", "nlms")
+GRADIENT = ("klms", "qklms", "knlms", "nlms", "spectrum-nlms")
 """Rules that correct a part of each error.  The other rules are least squares, for which a second pass would count
 every sample twice."""
 GRADIENT_EPOCHS = 5
@@ -39,7 +39,9 @@ OF_RULES = """{{{rules}}}
         "sw-krls": the same on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until
         the budget is full, and never removed. "knlms": normalised gradient steps of all multipliers; vectors as with
         "ald-krls". Linear models of fixed features: "nlms" and "rls" in the inputs, "quadratic-rls" also in their
-        products, "rff-rls" in random Fourier features, which approximate a kernel. These four have an intercept."""
+        products, "rff-rls" in random Fourier features, which approximate a kernel. These four have an
+        intercept. "spectrum-ekf" and "spectrum-nlms": a few waves whose frequencies learn, too, by a Kalman filter or by
+        normalised gradient steps."""
 COMMON = {
     "precision": Parameter(
         "",
@@ -52,8 +54,8 @@ COMMON = {
         kind=int | None,
         must=whole(1) | LEFT_OUT,
         text="""int
-        Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms", "knlms" and "nlms", which correct
-        only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.""",
+        Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms", "knlms", "nlms" and
+        "spectrum-nlms", which correct only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.""",
     ),
     "input_max_abs": Parameter(
         "input",

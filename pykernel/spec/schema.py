@@ -15,7 +15,7 @@ from pykernel.spec.base import Spec
 from pykernel.spec.defaults import ALARMS, NUMBERS, WHOLE_NUMBERS
 from pykernel.spec.family import Family
 from pykernel.spec.model import declared, keys_of, rules, sections, whole_rules
-from pykernel.spec.sections import Section, fields_of, section_of
+from pykernel.spec.sections import Section, fields_of, section_of, shown_value
 
 Schema = dict[str, Any]
 
@@ -167,16 +167,17 @@ def _of_specs(families: Mapping[str, Family]) -> dict[type[Spec], tuple[str, ...
 
 def key_told(section: str, key: str, of: Collection[str]) -> tuple[str, str, Any]:
     """For docstrings: a key's type, its meaning in each of the rules, and its default if all rules have the same
-    one.
+    one; else the meanings tell it.
     """
     having = {rule: field for rule, field in declared(section, key).items() if rule in of}
+    defaults = dict.fromkeys(field.default for field in having.values())
     meanings: dict[str, list[str]] = {}
     for rule, field in having.items():
-        meanings.setdefault(field.description or "", []).append(f'"{rule}"')
+        usual = f"; {shown_value(field.default)} if not given" if len(defaults) > 1 else ""
+        meanings.setdefault(f"{field.description or ''}{usual}", []).append(f'"{rule}"')
     alone = len(having) == len(of) and len(meanings) == 1
     said = [f"{'' if alone else ', '.join(rules) + ': '}{text}." for text, rules in meanings.items()]
     types = dict.fromkeys(_kind(field.annotation) for field in having.values())
-    defaults = dict.fromkeys(field.default for field in having.values())
     # a symbol or a word of a spec does not get a capital letter
     text = " ".join(each[0].upper() + each[1:] if "a" <= each[0] <= "z" else each for each in said).replace("`", "")
     return " or ".join(types), text, next(iter(defaults)) if len(defaults) == 1 else None

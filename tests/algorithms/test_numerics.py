@@ -29,6 +29,7 @@ from pykernel.algorithms.elementary import (
     exp_negative,
 )
 from pykernel.algorithms.elementary import cosine as cosine_kernel
+from pykernel.algorithms.elementary import sine as sine_kernel
 from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, kernel, pow2, sqrt, truncate
 from tests.support import ROOT
 from tests.support.dialect_cases import numba_function
@@ -400,7 +401,7 @@ def test_rising_functions_at_special_values_plain_and_jitted(name: str, least: f
         assert jitted[~np.isnan(x)].min() >= 0
 
 
-# ------------------------------------------------------------------------------------------------------ cosine
+# --------------------------------------------------------------------------------------------- cosine and sine
 
 TWO_PI = 2 * np.longdouble("3.14159265358979323846264338327950288")
 
@@ -444,14 +445,33 @@ def test_the_exact_cosines_are_exact() -> None:
 
 
 @numba.njit
-def _scan_cosine(cosine, first, last, stride):  # type: ignore[no-untyped-def]
+def _exact_sine(x):  # type: ignore[no-untyped-def]
+    """sin(2 pi x) of a float32 in float64, whose errors are 2^-29 of a float32 ulp."""
+    rest = abs(np.fmod(np.float64(x), 1.0))
+    sign = 1.0 if (x >= 0) == (rest <= 0.5) else -1.0
+    rest = min(rest, 1.0 - rest)
+    rest = min(rest, 0.5 - rest)
+    return sign * (np.sin(2 * np.pi * rest) if rest <= 0.125 else np.cos(2 * np.pi * (0.25 - rest)))
+
+
+def exact_sine(x: np.ndarray) -> np.ndarray:
+    """sin(2 pi x) in long double, of float64."""
+    rest = np.abs(np.fmod(x, 1.0))
+    sign = np.where((x >= 0) == (rest <= 0.5), 1, -1)
+    rest = np.minimum(rest, 1 - rest)
+    rest = np.minimum(rest, 0.5 - rest).astype(np.longdouble)
+    return sign * np.where(rest <= 0.125, np.sin(TWO_PI * rest), np.cos(TWO_PI * (np.longdouble(0.25) - rest)))
+
+
+@numba.njit
+def _scan(wave, exactly, first, last, stride):  # type: ignore[no-untyped-def]
     """Over float32 bit patterns of finite numbers: (largest error in ulp of the result, where, results beyond 1)."""
     worst, where, beyond = 0.0, first, 0
     for bits in range(first, last, stride):
         x = np.uint32(bits).view(np.float32)
-        y, exact = np.float64(cosine(x)), _exact_cosine(x)
+        y, exact = np.float64(wave(x)), exactly(x)
         if exact != 0:
-            error = abs(y - exact) / 2.0 ** (np.floor(np.log2(abs(exact))) - 23)
+            error = abs(y - exact) / max(2.0 ** (np.floor(np.log2(abs(exact))) - 23), 2.0**-149)
         else:
             error = 0.0 if y == 0 else np.inf
         if error > worst:
@@ -461,25 +481,33 @@ def _scan_cosine(cosine, first, last, stride):  # type: ignore[no-untyped-def]
     return worst, where, beyond
 
 
-def test_cosine_float32_over_all_bit_patterns(exhaustive: bool) -> None:
+WAVES = pytest.mark.parametrize("name", ["cosine", "sine"])
+EXACT = {"cosine": (cosine_kernel, _exact_cosine, exact_cosine), "sine": (sine_kernel, _exact_sine, exact_sine)}
+
+
+@WAVES
+def test_waves_in_float32_over_all_bit_patterns(name: str, exhaustive: bool) -> None:
     """Every finite float32 of both signs (exhaustive: each one; else about a million spread over all)."""
-    cosine = numba_function(cosine_kernel, FLOAT32)
+    made, exactly, _ = EXACT[name]
+    wave = numba_function(made, FLOAT32)
     stride = 1 if exhaustive else 4079
     for sign in (0, 0x80000000):
-        worst, where, beyond = _scan_cosine(cosine, sign, sign + 0x7F800000, stride)
+        worst, where, beyond = _scan(wave, exactly, sign, sign + 0x7F800000, stride)
         print(
-            f"float32, every {stride}th bit pattern: at most {worst:.4f} ulp, at {np.uint32(where).view(np.float32)!r}"
+            f"{name}, float32, every {stride}th bit pattern: at most {worst:.4f} ulp, at {np.uint32(where).view(np.float32)!r}"
         )
         assert worst <= 2 and not beyond
     # densely where the branches meet, and where numbers become whole
     for centre in [k / 8 for k in range(1, 17)] + [2.0**22, 2.0**23, 2.0**24]:
         middle = int(np.float32(centre).view(np.uint32))
-        worst, _, beyond = _scan_cosine(cosine, middle - 20_000, middle + 20_000, 1)
+        worst, _, beyond = _scan(wave, exactly, middle - 20_000, middle + 20_000, 1)
         assert worst <= 2 and not beyond
 
 
-def test_cosine_float64_is_within_two_ulp(exhaustive: bool) -> None:
-    cosine = numba_function(cosine_kernel, FLOAT64)
+@WAVES
+def test_waves_in_float64_are_within_two_ulp(name: str, exhaustive: bool) -> None:
+    made, _, exactly = EXACT[name]
+    wave = numba_function(made, FLOAT64)
     rng = np.random.default_rng(0)
     worst, block = 0.0, 250_000
     for turn in range(200 if exhaustive else 6):
@@ -490,12 +518,24 @@ def test_cosine_float64_is_within_two_ulp(exhaustive: bool) -> None:
         )
         if turn % 3 == 0:  # around the branches and the zeros
             x = (np.round(8 * x) / 8) * (1 + np.exp(rng.uniform(-37, -3, block)))
-        y, exact = over(cosine, x), exact_cosine(x)
+        y, exact = over(wave, x), exactly(x)
         assert (np.abs(y) <= 1).all() and not y[exact == 0].any()
         size = np.ldexp(np.longdouble(1), np.frexp(exact)[1] - 1 - FLOAT64.bits)
         worst = max(worst, float((np.abs(y - exact) / size)[exact != 0].max()))
-    print(f"float64, {(turn + 1) * block:.0e} samples: at most {worst:.4f} ulp")
+    print(f"{name}, float64, {(turn + 1) * block:.0e} samples: at most {worst:.4f} ulp")
     assert worst <= 2
+
+
+@BOTH
+def test_the_sine_is_odd_and_zero_for_what_is_no_angle(precision: Precision) -> None:
+    sine = numba_function(sine_kernel, precision)
+    whole = precision.real(WHOLE.value(precision))
+    for x, y in ((0.25, 1), (0.5, 0), (0.75, -1), (1, 0), (3.25, 1), (2.5, 0)):
+        assert sine(precision.real(x)) == precision.real(y) and sine(precision.real(-x)) == precision.real(-y)
+    for x in (0.0, whole, np.finfo(precision.dtype).max, np.inf, -np.inf, np.nan):
+        assert sine(precision.real(x)) == 0
+    least = np.finfo(precision.dtype).smallest_subnormal
+    assert sine(least) == 6 * least and sine(-least) == -6 * least
 
 
 @BOTH

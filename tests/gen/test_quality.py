@@ -50,9 +50,15 @@ MODELS = {
     "rls": {"learning": {"rule": "rls", "forgetting": 0.99}, "label": {"classes": ["a", "b"]}},
     "quadratic-rls": {"learning": {"rule": "quadratic-rls"}, "label": {"outputs": 2}},
     "rff-rls": {"learning": {"rule": "rff-rls", "features": 8}, "kernel": {"sigma": 1.0}},
+    "spectrum-ekf": {"learning": {"rule": "spectrum-ekf"}, "kernel": {"sigma": 1.0}},
+    "spectrum-nlms": {
+        "learning": {"rule": "spectrum-nlms"},
+        "label": {"outputs": 2},
+        "kernel": {"sigma": 1.0},
+    },
 }
-LINEAR = ("nlms", "rls", "quadratic-rls", "rff-rls")
-MAIN = ("nt", "fklms", "mklms", "krls-t", "rff-rls")
+LINEAR = ("nlms", "rls", "quadratic-rls", "rff-rls", "spectrum-ekf", "spectrum-nlms")
+MAIN = ("nt", "fklms", "mklms", "krls-t", "rff-rls", "spectrum-ekf")
 EACH = [name if name in MAIN else pytest.param(name, marks=pytest.mark.exhaustive) for name in MODELS]
 
 
@@ -193,6 +199,7 @@ FAMILIES = (
     "before",
     "classes",
     "rff-rls",
+    "spectrum-ekf",
     "krr",
     "kfd-classes",
     "stream",

@@ -372,6 +372,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         return {**plain, "reduction": reduction}
 
     random = {**with_rule("rff-rls"), "kernel": {"sigma": 1.0}}
+    spectrum = {**with_rule("spectrum-ekf"), "kernel": {"sigma": 1.0}}
+    spectrum.pop("reduction")
     three: dict[str, Any] = {"classes": ["p", "q", "r"]}
     vectors = [[0.0, 1.0], [1.0, 0.5], [-1.0, 0.0]]
     tables = {"vectors": vectors, "weights": [[1.0], [-2.0], [0.5]], "bias": [0.25]}
@@ -458,6 +460,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (with_rule("rls"), "learning", "prior_variance", 10.0),
         (random, "learning", "features", 32),
         (random, "learning", "seed", 1),
+        (spectrum, "learning", "block", 2),
         (full, "reduction", "technique", "sup"),
         (full, "reduction", "projection", "ls"),
         (full, "reduction", "n_max", 33),

@@ -316,7 +316,7 @@ def test_its_keys_are_parameters_like_others(kind):
     told = inspect.getdoc(kind)
     if kind is BudgetedKernelRegressor:
         assert 'part : float, default=0.5\n    "level", "slow-level": the part of an error' in told
-        assert '"rff-rls", "level", "slow-level"}, default=None' in told
+        assert '"spectrum-nlms", "level", "slow-level"}, default=None' in told
         assert "part: float | None = None" in pydoc.plain(pydoc.render_doc(kind))
     assert " part," in told or "part : " in told
     with pytest.raises(TypeError, match=f"{kind.__name__}: 'partt' is not a parameter; did you mean 'part'?"):

@@ -104,15 +104,16 @@ def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
     multiples of 2^-16; with a larger count, the first stay the same.
     """
     drawn = random_features(seed, 2 * count, dim)[0]
-    made = np.zeros((count, dim))
+    made, directions = np.zeros((count, dim)), list[list[float]]()
     for i in range(count):
         v = [float(value) for value in drawn[2 * i]]
-        for other in made[i - i % dim : i]:
-            part = math.fsum(a * b for a, b in zip(v, other, strict=True)) / math.fsum(b * b for b in other)
-            v = [a - part * float(b) for a, b in zip(v, other, strict=True)]
+        for other in directions[i - i % dim : i]:
+            part = math.fsum(a * b for a, b in zip(v, other, strict=True))
+            v = [a - part * b for a, b in zip(v, other, strict=True)]
         length = math.sqrt(math.fsum(a * a for a in v)) or 1.0
-        wanted = math.sqrt(math.fsum(float(a) ** 2 for a in drawn[2 * i + 1])) or GRAIN
-        made[i] = [round(a / length * wanted / GRAIN) * GRAIN for a in v]
+        directions.append([a / length for a in v])
+        wanted = math.sqrt(math.fsum(float(a) ** 2 for a in drawn[2 * i + 1]))
+        made[i] = [round(a * wanted / GRAIN) * GRAIN for a in directions[i]]
         if not made[i].any():
             made[i, i % dim] = GRAIN
     made.setflags(write=False)
