@@ -257,7 +257,7 @@ class Printer:
         if not isinstance(extent, Extent):
             return str(extent)
         cast = "(int32_t)" if self.widths.extent_needs_width(extent) else ""
-        return re.sub(r"[A-Z_]+", lambda m: f"{cast}{self.macro}_{m[0]}", extent.text)
+        return re.sub(r"[A-Z_]+", lambda m: f"{cast}{self.macro}_{m[0]}", extent.text.replace("//", "/"))
 
     # ------------------------------------------------------------------------------------------ functions
 

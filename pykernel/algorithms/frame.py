@@ -20,12 +20,24 @@ from enum import IntEnum
 from typing import Any
 
 from pykernel.algorithms.elementary import clipped, winner
+from pykernel.algorithms.expert import (
+    Advised,
+    Expert,
+    ExpertConfig,
+    ExpertWork,
+    consult,
+    dismiss,
+    instruct,
+    judge_both,
+    mix,
+    valid_expert,
+)
 from pykernel.algorithms.inputs import InputConfig, acceptable
 from pykernel.algorithms.stages import (
     Sample,
     StageConfig,
-    Staged,
     Stages,
+    clamp,
     combine,
     conclude,
     forget,
@@ -80,7 +92,7 @@ class FrameConfig(Config):
     rehearsed: Index  # number of samples in the self-test
 
 
-class Framed(Staged):
+class Framed(Advised):
     """A model in the frame: a rule's own model is one."""
 
     parts = (FrameConfig,)
@@ -163,6 +175,10 @@ def respond(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     else:
         answer(m, x, y)
         combine(m, x, y)
+    if m.mixes:
+        mix(m, x, y)
+    if m.clamps:
+        clamp(m, y)
 
 
 @kernel
@@ -247,6 +263,8 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
     status = learn(m, x)
     if m.follows:
         if status >= 0:
+            if m.mixes:
+                judge_both(m, x, m.label, m.value)
             conclude(m, x, m.label, m.y, m.value)
     return status
 
@@ -260,12 +278,16 @@ def take(m: Framed, x: Real[DIM]) -> Index:
     if warming:
         return TakenStatus.OBSERVED
     status = 0
+    if m.mixes:
+        consult(m, x)
     if m.scales:
         see(m, x)
         status = follow(m, m.x)
     else:
         status = follow(m, x)
     if took(m, status):
+        if m.mixes:
+            instruct(m, x, m.label)
         settle_inputs(m, x)
     return status
 
@@ -377,6 +399,8 @@ def restart(m: Framed) -> Index:
     """Forget everything that the model learned.  Returns DONE."""
     forget_rule(m)
     forget(m)
+    if m.mixes:
+        dismiss(m)
     return Status.DONE
 
 
@@ -385,6 +409,9 @@ def valid(m: Framed) -> Bool:
     """Whether learning could have led to this state, beyond what the fields' ranges say."""
     if not keeps(m):
         return False
+    if m.mixes:
+        if not valid_expert(m):
+            return False
     return valid_stages(m, blank(m))
 
 
@@ -428,7 +455,7 @@ class Rule:
     """What is other than in the frame of reals; ``Framed`` stands for the rule's own model."""
 
 
-FRAME = (Stages, Sample, StageConfig, InputConfig, FrameConfig)
+FRAME = (Stages, Expert, Sample, ExpertWork, StageConfig, InputConfig, FrameConfig, ExpertConfig)
 """The frame's own parts."""
 
 
@@ -485,7 +512,7 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
     def all_own(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         return tuple(replace(entry, kernel=own(entry.kernel)) for entry in entries)
 
-    stages, sample, *configs = (rule.stand_ins.get(part, part) for part in FRAME)
+    stages, expert, sample, aside, *configs = (rule.stand_ins.get(part, part) for part in FRAME)
     asked = () if kind == "none" else (Entry("predict", own(predict), "question"),)
     classes = (Entry("classify", own(classify), "question"), *all_own(rule.of_classes)) if kind == "class" else ()
     budget = rule.budget
@@ -493,8 +520,8 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         budget = replace(budget, remove=own(budget.remove))
     return Program(
         name=rule.name,
-        structs=(*rule.memory, stages, sample, *rule.work),
-        persistent=(*rule.memory, stages),
+        structs=(*rule.memory, stages, expert, sample, aside, *rule.work),
+        persistent=(*rule.memory, stages, expert),
         configs=(*rule.configs, *configs),
         statuses=(Status, TakenStatus, rule.statuses),
         entries=(

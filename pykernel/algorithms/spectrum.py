@@ -91,9 +91,8 @@ class Spectrum(Struct):
 class SpectrumWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    cosine: Real[FEATURES]  # cos(2 pi w_i'x)
-    sine: Real[FEATURES]  # sin(2 pi w_i'x)
-    h: Real[BLOCK]  # derivatives of f / u for the weights and frequencies of a block
+    # derivatives of f / u for each block: of each unit cos(2 pi w_i'x), sin(2 pi w_i'x) and, for a Kalman filter, slope x
+    h: Real[BLOCKS, BLOCK]
     g: Real[BLOCKS, BLOCK]  # P h of each block
 
 
@@ -183,16 +182,16 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
         wanted = sqrt(m.power[o])
         if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:
             part = m.unit[o] / wanted
-            for i in range(len(m.cosine)):
+            for i in range(len(m.frequencies)):
                 m.a[o, i] = clipped(part * m.a[o, i], -WEIGHT_MOST, WEIGHT_MOST)
                 m.b[o, i] = clipped(part * m.b[o, i], -WEIGHT_MOST, WEIGHT_MOST)
             m.unit[o] = wanted
 
 
 @kernel
-def slope(m: SpectrumModel, o: Index, i: Index) -> Real:
-    """The derivative of f / u for the turns of sinusoid i."""
-    return TWO_PI * (m.b[o, i] * m.cosine[i] - m.a[o, i] * m.sine[i])
+def slope(m: SpectrumModel, o: Index, i: Index, block: Index, at: Index) -> Real:
+    """The derivative of f / u for the turns of sinusoid i, which stands at this place of a block."""
+    return TWO_PI * (m.b[o, i] * m.h[block, at] - m.a[o, i] * m.h[block, at + 1])
 
 
 @kernel
@@ -213,15 +212,12 @@ def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
     """g = P h of a block; returns h'g.  O(B^2)."""
     at = 0
     for k in range(m.group):
-        i = block * m.group + k
-        m.h[at] = m.cosine[i]
-        m.h[at + 1] = m.sine[i]
-        bend = slope(m, o, i)
+        bend = slope(m, o, block * m.group + k, block, at)
         for j in range(len(x)):
-            m.h[at + 2 + j] = bend * x[j]
+            m.h[block, at + 2 + j] = bend * x[j]
         at += len(x) + 2
-    symmetric_times(m.covariance[block], m.h, m.g[block], len(m.h))
-    return plus_product(real(0), m.h, m.g[block], len(m.h))
+    symmetric_times(m.covariance[block], m.h[block], m.g[block], len(m.prior))
+    return plus_product(real(0), m.h[block], m.g[block], len(m.prior))
 
 
 @kernel
@@ -234,7 +230,7 @@ def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
     sound = True
     squares = real(0)
     at = 0
-    for i in range(len(m.h)):
+    for i in range(len(m.prior)):
         step = m.forgetting * (m.g[block, i] * inverse)
         for j in range(i):
             p = m.forgetting * m.covariance[block, at + j] - step * m.g[block, j]
@@ -279,18 +275,18 @@ def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
 def descend(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
     """Learn an error, in units, by a normalised step along the gradient.  O(N D)."""
     bends = real(0)
-    for i in range(len(m.cosine)):
-        bend = slope(m, o, i)
+    for i in range(len(m.frequencies)):
+        bend = slope(m, o, i, i, 0)
         bends += bend * bend
     part = m.noise
     if m.estimates_noise:
         part = noise(m)
     slower = real(1) + clipped(UNCERTAIN * part, real(0), SLOWEST)
-    size = real(len(m.cosine)) + m.frequency_share * (plus_product(real(0), x, x, len(x)) * bends)
+    size = real(len(m.frequencies)) + m.frequency_share * (plus_product(real(0), x, x, len(x)) * bends)
     step = m.eta * e / (size * slower)
-    for i in range(len(m.cosine)):
-        along = m.share * (m.frequency_share * (step * slope(m, o, i)))
-        move(m, o, i, step * m.cosine[i], step * m.sine[i])
+    for i in range(len(m.frequencies)):
+        along = m.share * (m.frequency_share * (step * slope(m, o, i, i, 0)))
+        move(m, o, i, step * m.h[i, 0], step * m.h[i, 1])
         for j in range(len(x)):
             turn(m, i, j, along * x[j])
 
@@ -301,12 +297,16 @@ def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
     if m.counted[0] == 0:
         begin(m)
     zero(m.error, len(m.y))
-    for i in range(len(m.cosine)):
-        turns = phase(m, i, x)
-        m.cosine[i] = cosine(turns)
-        m.sine[i] = sine(turns)
-        for o in range(len(m.y)):
-            m.error[o] += m.a[o, i] * m.cosine[i] + m.b[o, i] * m.sine[i]
+    for block in range(len(m.h)):
+        at = 0
+        for k in range(m.group):
+            i = block * m.group + k
+            turns = phase(m, i, x)
+            m.h[block, at] = cosine(turns)
+            m.h[block, at + 1] = sine(turns)
+            for o in range(len(m.y)):
+                m.error[o] += m.a[o, i] * m.h[block, at] + m.b[o, i] * m.h[block, at + 1]
+            at += len(x) + 2
     for o in range(len(m.y)):
         # with exactly the bits of weigh()
         m.error[o] = m.label_limit * (m.unit[o] * m.error[o])
@@ -342,7 +342,7 @@ def keeps(m: SpectrumModel) -> Bool:
         if m.unit[o] != real(0) and not (m.unit[o] * m.unit[o] > real(0.5) * POWER_LEAST):
             return False
         if m.counted[0] == 0 or m.unit[o] == real(0):
-            if not empty_from(m.a[o], 0, len(m.cosine)) or not empty_from(m.b[o], 0, len(m.cosine)):
+            if not empty_from(m.a[o], 0, len(m.frequencies)) or not empty_from(m.b[o], 0, len(m.frequencies)):
                 return False
         if m.counted[0] == 0 and (m.unit[o] != real(0) or m.power[o] != real(0)):
             return False

@@ -85,6 +85,7 @@ class StageConfig(Config):
     judges: bool  # whether any of the last three is so: answers are compared with labels
     follows: bool  # whether any of these five is so: labels pass stages
     clamps: bool  # whether predictions are kept between low and high
+    mixes: bool  # whether the answer is a mean of the model's and of a linear expert's
     scales: bool  # whether the rule sees other inputs than are given
     clip: Real  # largest standardised input, in standard deviations
     input_warmup: Index  # number of samples for the standardiser before the model learns
@@ -245,14 +246,19 @@ def noise(m: Staged) -> Real:
 
 @kernel
 def combine(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = m + l(x) + g y, then kept between low and high.  O(D) for each output."""
+    """y = m + l(x) + g y.  O(D) for each output."""
     for o in range(len(y)):
         if m.gains:
             y[o] = trust(m, o) * y[o]
         if m.centers or m.leads:
             y[o] = lead(m, x, o) + y[o]
-        if m.clamps:
-            y[o] = clipped(y[o], m.low, m.high)
+
+
+@kernel
+def clamp(m: Staged, y: Real[OUTPUTS]) -> None:
+    """y is kept between low and high."""
+    for o in range(len(y)):
+        y[o] = clipped(y[o], m.low, m.high)
 
 
 @kernel

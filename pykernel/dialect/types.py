@@ -34,6 +34,9 @@ class Extent:
     def __mul__(self, other: Extent | int) -> Extent:
         return Extent(f"({self.text} * {other.text if isinstance(other, Extent) else int(other)})")
 
+    def __floordiv__(self, other: int) -> Extent:
+        return Extent(f"({self.text} // {int(other)})")
+
     @property
     def symbols(self) -> list[str]:
         return list(_read(self.text)[0])

@@ -26,7 +26,7 @@ GRADIENT_EPOCHS = 5
 CALIBRATED_ON = 1000
 """Most samples to which probabilities are fitted; the last samples are used."""
 
-SHARED = ("signal", "input", "label", "target", "kernel", "linear")
+SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture")
 """Sections whose keys are no parameters, or parameters with other names or words."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
 """What stands elsewhere in signatures than in the declarations: signatures keep their order."""

@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic import Field
 
+from pykernel.algorithms.expert import EXPERT_LIMIT
 from pykernel.spec import kernel_settings
+from pykernel.spec.expert import Mixture as Mixture
 from pykernel.spec.family import Refuse
 from pykernel.spec.sections import Label, Section
 
@@ -65,15 +67,18 @@ def validate(spec: Any, refuse: Refuse) -> None:
         refuse(
             "[input]", "has both standardise and center or scale, which do the same with given numbers; leave one out"
         )
+    mixture = getattr(spec, "mixture", None)
     if spec.label_kind in ("real", "reals"):
-        if linear is not None and not spec.input.standardise:
-            refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")
+        for where, section in (("[linear]", linear), ("[mixture]", mixture)):
+            if section is not None and not spec.input.standardise:
+                refuse(where, "needs inputs of a known size; add standardise = true to [input]")
         return
     given = {
         "[label] center": spec.label.center,
         "[label] gain": spec.label.gain,
         "[label] clip": spec.label.clip is not None,
         "[linear]": linear is not None,
+        "[mixture]": mixture is not None,
     }
     for where in [where for where in given if given[where]]:
         refuse(where, "is for labels that are numbers; leave it out")
@@ -96,7 +101,9 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
     most: the rule's largest answer.
     """
     limit, label, moves = spec.label_max_abs, spec.label, _moves(spec)
-    linear = getattr(spec, "linear", None)
+    linear, mixture = getattr(spec, "linear", None), getattr(spec, "mixture", None)
+    mixes = mixture is not None
+    forgetting = mixture.forgetting if mixture is not None else 1.0
     widest = most + (limit * (2 + spec.input.clip * spec.dim) if moves else 0.0)
     given = kernel_settings.input_parameters(spec)
     return (
@@ -112,9 +119,14 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "leads": linear is not None,
             "gains": label.gain,
             "limits": label.clip is not None,
-            "judges": label.gain or label.clip is not None or estimates_noise(spec),
+            "judges": label.gain or label.clip is not None or estimates_noise(spec) or mixes,
             "estimates_noise": estimates_noise(spec),
-            "follows": moves or label.gain or label.clip is not None or estimates_noise(spec),
+            "follows": moves or label.gain or label.clip is not None or estimates_noise(spec) or mixes,
+            "mixes": mixes,
+            "expert_forgetting": forgetting,
+            "expert_growth": 1 / forgetting,
+            "expert_limit": float(EXPERT_LIMIT.value(spec.real)) * limit,
+            "compared_most": GAIN_HORIZON + 1,
             "clamps": label.low is not None or label.high is not None,
             "clip": spec.input.clip,
             "input_warmup": spec.input.warmup,

@@ -5,7 +5,7 @@ An input is converted where it is checked, so the rule always sees a copy.  Ther
 
 from typing import Any
 
-from pykernel.algorithms import elementary, frame, inputs, stages
+from pykernel.algorithms import elementary, expert, frame, inputs, stages
 from pykernel.algorithms.frame import FrameConfig, answer, predict
 from pykernel.algorithms.int16.arithmetic import clip
 from pykernel.algorithms.int16.inputs import FixedInputConfig, converted
@@ -21,6 +21,7 @@ from pykernel.dialect import (
     DIM,
     OUTPUTS,
     Bool,
+    Config,
     Index,
     Int,
     Int16,
@@ -29,6 +30,19 @@ from pykernel.dialect import (
     between,
     kernel,
 )
+
+
+class NoExpert(Struct):
+    """There is no linear expert."""
+
+
+class NoExpertWork(Struct):
+    """There is no linear expert."""
+
+
+class NoExpertConfig(Config):
+    """There is no linear expert."""
+
 
 VALUE_MOST = 1073741824
 """Largest |f(x)|."""
@@ -137,6 +151,32 @@ def valid_stages(m: FixedFramed, blank: Bool) -> Bool:
     return True
 
 
+@kernel
+def consult(m: FixedFramed, x: Int16[DIM]) -> None:
+    """There is no linear expert."""
+
+
+@kernel
+def judge_both(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
+    """There is no linear expert."""
+
+
+@kernel
+def instruct(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+    """There is no linear expert."""
+
+
+@kernel
+def dismiss(m: FixedFramed) -> None:
+    """There is no linear expert."""
+
+
+@kernel
+def valid_expert(m: FixedFramed) -> Bool:
+    """There is no linear expert."""
+    return True
+
+
 WHOLE: dict[Any, Any] = {
     FixedFramed: frame.Framed,
     Real[DIM]: Int16[DIM],
@@ -148,6 +188,14 @@ WHOLE: dict[Any, Any] = {
     stages.Sample: FixedSample,
     inputs.acceptable: acceptable,
     stages.see: see,
+    expert.Expert: NoExpert,
+    expert.ExpertWork: NoExpertWork,
+    expert.ExpertConfig: NoExpertConfig,
+    expert.consult: consult,
+    expert.judge_both: judge_both,
+    expert.instruct: instruct,
+    expert.dismiss: dismiss,
+    expert.valid_expert: valid_expert,
     frame.respond: respond,
     frame.most_likely: most_likely,
     "write f(x) to y.": "write f(x) to y, in units of 1 / LABEL_SCALE.",

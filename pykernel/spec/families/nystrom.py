@@ -182,6 +182,7 @@ class NystromRlsSpec(Spec):
     label: stages.StagedLabel = stages.StagedLabel()
     kernel: KernelSection | None = None
     linear: stages.LinearPart | None = None
+    mixture: stages.Mixture | None = None
     learning: NystromLearning = NystromLearning()
     reduction: Annotated[NystromReduction, Counts(WITHOUT_BUDGET, *CHOSEN)] = NystromReduction()
     basis: BasisSection = BasisSection()

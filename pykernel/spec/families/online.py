@@ -244,6 +244,7 @@ class KernelSpec(Spec):
     label: stages.StagedLabel = stages.StagedLabel()
     kernel: KernelSection | None = None
     linear: stages.LinearPart | None = None
+    mixture: stages.Mixture | None = None
     learning: KernelLearning = KernelLearning()
     reduction: Reduction = Reduction()
 

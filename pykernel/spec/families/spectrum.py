@@ -72,6 +72,7 @@ class SpectrumSpec(Spec):
     label: stages.StagedLabel = stages.StagedLabel()
     kernel: KernelSection | None = None
     linear: stages.LinearPart | None = None
+    mixture: stages.Mixture | None = None
     learning: SpectrumLearning = SpectrumLearning()
 
     @property
@@ -167,8 +168,8 @@ class SpectrumModels(Models):
         return spec.label_max_abs * unit * 2 * weight * count_of(spec)
 
     def _block(self, spec: SpectrumSpec) -> int:
-        """Numbers in a block."""
-        return block_of(spec) * (spec.dim + 2)
+        """Numbers in a block: without a matrix, a cosine and a sine."""
+        return block_of(spec) * (spec.dim + 2) if RULES[spec.learning.rule] is Update.EKF else 2
 
     def capacities(self, spec: SpectrumSpec) -> dict[str, int]:
         width = self._block(spec)
@@ -191,7 +192,7 @@ class SpectrumModels(Models):
         learning, count, outputs, width = spec.learning, count_of(spec), spec.outputs, spec.length_scale
         grain = 1 / (2 * math.pi * width)
         unit = np.array([1.0, 1.0] + [FREQUENCY_VARIANCE * grain * grain] * spec.dim)
-        prior = np.tile(unit, block_of(spec))
+        prior = np.tile(unit, block_of(spec))[: self._block(spec)]
         # an output's share of what a sample forgets
         forgetting = learning.forgetting ** (1 / outputs)
         square_limit = 4 * float(prior.sum()) ** 2

@@ -220,6 +220,7 @@ class OkfebSpec(Spec):
     label: stages.StagedLabel = stages.StagedLabel()
     kernel: KernelSection | None = None
     linear: stages.LinearPart | None = None
+    mixture: stages.Mixture | None = None
     learning: SubspaceLearning = SubspaceLearning()
     reduction: SubspaceReduction = SubspaceReduction()
     subspace: SubspaceSection = SubspaceSection()

@@ -1,0 +1,255 @@
+"""A linear expert beside the model: the answer is never much worse than that of recursive least squares.
+
+The expert learns labels from inputs in units that stay: the standardiser moves, and what moves would spoil least squares.  Its
+covariance P = U D U' is kept by its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977,
+V.3), so that P is positive semidefinite by form: U is a unit upper triangle, and D is not negative.
+
+Both the model and the expert are judged by their recent squared errors a and b: the answer is their mean with the weights
+a^-8 and b^-8.  So a model that is twice as wrong as the other counts a 65,536th, and two that are equally good are averaged.
+"""
+
+from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.stages import LARGEST_POWER, LOUD, Staged, lead, trust
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, between, kernel, real
+
+FIXED_AT = 20
+"""After so many samples the units are fixed: means and deviations are known well enough."""
+EXPERT_KNOWN = 20
+"""The expert counts after so many labels."""
+EXPERT_SETTLED = 40
+"""After so many labels, an error counts at most a number of usual ones."""
+EXPERT_FAR = Constant(1000.0)
+"""Largest |input| in the expert's units."""
+EXPERT_VARIANCE = Constant(1000.0)
+"""D before the first label."""
+PIVOT_MOST = Constant(1e6)
+PIVOT_LEAST = Constant(1e-12)
+FACTOR_MOST = Constant(1e4)
+"""Largest |U_ij|."""
+EXPERT_LIMIT = Constant(1024.0)
+"""Largest weight of the expert, in parts of the label's limit."""
+
+
+class Expert(Struct):
+    """What the linear expert has learned, and how right both have been."""
+
+    expert_offset: Real[DIM]  # number that is subtracted from each input
+    expert_scale: Real[DIM]  # factor of each input, after the offset was subtracted
+    expert_center: Real[OUTPUTS]  # number that is subtracted from the labels
+    # weights; the last one belongs to the constant 1
+    expert_weights: between(Real[OUTPUTS, DIM + 1], "-expert_limit", "expert_limit")
+    pivots: between(Real[DIM + 1], 0, PIVOT_MOST)  # D
+    factor: between(Real[DIM * (DIM + 1) // 2], -FACTOR_MOST, FACTOR_MOST)  # U above its diagonal, column by column
+    model_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of the model's squared errors
+    expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # the same of the expert
+    # 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their horizon
+    compared: between(Index, 0, "compared_most")
+
+
+class ExpertWork(Struct):
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+
+    expert_answer: Real[OUTPUTS]  # what the expert answered before it learned
+    gained: Real[DIM + 1]  # P phi, for phi the input in the expert's units and the constant 1
+
+
+class ExpertConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.stages``."""
+
+    expert_forgetting: Real  # lambda: each label multiplies the weight of all earlier ones by this
+    expert_growth: Real  # 1 / lambda
+    expert_limit: Real  # largest weight
+    compared_most: Index  # 1 more than the horizon of the mean squared errors
+
+    tunable = frozenset("expert_forgetting expert_growth expert_limit compared_most".split())
+
+
+class Advised(Staged):
+    """A model with stages and a linear expert."""
+
+    parts = Expert, ExpertWork, ExpertConfig
+
+
+@kernel
+def in_units(m: Advised, x: Real[DIM], j: Index) -> Real:
+    """Input j in the expert's units; the constant 1 behind the last one."""
+    if j == len(x):
+        return real(1)
+    return clipped((x[j] - m.expert_offset[j]) * m.expert_scale[j], -EXPERT_FAR, EXPERT_FAR)
+
+
+@kernel
+def advise(m: Advised, x: Real[DIM], o: Index) -> Real:
+    """The expert's answer to a raw input.  O(D)."""
+    total = m.expert_center[o] + m.expert_weights[o, len(x)]
+    for j in range(len(x)):
+        total += m.expert_weights[o, j] * in_units(m, x, j)
+    return total
+
+
+@kernel
+def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
+    """The mean of both answers, weighted by the -8th power of the recent squared errors."""
+    if m.compared[0] <= EXPERT_KNOWN:
+        return model
+    better = m.model_power[o] <= m.expert_power[o]
+    least = m.model_power[o] if better else m.expert_power[o]
+    most = m.expert_power[o] if better else m.model_power[o]
+    if not (most > real(0)):
+        return model
+    part = least / most
+    part = part * part
+    part = part * part
+    part = part * part
+    first = model if better else expert
+    second = expert if better else model
+    return (first + part * second) / (real(1) + part)
+
+
+@kernel
+def mix(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y: the model's answers become the mean with the expert's.  O(D) for each output."""
+    for o in range(len(y)):
+        y[o] = blended(m, o, y[o], advise(m, x, o))
+
+
+@kernel
+def consult(m: Advised, x: Real[DIM]) -> None:
+    """Keep the expert's answers before it learns.  O(D) for each output."""
+    for o in range(len(m.expert_answer)):
+        m.expert_answer[o] = advise(m, x, o)
+
+
+@kernel
+def usual(m: Advised, error: Real, power: Real) -> Real:
+    """The square of an error in parts of the label's limit; an outlying label makes it no larger than it can count."""
+    size = clipped(error * m.label_unit, -LOUD, LOUD)
+    square = size * size
+    if m.limits and m.compared[0] > EXPERT_SETTLED and power > real(0):
+        most = m.label_clip * (real(1) + m.label_shock[0])
+        if square > (most * most) * power:
+            square = (most * most) * power
+    return square
+
+
+@kernel
+def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
+    """Judge both by a label: the model, which answered k, and the expert.  x: the input as the rule sees it.  O(D)."""
+    if m.compared[0] > 0:
+        if m.compared[0] < m.compared_most:
+            m.compared[0] += 1
+        rate = real(2) / real(m.compared[0])
+        for o in range(len(y)):
+            answered = trust(m, o) * k[o] if m.gains else k[o]
+            own = usual(m, y[o] - (lead(m, x, o) + answered), m.model_power[o])
+            other = usual(m, y[o] - m.expert_answer[o], m.expert_power[o])
+            m.model_power[o] = clipped(m.model_power[o] + rate * (own - m.model_power[o]), real(0), LARGEST_POWER)
+            m.expert_power[o] = clipped(m.expert_power[o] + rate * (other - m.expert_power[o]), real(0), LARGEST_POWER)
+
+
+@kernel
+def fix_units(m: Advised) -> None:
+    """From here on the expert's units are what the standardiser knows now.  O(D)."""
+    for j in range(len(m.mean)):
+        m.expert_offset[j] = m.mean[j]
+        m.expert_scale[j] = real(1)
+        if m.variance[j] > real(0):
+            m.expert_scale[j] = m.scale[j]
+    for o in range(len(m.expert_center)):
+        m.expert_center[o] = m.center[o]
+    for j in range(len(m.pivots)):
+        m.pivots[j] = EXPERT_VARIANCE
+    m.compared[0] = 1
+
+
+@kernel
+def sharpen(m: Advised, x: Real[DIM]) -> Real:
+    """Bierman's update of U and D; gained = P phi of before.  Returns lambda + phi'P phi.  O(D^2)."""
+    for j in range(len(m.gained)):
+        m.gained[j] = in_units(m, x, j)
+    # f = U' phi in its place, from the last one down
+    column = len(m.factor)
+    for t in range(len(m.gained)):
+        last = len(m.gained) - 1 - t
+        column = column - last
+        total = m.gained[last]
+        for i in range(last):
+            total += m.factor[column + i] * m.gained[i]
+        m.gained[last] = total
+    whole = m.expert_forgetting
+    column = 0
+    for j in range(len(m.gained)):
+        # D f replaces f, and what it adds goes to those before
+        f = m.gained[j]
+        v = m.pivots[j] * f
+        before = whole
+        whole = whole + v * f
+        m.pivots[j] = clipped((m.pivots[j] * (before / whole)) * m.expert_growth, PIVOT_LEAST, PIVOT_MOST)
+        part = f / before
+        m.gained[j] = v
+        for i in range(j):
+            u = m.factor[column + i]
+            m.factor[column + i] = clipped(u - m.gained[i] * part, -FACTOR_MOST, FACTOR_MOST)
+            m.gained[i] += u * v
+        column += j
+    return whole
+
+
+@kernel
+def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """The expert learns the labels: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
+    if m.compared[0] == 0:
+        if m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
+            fix_units(m)
+            consult(m, x)
+    if m.compared[0] > 0:
+        whole = sharpen(m, x)
+        inverse = real(1) / whole
+        for o in range(len(y)):
+            step = clipped(y[o] - m.expert_answer[o], -m.expert_limit, m.expert_limit) * inverse
+            for j in range(len(m.gained)):
+                m.expert_weights[o, j] = clipped(
+                    m.expert_weights[o, j] + step * m.gained[j], -m.expert_limit, m.expert_limit
+                )
+
+
+@kernel
+def valid_expert(m: Advised) -> Bool:
+    """Whether learning could have led to this expert.  O(D^2)."""
+    for j in range(len(m.pivots)):
+        if m.compared[0] == 0:
+            if m.pivots[j] != real(0):
+                return False
+        elif not (m.pivots[j] >= PIVOT_LEAST):
+            return False
+    for j in range(len(m.factor)):
+        if m.compared[0] == 0 and m.factor[j] != real(0):
+            return False
+    for o in range(len(m.expert_center)):
+        if m.compared[0] == 0 and (m.expert_center[o] != real(0) or m.model_power[o] != real(0)):
+            return False
+        if m.compared[0] == 0 and m.expert_power[o] != real(0):
+            return False
+        for j in range(len(m.pivots)):
+            if m.compared[0] == 0 and m.expert_weights[o, j] != real(0):
+                return False
+    return True
+
+
+@kernel
+def dismiss(m: Advised) -> None:
+    """The expert knows nothing.  O(D^2)."""
+    for j in range(len(m.mean)):
+        m.expert_offset[j] = real(0)
+        m.expert_scale[j] = real(0)
+    for j in range(len(m.pivots)):
+        m.pivots[j] = real(0)
+    for j in range(len(m.factor)):
+        m.factor[j] = real(0)
+    for o in range(len(m.expert_center)):
+        m.expert_center[o] = real(0)
+        m.model_power[o] = real(0)
+        m.expert_power[o] = real(0)
+        for j in range(len(m.pivots)):
+            m.expert_weights[o, j] = real(0)
+    m.compared[0] = 0

@@ -1,0 +1,131 @@
+"""The linear expert beside a model: a twin by least squares with a whole matrix, its bounds, and what it promises."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pykernel.algorithms.expert import EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, PIVOT_LEAST, PIVOT_MOST
+from pykernel.dialect import FLOAT64
+from pykernel.errors import UserError
+from pykernel.host.model import HostModel
+from pykernel.host.snapshot import load, save
+from pykernel.spec.model import make_spec
+from pykernel.spec.stages import GAIN_HORIZON
+
+RULES = ("klms", "krls-t", "fb-krls", "spectrum-ekf", "spectrum-nlms", "nystrom-rls", "okfeb")
+
+
+def spec_of(rule="spectrum-nlms", precision="float64", outputs=1, mixture=True, **learning):
+    content = {
+        "name": "m",
+        "precision": precision,
+        "input": {"dim": 3, "standardise": True, "clip": 3.0, "max_abs": 1e6},
+        "label": {"max_abs": 1e6} | ({"outputs": outputs} if outputs > 1 else {}),
+        "kernel": {"sigma": 1.5},
+        "learning": {"rule": rule} | learning,
+    }
+    if rule in ("klms", "krls-t", "fb-krls", "okfeb", "nystrom-rls"):
+        content["reduction"] = {"n_max": 6}
+    if rule == "nystrom-rls":
+        content["basis"] = {"method": "stream"}
+        content["learning"]["samples"] = 16
+    if rule == "okfeb":
+        content["learning"]["features"] = 4
+        content["label"]["column"] = "y"
+    return make_spec(content | ({"mixture": {"forgetting": 0.99}} if mixture else {}))
+
+
+def series(rng, n, outputs=1):
+    x = np.cumsum(0.1 * rng.normal(size=(n, 3)), axis=0) + [5.0, -2.0, 0.0]
+    y = x @ rng.normal(size=(3, outputs)) + 0.3 * np.sin(2 * x[:, :1]) + 0.05 * rng.normal(size=(n, outputs)) + 100
+    return x, y if outputs > 1 else y[:, 0]
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_the_answer_is_the_mean_of_the_model_and_of_least_squares(outputs):
+    rng = np.random.default_rng(0)
+    alone, mixed = HostModel(spec_of(outputs=outputs, mixture=False)), HostModel(spec_of(outputs=outputs))
+    forgetting, count, fixed = 0.99, 0, False
+    powers = np.zeros((2, outputs))
+    x, y = series(rng, 600, outputs)
+    for t in range(len(x)):
+        label = np.atleast_1d(y[t])
+        model = np.atleast_1d(np.ravel(alone.predict(x[t])))
+        expected = model
+        if fixed:
+            phi = np.append(np.clip((x[t] - offset) * scale, -1000, 1000), 1.0)
+            expert = weights @ phi
+            if count >= EXPERT_KNOWN:
+                shares = powers**-8.0
+                expected = (shares[0] * model + shares[1] * expert) / shares.sum(axis=0)
+        np.testing.assert_allclose(np.ravel(mixed.predict(x[t])), expected, rtol=1e-7, atol=1e-7)
+        if fixed:
+            count = min(count + 1, GAIN_HORIZON)
+            for power, answer in zip(powers, (model, expert), strict=True):
+                power += 2 / (count + 1) * (np.square(label - answer) - power)
+        elif mixed.memory.field("observed")[0] >= FIXED_AT:
+            offset = mixed.memory.field("mean").copy()
+            scale = mixed.memory.field("scale").copy()
+            phi = np.append((x[t] - offset) * scale, 1.0)
+            weights, p, fixed = np.zeros((outputs, 4)), np.eye(4) * EXPERT_VARIANCE.value(FLOAT64), True
+        if fixed:
+            gain = p @ phi / (forgetting + phi @ p @ phi)
+            weights = weights + np.outer(label - weights @ phi, gain)
+            p = (p - np.outer(gain, phi @ p)) / forgetting
+        for each in (alone, mixed):
+            assert each.update(x[t], label if outputs > 1 else label[0]) >= 0
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_takes_it_and_is_never_much_worse_than_least_squares(rule):
+    """A linear series that no kernel of six vectors can follow: the answer is as good as recursive least squares."""
+    rng = np.random.default_rng(1)
+    x, y = series(rng, 3000)
+    linear = make_spec({"name": "m", "input": {"dim": 3}, "learning": {"rule": "rls", "forgetting": 0.99}})
+    errors = []
+    for spec in (spec_of(rule, "float32"), linear):
+        found = np.ravel(HostModel(spec).prequential(x, y)[0])
+        errors.append(math.sqrt(np.mean((found[1500:] - y[1500:]) ** 2)))
+    assert errors[0] <= 1.02 * errors[1], rule
+
+
+def test_it_stays_within_its_bounds_in_float32_whatever_comes(exhaustive):
+    rng = np.random.default_rng(2)
+    n = 500_000 if exhaustive else 20_000
+    t = np.arange(n)
+    normal = rng.normal(size=(n, 3))
+    streams = {
+        "constant": (np.ones((n, 3)), rng.normal(size=n)),
+        "collinear": (np.repeat(normal[:, :1], 3, 1), normal[:, 0]),
+        "sorted": (np.sort(normal, axis=0), np.sort(normal[:, 0]) ** 2),
+        "far": (1e5 + 1e-3 * normal, 1e5 * normal[:, 0]),
+        "outliers": (np.clip(rng.standard_t(1.1, (n, 3)), -1e6, 1e6), np.clip(rng.standard_t(1.1, n), -1e6, 1e6)),
+        "jumps": (normal * np.where(t % 4000 < 2000, 1e-3, 1e3)[:, None], np.where(t % 3000 < 1500, 1.0, 1e5) * normal[:, 1]),
+    }  # fmt: skip
+    for name, (x, y) in streams.items():
+        model = HostModel(spec_of("spectrum-nlms", "float32"))
+        assert (model.update(x, y) >= 0).all(), name
+        pivots = model.memory.field("pivots")
+        assert (pivots >= PIVOT_LEAST.value(model.spec.real)).all() and (
+            pivots <= PIVOT_MOST.value(model.spec.real)
+        ).all()
+        assert np.isfinite(model.predict(x[:100])).all(), name
+        other = HostModel(model.spec)
+        load(other, save(model))
+        assert bytes(other.memory.bytes)[: len(save(model)) - 24] == bytes(model.memory.bytes)[: len(save(model)) - 24]
+
+
+REFUSED = [
+    ({"input": {"dim": 3}}, r"\[mixture\] needs inputs of a known size; add standardise"),
+    ({"label": {"classes": ["a", "b"]}}, r"\[mixture\] is for labels that are numbers"),
+    ({"mixture": {"forgetting": 0.5}}, r"\[mixture\] forgetting is 0.5; it must be"),
+    ({"learning": {"rule": "rls"}}, r"\[mixture\] is of"),
+]
+
+
+@pytest.mark.parametrize(("change", "says"), REFUSED, ids=lambda value: str(value)[:40])
+def test_what_cannot_be_is_refused_in_a_sentence(change, says):
+    base = {"name": "m", "input": {"dim": 3, "standardise": True}, "mixture": {}, "learning": {"rule": "klms"}}
+    with pytest.raises(UserError, match=says):
+        make_spec(base | ({} if "rls" in str(change) else {"kernel": {"sigma": 1.0}}) | change)
