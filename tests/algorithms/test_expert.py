@@ -37,7 +37,7 @@ def spec_of(rule="spectrum-nlms", precision="float64", outputs=1, mixture=True, 
 
 
 def series(rng, n, outputs=1):
-    x = np.cumsum(0.1 * rng.normal(size=(n, 3)), axis=0) + [5.0, -2.0, 0.0]
+    x = np.cumsum(0.1 * rng.normal(size=(n, 3)), axis=0) + np.array([5.0, -2.0, 0.0])
     y = x @ rng.normal(size=(3, outputs)) + 0.3 * np.sin(2 * x[:, :1]) + 0.05 * rng.normal(size=(n, outputs)) + 100
     return x, y if outputs > 1 else y[:, 0]
 
@@ -47,7 +47,7 @@ def test_the_answer_is_the_mean_of_the_model_and_of_least_squares(outputs):
     rng = np.random.default_rng(0)
     alone, mixed = HostModel(spec_of(outputs=outputs, mixture=False)), HostModel(spec_of(outputs=outputs))
     forgetting, count, fixed = 0.99, 0, False
-    powers = np.zeros((2, outputs))
+    powers, offset, scale, weights, p = np.zeros((2, outputs)), None, None, None, None
     x, y = series(rng, 600, outputs)
     for t in range(len(x)):
         label = np.atleast_1d(y[t])

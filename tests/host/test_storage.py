@@ -38,6 +38,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "fklms": {"learning": {"rule": "klms"}, "kernel": {"sigma": 1.0}, "reduction": {"technique": "fklms", "n_max": 3}},
     "mklms": {"kernel": {"sigma": 1.0}, "reduction": {"technique": "mklms", "n_max": 6}, "precision": "float64"},
     "rls": {"learning": {"rule": "rls"}},
+    "spectrum": {"learning": {"rule": "spectrum-ekf"}, "kernel": {"sigma": 1.0}},
     "krr": {"kernel": {"sigma": 1.0}, "learning": {"rule": "krr", "samples": 4}},
     "kfd": MACHINES["kfd"],
     "stream": MACHINES["stream-uncached"],
@@ -103,7 +104,7 @@ def histories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def test_every_family_that_saves_has_histories() -> None:
     saving = {f.spec for f in (*FAMILIES, *WHOLE_FAMILIES) if any(p.persistent for p in f.programs.values())}
-    assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 8
+    assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 9
 
 
 @pytest.mark.in_turn(2 * len(KINDS))
