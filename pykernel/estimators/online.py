@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d  # type: igno
 
 from pykernel.estimators.base import KERNEL, LIMIT, Absent, Classifies, Regresses, Streaming, label_section
 from pykernel.estimators.parameters import LEFT_OUT, Parameter, moved, of_keys, whole
-from pykernel.spec import model
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.online import KernelSpec, projection_of
 from pykernel.spec.family import Family
-from pykernel.spec.model import declared
+from pykernel.spec.model import declared, rules
 from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
 
 GRADIENT = ("klms", "qklms", "knlms", "nlms")
@@ -81,15 +80,15 @@ class _BudgetedKernelModel(Streaming):
 
     @classmethod
     def _families(cls) -> list[Family]:
-        return [family for family in model.FAMILIES if family.online]
+        return list(dict.fromkeys(family for family in rules().values() if family.online))
 
     @classmethod
     def _declared(cls) -> dict[str, Parameter]:
         families = cls._families()
         sections = dict.fromkeys(name for family in families for name in family.spec.model_fields)
         keys = of_keys(families, [name for name in sections if name not in SHARED])
-        rules = ", ".join(f'"{rule}"' for family in families for rule in family.rules)
-        keys["rule"] = replace(keys["rule"], text=OF_RULES.format(rules=rules))
+        words = ", ".join(f'"{rule}"' for family in families for rule in family.rules)
+        keys["rule"] = replace(keys["rule"], text=OF_RULES.format(rules=words))
         first = {name: keys[name] for name in ("technique", "rule", "n_max")}
         return moved(first | KERNEL | keys | COMMON, BEHIND)
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from pykernel import sealed
-from pykernel.algorithms import selftest, vectors
+from pykernel.algorithms import selftest, tables
 from pykernel.algorithms.elementary import exp_negative
 from pykernel.algorithms.signal.program import with_signal
 from pykernel.dialect import FLOAT32, Kernel, reachable
 from pykernel.engine import jitted, llvm
 from pykernel.engine.engines import choices_of
 from pykernel.engine.sources import MAKERS, files_digest
-from pykernel.spec.model import FAMILIES, WHOLE_FAMILIES, make_spec
+from pykernel.spec.model import FAMILIES, make_spec
 from tests.support.interrupts import PATIENCE, ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -406,12 +406,12 @@ def test_the_digest_covers_whatever_makes_machine_code(tmp_path):
 
 def test_digests_cover_every_file_of_the_algorithms():
     """A file of which no model's kernel is has none: what it holds reaches machine code through what kernels name."""
-    programs = [program for family in (*FAMILIES, *WHOLE_FAMILIES) for program in family.programs.values()]
+    programs = [program for family in FAMILIES for program in family.programs.values()]
     around = [with_signal(program, False) for program in programs]
     programs += around
     roots = [entry.kernel for program in programs for entry in program.entries]
     roots += [root for program in programs for root in (program.valid,) if root is not None]
-    roots += [made for each in (vectors, selftest) for made in vars(each).values() if isinstance(made, Kernel)]
+    roots += [made for each in (tables, selftest) for made in vars(each).values() if isinstance(made, Kernel)]
     folder = ROOT / "pykernel" / "algorithms"
     covered = {kernel.file for kernel in reachable(roots) if kernel.file.is_relative_to(folder)}
     others = set(folder.rglob("*.py")) - covered
