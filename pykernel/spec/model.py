@@ -41,6 +41,7 @@ from pykernel.spec.renamed import RENAMED, word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     OUTPUTS_LIMIT,
+    Rate,
     Section,
     StandardisedInput,
     fields_of,
@@ -93,6 +94,14 @@ def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
         for of, name, field in fields_of(family.spec, rule)
         if (of, name) == (section, key)
     }
+
+
+def rate_of(rule: str | None) -> str | None:
+    """The key of [learning] that is a rule's learning rate; None for least squares, and without a rule."""
+    family = rules().get(rule) if isinstance(rule, str) else None
+    keys = fields_of(family.spec, str(rule)) if family is not None else ()
+    marks = ((key, mark) for _, key, field in keys for mark in field.metadata if isinstance(mark, Rate))
+    return next((key for key, mark in marks if rule not in mark.but), None)
 
 
 def keys_of(section: str) -> list[str]:

@@ -257,5 +257,5 @@ def test_estimators_take_it(kind):
     model = HostModel(make_spec(BASE | {"label": {"classes": ["False", "True"]} if classifies else {"max_abs": 50.0}}))
     model.update(x, labels.astype(int) if classifies else labels)
     ranges = {"input_max_abs": 10.0} | ({} if classifies else {"label_max_abs": 50.0})
-    made = kind(rule="level", precision="int16", **ranges).fit(x, labels)
+    made = kind(rule="level", precision="int16", n_epochs=1, **ranges).fit(x, labels)
     assert type(made.spec_) is WholeLevelSpec and bytes(made.model_.memory.bytes) == bytes(model.memory.bytes)
