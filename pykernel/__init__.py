@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pykernel.estimators.online import BudgetedKernelRegressor as BudgetedKernelRegressor
     from pykernel.estimators.signal import SignalFeatures as SignalFeatures
     from pykernel.estimators.subspace import OnlineKernelSubspace as OnlineKernelSubspace
-    from pykernel.estimators.subspace import OnlineSubspaceClassifier as OnlineSubspaceClassifier
-    from pykernel.estimators.subspace import OnlineSubspaceRegressor as OnlineSubspaceRegressor
     from pykernel.estimators.subspace_batch import KernelSubspace as KernelSubspace
+    from pykernel.estimators.subspace_head import OnlineSubspaceClassifier as OnlineSubspaceClassifier
+    from pykernel.estimators.subspace_head import OnlineSubspaceRegressor as OnlineSubspaceRegressor
     from pykernel.estimators.trained import TrainedKernelClassifier as TrainedKernelClassifier
     from pykernel.estimators.trained import TrainedKernelRegressor as TrainedKernelRegressor
     from pykernel.host.model import HostModel as HostModel
@@ -88,8 +88,8 @@ _HOMES = {
     "LSSVMRegressor": "pykernel.estimators.batch",
     "MercerKernel": "pykernel.bases.gram",
     "OnlineKernelSubspace": "pykernel.estimators.subspace",
-    "OnlineSubspaceClassifier": "pykernel.estimators.subspace",
-    "OnlineSubspaceRegressor": "pykernel.estimators.subspace",
+    "OnlineSubspaceClassifier": "pykernel.estimators.subspace_head",
+    "OnlineSubspaceRegressor": "pykernel.estimators.subspace_head",
     "SignalFeatures": "pykernel.estimators.signal",
     "Spec": "pykernel.spec.model",
     "TrainedKernelClassifier": "pykernel.estimators.trained",

@@ -21,7 +21,7 @@ from pykernel.dialect import sources_digest
 from pykernel.errors import UserError, option
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import KernelSpec, ridge_of
-from pykernel.spec.model import FAMILIES, Spec, declared, make_spec
+from pykernel.spec.model import FAMILIES, Spec, declared, make_spec, rules
 from pykernel.tuning.costs import memory_bytes
 
 POINTS = 50
@@ -36,9 +36,7 @@ SIZES = {"n_max": "reduction", "features": "learning"}
 
 def comparable() -> tuple[str, ...]:
     """Rules that learn every sample of labels when it comes, with nothing chosen from data before."""
-    return tuple(
-        rule for family in FAMILIES if family.online for rule in family.rules if rule not in ("nystrom-rls", "okfeb")
-    )
+    return tuple(rule for rule, family in rules().items() if family.online and rule not in ("nystrom-rls", "okfeb"))
 
 
 @dataclass(frozen=True)

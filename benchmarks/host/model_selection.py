@@ -30,7 +30,7 @@ from pykernel.training.closed_form import Model, Targets, error_rate, press, pro
 from pykernel.training.selection import CrossValidation, select
 
 PAGE = DOCS / "model-selection.md"
-COMMAND = ["fit", "cancer.csv", "--label", "diagnosis", "--hold-out", "0.3", "--out", "cancer.toml", "--plot"]
+COMMAND = ["fit", "cancer.csv", "--label", "diagnosis", "--hold-out", "0.3", "--output", "cancer.toml", "--plot"]
 TRIALS = 30
 FOLDS: tuple[CrossValidation, ...] = ("deleted", 10)
 

@@ -12,17 +12,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d  # type: igno
 
 from pykernel.estimators.base import KERNEL, LIMIT, Absent, Classifies, Regresses, Streaming, label_section
 from pykernel.estimators.parameters import LEFT_OUT, Parameter, moved, of_keys, whole
-from pykernel.spec import model
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.online import KernelSpec, projection_of
 from pykernel.spec.family import Family
-from pykernel.spec.model import declared
+from pykernel.spec.model import declared, rate_of, rules
 from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
 
-GRADIENT = ("klms", "qklms", "knlms", "nlms", "spectrum-nlms")
-"""Rules that correct a part of each error.  The other rules are least squares, for which a second pass would count
+RATE_EPOCHS = 5
+"""Passes for rules that correct a part of each error.  The other rules are least squares, for which a second pass would count
 every sample twice."""
-GRADIENT_EPOCHS = 5
 CALIBRATED_ON = 1000
 """Most samples to which probabilities are fitted; the last samples are used."""
 
@@ -54,8 +52,8 @@ COMMON = {
         kind=int | None,
         must=whole(1) | LEFT_OUT,
         text="""int
-        Number of passes of ``fit`` over the data, in order. None: 5 for "klms", "qklms", "knlms", "nlms" and
-        "spectrum-nlms", which correct only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.""",
+        Number of passes of ``fit`` over the data, in order. None: 5 for {rules}, which correct
+        only a part of each error; 1 for least squares, which would count a repeated sample as new evidence.""",
     ),
     "input_max_abs": Parameter(
         "input",
@@ -83,17 +81,21 @@ class _BudgetedKernelModel(Streaming):
 
     @classmethod
     def _families(cls) -> list[Family]:
-        return [family for family in model.FAMILIES if family.online]
+        return list(dict.fromkeys(family for family in rules().values() if family.online))
 
     @classmethod
     def _declared(cls) -> dict[str, Parameter]:
         families = cls._families()
         sections = dict.fromkeys(name for family in families for name in family.spec.model_fields)
         keys = of_keys(families, [name for name in sections if name not in SHARED])
-        rules = ", ".join(f'"{rule}"' for family in families for rule in family.rules)
-        keys["rule"] = replace(keys["rule"], text=OF_RULES.format(rules=rules))
+        words = ", ".join(f'"{rule}"' for family in families for rule in family.rules)
+        keys["rule"] = replace(keys["rule"], text=OF_RULES.format(rules=words))
         first = {name: keys[name] for name in ("technique", "rule", "n_max")}
-        return moved(first | KERNEL | keys | COMMON, BEHIND)
+        common = dict(COMMON)
+        *others, last = [f'"{rule}"' for family in families for rule in family.rules if rate_of(rule) is not None]
+        epochs = common["n_epochs"]
+        common["n_epochs"] = replace(epochs, text=epochs.text.format(rules=f"{', '.join(others)} and {last}"))
+        return moved(first | KERNEL | keys | common, BEHIND)
 
     def novelty(self, X: Any) -> np.ndarray:
         """How much of each sample is new to the model: its residual power.  O(n_max (n_max + n_features)) each.
@@ -126,7 +128,7 @@ class _BudgetedKernelModel(Streaming):
 
     def _epochs(self) -> int:
         values = self._given()
-        return values["n_epochs"] or (GRADIENT_EPOCHS if values.get("rule") in GRADIENT else 1)
+        return values["n_epochs"] or (1 if rate_of(values.get("rule")) is None else RATE_EPOCHS)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         """Whether the model has [kernel].  A linear rule with a kernel is refused by the spec.
@@ -137,14 +139,14 @@ class _BudgetedKernelModel(Streaming):
 
     def _remedy(self) -> str:
         """What to do about divergence."""
-        rule = self.spec_.learning.rule
-        if rule in LINEAR_RULES:
-            return f"scale the inputs to magnitudes near 1, or lower {'eta' if rule in GRADIENT else 'prior_variance'}"
-        if rule not in GRADIENT:
+        spec, rate = self.spec_, rate_of(self.spec_.learning.rule)
+        if spec.learning.rule in LINEAR_RULES:
+            return f"scale the inputs to magnitudes near 1, or lower {rate or 'prior_variance'}"
+        if rate is None:
             return "raise ridge"
         # the rule assumes that kernel functions are orthogonal
-        spec = self.spec_
-        return "lower sigma or eta" if isinstance(spec, KernelSpec) and projection_of(spec) == "fklms" else "lower eta"
+        crowded = isinstance(spec, KernelSpec) and projection_of(spec) == "fklms"
+        return f"lower {'sigma or ' * crowded}{rate}"
 
 
 class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):

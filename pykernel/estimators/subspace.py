@@ -1,9 +1,8 @@
-"""Kernel features from a tracked subspace, as scikit-learn estimators: batch, online, and with a head that learns
-labels.
+"""Kernel features that follow a stream, and monitors, as a scikit-learn estimator.
 
-``KernelSubspace`` solves the whole problem in one step, in float64.  The other estimators learn sample by sample with
-the host model of rule "okfeb", bit for bit as on the device.  All of them export their features, and linear models of
-the features, to C.
+It learns sample by sample with the host model of rule "okfeb", bit for bit as on the device.  ``subspace_head`` learns labels on
+the features; ``subspace_batch`` solves the whole problem in one step, in float64.  All export their features, and linear
+models of the features, to C.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from pykernel.bases.gram import MercerKernel
 from pykernel.estimators.base import KERNEL, Streaming
-from pykernel.estimators.online import COMMON, BudgetedKernelClassifier, BudgetedKernelRegressor
+from pykernel.estimators.online import COMMON
 from pykernel.estimators.parameters import (
     Parameter,
     moved,
@@ -66,7 +65,7 @@ HEAD = ("head", "ridge", "head_forgetting", "head_eta", "label_max_abs")
 """Parameters of estimators that learn labels."""
 
 
-class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming):
+class OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streaming):
     """Base of the online estimators: features, novelty and exports."""
 
     _without: ClassVar[Sequence[str]] = ("rule", "force")
@@ -302,7 +301,7 @@ class _OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streami
         return rank_of(self.spec_)
 
 
-def _watching(estimator: _OnlineSubspace) -> bool:
+def _watching(estimator: OnlineSubspace) -> bool:
     if not estimator._watches():
         raise AttributeError(
             f"{type(estimator).__name__} tells what is new only if it is given false_alarm_rate or threshold; score_samples needs neither"
@@ -310,7 +309,7 @@ def _watching(estimator: _OnlineSubspace) -> bool:
     return True
 
 
-class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
+class OnlineKernelSubspace(OutlierMixin, OnlineSubspace):
     """Kernel features that follow a stream, in fixed memory, bit for bit as on a microcontroller: OKFEB.
 
     The subspace ``L = Phi A`` of at most ``n_max`` samples v and ``n_components`` dimensions moves towards each
@@ -398,7 +397,7 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
     array([ 1,  1, -1])
     """
 
-    _without = (*_OnlineSubspace._without, *HEAD)
+    _without = (*OnlineSubspace._without, *HEAD)
     _defaults: ClassVar[dict[str, Any]] = {"n_components": 8, "n_max": 64}
 
     def __sklearn_tags__(self) -> Any:
@@ -517,197 +516,3 @@ class OnlineKernelSubspace(OutlierMixin, _OnlineSubspace):
         labels : ndarray of shape (n_samples,)
         """
         return cast(np.ndarray, self.fit(X).predict(X))
-
-
-class _WithHead(_OnlineSubspace):
-    """Base of the estimators whose head learns labels on the features."""
-
-    def monitor(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """What the device tells of a stream as it learns it: each sample's novelty, then the sample is learned.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs, in the order in which they come.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels: numbers, or classes.
-
-        Returns
-        -------
-        novelty : ndarray of shape (n_samples,)
-            Before the sample was learned; NaN where it is refused.
-        alarms : ndarray of shape (n_samples,) of bool
-            Whether the level, smoothed novelty, was above the threshold; never without ``false_alarm_rate`` or
-            ``threshold``.
-        """
-        return self._monitored(X, y)
-
-
-class OnlineSubspaceRegressor(_WithHead, BudgetedKernelRegressor):
-    """Linear regression on kernel features that follow a stream, in fixed memory, bit for bit as on a microcontroller.
-
-    The features z(x) are those of `OnlineKernelSubspace`. Recursive least squares with an intercept learns each label
-    from the features, before the subspace moves. This takes ``(n_components + 1)^2 / 2`` numbers more memory.
-
-    Parameters
-    ----------
-    n_components : int, default=16
-        Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
-    {others}
-        As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
-        ``relearn_after`` are for ``monitor``.
-    ridge : float, default=0.1
-        Weight of the squared coefficients.
-    head_forgetting : float, default=1.0
-        Each new label multiplies the weight of all earlier ones by this factor, in (0.5, 1].
-    label_max_abs : float, default=None
-        Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
-        ``fit`` or of the first ``partial_fit``.
-
-    Attributes
-    ----------
-    spec_, model_, subspace_, offset_, status_counts_, n_features_in_, feature_names_in_
-        As of `OnlineKernelSubspace`.
-
-    See Also
-    --------
-    BudgetedKernelRegressor : A kernel expansion that learns labels without features between.
-    OnlineSubspaceClassifier : The same for classes.
-
-    Notes
-    -----
-    The features follow the directions in which inputs vary most. A direction that matters for the label, but in which
-    inputs hardly vary, is in none of a few features. A `BudgetedKernelRegressor` learns from its errors, and finds it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pykernel import OnlineSubspaceRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.uniform(-3, 3, (1200, 1))
-    >>> y = np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=1200)
-    >>> model = OnlineSubspaceRegressor(8, n_max=32, sigma=0.7).partial_fit(x[:600], y[:600]).partial_fit(x[600:], y[600:])
-    >>> model.score(x, y) > 0.9
-    True
-    """
-
-    _without = (*_OnlineSubspace._without, "head", "head_eta")
-
-    def predict(self, X: Any) -> Any:  # type: ignore[override]
-        """Values of the learned function.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            The numbers that the device computes, in float64; NaN, with a warning, where it would refuse the input as
-            beyond ``input_max_abs``.
-        """
-        X = self._inputs(X)
-        return self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
-
-
-class OnlineSubspaceClassifier(_WithHead, BudgetedKernelClassifier):
-    """Linear classification on kernel features that follow a stream, in fixed memory, bit for bit as on a
-    microcontroller.
-
-    Features z(x) are those of `OnlineKernelSubspace`; a linear classifier with an intercept learns on them, each sample
-    before the subspace moves.
-
-    Parameters
-    ----------
-    n_components : int, default=16
-        Number of features. The inputs alone choose the features, so regression needs more of them than monitoring.
-    {others}
-        As in `OnlineKernelSubspace`. ``false_alarm_rate``, ``threshold``, ``smoothing``, ``warmup`` and
-        ``relearn_after`` are for ``monitor``.
-    head : {"ridge", "logistic"}, default="ridge"
-        "ridge": recursive least squares of -1 and 1, one function for each class, or one for two. "logistic": a
-        gradient step of the logistic loss (more than two classes: softmax), which knows probabilities and learns more
-        slowly.
-    ridge : float, default=0.1
-        Weight of the squared coefficients.
-    head_forgetting : float, default=1.0
-        "ridge": what a label's weight is multiplied by at each later one, in (0.5, 1].
-    head_eta : float, default=0.5
-        "logistic": the step, in parts of the safe one.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes, sorted. What the device calls class i is ``classes_[i]``.
-    spec_, model_, subspace_, offset_, status_counts_, n_features_in_, feature_names_in_
-        As of `OnlineKernelSubspace`.
-
-    See Also
-    --------
-    BudgetedKernelClassifier : A kernel expansion that learns classes without features between.
-    OnlineSubspaceRegressor : The same for numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.datasets import load_iris
-    >>> from pykernel import OnlineSubspaceClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> order = np.random.default_rng(0).permutation(len(X))
-    >>> X, y = X[order], y[order]
-    >>> model = OnlineSubspaceClassifier(8, n_max=32).fit(X[:100], y[:100])
-    >>> model.score(X[100:], y[100:]) > 0.9
-    True
-    >>> OnlineSubspaceClassifier(head="logistic").fit(X, y).predict_proba(X[:2]).sum(axis=1).round(5)
-    array([1., 1.])
-    """
-
-    _without = (*_OnlineSubspace._without, "label_max_abs")
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        p : ndarray of shape (n_samples, n_classes)
-            With ``head="logistic"`` the numbers that the device's ``NAME_probability`` writes, in float64. With
-            ``head="ridge"`` Platt's sigmoids of ``decision_function``, as of `BudgetedKernelClassifier`; samples of
-            ``monitor`` do not count for them. NaN, with a warning, beyond ``input_max_abs``.
-        """
-        if self.head != "logistic":
-            return super().predict_proba(X)
-        X = self._inputs(X)
-        return self._finite(self.model_.probability(X))
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of ``predict_proba``; with ``head="logistic"`` -inf where that is 0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        log_p : ndarray of shape (n_samples, n_classes)
-        """
-        if self.head != "logistic":
-            return super().predict_log_proba(X)
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    @property
-    def calibration_(self) -> np.ndarray:
-        """As in `BudgetedKernelClassifier`.  With ``head="logistic"`` there is no such attribute."""
-        if self.head == "logistic":
-            raise AttributeError("head='logistic' gives probabilities without a calibration")
-        return super().calibration_
-
-    def _met(self, X: np.ndarray, y: Any) -> np.ndarray:
-        return self.model_.update(X, y) if self.head == "logistic" else super()._met(X, y)

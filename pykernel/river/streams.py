@@ -153,6 +153,8 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
         given = {name: getattr(self, name) for name in self._parameters() if name != "classes"}
         inner = self._learner(**given)
         inner.begin(names, rows, self._class_names())
+        told = 'precision is "int16", whose samples are counts; River gives numbers: take "float32" or "float64"'
+        self._where.need(not inner.spec_.real.is_integer, told)
         self._inner, self._inputs, self._counts = inner, names, {}
 
     def _class_names(self) -> Sequence[Any]:

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from pydantic import ValidationError
@@ -28,7 +28,7 @@ from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
 from pykernel.spec.defaults import completed
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
-from pykernel.spec.families.fixed import FIXED_FROZEN_MODELS
+from pykernel.spec.families.fixed import FIXED_FROZEN_MODELS, WholeFamily, WholeSpec
 from pykernel.spec.families.fixed_linear import FIXED_LINEAR_MODELS
 from pykernel.spec.families.fixed_online import FIXED_ONLINE_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
@@ -42,6 +42,7 @@ from pykernel.spec.renamed import RENAMED, word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     OUTPUTS_LIMIT,
+    Rate,
     Section,
     StandardisedInput,
     fields_of,
@@ -66,20 +67,25 @@ FAMILIES: tuple[Family, ...] = (
     NYSTROM_MODELS,
     NYSTROM_LEARNERS,
     SUBSPACE_MODELS,
+    FIXED_ONLINE_MODELS,
+    FIXED_LINEAR_MODELS,
+    FIXED_FROZEN_MODELS,
 )
-
-WHOLE_FAMILIES: tuple[Family, ...] = (FIXED_ONLINE_MODELS, FIXED_LINEAR_MODELS, FIXED_FROZEN_MODELS)
-"""Models of precision int16."""
+"""All families.  Those whose specs are of ``WholeSpec`` have rules of the others, in integers."""
 
 
 def rules() -> dict[str, Family]:
     """Every rule, with its family."""
-    return {rule: family for family in FAMILIES for rule in family.rules}
+    return {rule: family for family in FAMILIES if not _is_whole(family) for rule in family.rules}
 
 
-def whole_rules() -> dict[str, Family]:
+def whole_rules() -> dict[str, WholeFamily]:
     """The rules that exist in integers (precision int16), each with its family of integer models."""
-    return {rule: family for family in WHOLE_FAMILIES for rule in family.rules}
+    return {rule: family for family in FAMILIES if _is_whole(family) for rule in family.rules}
+
+
+def _is_whole(family: Family) -> TypeGuard[WholeFamily]:
+    return issubclass(family.spec, WholeSpec)
 
 
 def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
@@ -90,6 +96,14 @@ def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
         for of, name, field in fields_of(family.spec, rule)
         if (of, name) == (section, key)
     }
+
+
+def rate_of(rule: str | None) -> str | None:
+    """The key of [learning] that is a rule's learning rate; None for least squares, and without a rule."""
+    family = rules().get(rule) if isinstance(rule, str) else None
+    keys = fields_of(family.spec, str(rule)) if family is not None else ()
+    marks = ((key, mark) for _, key, field in keys for mark in field.metadata if isinstance(mark, Rate))
+    return next((key for key, mark in marks if rule not in mark.but), None)
 
 
 def keys_of(section: str) -> list[str]:

@@ -146,6 +146,16 @@ class Tried:
     widths: bool = False
 
 
+@dataclass(frozen=True)
+class Rate:
+    """Marks a learning rate: rules that have the key correct only a part of each error, so several passes over samples help.
+
+    but: rules that have the key, but for which a second pass counts every sample twice.
+    """
+
+    but: tuple[str, ...] = ()
+
+
 FOREVER = 100_000.0
 TRIED_ETA = Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)
 TRIED_FORGETTING = Tried((100, 1000, FOREVER), 10, 0.9, 1.0, "memory")

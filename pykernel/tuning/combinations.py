@@ -16,7 +16,7 @@ from pykernel.errors import UserError
 from pykernel.spec import stages
 from pykernel.spec.defaults import INPUT_LIMIT, NUMBERS, STAGED_CLIP
 from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
-from pykernel.spec.model import N_MAX_LIMIT, Spec, make_spec
+from pykernel.spec.model import N_MAX_LIMIT, Spec, make_spec, whole_rules
 from pykernel.spec.model import rules as every_rule
 from pykernel.spec.sections import FOREVER, Tried, fields_of
 from pykernel.telling import refuse
@@ -296,22 +296,19 @@ def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
     label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}
     plain: Content = {"name": content.get("name", "model"), "precision": "int16", "label": label}
     plain["input"] = input | {"scale": _shown(1 / deviation)}
-    plain["kernel"] = {"sigma": content.get("kernel", {}).get("sigma") or math.sqrt(finite.shape[1])}
+    kernel = {"kernel": {"sigma": content.get("kernel", {}).get("sigma") or math.sqrt(finite.shape[1])}}
     around: list[Content] = [plain]
     if "classes" not in label:
         plain["label"] = label | {"max_abs": float(f"{2 * (known.largest or 1.0):.2g}")}
         around.insert(0, plain | {"label": plain["label"] | {"center": True, "gain": True}, "linear": {}})
     found = []
-    for rule, technique in (("qklms", "nt"), ("klms", "fmklms"), ("klms", "fklms"), ("klms", "nt")):
-        for each in around if rule in chosen else ():
-            made = each | {"learning": {"rule": rule}, "reduction": {"technique": technique}}
-            with contextlib.suppress(UserError):
-                spec = make_spec(made)
-                found.append(Combination(rule, technique, made, spec, budget_of(spec)))
-                break
-    if "frozen" in chosen:
+    families = dict.fromkeys(whole_rules().values())
+    for rule, technique in (pair for family in families for pair in family.planned if pair[0] in chosen):
         with contextlib.suppress(UserError):
-            found.append(_from_data(content | {"precision": "int16"}, "frozen", TRAINED))
+            if rule in BASES and technique is not None:
+                found.append(_from_data(content | {"precision": "int16"}, rule, technique))
+            else:
+                found.append(_combination(around, kernel, rule, technique))
     return found
 
 

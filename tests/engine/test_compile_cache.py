@@ -21,7 +21,7 @@ from pykernel.dialect import FLOAT32, Kernel, reachable
 from pykernel.engine import jitted, llvm
 from pykernel.engine.engines import choices_of
 from pykernel.engine.sources import MAKERS, files_digest
-from pykernel.spec.model import FAMILIES, WHOLE_FAMILIES, make_spec
+from pykernel.spec.model import FAMILIES, make_spec
 from tests.support.interrupts import PATIENCE, ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -406,7 +406,7 @@ def test_the_digest_covers_whatever_makes_machine_code(tmp_path):
 
 def test_digests_cover_every_file_of_the_algorithms():
     """A file of which no model's kernel is has none: what it holds reaches machine code through what kernels name."""
-    programs = [program for family in (*FAMILIES, *WHOLE_FAMILIES) for program in family.programs.values()]
+    programs = [program for family in FAMILIES for program in family.programs.values()]
     around = [with_signal(program, False) for program in programs]
     programs += around
     roots = [entry.kernel for program in programs for entry in program.entries]

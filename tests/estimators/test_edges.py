@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import pykernel.estimators.online as online
-import pykernel.estimators.subspace as subspace
+from pykernel.estimators import subspace, subspace_head
 from tests.spec.test_edges import REALS, WHOLE
 
 ESTIMATORS = (
     online.BudgetedKernelRegressor,
     online.BudgetedKernelClassifier,
     subspace.OnlineKernelSubspace,
-    subspace.OnlineSubspaceRegressor,
-    subspace.OnlineSubspaceClassifier,
+    subspace_head.OnlineSubspaceRegressor,
+    subspace_head.OnlineSubspaceClassifier,
 )
 RULES = ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nlms", "rls", "rff-rls")
 SIZES = {"n_epochs", "n_max", "features", "n_components"}

@@ -12,7 +12,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import pykernel
 from pykernel import HostModel, KernelBasis, KernelRidgeRegressor, OnlineKernelSubspace
-from pykernel.estimators import base, signal, subspace
+from pykernel.estimators import base, signal, subspace_head
 from pykernel.spec.model import Spec, keys_of
 
 ALL = [
@@ -39,7 +39,10 @@ def test_signature_docstring_and_list_name_the_same_parameters(kind):
     parameters = inspect.signature(kind).parameters
     assert list(parameters) == list(kind._parameters())
     assert sorted(documented(kind)) == sorted(parameters)
-    if kind not in (subspace.OnlineSubspaceRegressor, subspace.OnlineSubspaceClassifier):  # which refer to another
+    if kind not in (
+        subspace_head.OnlineSubspaceRegressor,
+        subspace_head.OnlineSubspaceClassifier,
+    ):  # which refer to another
         assert list(documented(kind)) == list(parameters)
     for name, default in documented(kind).items():
         given = parameters[name].default
@@ -56,7 +59,7 @@ def test_each_parameter_is_of_a_key_of_the_spec_or_of_the_estimator(kind):
 
 
 def test_every_key_of_a_subspace_is_a_parameter():
-    said = {(p.section, p.key or name) for name, p in subspace.OnlineSubspaceClassifier._parameters().items()}
+    said = {(p.section, p.key or name) for name, p in subspace_head.OnlineSubspaceClassifier._parameters().items()}
     for section in ("subspace", "novelty"):
         assert {(section, key) for key in keys_of(section)} <= said
 

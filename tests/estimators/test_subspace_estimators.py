@@ -31,7 +31,7 @@ from pykernel import (
 )
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.estimators import base, subspace_batch
+from pykernel.estimators import base, subspace_batch, subspace_head
 from pykernel.estimators import subspace as subspace_estimators
 from pykernel.gen import compilers
 from pykernel.gen.project import build
@@ -123,7 +123,7 @@ def test_scikit_learn_conventions(estimator, check):
 
 
 def test_the_docstrings_tell_the_truth():
-    results = [doctest.testmod(module) for module in (subspace_estimators, subspace_batch)]
+    results = [doctest.testmod(module) for module in (subspace_estimators, subspace_head, subspace_batch)]
     assert sum(result.attempted for result in results) >= 25 and not any(result.failed for result in results)
     sections = {"subspace", "novelty", "learning", "reduction"}
     for kind in (OnlineKernelSubspace, OnlineSubspaceRegressor, OnlineSubspaceClassifier):

@@ -21,7 +21,7 @@ from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.spec.model import FAMILIES, WHOLE_FAMILIES, Spec, make_spec
+from pykernel.spec.model import FAMILIES, Spec, make_spec
 from tests.support import ROOT
 from tests.support.harness import write_sources
 from tests.support.machines import MACHINES, SIGNALS
@@ -103,7 +103,7 @@ def histories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def test_every_family_that_saves_has_histories() -> None:
-    saving = {f.spec for f in (*FAMILIES, *WHOLE_FAMILIES) if any(p.persistent for p in f.programs.values())}
+    saving = {f.spec for f in FAMILIES if any(p.persistent for p in f.programs.values())}
     assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 9
 
 

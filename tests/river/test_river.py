@@ -355,6 +355,14 @@ def test_samples_that_do_not_fit_are_refused_in_a_sentence(kind):
     assert len(fresh.features_) == 4 and fresh.spec_.input.columns is None
 
 
+def test_counts_are_refused_in_a_sentence():
+    counts = {"rule": "klms", "precision": "int16", "sigma": 1.0, "input_max_abs": 9.0, "label_max_abs": 9.0}
+    for _ in range(2):
+        with pytest.raises(UserError, match=r'^Regressor: precision is "int16", whose samples are counts; River gives'):
+            (model := Regressor(**counts)).learn_one({"a": 1.0}, 1.0)
+    assert not hasattr(model, "spec_")
+
+
 def test_labels_that_do_not_fit_are_refused_in_a_sentence():
     x = {"a": 1.0}
     for label in ("1.0", None, math.nan, math.inf):

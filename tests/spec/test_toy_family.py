@@ -29,7 +29,7 @@ from pykernel.spec import stages
 from pykernel.spec.base import Spec
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.spec.schema import key_tables, spec_schema
-from pykernel.spec.sections import Counts, Learning, Of, Section, StandardisedInput, Tried
+from pykernel.spec.sections import Counts, Learning, Of, Rate, Section, StandardisedInput, Tried
 from tests.support.json_schema import misfits
 from tests.support.specs import named
 
@@ -92,7 +92,7 @@ LEVEL = programs(
 class LevelLearning(Learning):
     """How fast the level follows."""
 
-    part: Annotated[float, Tried((0.02, 0.1, 0.5), 3, 0.001, 1.0)] = Field(
+    part: Annotated[float, Rate(), Tried((0.02, 0.1, 0.5), 3, 0.001, 1.0)] = Field(
         0.5, gt=0, le=1, description="the part of an error that one sample corrects"
     )
     brake: Annotated[float, Of("slow-level")] = Field(2.0, ge=1, description="how much slower the level follows")
@@ -296,7 +296,8 @@ def test_estimators_and_river_take_it(kind, own):
     )
     model = HostModel(make_spec(content))
     model.update(x, labels.astype(int) if classifies else labels)
-    estimator = kind(rule="level", input_max_abs=100.0, **own, **({} if classifies else {"label_max_abs": 100.0}))
+    given = own | ({} if classifies else {"label_max_abs": 100.0}) | ({} if river else {"n_epochs": 1})
+    estimator = kind(rule="level", input_max_abs=100.0, **given)
     for made in (estimator, estimator.clone() if river else clone(estimator), pickle.loads(pickle.dumps(estimator))):
         if river:
             for row, each in zip(x, labels.tolist(), strict=True):
@@ -316,7 +317,11 @@ def test_its_keys_are_parameters_like_others(kind):
     told = inspect.getdoc(kind)
     if kind is BudgetedKernelRegressor:
         assert 'part : float, default=0.5\n    "level", "slow-level": the part of an error' in told
-        assert '"spectrum-nlms", "level", "slow-level"}, default=None' in told
+        assert '"rff-rls", "level", "slow-level"}, default=None' in told
+        assert (
+            'None: 5 for "klms", "qklms", "knlms", "nlms", "spectrum-nlms", "level" and "slow-level", which correct'
+            in told
+        )
         assert "part: float | None = None" in pydoc.plain(pydoc.render_doc(kind))
     assert " part," in told or "part : " in told
     with pytest.raises(TypeError, match=f"{kind.__name__}: 'partt' is not a parameter; did you mean 'part'?"):
@@ -328,6 +333,7 @@ def test_scikit_learn_takes_its_keys():
     assert model.get_params()["part"] == 0.3 and repr(model) == "BudgetedKernelRegressor(part=0.3, rule='level')"
     assert model.set_params(part=0.4).part == 0.4 and clone(model).part == 0.4
     x, y = STREAM[:, :1], np.repeat([1.0, 9.0], 200)
+    assert sum(clone(model).fit(x, y).status_counts_.values()) == 5 * len(x)
     found = GridSearchCV(model, {"part": [0.01, 0.9]}, cv=TimeSeriesSplit(3)).fit(x, y)
     assert found.best_params_ == {"part": 0.9} and found.best_estimator_.spec_.learning.part == 0.9
     with pytest.raises(UserError, match=r"BudgetedKernelRegressor: \[learning\] part is 2.0; it must be less than"):

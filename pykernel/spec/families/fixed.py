@@ -68,6 +68,9 @@ class WholeInput(ScaledInput):
 class WholeFamily(Family, Protocol):
     """Models of whole numbers that share a program."""
 
+    # the rules that ``plan`` tries for a device without an FPU, each with its technique, or None: the best first
+    planned: tuple[tuple[str, str | None], ...]
+
     def scales(self, spec: Any) -> Scales | None:
         """How a model's numbers are scaled; None if 16 bits do not hold them."""
 
@@ -267,6 +270,7 @@ class FixedFrozenModels(FrozenErrors, FrozenModels):
 
     programs: Mapping[LabelKind, Program] = FIXED_FROZEN
     spec = FixedFrozenSpec  # type: ignore[assignment]
+    planned: tuple[tuple[str, str | None], ...] = (("frozen", "trained"),)
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         if spec.expansion is None:

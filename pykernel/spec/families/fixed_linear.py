@@ -44,6 +44,7 @@ class FixedLinearModels(Models):
     programs: Mapping[LabelKind, Program] = FIXED_LINEAR
     online = True
     spec = FixedLinearSpec
+    planned: tuple[tuple[str, str | None], ...] = ()
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         complain_of_inputs(spec, refuse)

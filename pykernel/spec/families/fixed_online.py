@@ -162,6 +162,12 @@ class FixedOnlineModels(Models):
     programs: Mapping[LabelKind, Program] = FIXED_ONLINE
     online = True
     spec = FixedOnlineSpec
+    planned: tuple[tuple[str, str | None], ...] = (
+        ("qklms", "nt"),
+        ("klms", "fmklms"),
+        ("klms", "fklms"),
+        ("klms", "nt"),
+    )
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         complain_of_kernel(spec, refuse)

@@ -24,6 +24,7 @@ from pykernel.spec.sections import (
     KernelSection,
     Learning,
     Of,
+    Rate,
     StandardisedInput,
     Within,
 )
@@ -57,7 +58,7 @@ functions."""
 class LinearLearning(Learning):
     """How a sample changes the model."""
 
-    eta: Annotated[float, Of("nlms"), TRIED_ETA] = Field(
+    eta: Annotated[float, Of("nlms"), Rate(), TRIED_ETA] = Field(
         0.5,
         gt=0,
         lt=2,

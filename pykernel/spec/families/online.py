@@ -29,6 +29,7 @@ from pykernel.spec.sections import (
     KernelSection,
     Learning,
     Of,
+    Rate,
     Section,
     Tried,
 )
@@ -98,7 +99,7 @@ else:
 class KernelLearning(Learning):
     """How a sample changes the model."""
 
-    eta: Annotated[float, Of("klms", "qklms", "fb-krls", "knlms"), TRIED_ETA] = Field(
+    eta: Annotated[float, Of("klms", "qklms", "fb-krls", "knlms"), Rate(but=("fb-krls",)), TRIED_ETA] = Field(
         0.5,
         gt=0,
         lt=2,

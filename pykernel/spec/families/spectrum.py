@@ -16,7 +16,7 @@ from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.families.linear import GRAIN, random_features
 from pykernel.spec.family import Family, Models, Refuse, affordable
-from pykernel.spec.sections import TRIED_ETA, KernelSection, Learning, Of, StandardisedInput, Tried
+from pykernel.spec.sections import TRIED_ETA, KernelSection, Learning, Of, Rate, StandardisedInput, Tried
 
 RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS}
 DEFAULT_FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8}
@@ -62,7 +62,7 @@ class SpectrumLearning(Learning):
         le=0.9999,
         description="how much of what is known of weights and frequencies each sample leaves: about the last 1 / (1 - forgetting) samples count",
     )
-    eta: Annotated[float, Of("spectrum-nlms"), TRIED_ETA] = Field(
+    eta: Annotated[float, Of("spectrum-nlms"), Rate(), TRIED_ETA] = Field(
         0.6, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
     )
 

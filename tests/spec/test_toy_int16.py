@@ -1,0 +1,261 @@
+"""A rule in whole numbers in one file: the level that follows, for processors without an FPU.
+
+What the rule keeps, how it answers and learns, how its numbers are scaled; the frame of whole numbers makes the rest.
+"""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pykernel.algorithms import frame
+from pykernel.algorithms.frame import Rule, Status, programs
+from pykernel.algorithms.int16.arithmetic import clip, part_of
+from pykernel.algorithms.int16.frame import WHOLE, FixedFramed, hear
+from pykernel.dialect import DIM, OUTPUTS, Config, Index, Int, Int16, Struct, between, kernel
+from pykernel.errors import UserError
+from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
+from pykernel.gen.check import check
+from pykernel.host.model import HostModel
+from pykernel.host.snapshot import load, save
+from pykernel.spec.families.fixed import WholeSpec, complain_of_inputs, complain_of_rate
+from pykernel.spec.families.fixed_online import FixedLabel, complain_of_label_range, frame_parameters
+from pykernel.spec.families.fixed_scales import COUNTS, Scales, conversion, factors, limits
+from pykernel.spec.family import Models
+from pykernel.spec.model import FAMILIES, load_spec, make_spec
+from pykernel.spec.schema import key_tables, spec_schema
+from pykernel.spec.stages import LinearPart
+from tests.spec.test_toy_family import LEVELS, Drift, LevelLearning, LevelStatus
+from tests.support.json_schema import misfits
+
+# ------------------------------------------------------------------------------------- the family: a level that follows
+
+
+class WholeLevel(Struct):
+    """What labels mostly are."""
+
+    level: between(Int[OUTPUTS], "-rest_most", "rest_most")
+
+
+class WholeLevelConfig(Config):
+    part: Index  # of an error that a sample corrects, in units of 2^-16
+
+
+class WholeLevelModel(FixedFramed):
+    parts = WholeLevel, WholeLevelConfig
+
+
+@kernel
+def answer(m: WholeLevelModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+    """y = the level."""
+    for o in range(len(y)):
+        y[o] = clip(m.level[o], -m.rest_most, m.rest_most)
+
+
+@kernel
+def learn(m: WholeLevelModel, x: Int16[DIM]) -> Index:
+    """Move the level towards y."""
+    answer(m, x, m.error)
+    hear(m)
+    steady = True
+    for o in range(len(m.error)):
+        steady = steady and m.error[o] == 0
+        m.level[o] = clip(m.value[o] + part_of(m.error[o], m.part), -m.rest_most, m.rest_most)
+    return LevelStatus.STEADY if steady else Status.DONE
+
+
+WHOLE_LEVEL = programs(
+    Rule(
+        name="level",
+        model=WholeLevelModel,
+        memory=(WholeLevel,),
+        work=(),
+        configs=(WholeLevelConfig,),
+        statuses=LevelStatus,
+        hooks={frame.answer: answer, frame.learn: learn},
+        costs=("O(1)", "O(1)"),
+        stand_ins=WHOLE,
+    )
+)
+
+
+class WholeLevelSpec(WholeSpec):
+    label: FixedLabel = FixedLabel()
+    linear: LinearPart | None = None
+    learning: LevelLearning = LevelLearning()
+    drift: Drift = Drift()
+
+
+class WholeLevels(Models):
+    rules = ("level", "slow-level")
+    spec = WholeLevelSpec
+    online = True
+    programs = WHOLE_LEVEL
+    planned = (("level", None),)
+
+    def validate(self, spec, refuse):
+        complain_of_inputs(spec, refuse)
+        complain_of_label_range(spec, refuse)
+        complain_of_rate("[learning] part", spec.learning.part, refuse)
+
+    def scales(self, spec):
+        octave = math.floor(math.log2(COUNTS / (limits(spec) * np.abs(factors(spec))).max()))
+        return Scales(conversion(spec, 2.0**octave), octave, 24 - math.ceil(math.log2(spec.label_max_abs)))
+
+    def capacities(self, spec):
+        return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes
+
+    def size_bound(self, spec):
+        return 20 + spec.dim + 16 * spec.outputs
+
+    def unit(self, spec, question):
+        return 2.0**-spec.label_shift
+
+    def parameters(self, spec):
+        slower = spec.learning.brake if spec.learning.rule == "slow-level" else 1.0
+        own = {"part": min(round(65536 * spec.learning.part / slower), 65535), "rehearsed": 40}
+        reach = int(spec.conversion.reach.max())
+        return spec.conversion.parameters() | frame_parameters(spec, reach, 4.0**spec.scales.octave) | own
+
+
+WHOLE_LEVELS = WholeLevels()
+
+# ------------------------------------------------------------------------------------------------------------ the tests
+
+BASE = {
+    "name": "tank",
+    "precision": "int16",
+    "input": {"dim": 1, "max_abs": 10.0},
+    "label": {"max_abs": 50.0},
+    "learning": {"rule": "level"},
+}
+STREAM = np.random.default_rng(0).normal(2.0, 1.0, (400, 3))
+
+
+@pytest.fixture(autouse=True)
+def with_levels(monkeypatch):
+    monkeypatch.setattr("pykernel.spec.model.FAMILIES", (*FAMILIES, LEVELS, WHOLE_LEVELS))
+
+
+def test_its_spec_is_read_written_and_computed(tmp_path):
+    path = tmp_path / "tank.toml"
+    path.write_text(
+        'name = "tank"\nprecision = "int16"\n[input]\ndim = 1\nmax_abs = 10.0\n[label]\nmax_abs = 50.0\n'
+        '[learning]\nrule = "slow-level"\npart = 1.0\n[drift]\nper_hour = 1.0\n'
+    )
+    spec = load_spec(path)
+    assert type(spec) is WholeLevelSpec and spec.drift == Drift(per_hour=1.0)
+    path.write_text(spec.to_toml())
+    assert load_spec(path) == spec == make_spec(spec.model_dump())
+    model = HostModel(spec)
+    model.update(np.zeros(1), 8.0)
+    assert model.predict(np.zeros(1)) == pytest.approx(4.0, abs=1e-5)
+
+
+REFUSED = [
+    ({"label": {}}, "[label] max_abs is missing; whole numbers need the range of the labels"),
+    ({"learning": {"rule": "level", "part": 1e-6}}, "[learning] part is 1e-06; it must be at least 1.5e-05, for int16 has"),
+    ({"learning": {"rule": "level", "brake": 3.0}}, "[learning] brake is of slow-level; level does not have it"),
+    ({"kernel": {"sigma": 1.0}}, "[kernel] is of klms, "),
+    ({"learning": {"rule": "rls"}}, 'precision is "int16", which klms, qklms, nlms, frozen, level, slow-level can have; rls'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "says"), REFUSED, ids=lambda value: str(value)[:40])
+def test_refusals_follow_from_its_declarations(change, says):
+    with pytest.raises(UserError) as refused:
+        make_spec(BASE | change)
+    assert str(refused.value).startswith(f"spec: {says}")
+
+
+def test_the_schema_and_the_tables_have_it():
+    assert misfits(spec_schema(), BASE | {"drift": {"per_hour": 1.0}}) == []
+    assert [path for path, _ in misfits(spec_schema(), BASE | {"kernel": {"sigma": 1.0}})] == ["kernel"]
+    assert "| `brake` | `slow-level` | `2.0` | from 1 |" in key_tables()["int16-level"]
+
+
+@pytest.mark.parametrize("label", [{}, {"outputs": 3}, {"classes": ["a", "b", "c"]}], ids=["one", "several", "classes"])
+@pytest.mark.parametrize("around", ["plain", "stages", "signal"])
+def test_the_frame_makes_the_rest(label, around):
+    """Every kind of label, stages and signal: on the host and in C, with a self-test and states that are checked."""
+    content = BASE | {"label": label if "classes" in label else label | {"max_abs": 50.0}}
+    if around == "stages":
+        content["input"] = {"dim": 1, "max_abs": 10.0, "center": [2.0], "scale": [0.5]}
+        if "classes" not in label:
+            content |= {"label": content["label"] | {"center": True, "gain": True, "low": -3.0}, "linear": {}}
+    if around == "signal":
+        raw = {"channels": ["a"], "max_abs": 10.0, "window": 8, "hop": 4, "features": ["mean"]}
+        content = {k: v for k, v in content.items() if k != "input"} | {"signal": raw}
+    spec = make_spec(content)
+    report = check(spec, samples=600, levels=("-O2",), compilers=("gcc",), engine="llvm")
+    assert report.ok and report.statuses.get("FROZEN", 0) == 0
+    model = HostModel(spec)
+    y = np.argmax(STREAM, axis=1) if "classes" in label else STREAM if label else STREAM[:, 0]
+    statuses = model.update(STREAM[:, :1], y)
+    assert {"DONE"} <= {spec.program.status(status).name for status in statuses}
+    question = spec.program.forecasts(spec.config)
+    answers = model.read(question)[0] if around == "signal" else model.ask(question, np.zeros((1, 1)))[0]
+    assert np.isfinite(answers).all() and ("classes" in label or (answers != 0).any())
+    before = bytes(model.memory.bytes)
+    model.freeze()
+    assert spec.program.status(model.update(STREAM[:1, :1], y[:1])[0]).name in ("FROZEN", "GATHERING")
+    model.freeze(False)
+    restored = HostModel(spec)
+    load(restored, save(model))
+    kept = spec.program.state_bytes(spec.memory().layout)
+    assert around == "signal" or bytes(restored.memory.bytes)[:kept] == before[:kept]
+
+
+def test_it_learns_what_the_rule_of_reals_learns():
+    """The two differ by what 16 bits of a part and 24 bits of a label round."""
+    whole = HostModel(make_spec(BASE | {"learning": {"rule": "level", "part": 0.25}}))
+    reals = HostModel(make_spec(BASE | {"learning": {"rule": "level", "part": 0.25}, "precision": "float64"}))
+    for model in (whole, reals):
+        model.update(STREAM[:, :1], STREAM[:, 0])
+    assert whole.predict(np.zeros(1)) == pytest.approx(reals.predict(np.zeros(1)), abs=1e-4)
+
+
+def test_every_command_takes_it(tmp_path, monkeypatch, run):
+    """plan tries it for a device without an FPU, with what its key declares."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 1))
+    y = 5.0 + np.repeat(rng.normal(size=6), 50) + 0.3 * rng.normal(size=300)
+    Path("tank.csv").write_text("a,y\n" + "".join(f"{a:.4f},{b:.4f}\n" for a, b in zip(x[:, 0], y, strict=True)))
+    Path("tank.toml").write_text(
+        'name = "tank"\nprecision = "int16"\n[input]\ncolumns = ["a"]\nmax_abs = 10\n[label]\ncolumn = "y"\nmax_abs = 20\n'
+        '[learning]\nrule = "level"\n'
+    )
+    words = {
+        "simulate": "tank.toml tank.csv",
+        "generate": "tank.toml -o tank",
+        "check": "tank.toml --data tank.csv --level -O2",
+        "sweep": "tank.toml tank.csv --rule level,slow-level --target none --jobs 1 -o swept",
+        "plan": "tank.csv --label y --rule level,slow-level --trials 12 --jobs 1 --ram 4k --target cortex-m0plus -o planned",
+        "page": "tank.toml tank.csv -o tank.html",
+    }
+    for command, given in words.items():
+        as_json = [] if command == "page" else ["--json"]
+        code, out, err = run(command, *given.split(), *as_json)
+        assert code == 0, (command, err)
+        report = json.loads(out) if as_json else {}
+        if command == "sweep":
+            assert {row["rule"] for row in report["table"]} == {"level", "slow-level"}
+            assert all(row["values"]["learning.part"] != 0.5 and row["tried"] > 5 for row in report["table"])
+        if command == "plan":
+            assert {row["model"] for row in report["table"]} == {"level", "slow-level", "level int16"}
+
+
+@pytest.mark.parametrize("kind", [BudgetedKernelRegressor, BudgetedKernelClassifier])
+def test_estimators_take_it(kind):
+    """With the ranges that whole numbers need, the memory is that of the model that learns the same samples."""
+    x, y = STREAM[:, :1], STREAM[:, 1]
+    classifies = kind is BudgetedKernelClassifier
+    labels = y > 2.0 if classifies else y
+    model = HostModel(make_spec(BASE | {"label": {"classes": ["False", "True"]} if classifies else {"max_abs": 50.0}}))
+    model.update(x, labels.astype(int) if classifies else labels)
+    ranges = {"input_max_abs": 10.0} | ({} if classifies else {"label_max_abs": 50.0})
+    made = kind(rule="level", precision="int16", n_epochs=1, **ranges).fit(x, labels)
+    assert type(made.spec_) is WholeLevelSpec and bytes(made.model_.memory.bytes) == bytes(model.memory.bytes)
