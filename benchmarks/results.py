@@ -19,6 +19,7 @@ from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.host.bikeshare import bikeshare_spec
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.nystrom import METHODS
+from pykernel.spec.families.spectrum import RULES as SPECTRUM_RULES
 from pykernel.spec.families.subspace import BUDGETS, UPDATES
 from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import Spec, load_spec, make_spec
@@ -94,6 +95,12 @@ def default() -> list[Spec]:
     return specs([{}, CLASSES, {"novelty": {}}])
 
 
+def waves() -> list[Spec]:
+    """Spectra whose frequencies learn, with the linear expert."""
+    stages = {"input": {"dim": 3, "standardise": True}, "linear": {}, "mixture": {}}
+    return specs(WIDTH | stages | {"learning": {"rule": rule}} for rule in SPECTRUM_RULES)
+
+
 def alarms() -> list[Spec]:
     return specs([{"novelty": {}}])
 
@@ -138,6 +145,7 @@ MODELS = {
     made.__name__: made
     for made in (
         techniques,
+        waves,
         projections,
         recursive,
         linear,
@@ -322,6 +330,12 @@ RESULTS: dict[str, Result] = {
     "signals": Result("-m examples.signals.study", ("signals/*.csv",), "minutes", ("signal_examples", "linear")),
     "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), "seconds", ("features",)),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
+    "spectrum-front": Result(
+        "-m benchmarks.host.spectrum_front",
+        ("spectrum-front.csv",),
+        "minutes",
+        ("default", "waves"),
+    ),
     "streaming-cost": Result("-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), "minutes", ("streaming",)),
     "streaming-quality": Result(
         "-m benchmarks.host.streaming_quality", ("streaming-quality.csv",), "minutes", ("streaming",), (BASES,)

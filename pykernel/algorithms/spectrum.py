@@ -24,7 +24,7 @@ from enum import IntEnum
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped, cosine, sine
-from pykernel.algorithms.extents import BLOCK, BLOCKS, FEATURES, PACKED
+from pykernel.algorithms.extents import FEATURES, GROUP_SIZE, GROUPS, PACKED
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
 from pykernel.algorithms.packed import symmetric_times
 from pykernel.algorithms.stages import noise
@@ -82,7 +82,7 @@ class Spectrum(Struct):
     a: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # a, in units of the output
     b: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # b
     # P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each input
-    covariance: between(Real[BLOCKS, PACKED], "-covariance_limit", "covariance_limit")
+    covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit")
     unit: between(Real[OUTPUTS], 0, UNIT_MOST)  # u, in parts of the label's limit
     power: between(Real[OUTPUTS], 0, POWER_MOST)  # running mean of squared labels, in the same parts
     counted: between(Index, 0, "power_horizon")  # number of labels behind that mean, at most its horizon
@@ -92,8 +92,8 @@ class SpectrumWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
     # derivatives of f / u for each block: of each unit cos(2 pi w_i'x), sin(2 pi w_i'x) and, for a Kalman filter, slope x
-    h: Real[BLOCKS, BLOCK]
-    g: Real[BLOCKS, BLOCK]  # P h of each block
+    h: Real[GROUPS, GROUP_SIZE]
+    g: Real[GROUPS, GROUP_SIZE]  # P h of each block
 
 
 class SpectrumConfig(Config):
@@ -102,7 +102,7 @@ class SpectrumConfig(Config):
     update: Update
     start: Real[FEATURES, DIM]  # frequencies before the first sample
     group: Index  # units in a block
-    prior: Real[BLOCK]  # diagonal of P0
+    prior: Real[GROUP_SIZE]  # diagonal of P0
     forgetting: Real  # lambda, for an output's share of a sample
     renewal: Real  # 1 - lambda
     noise: Real  # R, if it is not estimated

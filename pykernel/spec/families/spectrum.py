@@ -176,8 +176,8 @@ class SpectrumModels(Models):
         return {
             "DIM": spec.dim,
             "FEATURES": count_of(spec),
-            "BLOCK": width,
-            "BLOCKS": count_of(spec) // block_of(spec),
+            "GROUP_SIZE": width,
+            "GROUPS": count_of(spec) // block_of(spec),
             "PACKED": width * (width + 1) // 2,
             "OUTPUTS": spec.outputs,
         }
