@@ -59,7 +59,11 @@ def models(dim: int) -> Iterator[tuple[str, Spec]]:
     for name, content in contents.items():
         yield name, make_spec(dict(content))
         if name in LINES:
-            yield f"{name}, with a linear expert", make_spec(content | {"mixture": {}})
+            content = content | {"mixture": {}}
+            yield f"{name}, with a linear expert", make_spec(content)
+            content = completed(content)
+            held = {"input": {**content["input"], "outliers": "hold"}}
+            yield f"{name}, with a linear expert and held outliers", make_spec({**content, **held})
 
 
 def measure() -> list[dict[str, Any]]:

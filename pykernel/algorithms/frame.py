@@ -34,13 +34,17 @@ from pykernel.algorithms.expert import (
 )
 from pykernel.algorithms.inputs import InputConfig, acceptable
 from pykernel.algorithms.stages import (
+    LOUD,
     Sample,
     StageConfig,
     Stages,
+    choose_otherwise,
     clamp,
     combine,
     conclude,
     forget,
+    gather_evidence,
+    hold,
     remain,
     see,
     settle_inputs,
@@ -270,6 +274,28 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
 
 
 @kernel
+def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
+    """Sum of the model's squared errors at an input as the rule would see it, in parts of the label's limit; y: answers."""
+    answer(m, x, y)
+    combine(m, x, y)
+    total = real(0)
+    for o in range(len(y)):
+        size = clipped((m.y[o] - y[o]) * m.label_unit, -LOUD, LOUD)
+        total += size * size
+    return total
+
+
+@kernel
+def try_otherwise(m: Framed, x: Real[DIM]) -> None:
+    """Where inputs are outlying, see whether the other choice for them would have been better.  O(answer)."""
+    any_outlies = choose_otherwise(m, x)
+    if any_outlies:
+        own = staged_error(m, m.x, m.value)
+        other = staged_error(m, m.other, m.value)
+        gather_evidence(m, x, own, other)
+
+
+@kernel
 def take(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample x with label y; both were checked."""
     if m.frozen[0] != 0:
@@ -282,6 +308,9 @@ def take(m: Framed, x: Real[DIM]) -> Index:
         consult(m, x)
     if m.scales:
         see(m, x)
+        if m.holds:
+            try_otherwise(m, x)
+            hold(m, x)
         status = follow(m, m.x)
     else:
         status = follow(m, x)

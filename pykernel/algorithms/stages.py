@@ -48,6 +48,11 @@ class Stages(Struct):
     # 0, or 1, 3, 7 ... after outlying samples in a row: so much further an input may be to count in full
     shock: between(Real, 0, LOUD)
     observed: between(Index, 0, "input_horizon")  # number of samples behind these statistics, at most the horizon
+    held_input: between(
+        Real[DIM], "-clip", "clip"
+    )  # the latest value of each input that was not outlying, standardised
+    # from -1 to 1: how much smaller errors are lately when an outlying input is taken for its held value, not for its limit
+    evidence: between(Real[DIM], -1, 1)
     center: Real[OUTPUTS]  # running mean of the labels
     averaged: between(Index, 0, "center_horizon")  # number of labels behind that mean, at most its horizon
     # weights of the linear part; the last one belongs to the constant 1
@@ -66,6 +71,7 @@ class Sample(Struct):
     """The sample that is learned.  Every call computes it anew; zeros are always valid."""
 
     x: Real[DIM]  # the input as the rule sees it
+    other: Real[DIM]  # the same with the other choice for outlying inputs
     y: Real[OUTPUTS]  # what f(x) should be
     label: Real[OUTPUTS]  # the label before the stages took their part off
     value: Real[OUTPUTS]  # f(x) before the sample was learned
@@ -77,6 +83,7 @@ class StageConfig(Config):
     """Parameters of the stages, derived from a spec by ``pykernel.spec.stages``."""
 
     standardises: bool  # whether inputs are standardised while the model learns
+    holds: bool  # whether an outlying input may be taken for its held value
     centers: bool  # whether the label's running mean is taken off
     leads: bool  # whether a linear part is taken off
     gains: bool  # whether the rule's answer is multiplied by a gain
@@ -121,6 +128,8 @@ VARIANCE_FLOOR = Constant(2.0**-80)
 """Added to each variance: a constant input has none, and stays zero."""
 OUTLYING = Constant(5.0)
 """An input counts at most this many standard deviations when mean and variance learn it: an outlier moves them little."""
+EVIDENCE_RATE = Constant(0.1)
+"""How much one outlying sample counts in the choice between its limit and the held value."""
 EXPLAINED = Constant(4.0)
 """Where an input is at its limit, the label may be so many times further away: an outlying input has unusual labels."""
 TRUSTED = 20
@@ -139,11 +148,22 @@ def shaken(shock: Real, outlying: Bool) -> Real:
 
 
 @kernel
+def outlies(m: Staged, x: Real[DIM], j: Index) -> Bool:
+    """Whether an input is so far away that it may be a fault; several in a row are none."""
+    if m.observed[0] <= m.input_warmup or not (m.variance[j] > real(0)):
+        return False
+    return absolute((x[j] - m.mean[j]) * m.scale[j]) >= OUTLYING * (real(1) + m.shock[0])
+
+
+@kernel
 def see(m: Staged, x: Real[DIM]) -> None:
     """Write the input as the rule sees it to m.x, scaled by running statistics or by given numbers.  O(D)."""
     if m.standardises:
         for j in range(len(x)):
             m.x[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
+            if m.holds:
+                if m.evidence[j] > real(0) and outlies(m, x, j):
+                    m.x[j] = m.held_input[j]
     elif m.rescales:
         rescale(m, x, m.x)
     else:
@@ -177,6 +197,39 @@ def observe(m: Staged, x: Real[DIM]) -> None:
         m.variance[j] = rest * (m.variance[j] + rate * (difference * difference))
         m.scale[j] = real(1) / sqrt(m.variance[j] + VARIANCE_FLOOR)
     m.shock[0] = shaken(m.shock[0], outlying)
+
+
+@kernel
+def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
+    """Write to m.other what the rule would see if outlying inputs were taken otherwise.  Returns whether there are any.  O(D)."""
+    found = False
+    for j in range(len(x)):
+        m.other[j] = m.x[j]
+        if outlies(m, x, j):
+            found = True
+            m.other[j] = m.held_input[j]
+            if m.evidence[j] > real(0):
+                m.other[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
+    return found
+
+
+@kernel
+def gather_evidence(m: Staged, x: Real[DIM], own: Real, other: Real) -> None:
+    """Learn from the squared errors of both choices which one is better for each outlying input.  O(D)."""
+    if own + other > real(0):
+        gain = (own - other) / (own + other)
+        for j in range(len(x)):
+            if outlies(m, x, j):
+                better = -gain if m.evidence[j] > real(0) else gain
+                m.evidence[j] = clipped(m.evidence[j] + EVIDENCE_RATE * (better - m.evidence[j]), real(-1), real(1))
+
+
+@kernel
+def hold(m: Staged, x: Real[DIM]) -> None:
+    """Keep the inputs that are not outlying.  O(D)."""
+    for j in range(len(x)):
+        if not outlies(m, x, j):
+            m.held_input[j] = m.x[j]
 
 
 # ------------------------------------------------------------------------------------------------------- labels
@@ -350,6 +403,9 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
 def valid_inputs(m: Staged) -> Bool:
     """Whether inputs within their limit can have these means and variances, and the scales fit.  O(D)."""
     for j in range(len(m.mean)):
+        if m.holds:
+            if m.observed[0] == 0 and (m.held_input[j] != real(0) or m.evidence[j] != real(0)):
+                return False
         # twice the limit, and eight times its square: both with room for rounding
         if not (absolute(m.mean[j]) * real(0.5) <= m.input_max_abs):
             return False
@@ -406,6 +462,8 @@ def forget(m: Staged) -> None:
         m.mean[j] = real(0)
         m.variance[j] = real(0)
         m.scale[j] = real(0)
+        m.held_input[j] = real(0)
+        m.evidence[j] = real(0)
     for o in range(len(m.center)):
         m.center[o] = real(0)
         m.agreement[o] = real(0)

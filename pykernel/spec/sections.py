@@ -292,6 +292,10 @@ class StandardisedInput(Input):
         le=1_000_000,
         description="how far back the running mean and deviation reach: up to this many samples all count alike, later older ones count less",
     )
+    outliers: Literal["clip", "hold"] = Field(
+        "clip",
+        description='what becomes of a single input that is 5 or more standard deviations away, with `standardise`: `"clip"`, it is limited; `"hold"`, each input learns whether it is better limited or taken for its latest usual value',
+    )
 
 
 class ScaledInput(Input):

@@ -68,6 +68,11 @@ def validate(spec: Any, refuse: Refuse) -> None:
             "[input]", "has both standardise and center or scale, which do the same with given numbers; leave one out"
         )
     mixture = getattr(spec, "mixture", None)
+    if spec.input.outliers == "hold":
+        if not spec.input.standardise:
+            refuse("[input] outliers", 'is "hold", which needs to know what is usual; add standardise = true')
+        if spec.label_kind == "none":
+            refuse("[input] outliers", 'is "hold", which is learned from labels; leave it out')
     if spec.label_kind in ("real", "reals"):
         for where, section in (("[linear]", linear), ("[mixture]", mixture)):
             if section is not None and not spec.input.standardise:
@@ -115,6 +120,7 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "classes": len(label.classes or ()),
             "scales": spec.input.standardise or given["rescales"],
             "standardises": spec.input.standardise,
+            "holds": spec.input.outliers == "hold",
             "centers": label.center,
             "leads": linear is not None,
             "gains": label.gain,

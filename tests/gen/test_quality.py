@@ -13,7 +13,7 @@ from pykernel.gen.check import check, mixed_stream
 from pykernel.gen.compilers import STRICT
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.model import make_spec
+from pykernel.spec.model import declared, make_spec
 from tests.support import ROOT
 from tests.support.every_model import MODELS as MODELS_OF_ALL_RULES
 from tests.support.every_model import STAGES, content_of, family_of
@@ -72,6 +72,9 @@ def spec_of(model="mklms", precision="float32", full=False, name="m", dim=2, n_m
         content["input"]["warmup"] = 4
         if "classes" not in content.get("label", {}):
             content["label"] = {"low": -1.0, "high": 1.0} | content.get("label", {})
+            content["input"]["outliers"] = "hold"
+            if content.get("learning", {}).get("rule", "klms") in declared("mixture"):
+                content["mixture"] = {}
         if content.get("learning", {}).get("rule", "klms") in ("klms", "qklms"):
             content["learning"] = {"rho": 0.01, "step_limit": 0.5} | content.get("learning", {})
     if model not in LINEAR:

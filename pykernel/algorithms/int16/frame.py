@@ -152,6 +152,16 @@ def valid_stages(m: FixedFramed, blank: Bool) -> Bool:
 
 
 @kernel
+def try_otherwise(m: FixedFramed, x: Int16[DIM]) -> None:
+    """No input is held."""
+
+
+@kernel
+def hold(m: FixedFramed, x: Int16[DIM]) -> None:
+    """No input is held."""
+
+
+@kernel
 def consult(m: FixedFramed, x: Int16[DIM]) -> None:
     """There is no linear expert."""
 
@@ -188,6 +198,8 @@ WHOLE: dict[Any, Any] = {
     stages.Sample: FixedSample,
     inputs.acceptable: acceptable,
     stages.see: see,
+    frame.try_otherwise: try_otherwise,
+    stages.hold: hold,
     expert.Expert: NoExpert,
     expert.ExpertWork: NoExpertWork,
     expert.ExpertConfig: NoExpertConfig,

@@ -55,6 +55,7 @@ class FixedStageConfig(Config):
     gains: bool  # whether there is a gain
     clamps: bool  # whether predictions are kept between low and high
     follows: bool  # whether any of the first three is so: labels pass stages
+    holds: bool  # whether outlying inputs may be held: never
     mixes: bool  # whether there is a linear expert: never
     scales: bool  # always so: inputs are converted
     mean_factor: Index  # the mean is kept in units of 1 / this
