@@ -1,4 +1,4 @@
-"""A sparse spectrum whose frequencies learn, too: f(x) = u sum_i a_i cos(2 pi w_i'x) + b_i sin(2 pi w_i'x).
+"""A sparse spectrum whose frequencies learn, too: f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma).
 
 Random Fourier features (A. Rahimi, B. Recht, Random Features for Large-Scale Kernel Machines, 2007) need hundreds of frequencies,
 for they are drawn and stay.  Frequencies that follow the data (M. Lazaro-Gredilla et al., Sparse Spectrum Gaussian Process
@@ -53,7 +53,8 @@ POWER_MOST = Constant(5.0)
 POWER_LEAST = Constant(2.0**-120)
 """A mean square up to this is none: there is nothing to learn."""
 UNIT_MOST = Constant(4.0)
-TWO_PI = Constant(6.28318530717958647693)
+FREQUENCY_MOST = Constant(32.0)
+"""Largest |w_ij|: the spectrum of a Gaussian kernel has next to nothing beyond 5."""
 SETTLED = 40
 """After so many labels, a square counts at most USUAL times their mean: one outlying label does not change the unit."""
 USUAL = Constant(25.0)
@@ -74,11 +75,9 @@ class Update(IntEnum):
 
 
 class Spectrum(Struct):
-    """The model is f(x) = u sum_i a_i cos(2 pi w_i'x) + b_i sin(2 pi w_i'x)."""
+    """The model is f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma)."""
 
-    frequencies: between(
-        Real[FEATURES, DIM], "-frequency_limit", "frequency_limit"
-    )  # w, in turns for each unit of an input
+    frequencies: between(Real[FEATURES, DIM], -FREQUENCY_MOST, FREQUENCY_MOST)  # w
     a: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # a, in units of the output
     b: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # b
     # P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each input
@@ -91,7 +90,7 @@ class Spectrum(Struct):
 class SpectrumWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    # derivatives of f / u for each block: of each unit cos(2 pi w_i'x), sin(2 pi w_i'x) and, for a Kalman filter, slope x
+    # derivatives of f / u for each block: of each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
     h: Real[GROUPS, GROUP_SIZE]
     g: Real[GROUPS, GROUP_SIZE]  # P h of each block
 
@@ -110,7 +109,8 @@ class SpectrumConfig(Config):
     square_limit: Real  # largest sum of the squares of a block's P
     eta: Real  # learning rate of the gradient
     frequency_share: Real  # how much faster frequencies learn than weights by the gradient
-    frequency_limit: Real  # largest |w_ij|
+    turns: Real  # 1 / (2 pi sigma)
+    inverse_width: Real  # 1 / sigma
     share: Real  # 1 / outputs
     power_horizon: Index  # number of latest labels that their mean square describes
 
@@ -126,8 +126,8 @@ class SpectrumModel(Framed):
 
 @kernel
 def phase(m: SpectrumModel, i: Index, x: Real[DIM]) -> Real:
-    """w_i'x, in turns.  O(D)."""
-    return plus_product(real(0), m.frequencies[i], x, len(x))
+    """w_i'x / sigma, in turns.  O(D)."""
+    return m.turns * plus_product(real(0), m.frequencies[i], x, len(x))
 
 
 @kernel
@@ -190,8 +190,8 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
 
 @kernel
 def slope(m: SpectrumModel, o: Index, i: Index, block: Index, at: Index) -> Real:
-    """The derivative of f / u for the turns of sinusoid i, which stands at this place of a block."""
-    return TWO_PI * (m.b[o, i] * m.h[block, at] - m.a[o, i] * m.h[block, at + 1])
+    """The derivative of f / u for the angle of sinusoid i, which stands at this place of a block."""
+    return m.b[o, i] * m.h[block, at] - m.a[o, i] * m.h[block, at + 1]
 
 
 @kernel
@@ -204,7 +204,7 @@ def move(m: SpectrumModel, o: Index, i: Index, a: Real, b: Real) -> None:
 @kernel
 def turn(m: SpectrumModel, i: Index, j: Index, change: Real) -> None:
     """Change a frequency of sinusoid i."""
-    m.frequencies[i, j] = clipped(m.frequencies[i, j] + change, -m.frequency_limit, m.frequency_limit)
+    m.frequencies[i, j] = clipped(m.frequencies[i, j] + change, -FREQUENCY_MOST, FREQUENCY_MOST)
 
 
 @kernel
@@ -214,7 +214,7 @@ def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
     for k in range(m.group):
         bend = slope(m, o, block * m.group + k, block, at)
         for j in range(len(x)):
-            m.h[block, at + 2 + j] = bend * x[j]
+            m.h[block, at + 2 + j] = bend * (m.inverse_width * x[j])
         at += len(x) + 2
     symmetric_times(m.covariance[block], m.h[block], m.g[block], len(m.prior))
     return plus_product(real(0), m.h[block], m.g[block], len(m.prior))
@@ -278,17 +278,21 @@ def descend(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
     for i in range(len(m.frequencies)):
         bend = slope(m, o, i, i, 0)
         bends += bend * bend
-    part = m.noise
+    loud = m.noise
     if m.estimates_noise:
-        part = noise(m)
-    slower = real(1) + clipped(UNCERTAIN * part, real(0), SLOWEST)
-    size = real(len(m.frequencies)) + m.frequency_share * (plus_product(real(0), x, x, len(x)) * bends)
+        loud = noise(m)
+    slower = real(1) + clipped(UNCERTAIN * loud, real(0), SLOWEST)
+    square = real(0)
+    for j in range(len(x)):
+        part = m.inverse_width * x[j]
+        square += part * part
+    size = real(len(m.frequencies)) + m.frequency_share * (square * bends)
     step = m.eta * e / (size * slower)
     for i in range(len(m.frequencies)):
         along = m.share * (m.frequency_share * (step * slope(m, o, i, i, 0)))
         move(m, o, i, step * m.h[i, 0], step * m.h[i, 1])
         for j in range(len(x)):
-            turn(m, i, j, along * x[j])
+            turn(m, i, j, along * (m.inverse_width * x[j]))
 
 
 @kernel

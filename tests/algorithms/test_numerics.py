@@ -464,7 +464,7 @@ def exact_sine(x: np.ndarray) -> np.ndarray:
 
 
 @numba.njit
-def _scan(wave, exactly, first, last, stride):  # type: ignore[no-untyped-def]
+def _scan_wave(wave, exactly, first, last, stride):  # type: ignore[no-untyped-def]
     """Over float32 bit patterns of finite numbers: (largest error in ulp of the result, where, results beyond 1)."""
     worst, where, beyond = 0.0, first, 0
     for bits in range(first, last, stride):
@@ -492,7 +492,7 @@ def test_waves_in_float32_over_all_bit_patterns(name: str, exhaustive: bool) -> 
     wave = numba_function(made, FLOAT32)
     stride = 1 if exhaustive else 4079
     for sign in (0, 0x80000000):
-        worst, where, beyond = _scan(wave, exactly, sign, sign + 0x7F800000, stride)
+        worst, where, beyond = _scan_wave(wave, exactly, sign, sign + 0x7F800000, stride)
         print(
             f"{name}, float32, every {stride}th bit pattern: at most {worst:.4f} ulp, at {np.uint32(where).view(np.float32)!r}"
         )
@@ -500,7 +500,7 @@ def test_waves_in_float32_over_all_bit_patterns(name: str, exhaustive: bool) -> 
     # densely where the branches meet, and where numbers become whole
     for centre in [k / 8 for k in range(1, 17)] + [2.0**22, 2.0**23, 2.0**24]:
         middle = int(np.float32(centre).view(np.uint32))
-        worst, _, beyond = _scan(wave, exactly, middle - 20_000, middle + 20_000, 1)
+        worst, _, beyond = _scan_wave(wave, exactly, middle - 20_000, middle + 20_000, 1)
         assert worst <= 2 and not beyond
 
 

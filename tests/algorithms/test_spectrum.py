@@ -6,11 +6,12 @@ import math
 import numpy as np
 import pytest
 
+from pykernel.algorithms.spectrum import FREQUENCY_MOST
 from pykernel.algorithms.stages import TRUSTED
+from pykernel.dialect import FLOAT64
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.spec.families.spectrum import (
-    FREQUENCY_MOST,
     FREQUENCY_VARIANCE,
     HORIZON,
     RULES,
@@ -144,10 +145,10 @@ def test_the_rule_is_its_formulas(rule, outputs, block):
         np.testing.assert_allclose(np.ravel(model.predict(row)), twin.predict(row), rtol=1e-5, atol=1e-5)
         assert model.update(row, label if outputs > 1 else label[0]) == 0
         twin.learn(row, label)
-    np.testing.assert_allclose(model.memory.field("frequencies") * 2 * np.pi, twin.w, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.memory.field("frequencies") / spec.length_scale, twin.w, rtol=1e-5, atol=1e-6)
     if rule == "spectrum-ekf":
         for packed, whole in zip(model.memory.field("covariance"), twin.p, strict=True):
-            scale = np.tile([1.0, 1.0] + [2 * np.pi] * 3, block)  # the device's frequencies are in turns
+            scale = np.tile([1.0, 1.0] + [1 / spec.length_scale] * 3, block)  # the device's frequencies have no unit
             np.testing.assert_allclose(symmetric(packed) * np.outer(scale, scale), whole, rtol=1e-4, atol=1e-6)
 
 
@@ -252,7 +253,7 @@ def test_the_seeds_frequencies_are_orthogonal_and_of_the_kernels_spectrum():
             )
     many = np.concatenate([orthogonal_features(seed, 12, 3) for seed in range(100)])
     np.testing.assert_allclose(np.cov(many.T), np.eye(3), atol=0.15)
-    assert 5 * np.abs(many).max() < FREQUENCY_MOST
+    assert 5 * np.abs(many).max() < FREQUENCY_MOST.value(FLOAT64)
 
 
 def test_noise_is_a_number_or_estimated():
@@ -272,7 +273,7 @@ REFUSED = [
     ({"learning": {"rule": "spectrum-ekf", "eta": 0.4}}, "eta is of"),
     ({"learning": {"rule": "spectrum-ekf", "noise": 1e-4}}, r"noise is 0.0001; it must be from 1e-3 to 1e3"),
     ({"kernel": {"function": "laplacian", "gamma": 1.0}}, "function is laplacian; spectrum-ekf starts with the spectrum of gaussian"),
-    ({"input": {"dim": 2, "max_abs": 1e9}}, "inputs reach 1e.09; they must be at most 1e.06 times sigma"),
+    ({"input": {"dim": 2, "max_abs": 1e12}}, "inputs reach 1e.12; they must be at most 1e.09 times sigma"),
     ({"label": {"max_abs": 1e33}}, r"\[label\] max_abs is 1e.33"),
 ]  # fmt: skip
 

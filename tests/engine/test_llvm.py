@@ -495,7 +495,8 @@ def test_a_state_is_restored_into_it() -> None:
     assert len({each[:2] for each in verdicts}) == len(verdicts) > 10  # both say the same
     # what the model does not use may be anything
     used = {slot.name for slot in mine.memory.layout.slots} - set(build(spec).drop)
-    assert sum(not each[2] for each in verdicts if each[0] in used) > len(verdicts) / 3
+    of_used = [each for each in verdicts if each[0] in used]
+    assert sum(not each[2] for each in of_used) > len(of_used) / 3
 
 
 def test_what_a_machine_works_on_stays_alive() -> None:

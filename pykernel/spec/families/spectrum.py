@@ -26,10 +26,8 @@ FREQUENCY_VARIANCE = 0.8
 rest, by benchmarks/host/first_streams.py."""
 HORIZON = 2000
 """Number of latest labels that an output's unit describes."""
-FREQUENCY_MOST = 32.0
-"""Largest angular frequency, in parts of 1 / sigma."""
-REACH_MOST = 1e6
-"""Largest |x| in parts of sigma: phases are still known to a part of a turn."""
+REACH_MOST = 1e9
+"""Largest |x| in parts of sigma: nothing overflows."""
 REHEARSED = 96
 NoiseKey = float | Literal["auto"]
 
@@ -190,16 +188,14 @@ class SpectrumModels(Models):
 
     def parameters(self, spec: SpectrumSpec) -> dict[str, Any]:
         learning, count, outputs, width = spec.learning, count_of(spec), spec.outputs, spec.length_scale
-        grain = 1 / (2 * math.pi * width)
-        unit = np.array([1.0, 1.0] + [FREQUENCY_VARIANCE * grain * grain] * spec.dim)
-        prior = np.tile(unit, block_of(spec))[: self._block(spec)]
+        prior = np.tile([1.0, 1.0] + [FREQUENCY_VARIANCE] * spec.dim, block_of(spec))[: self._block(spec)]
         # an output's share of what a sample forgets
         forgetting = learning.forgetting ** (1 / outputs)
         square_limit = 4 * float(prior.sum()) ** 2
         auto = learning.noise == "auto"
         return stages.parameters(spec, self._answer_limit(spec)) | {
             "update": RULES[learning.rule],
-            "start": orthogonal_features(learning.seed, count, spec.dim) * grain,
+            "start": orthogonal_features(learning.seed, count, spec.dim),
             "group": block_of(spec),
             "prior": prior,
             "forgetting": forgetting,
@@ -208,9 +204,10 @@ class SpectrumModels(Models):
             "square_limit": square_limit,
             "covariance_limit": 1.01 * math.sqrt(square_limit),
             "eta": learning.eta,
-            # angular frequencies learn dim / sigma^2 times as fast as weights
-            "frequency_share": spec.dim * grain * grain,
-            "frequency_limit": FREQUENCY_MOST * grain,
+            # frequencies learn dim times as fast as weights
+            "frequency_share": spec.dim,
+            "turns": 1 / (2 * math.pi * width),
+            "inverse_width": 1 / width,
             "share": 1 / outputs,
             "power_horizon": HORIZON,
             "rehearsed": affordable(REHEARSED, lambda m: m * self.size_bound(spec)),
