@@ -666,10 +666,8 @@ def test_a_device_goes_on_from_a_state_of_other_numbers():
     learned = taught(old)
     data = snapshot.save(learned)
     for changes in (
-        {"learning": {"eta": 0.25}},
-        {"learning": {"rho": 0.001, "step_limit": 2.0}},
-        {"label": {"max_abs": 20.0}},
-        {"label": label | {"low": -1.0, "high": 1.0}},
+        {"learning": {"eta": 0.25}, "label": {"max_abs": 20.0}},
+        {"learning": {"rho": 0.001, "step_limit": 2.0}, "label": label | {"low": -1.0, "high": 1.0}},
         {"input": {"dim": 2, "max_abs": 2e6}},
     ):
         new = spec_of("fklms", **({"label": label} | changes))
