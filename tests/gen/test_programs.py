@@ -17,7 +17,7 @@ from pykernel.dialect import DIM, OUTPUTS, Index, Real, kernel
 from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference, check, mixed_stream
 from pykernel.gen.compilers import compile_c, compiler, find_compilers
 from pykernel.gen.ir import DialectError
 from pykernel.gen.project import build, generate, state_hash
@@ -705,7 +705,7 @@ def test_there_are_no_snapshots_of_nothing():
 def test_programs_that_nobody_changed_are_as_they_were():
     """A model that learns sample by sample has neither trainings nor visits in its report."""
     spec = toy_spec("class")
-    report = in_one_build(spec, samples=200, level="-O1")
+    report = check(spec, samples=200, levels=("-O1",), compilers=[find_compilers()[0].name])
     assert_equal(report)
     assert report.calls == {} and set(report.rows[0]) >= {"selftest", "state_hash", "text_bytes"}
     run = Simulation(spec)

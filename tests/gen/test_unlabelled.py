@@ -132,13 +132,13 @@ def test_programs_that_say_two_things_are_refused(entries, changed, says):
 @pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_host_and_c_are_equal(precision):
-    """Every answer and status on 5,000 rows, the questions beside, the alarm's state, and all memory."""
+    """Every answer and status on 20,000 rows, the questions beside, the alarm's state, and all memory."""
     for spec in all_specs(precision):
-        report = in_one_build(spec, samples=5_000)
+        report = in_one_build(spec, samples=20_000)
         assert_equal(report)
         alarms = {"novel", "held"} if "alarm" in report.calls else set()
         assert set(report.statuses) == {"done", "refused_input"} | alarms
-        assert sum(report.statuses.values()) == 5_000
+        assert sum(report.statuses.values()) == 20_000
 
 
 @pytest.mark.parametrize("c", EACH_COMPILER[1:], ids=str)

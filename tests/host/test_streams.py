@@ -214,7 +214,7 @@ def test_memory_does_not_grow_with_the_stream():
         return most
 
     peak(10)
-    assert peak(40_000) < 1.2 * peak(10_000)
+    assert peak(100_000) < 1.2 * peak(25_000)
 
 
 # ---------------------------------------------------------------------------------------------------------- errors

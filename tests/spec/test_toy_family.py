@@ -252,7 +252,7 @@ def test_the_frame_makes_the_rest(label, around):
         )
 
 
-def test_every_command_takes_it(tmp_path, monkeypatch, run):
+def test_every_command_takes_it(tmp_path, monkeypatch, run, one_build):
     """plan and sweep vary its key, from what the key's declaration says."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
