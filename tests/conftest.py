@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,6 +16,9 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 # Numba takes seconds for each kind of model: it is asked for where it is what is tested
 os.environ.setdefault("PYKERNEL_ENGINE", "llvm")
+# small matrices: threads of linear algebra wait for one another, with the CPU that other tests need.  Before NumPy is there
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
 
 # a busy machine is slow to draw examples, too
 SLOW = [hypothesis.HealthCheck.too_slow]
@@ -41,6 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.support.cpu import CPU
 
         config.pluginmanager.register(CPU())
+
+
+def pytest_collection_finish() -> None:
+    """All modules and tests are there to stay: no collection of garbage goes through them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -107,3 +118,11 @@ def one_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     find_compilers.cache_clear()
+
+
+@pytest.fixture
+def one_build(one_compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that check the C build it once, at -O2: where neither compilers nor levels are what is tested."""
+    from pykernel.gen import check
+
+    monkeypatch.setattr(check, "check", functools.partial(check.check, levels=("-O2",)))

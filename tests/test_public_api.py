@@ -216,11 +216,11 @@ def test_the_device_goes_on_from_what_the_estimator_learned(case, tmp_path):
             assert memory.field(name).tobytes() == model.model_.memory.field(name).tobytes(), name
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("case", LEARNERS)
 def test_a_fitted_estimator_is_checked_from_what_it_learned(case):
     model = clone(LEARNERS[case]).fit(*samples(200, seed=0, case=case))
-    quick = {"samples": 3000, "levels": ["-O1"], "compilers": [compilers.find_compilers()[0].name]}
+    quick = {"samples": 1000, "levels": ["-O1"], "compilers": [compilers.find_compilers()[0].name]}
     report = pykernel.check(model, **quick)
     assert report.ok and report.figures["learned"]
     fresh = pykernel.check(model.spec_, **quick)

@@ -25,7 +25,7 @@ from pykernel.host.snapshot import is_valid, read, save
 from pykernel.spec.families.fixed_errors import POWER_ERROR, faded, value_error
 from pykernel.spec.families.fixed_scales import FUNCTIONS, ROUNDED
 from pykernel.spec.model import make_spec
-from tests.support.compilers import QUICK
+from tests.support.compilers import QUICK, in_one_build
 
 
 def frozen(seed: int, **changes: Any) -> Any:
@@ -225,7 +225,7 @@ def test_a_frozen_model_is_near_to_real_numbers_and_the_same_in_c(seed: int) -> 
         most = (0.25 * (np.abs(slopes[:, 0]) * bound).max() + 4e-4) * (1 + len(slopes)) / total
         assert (np.abs(p - real / total) <= np.minimum(most, 1)).all() and (p >= 0).all() and (p <= 1).all()
     # in C, with counts at the ends of 16 bits
-    report = check(spec, samples=600, levels=("-O2",), compilers=[QUICK[0].name], engine="llvm")
+    report = in_one_build(spec, samples=600)
     assert report.ok, report.rows
 
 
@@ -291,7 +291,7 @@ def test_what_is_beyond_its_limit_is_refused() -> None:
     assert raw.ask("predict", np.array([[-32768, 0], [0, -32768], [32767, 32767]], np.int16))[1].tolist() == [-1] * 3
 
 
-@settings(max_examples=60)
+@settings(max_examples=max(15, settings().max_examples // 10))
 @given(st.integers(0, 10**6))
 def test_counts_in_c_are_the_hosts(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -334,8 +334,9 @@ def _counts_library(files: dict[str, str], kept: dict[str, Any] = {}) -> Any:  #
 def test_learning_is_the_same_in_c(case: dict[str, Any], exhaustive: bool) -> None:
     spec = online(**case)
     samples = 100_000 if exhaustive else 4000
-    levels = {} if exhaustive else {"levels": ("-O3",), "compilers": [QUICK[-1].name]}
-    report = check(spec, samples=samples, engine="llvm", **levels)
+    report = (
+        check(spec, samples=samples) if exhaustive else in_one_build(spec, samples=samples, level="-O3", c=QUICK[-1])
+    )
     assert report.ok, report.rows
     assert {"added", "refused_input"} <= set(report.statuses)
 
@@ -398,7 +399,7 @@ def test_a_line_is_the_same_in_c_and_nothing_forged_is_taken(label: dict[str, An
     content = {"name": "flow", "precision": "int16", "learning": {"rule": "nlms"}, "label": label}
     content["input"] = {"dim": 4, "max_abs": [3.0, 1.0, 10.0, 2.0], "scale": [1.0, 3.0, 0.3, 1.5]}
     spec = make_spec(content)
-    report = check(spec, samples=3000, levels=("-O3",), compilers=[QUICK[-1].name], engine="llvm")
+    report = in_one_build(spec, samples=3000, level="-O3", c=QUICK[-1])
     assert report.ok, report.rows
     model = HostModel(spec, raw=True)
     model.update(*mixed_stream(spec, 300))
@@ -443,6 +444,7 @@ def test_neighbours_are_exact_or_bounds(technique: str) -> None:
         assert (np.where(told > 0, told == nearest, -told <= nearest)).all()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("technique", ["nt", "at", "fklms", "fmklms"])
 @pytest.mark.parametrize("stages_", [False, True])
 def test_whole_numbers_learn_as_well_as_real_ones(technique: str, stages_: bool) -> None:

@@ -256,6 +256,7 @@ def test_plain_python_gives_the_same_bits(spec: Spec, seed: int) -> None:
             assert same_numbers(a, b) and s.tobytes() == t.tobytes(), question
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("size", [0.1, 5.0, 117.0])
@@ -322,6 +323,7 @@ def exact_pairs(f: np.ndarray, decision: str, break_ties: bool, precision: str) 
     return HostModel(make_spec(content))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("classes", [3, 4])
 def test_every_tie_of_votes_is_decided_as_libsvm_and_scikit_learn_decide_it(classes: int, precision: str) -> None:

@@ -30,6 +30,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.kernel_settings import FUNCTIONS, INDEFINITE, UNIT, bound, parameters, reach
 from pykernel.spec.model import Spec, load_spec, make_spec
 from tests.support import custom_kernels
+from tests.support.compilers import in_one_build
 from tests.support.dialect_cases import numba_function
 from tests.support.machines import CLASSES, TWO, expansion
 
@@ -411,8 +412,7 @@ CUSTOM_OFTEN = (("krr", "float64", "custom"),)
 @pytest.mark.parametrize(("kernel", "program", "precision"), selected())
 def test_c_computes_the_hosts_bytes(kernel: str, program: str, precision: str, exhaustive: bool) -> None:
     spec = in_program(kernel, program, precision)
-    quick: dict[str, Any] = {} if exhaustive else {"levels": ["-O2"], "compilers": ["gcc"]}
-    report = check(spec, samples=20_000 if exhaustive else 2_000, **quick)
+    report = (check if exhaustive else in_one_build)(spec, samples=20_000 if exhaustive else 2_000)
     assert report.ok, [row["first_difference"] for row in report.rows]
 
 

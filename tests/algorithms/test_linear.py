@@ -296,6 +296,7 @@ def test_plain_python_and_llvm_agree_and_refusals_change_nothing(rule, precision
     assert all(np.isfinite(jitted.memory.field(name)).all() for name in PERSISTENT)
 
 
+@pytest.mark.in_turn(2)
 @BOTH
 @EACH
 def test_weights_that_would_leave_their_range_are_refused(rule, precision):
@@ -441,6 +442,7 @@ def long_streams(pytestconfig):
     return streams(1_000_000 if pytestconfig.getoption("--exhaustive") else 30_000)
 
 
+@pytest.mark.in_turn
 @EACH
 @pytest.mark.parametrize("name", ["sinc", "lorenz", "sliding"])
 def test_float32_stays_finite_and_learns(rule, name, long_streams):
@@ -649,7 +651,7 @@ def taken(make: Any) -> bool:
 
 @pytest.mark.exhaustive
 @EACH
-def test_generate_and_check_from_the_command_line(rule, tmp_path, capsys, one_compiler):
+def test_generate_and_check_from_the_command_line(rule, tmp_path, capsys, one_build):
     spec = spec_of(rule, "float32", 3, {} if rule == "nlms" else {"forgetting": 0.99})
     path = tmp_path / "line.toml"
     path.write_text(spec.to_toml())

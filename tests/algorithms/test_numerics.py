@@ -377,6 +377,7 @@ def test_rising_functions_float64_are_within_two_ulp(name: str, least: float, ex
             assert abs(mpmath.mpf(float(y)) - exact) <= 2 * np.spacing(abs(y))
 
 
+@pytest.mark.in_turn(2)
 @BOTH
 @RISING
 def test_rising_functions_at_special_values_plain_and_jitted(name: str, least: float, precision: Precision) -> None:

@@ -440,6 +440,7 @@ def stream_of(count: int, dim: int = 2, seed: int = 0, spread: float = 1.5) -> t
     return x, np.sin(2 * x.sum(1)) + 0.05 * rng.normal(size=count)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_sample_that_loses_leaves_the_basis_alone(cache: bool, precision: str) -> None:
@@ -816,7 +817,7 @@ def test_every_field_is_checked(method: str, precision: str) -> None:
 # ------------------------------------------------------------------------------------------------- other ways to run
 
 
-@settings(max_examples=25)
+@settings(max_examples=max(10, settings().max_examples // 20))
 @given(sequences(most=40, precisions=("float32",)))
 def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) -> None:
     """And raises for positions outside of an array."""

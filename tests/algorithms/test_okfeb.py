@@ -670,6 +670,7 @@ def test_seeds_are_orthonormal(budget: str, precision: str) -> None:
 # ------------------------------------------------------------------------------------------- censoring, novelty
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("wanted", [0.2, 0.5, 0.9])
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
@@ -724,6 +725,7 @@ def test_a_lasting_fault_does_not_become_normal_by_the_scale() -> None:
     assert held > 280
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
     ("false_alarm_rate", "smoothing", "relearn_after"), [(0.02, 1.0, 0), (0.1, 1.0, 0), (0.05, 0.3, 0), (0.02, 1.0, 5)]
@@ -898,6 +900,7 @@ def test_the_ridge_head_is_ridge_regression(precision: str) -> None:
     np.testing.assert_allclose(model.predict(x), z @ w, rtol=0, atol=room)
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("head", ["ridge", "logistic"])
 @pytest.mark.parametrize("label", ["two classes", "three classes"])
@@ -1094,7 +1097,7 @@ def test_refresh_mends(precision: str) -> None:
 # ------------------------------------------------------------------------------------------------- other ways to run
 
 
-@settings(max_examples=25)
+@settings(max_examples=max(10, settings().max_examples // 20))
 @given(sequences(most=40, precisions=("float32",)))
 def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) -> None:
     """And raises for positions outside of an array."""

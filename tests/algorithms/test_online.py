@@ -531,6 +531,7 @@ def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np
     assert bytes(jitted.memory.bytes) == bytes(plain.memory.bytes)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("technique", ["nt", "fklms", "lsreg"])
 @pytest.mark.parametrize("delay", [0, 1, 7])
 def test_run_predicts_before_it_learns(technique: str, delay: int) -> None:

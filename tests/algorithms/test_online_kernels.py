@@ -14,11 +14,11 @@ from pykernel.algorithms.kernels import inner_product, polynomial, squared_dista
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.dialect import DIM, Kernel, Real, kernel, real
 from pykernel.errors import UserError
-from pykernel.gen.check import check
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from tests.host.test_snapshot import assert_goes_on
+from tests.support.compilers import in_one_build
 from tests.support.following import (
     FIXED,
     GRADIENT,
@@ -318,7 +318,7 @@ def same_bytes(kernel: str, rule: str, technique: str, precision: str, samples: 
     if rule in GRADIENT:
         keys = {"rho": 0.01, "step_limit": 5.0}
     made = made_of(kernel, rule, technique, 8, 3, precision=precision, input={"max_abs": 300.0}, **keys)
-    report = check(made, samples=samples, levels=("-O2",), compilers=["gcc"])
+    report = in_one_build(made, samples=samples)
     assert report.ok, report.rows
     assert report.statuses["refused_input"] > 10
 
@@ -425,7 +425,7 @@ def test_a_wrong_kernel_gives_numbers_and_equal_bytes(rule: str, technique: str)
             assert np.isfinite(model.predict(x[t]))
         for field in ("v", "alpha", "diagonal"):
             assert np.isfinite(model.memory.field(field)).all()
-    assert check(made, samples=2_000, levels=("-O2",), compilers=["gcc"]).ok
+    assert in_one_build(made, samples=2_000).ok
 
 
 # ---------------------------------------------------------------------------------------------------- the spec

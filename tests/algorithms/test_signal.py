@@ -22,7 +22,7 @@ from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.signal import KINDS as ALL_KINDS
 from pykernel.spec.signal import SPECTRAL, plan_of
 from pykernel.spec.signal_whole import MEASURED
-from tests.support.compilers import compilers
+from tests.support.compilers import QUICK, compilers, in_one_build
 from tests.support.random_calls import broken_promise, first_difference, random_calls, trace
 from tests.support.signal_errors import EXTENDED, RATE, SHAPES, Long, Truth, promises
 
@@ -89,6 +89,7 @@ def test_features_are_what_their_definitions_say(window, hop, precision):
             assert (part.error(row.kind, values.astype(Long)) <= most).all(), (row.name, offset, unit)
 
 
+@pytest.mark.in_turn(2)
 @needs_extended
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize(("window", "hop"), [(8, 4), (128, 16), (256, 256)])
@@ -218,7 +219,7 @@ def test_labels_may_come_with_the_sample_or_later(classes):
     assert inner_bytes(together, spec) == inner_bytes(apart, spec) == inner_bytes(alone, spec)
 
 
-@pytest.mark.in_turn(9)
+@pytest.mark.in_turn(16)
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 @pytest.mark.parametrize("kind", [*ALL_KINDS, "none"])
 def test_each_feature_can_be_alone(kind, precision, exhaustive):
@@ -230,8 +231,8 @@ def test_each_feature_can_be_alone(kind, precision, exhaustive):
     size = {} if kind == "none" else {"window": 16, "hop": 8}
     label = {"column": "y", "max_abs": 5.0}
     spec = spec_of({"max_abs": 10.0} | asked | rate | size, rule="nlms", label=label, precision=precision)
-    each = [c.name for c in compilers(exhaustive)]
-    assert check(spec, samples=200, levels=["-O2"], compilers=each if exhaustive else each[:1]).ok
+    for c in compilers(exhaustive) if exhaustive else QUICK[:1]:
+        assert in_one_build(spec, samples=200, c=c).ok
 
 
 def test_a_refused_label_may_be_given_again_and_broken_memory_is_told():
@@ -396,7 +397,7 @@ def test_the_c_of_any_signal_computes_the_same_bytes(seed):
         assert "overflow" in str(error) or "features" in str(error)
         return
     assert make_spec(named(content)).to_toml() == make_spec(spec.model_dump(mode="json", exclude_unset=True)).to_toml()
-    report = check(spec, samples=3000, seed=seed, levels=("-O2",), engine="llvm")
+    report = in_one_build(spec, samples=3000, seed=seed)
     assert report.ok, report.rows
     assert sum(count for name, count in report.statuses.items() if not name.startswith("refused")) > 1000
 

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from pykernel.errors import UserError
-from pykernel.gen.check import check
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.stages import GAIN_HORIZON
-from tests.support.compilers import QUICK
+from tests.support.compilers import in_one_build
 
 RULES = ("klms", "qklms", "krls-t", "ald-krls", "knlms", "nlms", "rls", "nystrom-rls", "okfeb")
 STAGES: dict[str, tuple[dict[str, Any], bool]] = {
@@ -171,12 +170,12 @@ def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(40)
+@pytest.mark.in_turn(60)
 def test_c_computes_the_hosts_bytes(rule: str, stages: str, precision: str, exhaustive: bool) -> None:
     if not fits(rule, stages):
         pytest.skip("a linear rule has no linear part beside it")
     spec = spec_of(rule, stages, precision, standardise=True)
-    report = check(spec, samples=100_000 if exhaustive else 4_000, levels=["-O2"], compilers=[QUICK[0].name])
+    report = in_one_build(spec, samples=100_000 if exhaustive else 2_000)
     assert report.ok, [row["first_difference"] for row in report.rows]
 
 
@@ -211,8 +210,8 @@ def test_noise_is_estimated_by_what_the_model_leaves(center: bool) -> None:
             u = min(left / power, 1)
             noises.append(min(max(u / max(1 - u, 0.05), 0.01), 3.0) if count >= 20 else 0.1)
     assert len(set(noises)) > 0.7 * len(x) and min(noises) < 0.1
-    report = check(make_spec(content | {"learning": learning | {"noise": "auto"}, "precision": "float32"}),
-                   samples=4000, levels=["-O2"], compilers=[QUICK[0].name])  # fmt: skip
+    report = in_one_build(make_spec(content | {"learning": learning | {"noise": "auto"}, "precision": "float32"}),
+                   samples=4000)  # fmt: skip
     assert report.ok, [row["first_difference"] for row in report.rows]
 
 

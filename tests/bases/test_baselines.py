@@ -231,6 +231,7 @@ def test_mini_batches_are_nearly_as_good(monkeypatch, tmp_path):
 # ------------------------------------------------------------------------------------------------ traces, estimated
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("method", ["uniform", "leverage", "k-means"])
 @pytest.mark.parametrize("kernel", [GAUSSIAN, POLYNOMIAL])
 def test_an_estimated_trace_says_so_and_is_near(method, kernel):

@@ -641,6 +641,7 @@ def test_one_row_and_all_rows(name: str) -> None:
     assert every.trace[-1] == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("name", EVERY)
 def test_rows_of_zeros_are_never_chosen(name: str, normalise: bool) -> None:

@@ -56,6 +56,7 @@ def reference():
 # ------------------------------------------------------------------------------------------------------ the choice
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "kernel", [GAUSSIAN, MercerKernel("polynomial", gamma=0.05, coef0=1.0, degree=3)], ids=["unit", "not unit"]
 )

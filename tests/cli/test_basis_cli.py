@@ -220,6 +220,7 @@ def test_every_source_gives_the_same_basis_and_the_same_spec(folder, basis):
 # -------------------------------------------------------------------------------------------- what is written with it
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("model", ["krr", "ls-svm"])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_numbers(folder, basis, model, precision):
@@ -387,7 +388,7 @@ def test_uneven_inputs_are_standardised_unless_that_is_not_wanted(folder, basis)
     assert load_spec("v.toml").input.center is None
 
 
-def test_the_spec_is_taken_by_check(folder, basis, run, one_compiler):
+def test_the_spec_is_taken_by_check(folder, basis, run, one_build):
     basis("flow.csv", "--label", "y", "-n", 10, "--sigma", "1", "--ridge", "0.1", "--output", "flow.toml")
     code, out, err = run("check", "flow.toml", "--samples", "200", "--json")
     assert code == 0 and json.loads(out)["ok"], err

@@ -453,19 +453,12 @@ def test_a_bad_spec_generates_nothing(run, folder):
     assert not (folder / "out").exists()
 
 
-def test_check_passes(run, folder, monkeypatch):
-    from pykernel.gen.compilers import find_compilers
-
-    find_compilers.cache_clear()
-    monkeypatch.setenv("CC", "cc")
-    try:
-        code, out, err = run("check", "spec.toml", "--samples", "2000")
-        assert (code, err) == (0, "") and "yes" in out and "NO" not in out
-        code, out, _ = run("check", "spec.toml", "--samples", "2000", "--json", "--seed", "1")
-        report = json.loads(out)
-        assert code == 0 and report["ok"] and all(row["equal"] and row["samples"] == 2000 for row in report["check"])
-    finally:
-        find_compilers.cache_clear()
+def test_check_passes(run, folder, one_build):
+    code, out, err = run("check", "spec.toml", "--samples", "2000")
+    assert (code, err) == (0, "") and "yes" in out and "NO" not in out
+    code, out, _ = run("check", "spec.toml", "--samples", "2000", "--json", "--seed", "1")
+    report = json.loads(out)
+    assert code == 0 and report["ok"] and all(row["equal"] and row["samples"] == 2000 for row in report["check"])
 
 
 def test_check_fails_where_the_code_differs(run, folder, monkeypatch):

@@ -78,6 +78,7 @@ def scaled(x):
 # ---------------------------------------------------------------------------------------------- what is trained, and told
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("model, coding", [("kfd", "counts"), ("ls-svm", "signs"), ("krr", "signs")])
 @pytest.mark.parametrize("cv", ["deleted", "kept", "5"])
 def test_classes(folder, fit, model, coding, cv):
@@ -127,7 +128,7 @@ def test_numbers(folder, fit, model):
     assert report["errors"]["held_out"] < 0.5 * report["errors"]["trivial"]
 
 
-def test_the_spec_is_taken_by_generate_and_check(folder, fit, run, one_compiler):
+def test_the_spec_is_taken_by_generate_and_check(folder, fit, run, one_build):
     report, _ = fit("two.csv", "--n-max", "12", *QUICK, "--output", "gate.toml", "--name", "flood_gate")
     assert report["vectors"] == 12 and report["name"] == "flood_gate"
     code, out, err = run("check", "gate.toml", "--samples", "300", "--json")

@@ -457,6 +457,7 @@ def test_a_class_that_never_comes_is_never_predicted(stream):
     assert model.decision_function(x).shape == (300, 4) and set(model.predict(x)) == {0, 1, 2}
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rule", [None, "klms"])
 @pytest.mark.parametrize("count", [2, 3])
 def test_probabilities_are_those_of_samples_that_were_not_learned(count, rule):
@@ -736,7 +737,7 @@ def run_example(name, capsys, *arguments):
 
 
 @pytest.mark.exhaustive
-def test_the_example_of_classification(tmp_path, monkeypatch, capsys, one_compiler):
+def test_the_example_of_classification(tmp_path, monkeypatch, capsys, one_build):
     monkeypatch.setattr(sys, "argv", [])
     printed = run_example("classification.py", capsys, str(tmp_path))
     assert int(re.search(r"learned: (\d+)%", printed)[1]) >= 95

@@ -52,6 +52,7 @@ from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabil
 from pykernel.training.closed_form import Targets
 from pykernel.training.selection import select
 from tests.support import ROOT, custom_kernels
+from tests.support.compilers import QUICK
 from tests.support.interrupts import PATIENCE
 from tests.support.retraining import Task, left_out, trained
 
@@ -396,6 +397,7 @@ def test_the_sigmoid_kernel_asks_for_a_ridge():
     assert KernelRidgeClassifier("sigmoid", gamma=0.1, coef0=-0.5, ridge=30.0).fit(x, y).ridge_ == 30
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind, labels", EACH)
 @pytest.mark.parametrize("how", [{"cv": "kept"}, {"cv": 4, "random_state": 7}, {}])
 def test_the_choice_is_that_of_select(kind, labels, how):
@@ -663,7 +665,7 @@ def test_a_kernel_of_ones_own_is_checked_byte_for_byte(one_compiler):
     x, y = samples("number")
     model = KernelRidgeRegressor(GIVEN["custom cosine"], ridge=0.3).fit(x, y)
     spec = model.to_spec("m", max_abs=8.0)
-    assert check(spec, samples=500, levels=["-O1"]).ok
+    assert check(spec, samples=500, levels=["-O1"], compilers=[QUICK[0].name]).ok
     allowed = 64 * np.finfo(np.float32).eps * np.abs(model.alpha_).sum()
     assert np.abs(HostModel(spec).predict(x) - model.predict(x)).max() <= allowed < 1e-3
 
@@ -851,7 +853,7 @@ def rounding(model, x, precision):
     return 16 * np.finfo(precision).eps * total.max()
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("kind, labels", EACH)
@@ -933,7 +935,7 @@ def test_it_is_generated_and_checked(tmp_path, one_compiler):
     model = single(KernelFisherClassifier, basis=range(0, 60, 5)).fit(x, y)
     project = generate(model, tmp_path / "sky", name="sky")
     assert (project.folder / "src" / "sky.h").is_file()
-    assert check(model, samples=500, levels=["-O1"]).ok
+    assert check(model, samples=500, levels=["-O1"], compilers=[QUICK[0].name]).ok
     with pytest.raises(UserError, match="the LSSVMClassifier has learned nothing yet; call its fit first"):
         generate(LSSVMClassifier(), tmp_path / "never")
 
@@ -964,6 +966,7 @@ def test_the_device_trains_to_the_same_model(kind, labels, scaled):
     np.testing.assert_allclose(figures, [press, rate], rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("kind, labels", EACH)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_a_ridge_that_the_device_would_refuse_is_told(kind, labels, precision):
@@ -1009,7 +1012,7 @@ def test_what_the_device_does_not_learn():
 
 
 @pytest.mark.exhaustive
-def test_the_page_is_true(tmp_path, monkeypatch, one_compiler):
+def test_the_page_is_true(tmp_path, monkeypatch, one_build):
     """Its blocks run one after the other and print what it says."""
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(python|text)\n(.*?)^```", DOCS.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
@@ -1039,7 +1042,7 @@ def test_the_page_knows_every_parameter_and_attribute():
 
 
 @pytest.mark.exhaustive
-def test_the_example(tmp_path, monkeypatch, capsys, one_compiler):
+def test_the_example(tmp_path, monkeypatch, capsys, one_build):
     monkeypatch.setattr(sys, "argv", ["digits.py", str(tmp_path)])
     runpy.run_path(str(ROOT / "examples" / "kernel_machines" / "digits.py"), run_name="__main__")
     printed = capsys.readouterr().out
@@ -1071,6 +1074,7 @@ def test_without_scikit_learn_a_sentence_says_what_to_install():
 # ------------------------------------------------------------------------------------------------- Gram matrices
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(("kind", "labels"), EACH)
 @pytest.mark.parametrize("options", [{}, {"basis": [1, 5, 9, 20]}, {"basis": 8}, {"cv": 5}], ids=str)
 def test_a_gram_matrix_is_as_good_as_its_kernel(kind, labels, options):

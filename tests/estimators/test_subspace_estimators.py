@@ -34,7 +34,6 @@ from pykernel.errors import UserError
 from pykernel.estimators import base, subspace_batch, subspace_head
 from pykernel.estimators import subspace as subspace_estimators
 from pykernel.gen import compilers
-from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.spec.families.subspace import OkfebSpec
 from pykernel.spec.model import make_spec
@@ -42,6 +41,7 @@ from pykernel.spec.sections import section_of
 from pykernel.training.calibration import probabilities
 from pykernel.training.rounding import device_bound
 from tests.support import custom_kernels
+from tests.support.built import built
 
 CUSTOM = MercerKernel("custom", gamma=0.3, custom=custom_kernels.rational_quadratic, max_value=1.0)
 SMALL = {"n_components": 4, "n_max": 12}
@@ -460,7 +460,7 @@ def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_pa
     library = tmp_path / "flow.so"
     compilers.compile_c(compilers.find_compilers()[0], sorted((generated.folder / "src").glob("*.c")), library, ["-O2"])
     device, kind = ctypes.CDLL(str(library)), spec.real.dtype
-    memory, host = spec.memory(build(spec).drop), HostModel(spec)
+    memory, host = spec.memory(built(spec).drop), HostModel(spec)
     host.memory.copy_from(model.model_.memory)
     restored = HostModel(spec)
     snapshot.load(restored, snapshot.save(host, sequence=7))
@@ -484,7 +484,7 @@ def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_pa
         for name in struct.fields:
             values = host.memory.field(name).tobytes()
             assert restored.memory.field(name).tobytes() == values, name
-            if name not in build(spec).drop:
+            if name not in built(spec).drop:
                 assert memory.field(name).tobytes() == values, name
     # scaled on the host in float64, on the device in its precision
     model.partial_fit(scaler.transform(5 + 10 * x[200:]), None if target is None else target[200:])

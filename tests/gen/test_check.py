@@ -19,6 +19,7 @@ from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
+from tests.support.compilers import in_one_build
 from tests.support.harness import SANITIZERS
 from tests.support.specs import named
 from tests.support.toys import LABELS, toy_spec
@@ -87,7 +88,7 @@ def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
 def test_every_rule_and_strategy_is_equal(choice, precision):
     learning, reduction, wanted = CHOICES[choice]
     spec = spec_of(precision=precision, learning=learning, reduction={"n_max": 16} | reduction)
-    report = check(spec, samples=30_000, levels=("-O2",), compilers=[find_compilers()[0].name])
+    report = in_one_build(spec, samples=30_000)
     assert_equal(report)
     assert {"added", "refused_input", "refused_label", *wanted.split()} <= set(report.statuses)
 
@@ -121,7 +122,7 @@ def test_every_kind_of_label_with_the_real_models(case, precision):
     if rule == "rls":
         sections = {"learning": {"rule": rule}, "label": LABEL_SECTIONS[kind], "reduction": {}, "kernel": None}
     spec = spec_of(precision=precision, **sections)
-    report = check(spec, samples=10_000, levels=("-O2",), compilers=[find_compilers()[0].name])
+    report = in_one_build(spec, samples=10_000)
     assert_equal(report)
     questions = Reference(build(spec), None, *mixed_stream(spec, 10)).questions
     assert ("classify" in questions) == ("classes" in kind)
@@ -134,7 +135,7 @@ def test_every_kind_of_label_with_the_real_models(case, precision):
 def test_every_kind_of_label(kind, precision):
     """Numbers, several numbers, two classes and three, by programs that gen has never seen; questions are asked too."""
     spec = toy_spec(kind, precision)
-    report = check(spec, samples=20_000, levels=("-O2",), compilers=[find_compilers()[0].name])
+    report = in_one_build(spec, samples=4_000)
     assert_equal(report)
     assert {"refused_input", "refused_label", "learned"} <= set(report.statuses)
     reference = Reference(build(spec), None, *mixed_stream(spec, 400))
@@ -187,7 +188,7 @@ def test_a_changed_question_is_caught(old, new, says):
 @pytest.mark.parametrize("c", EACH_COMPILER[1:], ids=str)
 @pytest.mark.parametrize(("technique", "precision"), [("fklms", "float64"), ("mklms", "float32")])
 def test_every_compiler_agrees(technique, precision, c):
-    assert_equal(check(spec_of(technique, precision), samples=20_000, compilers=[c.name]))
+    assert_equal(check(spec_of(technique, precision), samples=5_000, compilers=[c.name]))
 
 
 @pytest.mark.exhaustive
@@ -211,7 +212,7 @@ def a_spec(**content):
 
 # a failing configuration is small as it is, and each attempt to shrink it compiles
 @settings(
-    max_examples=max(4, settings().max_examples // 50),
+    max_examples=max(2, settings().max_examples // 50),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.filter_too_much],
 )
@@ -254,7 +255,7 @@ def test_any_configuration_is_equal(
         reduction={"technique": technique, "projection": projection, "n_max": n_max, "ridge": ridge, "force": True}
         | strategy,
     )
-    assert_equal(check(spec, samples=3000, seed=seed, levels=("-O2",), compilers=[find_compilers()[0].name]))
+    assert_equal(in_one_build(spec, samples=3000, seed=seed))
 
 
 def test_a_fitted_model_and_a_stream_of_ones_own_are_checked():

@@ -47,6 +47,7 @@ def test_generated_code_is_the_golden_one(name, pytestconfig):
         assert found[path] == text, f"{name}/{path} differs; see this file's first lines"
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", ["flow", "level", "monitor", "pressure"])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_the_examples_run_under_sanitizers(compiler, name, tmp_path):

@@ -629,7 +629,7 @@ def test_a_new_project_says_that_nothing_was_run(project):
     assert f"{figures['state_bytes']} bytes of state" in text
 
 
-@pytest.mark.usefixtures("one_compiler")
+@pytest.mark.usefixtures("one_build")
 def test_a_check_is_recorded_with_what_was_run(project, capsys):
     assert command("check", "flow.toml", "--samples", "500", "--record", "flow", "--json") == 0
     report = json.loads(capsys.readouterr().out)
@@ -690,7 +690,7 @@ def test_a_check_is_not_recorded_where_it_says_nothing(project, tmp_path, capsys
 
 @pytest.mark.usefixtures("one_compiler")
 def test_a_failed_check_is_recorded_as_failed(project):
-    report = check(project, samples=50)
+    report = check(project, samples=50, levels=("-O0",))
     report.rows[0] |= {"equal": False, "first_difference": "update 3: alpha[1] | a\nb"}
     text = record("flow", project, report).read_text()
     assert "| **no**: update 3: alpha[1] / a b |" in text

@@ -121,7 +121,7 @@ def test_more_warnings_find_nothing(compiler, full, tmp_path, exhaustive):
     if not shutil.which(compiler):
         pytest.skip(f"needs {compiler}")
     for i, model in enumerate((*MODELS, *MACHINES)):
-        if not exhaustive and i % 24 != (compiler == "gcc"):
+        if not exhaustive and i % 36 != (compiler == "gcc"):
             continue
         for precision in PRECISIONS if exhaustive else [PRECISIONS[i % 2]]:
             spec = spec_of(model, precision, full)
@@ -242,13 +242,13 @@ def assert_promises_hold(spec, folder, exhaustive):
 @pytest.mark.parametrize("model", FUZZED)
 def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exhaustive):
     for i, precision in enumerate(PRECISIONS):
-        for full in (False, True) if exhaustive else [i == list(LEARNED).index(model) % 2]:
+        for full in (False, True) if exhaustive else [model in MODELS] * (i == list(LEARNED).index(model) % 2):
             if model not in MODELS and full:  # has no more
                 continue
             assert_promises_hold(spec_of(model, precision, full), tmp_path / f"{precision}-{full}", exhaustive)
 
 
-@pytest.mark.in_turn(75)
+@pytest.mark.in_turn(120)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize(("rule", "precision", "stage"), LEARNING)
 def test_every_rule_precision_and_stage_keeps_every_promise(rule, precision, stage, tmp_path, exhaustive):

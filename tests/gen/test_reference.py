@@ -87,6 +87,7 @@ def in_numba(spec: Spec, samples: int) -> Reference:
     return reference
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", SMALLEST)
 def test_the_smallest_programs(name: str) -> None:
     statuses = in_numba(SMALLEST[name](), 200).report([]).statuses

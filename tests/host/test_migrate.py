@@ -223,7 +223,7 @@ def other_numbers(spec):
                 yield f"{section}.{key}", changed
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("precision", ["float32", "float64", "int16"])
 @pytest.mark.parametrize("stage", ["plain", "staged"])
 @pytest.mark.parametrize("rule", list(rules()))

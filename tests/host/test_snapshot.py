@@ -21,12 +21,13 @@ from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, compiler, find_compilers
-from pykernel.gen.project import SNAPSHOT_STATUSES, build, generate, state_hash
+from pykernel.gen.project import SNAPSHOT_STATUSES, generate, state_hash
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
+from tests.support.built import built
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.harness import SANITIZERS
 from tests.support.machines import MACHINES
@@ -62,12 +63,23 @@ def taught(spec, samples=400, seed=0):
     return model
 
 
+COMPILED = {}
+"""Spec and flags -> a device of it."""
+
+
 class Device(CModel):
-    """The C, with snapshots as Python's bytes."""
+    """The C, with snapshots as Python's bytes; each spec is compiled once."""
 
     def __init__(self, spec, flags=("-O2",)):
-        super().__init__(build(spec), find_compilers()[0], flags)
-        self.size = build(spec).figures["snapshot_bytes"]
+        key = spec.to_toml(), flags
+        if key not in COMPILED:
+            project = built(spec)
+            super().__init__(project, find_compilers()[0], flags)
+            self.size, self.drop = project.figures["snapshot_bytes"], project.drop
+            COMPILED[key] = self
+        vars(self).update(vars(COMPILED[key]))
+        self.memory = spec.memory(self.drop)
+        self.call("init")
 
     @property
     def state(self):
@@ -178,7 +190,7 @@ def test_every_kind_of_label_is_saved(kind, precision):
 
 def assert_goes_on(spec):
     x, y = mixed_stream(spec, 3000, seed=4)
-    whole = HostModel(spec, build(spec).drop)
+    whole = HostModel(spec, built(spec).drop)
     _, statuses = whole.prequential(x, y)
     first, rest = slice(0, 1700), slice(1700, None)
     host, device = HostModel(spec), Device(spec)
@@ -205,11 +217,11 @@ def test_a_snapshot_is_laid_out_as_documented():
     spec = spec_of("fklms", dim=1, n_max=2)
     model = taught(spec, 50)
     data = snapshot.save(model, sequence=7)
-    figures = build(spec).figures
+    figures = built(spec).figures
     assert len(data) == figures["snapshot_bytes"] == figures["state_bytes"] + 24
     magic, version, state_kind, sequence, count = struct.unpack_from("<4sIIII", data)
     assert (magic, version, sequence, count) == (b"PKSN", 2, 7, figures["state_bytes"])
-    assert f"#define FLOW_STATE_KIND 0x{state_kind:08X}u " in build(spec).files["src/flow.h"]
+    assert f"#define FLOW_STATE_KIND 0x{state_kind:08X}u " in built(spec).files["src/flow.h"]
     assert data[20 : 20 + 16] == model.memory.field("v").tobytes()[:8] + model.memory.field("alpha").tobytes()[:8]
     assert struct.unpack("<I", data[-4:])[0] == zlib.crc32(data[:-4])
 
@@ -225,7 +237,7 @@ def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, prec
     from pykernel.targets.unicorn_runner import MAILBOX, PAGE, EmulatedCpu
 
     spec = spec_of("mklms", precision)
-    sources = {Path(path).name: text for path, text in build(spec).files.items() if path.startswith("src/")}
+    sources = {Path(path).name: text for path, text in built(spec).files.items() if path.startswith("src/")}
     machine = EmulatedCpu(Image(find_target(name), "zig", sources))
     uc, model, written = machine.uc, machine.free, MAILBOX + PAGE
     data = snapshot.save(taught(spec))
@@ -368,10 +380,10 @@ def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, 
     spec = make_spec(named(content | {"name": "flow", "input": {"dim": dim} | content.get("input", {})}))
     rng, device = np.random.default_rng(len(family)), Device(spec)
     x, y = mixed_stream(spec, 120, seed=1)
-    host = HostModel(spec, build(spec).drop)
+    host = HostModel(spec, built(spec).drop)
     host.update(x[:60], y[:60])
     good = snapshot.save(host, 8)
-    bad = spec.memory(build(spec).drop)
+    bad = spec.memory(built(spec).drop)
     bad.copy_from(host.memory)
     name = next(s.name for s in bad.layout.slots if s.array.scalar is Real)
     bad.field(name).reshape(-1)[0] = np.nan
@@ -584,21 +596,21 @@ def hostile_states(spec):
             ("mean", 0, 3 * float(config.input_max_abs)), ("variance", 0, -1.0), ("scale", 0, 1e30),
         ]  # fmt: skip
     for name, at, value in changes:
-        memory = spec.memory(build(spec).drop)
+        memory = spec.memory(built(spec).drop)
         memory.copy_from(full.memory)
         memory.field(name)[at] = value
         yield f"{name}[{at}] = {value}", memory
     beyond = [("v", (last, 1), 1.0), ("alpha", last, 1.0), ("v", (last, 0), tiny)]
     beyond += [("m", (last, 0), 1.0), ("m", (0, last), 1.0)] if spec.reduction.technique == "mklms" else []
     for name, at, value in beyond:
-        memory = spec.memory(build(spec).drop)
+        memory = spec.memory(built(spec).drop)
         memory.copy_from(part.memory)
         assert memory.field("n")[0] < n_max
         memory.field(name)[at] = value
         yield f"beyond n: {name}[{at}] = {value}", memory
-    for slot in spec.memory(build(spec).drop).layout.slots:
+    for slot in spec.memory(built(spec).drop).layout.slots:
         if not slot.struct:
-            memory = spec.memory(build(spec).drop)
+            memory = spec.memory(built(spec).drop)
             memory.copy_from(full.memory)
             memory.field(slot.name)[...] = 1
             if slot.offset < spec.program.state_bytes(memory.layout):
@@ -642,7 +654,7 @@ def test_other_models_and_versions_are_foreign():
     spec = spec_of("fklms")
     device = Device(spec)
     memory = taught(spec).memory
-    drop = build(spec).drop
+    drop = built(spec).drop
     pruned = spec.memory(drop)
     pruned.copy_from(memory)
     assert device.load(sealed(spec, pruned)) == DONE
@@ -666,14 +678,12 @@ def test_a_device_goes_on_from_a_state_of_other_numbers():
     learned = taught(old)
     data = snapshot.save(learned)
     for changes in (
-        {"learning": {"eta": 0.25}},
-        {"learning": {"rho": 0.001, "step_limit": 2.0}},
-        {"label": {"max_abs": 20.0}},
-        {"label": label | {"low": -1.0, "high": 1.0}},
+        {"learning": {"eta": 0.25}, "label": {"max_abs": 20.0}},
+        {"learning": {"rho": 0.001, "step_limit": 2.0}, "label": label | {"low": -1.0, "high": 1.0}},
         {"input": {"dim": 2, "max_abs": 2e6}},
     ):
         new = spec_of("fklms", **({"label": label} | changes))
-        assert build(new).figures["config_hash"] != build(old).figures["config_hash"]
+        assert built(new).figures["config_hash"] != built(old).figures["config_hash"]
         device, host = Device(new), HostModel(new)
         assert device.load(data) == DONE
         snapshot.load(host, data)
@@ -698,7 +708,7 @@ def test_runtimes_agree_on_any_words_in_a_snapshot_and_go_on_equally(technique):
     """
     spec = spec_of(technique, standardise=technique == "nt")
     device = Device(spec)
-    good = spec.memory(build(spec).drop)
+    good = spec.memory(built(spec).drop)
     good.copy_from(taught(spec).memory)
     size = len(device.state)
     x, y = mixed_stream(spec, 60, seed=3)
@@ -707,7 +717,7 @@ def test_runtimes_agree_on_any_words_in_a_snapshot_and_go_on_equally(technique):
     @example([(0, 0x80000000)])
     @given(st.lists(st.tuples(st.integers(0, size // 4 - 1), interesting_words()), min_size=1, max_size=6))
     def check(words):
-        memory = spec.memory(build(spec).drop)
+        memory = spec.memory(built(spec).drop)
         memory.copy_from(good)
         whole = np.frombuffer(memory.bytes, "<u4")
         for place, word in words:
@@ -718,7 +728,7 @@ def test_runtimes_agree_on_any_words_in_a_snapshot_and_go_on_equally(technique):
         sentence = refused(spec, data)
         assert status == (INVALID if sentence else DONE)
         if status == DONE:
-            host = HostModel(spec, build(spec).drop)
+            host = HostModel(spec, built(spec).drop)
             snapshot.load(host, data)
             _, statuses = host.prequential(x, y)
             _, found = device.prequential(x, y)
@@ -838,7 +848,7 @@ def test_hostile_states_break_nothing_under_sanitizers(technique, precision, sta
         }""",
         ["gcc", *SANITIZERS],
     )
-    size = build(spec).figures["state_bytes"]
+    size = built(spec).figures["state_bytes"]
     states = [bytes(memory.bytes)[:size] for _, memory in hostile_states(spec)]
     by_hand = len(states)
     rng = np.random.default_rng(0)
@@ -978,8 +988,8 @@ def test_a_firmware_that_does_not_save_is_linked_without_all_this(tmp_path):
 
 def test_sizes_are_in_the_header_and_the_stack_stays_small(tmp_path):
     spec = spec_of("mklms", n_max=64, dim=8)
-    header = build(spec).files["src/flow.h"]
-    figures = build(spec).figures
+    header = built(spec).files["src/flow.h"]
+    figures = built(spec).figures
     assert f"FLOW_SNAPSHOT_BYTES {figures['snapshot_bytes']}" in header
     assert figures["snapshot_bytes"] == snapshot.snapshot_bytes(spec) == figures["state_bytes"] + 24
     if shutil.which("gcc"):
@@ -1081,7 +1091,7 @@ def test_hostile_files_get_one_sentence(folder, run):
     spec = spec_of("mklms", n_max=4)
     bad = taught(spec, 40).memory
     bad.field("n")[0] = -1
-    pruned = spec.memory(build(spec).drop)
+    pruned = spec.memory(built(spec).drop)
     pruned.copy_from(bad)
     hostile = {
         "empty": (b"", "is not a snapshot"),

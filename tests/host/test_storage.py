@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 from pykernel.errors import UserError
-from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import FAMILIES, Spec, make_spec
 from tests.support import ROOT
+from tests.support.built import built
 from tests.support.harness import write_sources
 from tests.support.machines import MACHINES, SIGNALS
 
@@ -88,7 +88,7 @@ def histories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     """A function: the counts of some histories of one model."""
     spec, folder = spec_of(request.param), tmp_path_factory.mktemp("storage")
     program, pool = folder / "histories", folder / "pool"
-    sources = [*write_sources(build(spec), folder), STORAGE / "histories.c"]
+    sources = [*write_sources(built(spec), folder), STORAGE / "histories.c"]
     subprocess.run(["gcc", *FLAGS, f"-I{folder}", *sources, "-o", program], check=True)
     pool.write_bytes(b"".join(learned_states(spec)))
 
@@ -98,7 +98,7 @@ def histories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         assert done.returncode == 0, (done.returncode, done.stderr)
         return {name: int(number) for name, number in map(str.split, done.stdout.splitlines())}
 
-    run.parts = -(-build(spec).figures["snapshot_bytes"] // 64)  # type: ignore[attr-defined]
+    run.parts = -(-built(spec).figures["snapshot_bytes"] // 64)  # type: ignore[attr-defined]
     return run
 
 
@@ -162,7 +162,7 @@ def test_no_wrong_readings_cost_more_than_the_header_says(model: str, tmp_path: 
     """The header said that four slots are read, and about a hundred at most; nothing had counted, and a check of numbers, which
     reads parts of a slot again, counted as one."""
     spec, program, pool = spec_of(model), tmp_path / "readings", tmp_path / "pool"
-    project = build(spec)
+    project = built(spec)
     sources = write_sources(project, tmp_path)
     (own,) = (path for path in sources if path.name == "m_snapshot.c")
     own.write_text(counting(own.read_text()))

@@ -377,7 +377,7 @@ def twin_of_others(a_spec, x, y, delay):
     return model, predictions, statuses, np.array(errors)
 
 
-@settings(max_examples=40)
+@settings(max_examples=max(15, settings().max_examples // 10))
 @given(
     kind=st.sampled_from(["reals", "two classes", "class"]),
     samples=st.integers(1, 60),

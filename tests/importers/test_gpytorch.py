@@ -17,8 +17,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from pykernel import from_gpytorch, load_model
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import UserError
-from pykernel.gen.check import check
-from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.importers.gpytorch import EXCEEDS, KERNELS, LEAST_TOLD, POINTS_LIMIT, VARIATIONAL_JITTER, read_state
@@ -27,6 +25,7 @@ from pykernel.importers.safetensors import ARRAYS, read_safetensors
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.training.rounding import device_bound
 from tests.support import ROOT
+from tests.support.compilers import in_one_build
 
 FOLDER = Path(__file__).parent / "data"
 """tests/support/gpytorch_states.py wrote what is there."""
@@ -69,6 +68,7 @@ def test_mean_and_variance_are_those_of_gpytorch(case):
     assert np.ptp(mean) > 0.3 and np.ptp(variance) > 0.03  # or this says nothing
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", ["rbf constant", "matern32", "unwhitened rbf constant narrow", "data rbf"])
 def test_the_device_computes_the_mean_in_every_precision(case, precision):
@@ -81,6 +81,7 @@ def test_the_device_computes_the_mean_in_every_precision(case, precision):
     assert (np.abs(found - mean) <= device_bound(spec, taken.astype(float))[:, 0] + 1e-13).all()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("case", [case for case in CASES if case not in EXCEEDING])
 def test_the_device_computes_the_variance(case, precision):
@@ -107,7 +108,7 @@ def test_without_a_likelihood_the_variance_is_that_of_the_function():
 def test_the_c_is_the_same(variance):
     kernel, *_, state = CASES["matern52"]
     spec = from_gpytorch(state, "m", kernel=kernel, variance=variance)
-    report = check(spec, samples=500, levels=("-O2",), compilers=[find_compilers()[0].name])
+    report = in_one_build(spec, samples=500)
     assert report.ok, report.rows
     assert any("m_variance(" in text for text in build(spec).files.values()) == variance
 

@@ -83,8 +83,6 @@ from pykernel import (
     TrainedKernelRegressor,
 )
 from pykernel.errors import MissingExtra, UserError
-from pykernel.gen.check import check
-from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.importers import importing
@@ -98,6 +96,7 @@ from pykernel.training import rounding
 from pykernel.training import trained as machine
 from pykernel.training.rounding import device_bound, error_bound
 from tests.support import ROOT
+from tests.support.compilers import in_one_build
 
 onnx = pytest.importorskip("onnx")
 skops_io = pytest.importorskip("skops.io")
@@ -534,7 +533,7 @@ COMPILED = ["SVC rbf, 3", "SVC break_ties", "SVC pairs", "SVC linear, 3", "SVR s
 def test_the_c_computes_the_same_bytes(name):
     estimator, _ = fitted(name)
     spec = from_sklearn(estimator, "m", precision=PRECISIONS[COMPILED.index(name) % 2])
-    report = check(spec, samples=2000, levels=("-O2",), compilers=[find_compilers()[0].name])
+    report = in_one_build(spec, samples=2000)
     assert report.ok, report.rows
 
 
@@ -582,7 +581,7 @@ def test_a_model_with_a_variance_is_the_same_in_c():
     x, y, _ = regression()
     model = GaussianProcessRegressor(RBF(8.0) + WhiteKernel(0.1), optimizer=None).fit(x[:20], y[:20])
     spec = from_sklearn(model, "m", variance=True)
-    report = check(spec, samples=500, levels=("-O2",), compilers=[find_compilers()[0].name])
+    report = in_one_build(spec, samples=500)
     assert report.ok and any("m_variance(" in text for text in build(spec).files.values())
 
 
@@ -2184,7 +2183,7 @@ def test_the_page_says_which_formats_cover_which_models(tmp_path):
         assert converts(fit(scaled(SVC(), scaler)))
 
 
-def test_the_example(tmp_path, monkeypatch, capsys, one_compiler):
+def test_the_example(tmp_path, monkeypatch, capsys, one_build):
     monkeypatch.setattr(sys, "argv", ["from_scikit_learn.py", str(tmp_path)])
     runpy.run_path(str(ROOT / "examples" / "import" / "from_scikit_learn.py"), run_name="__main__")
     printed = capsys.readouterr().out

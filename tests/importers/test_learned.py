@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykernel.errors import UserError
-from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
@@ -28,6 +27,7 @@ from pykernel.spec.families.spectrum import SPECTRUM_MODELS
 from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec, load_spec, make_spec, rules, whole_rules
 from pykernel.training.distilled import made_up
+from tests.support.compilers import in_one_build
 from tests.support.machines import MACHINES, SIGNALS
 
 WHOLE: dict[str, Any] = {"precision": "int16", "input": {"dim": 3, "max_abs": 4.0}, "label": {"max_abs": 4.0}}
@@ -265,7 +265,7 @@ def test_the_command_writes_a_spec_whose_c_is_the_host(run: Any, tmp_path: Path,
     lost = report["smaller"]
     assert 0 <= lost["error"]["low"] < lost["error"]["value"] < lost["error"]["high"] < 0.5 and not lost["made_up"]
     assert lost["flash_bytes_before"] is None and "flow: its variance is left out" in report["notes"]
-    assert check(load_spec("small.toml"), samples=1000, levels=("-O2",), engine="llvm").ok
+    assert in_one_build(load_spec("small.toml"), samples=1000).ok
     code, out, _ = run(*words[:-1], "other.toml")
     assert code == 0 and "what 14 vectors answer otherwise" in out and "made-up rows" in out and " before, " not in out
     before = spec.read_text()

@@ -23,7 +23,6 @@ from pykernel import BudgetedKernelRegressor, SignalFeatures, from_sklearn
 from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
@@ -33,6 +32,7 @@ from pykernel.importers.sklearn import read_estimator
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.rounding import device_bound, source_bound
+from tests.support.compilers import in_one_build
 
 WINDOWS = {"window": 32, "hop": 16, "features": {"ax": ["mean", "rms"], "ay": ["std", "change"]}, "lags": [0, 1]}
 LAGS = {"lags": [0, 1, 4], "averages": [5], "periods": [24], "precision": "float64"}
@@ -144,7 +144,7 @@ def test_whole_numbers_take_raw_samples(steps):
     assert found["ok"] and found["rows"] == len(x) // 16 - 2 and found["undecided"] < 0.1 * found["rows"]
     assert make_spec(tomllib.loads(spec.to_toml())).to_toml() == spec.to_toml()
     if isinstance(steps[0], StandardScaler):
-        assert check(spec, samples=2000, levels=("-O1",), engine="llvm").ok
+        assert in_one_build(spec, samples=1000, level="-O1").ok
 
 
 def test_the_signal_may_lie_within_the_model():

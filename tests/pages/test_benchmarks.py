@@ -308,7 +308,7 @@ def test_settings_are_chosen_on_the_first_quarter_alone():
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", list(SCRIPTS))
-def test_the_commands_run(name, tmp_path, one_compiler, capsys):
+def test_the_commands_run(name, tmp_path, one_build, capsys):
     words = ["--quick", "-o", str(tmp_path)]
     if name == "preset-instructions":
         if not importlib.util.find_spec("unicorn"):

@@ -65,7 +65,7 @@ def tour(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.usefixtures("one_compiler")
+@pytest.mark.usefixtures("one_build")
 def test_the_tours_commands_run(tour, capsys):
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("pykernel ")]
     words = [command.split()[1] for command in commands]
@@ -75,9 +75,9 @@ def test_the_tours_commands_run(tour, capsys):
         if words[0] == "demo":  # takes long: test_the_demos_output_is_the_demos
             continue
         if words[0] == "plan":
-            words += ["--trials", "8", "--rule", "rls,qklms", "--jobs", "1"]
+            words += ["--trials", "4", "--rule", "rls,qklms", "--jobs", "1"]
         with pytest.raises(SystemExit) as stopped:
-            main([*words, "--json", *(["--samples", "2000"] if words[0] == "check" else [])])
+            main([*words, "--json", *(["--samples", "1000"] if words[0] == "check" else [])])
         report = json.loads(capsys.readouterr().out)
         assert stopped.value.code == 0, report
     # and the C around it compiles, with the sizes that the text gives
@@ -89,7 +89,7 @@ def test_the_tours_commands_run(tour, capsys):
         compile_c(c, [Path("firmware.c")], Path("firmware.o"), ("-Iflow/src",), ("-c",))
 
 
-@pytest.mark.usefixtures("one_compiler")
+@pytest.mark.usefixtures("one_build")
 def test_the_python_block_runs(tour):
     pytest.importorskip("sklearn")
     rng = np.random.default_rng(0)
@@ -98,9 +98,9 @@ def test_the_python_block_runs(tour):
     assert Path("flow/src/flow_model.c").is_file()
 
 
-@pytest.mark.usefixtures("one_compiler")
+@pytest.mark.usefixtures("one_build")
 def test_the_block_of_workflows_runs(tour, monkeypatch, capsys):
-    monkeypatch.setattr(pykernel, "plan", functools.partial(pykernel.plan, trials=4, rule="rls", jobs=1))
+    monkeypatch.setattr(pykernel, "plan", functools.partial(pykernel.plan, trials=2, rule="rls", jobs=1))
     monkeypatch.setattr(pykernel, "check", functools.partial(pykernel.check, samples=500))
     names: dict = {}
     exec(compile(blocks("python")[1], "README.md", "exec"), names)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pykernel.gen.project import build
 from pykernel.spec.model import FAMILIES, Spec, make_spec
 from tests.support import DOCS
+from tests.support.built import built
 
 PAGE = DOCS / "generated-c.md"
 INPUT: dict[str, Any] = {"input": {"dim": 3}, "kernel": {"sigma": 1.0}}
@@ -69,7 +69,7 @@ CALL = re.compile(
 
 def header(spec: Spec) -> str:
     """The header, with NAME for the model's name."""
-    text = build(spec).files[f"src/{spec.name}.h"]
+    text = built(spec, with_check=True).files[f"src/{spec.name}.h"]
     return text.replace(f"{spec.name.upper()}_", "NAME_").replace(f"{spec.name}_", "NAME_")
 
 
@@ -175,7 +175,7 @@ def test_every_file_is_named(made):
     text = PAGE.read_text(encoding="utf-8")
     for several in made.values():
         for spec, _ in several:
-            for path in build(spec, with_check=True).files:
+            for path in built(spec, with_check=True).files:
                 name = path.replace("qqq", "NAME")
                 assert f"`{name}`" in text or any(
                     f"`{name[: i + 1]}`" in text for i, c in enumerate(name) if c == "/"

@@ -92,7 +92,7 @@ def test_the_monitor_of_the_tutorial(follow):
 
 @needs_gcc
 @pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
-@pytest.mark.usefixtures("one_compiler")
+@pytest.mark.usefixtures("one_build")
 def test_from_spec_to_firmware(follow):
     assert follow("from-spec-to-firmware.md") == ["simulate", "generate", "check", "replay", "replay"]
     # what the page says of the results

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from tests.support import ROOT
+from tests.support.compilers import QUICK
 
 EXAMPLE = ROOT / "examples" / "novelty"
 FOLDER = ROOT / "docs" / "data" / "novelty"
@@ -144,7 +145,7 @@ def test_faults_are_what_they_are_called():
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_detectors_are_equal_in_c(kind, short):
     spec = detector(short[0], kind, **KINDS[kind])
-    report = check(spec, samples=3000, levels=("-O2",))
+    report = check(spec, samples=3000, levels=("-O2",), compilers=[QUICK[0].name])
     assert report.ok, report.rows
 
 

@@ -14,6 +14,7 @@ from examples.signals.data import RATE
 from pykernel import check, load_spec
 from pykernel.spec.signal import FeatureName
 from tests.support import ROOT
+from tests.support.compilers import QUICK
 
 FOLDER = ROOT / "examples" / "signals"
 TEXT = read(page.PAGE)
@@ -82,5 +83,5 @@ def test_each_feature_has_a_panel_and_moves_in_it():
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", list(study.RECORDED))
 def test_the_examples_are_equal_in_c(name):
-    report = check(load_spec(FOLDER / f"{name}.toml"), samples=20_000, levels=("-O2",))
+    report = check(load_spec(FOLDER / f"{name}.toml"), samples=20_000, levels=("-O2",), compilers=[QUICK[0].name])
     assert report.ok, report.rows

@@ -72,6 +72,7 @@ def test_costs_are_as_measured():
     assert all(row["compiler"] in PAGE for row in rows)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("classes", [None, 2, 3])
 @pytest.mark.parametrize("rule", ["krr", "ls-svm", "kfd"])
 def test_memory_is_as_the_formulas_say(rule: str, classes: int | None) -> None:

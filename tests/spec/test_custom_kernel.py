@@ -18,12 +18,11 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32, FLOAT64, bind, reachable, substitute
 from pykernel.errors import UntrustedCode, UserError
-from pykernel.gen.check import check
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import FAMILIES, kernel_settings, load_spec, make_spec
 from tests.support import custom_kernels
-from tests.support.compilers import QUICK
+from tests.support.compilers import in_one_build
 from tests.support.machines import expansion
 
 SOURCE = Path(custom_kernels.__file__).read_text()
@@ -126,7 +125,7 @@ def test_c_computes_the_hosts_bytes(precision, normalise, tmp_path):
     )
     spec = make_spec(spec.model_dump(exclude_unset=True) | {"precision": precision}, custom=spec.custom)
     assert spec.config.unit == normalise
-    report = check(spec, samples=4000, levels=["-O2"], compilers=[QUICK[0].name])
+    report = in_one_build(spec, samples=4000)
     assert report.ok, [row["first_difference"] for row in report.rows]
     rng = np.random.default_rng(0)
     x, kernel = rng.normal(size=(50, 3)), MercerKernel.of(spec)

@@ -51,6 +51,7 @@ def test_instructions_are_those_measured_within_a_quarter() -> None:
         assert 0.8 <= estimate / int(row["update_max"]) <= 1.25, (row, estimate)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("target", "small"),
     [

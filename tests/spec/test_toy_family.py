@@ -20,7 +20,6 @@ from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
 from pykernel.dialect import DIM, OUTPUTS, Config, Index, Real, Struct, kernel, real
 from pykernel.errors import UserError
 from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
-from pykernel.gen.check import check
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import load, save
@@ -30,6 +29,7 @@ from pykernel.spec.base import Spec
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.spec.schema import key_tables, spec_schema
 from pykernel.spec.sections import Counts, Learning, Of, Rate, Section, StandardisedInput, Tried
+from tests.support.compilers import in_one_build
 from tests.support.json_schema import misfits
 from tests.support.specs import named
 
@@ -216,6 +216,7 @@ def test_the_schema_and_the_tables_have_it():
 STREAM = np.random.default_rng(0).normal(2.0, 1.0, (400, 3))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("label", [{}, {"outputs": 3}, {"classes": ["a", "b", "c"]}], ids=["one", "several", "classes"])
 @pytest.mark.parametrize("around", ["plain", "stages", "signal"])
 def test_the_frame_makes_the_rest(label, around):
@@ -229,7 +230,7 @@ def test_the_frame_makes_the_rest(label, around):
         raw = {"channels": ["a"], "max_abs": 10.0, "window": 8, "hop": 4, "features": ["mean"]}
         content = {k: v for k, v in content.items() if k != "input"} | {"signal": raw}
     spec = make_spec(content)
-    report = check(spec, samples=600, levels=("-O2",), compilers=("gcc",), engine="llvm")
+    report = in_one_build(spec, samples=600)
     assert report.ok and report.statuses.get("FROZEN", 0) == 0
     model = HostModel(spec)
     y = np.argmax(STREAM, axis=1) if "classes" in label else STREAM if label else STREAM[:, 0]
@@ -251,7 +252,7 @@ def test_the_frame_makes_the_rest(label, around):
         )
 
 
-def test_every_command_takes_it(tmp_path, monkeypatch, run):
+def test_every_command_takes_it(tmp_path, monkeypatch, run, one_build):
     """plan and sweep vary its key, from what the key's declaration says."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
@@ -266,7 +267,7 @@ def test_every_command_takes_it(tmp_path, monkeypatch, run):
         "generate": "tank.toml -o tank",
         "check": "tank.toml --data tank.csv --level -O2",
         "sweep": "tank.toml tank.csv --rule level,slow-level --target none --jobs 1 -o swept",
-        "plan": "tank.csv --label y --rule level,slow-level --trials 12 --jobs 1 --ram 4k --target cortex-m4f -o planned",
+        "plan": "tank.csv --label y --rule level,slow-level --trials 4 --jobs 1 --ram 4k --target cortex-m4f -o planned",
         "page": "tank.toml tank.csv -o tank.html",
         "schema": "",
     }

@@ -88,12 +88,12 @@ def m4f():
 def test_every_target_computes_the_hosts_bytes(target, exhaustive):
     """With wheels alone; statuses of all kinds, refusals among them."""
     tries = 10 if exhaustive else 3
-    report = check_targets(spec_of(), [target], samples=1200, chain="zig", emulator="unicorn", tries=tries)
+    report = check_targets(spec_of(), [target], samples=500, chain="zig", emulator="unicorn", tries=tries)
     assert_equal(report)
     (row,) = report.rows
-    assert row["selftest"] == "passed" and row["samples"] == 1200
+    assert row["selftest"] == "passed" and row["samples"] == 500
     done = sum(count for status, count in report.statuses.items() if not status.startswith("refused"))
-    assert done >= 1000 and {"added", "replaced", "discarded", "absorbed", "merged"} <= set(report.statuses)
+    assert done >= 400 and {"added", "replaced", "discarded", "absorbed", "merged"} <= set(report.statuses)
     assert row["data_bytes"] == row["bss_bytes"] == 0 and row["flash_bytes"] >= row["text_bytes"] > 1000
     for call in ("predict", "update"):
         figures = row[call]
@@ -108,7 +108,7 @@ def test_every_target_computes_the_hosts_bytes(target, exhaustive):
     [
         ("cortex-m0plus", "nt", "float64"),
         rarely("cortex-m3", "fklms", "float32"),
-        ("cortex-m4f", "mklms", "float64"),
+        rarely("cortex-m4f", "mklms", "float64"),
         rarely("cortex-m7f", "fklms", "float64"),
         rarely("rv32imac", "nt", "float32"),
         rarely("rv32imafc", "fklms", "float64"),
@@ -116,7 +116,7 @@ def test_every_target_computes_the_hosts_bytes(target, exhaustive):
 )
 def test_other_techniques_and_precisions(target, technique, precision):
     """Doubles in one FPU's registers, in pairs of integers, and through the library for floating point."""
-    assert_equal(check_targets(spec_of(technique, precision), [target], samples=500, chain="zig", tries=0))
+    assert_equal(check_targets(spec_of(technique, precision), [target], samples=200, chain="zig", tries=0))
 
 
 @pytest.mark.in_turn(12)
@@ -165,7 +165,7 @@ def test_every_preset_rule_and_strategy(name, target):
 def test_a_spec_without_a_rule_passes_its_selftest_without_an_fpu():
     """The library for floating point divides by zero in its own way, and counts that are wrong are divisors."""
     content = {"name": "flow", "input": {"dim": 3}, "label": {"column": "y"}, "reduction": {"n_max": 6}}
-    report = check_targets(make_spec(dict(completed(content))), ["cortex-m0plus"], samples=300, chain="zig", tries=0)
+    report = check_targets(make_spec(dict(completed(content))), ["cortex-m0plus"], samples=100, chain="zig", tries=0)
     assert_equal(report)
     assert report.rows[0]["selftest"] == "passed"
 
@@ -184,7 +184,7 @@ def test_a_stack_that_does_not_fit_is_told(monkeypatch):
         model.call("selftest")
 
 
-@pytest.mark.in_turn(80)
+@pytest.mark.in_turn(160)
 @pytest.mark.parametrize("kind", EVERY_LABEL)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(("rule", "precision"), sorted({model[:2] for model in EVERY_MODEL}))
@@ -195,12 +195,12 @@ def test_every_rule_within_every_stage_without_an_fpu(rule, precision, stage, ki
     spec = make_spec(content)
     if memory_bytes(spec)["ram_bytes"] + STACK_ALLOWANCE > find_target("cortex-m0plus").part.ram.bytes:
         pytest.skip("the part has less RAM")
-    report = check_targets(spec, ["cortex-m0plus"], samples=300, chain="zig", tries=0)
+    report = check_targets(spec, ["cortex-m0plus"], samples=100, chain="zig", tries=0)
     assert_equal(report)
     assert report.rows[0]["selftest"] == "passed"
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize(
     ("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("rv32imac", "gcc", "qemu"), ("avr", None, None)]
@@ -238,14 +238,9 @@ def test_a_changed_question_is_caught(emulator):
 def test_a_second_opinion(target, chain, emulator):
     """Other compilers, float libraries and emulators agree."""
     need(target, chain, emulator)
-    report = check_targets(spec_of("mklms"), [target], samples=300, chain=chain, emulator=emulator, tries=0)
+    report = check_targets(spec_of("mklms"), [target], samples=150, chain=chain, emulator=emulator, tries=0)
     assert_equal(report)
     assert report.rows[0]["emulator"] == emulator and report.rows[0]["selftest"] == "passed"
-
-
-def test_avr_agrees():
-    need("avr")
-    assert_equal(check_targets(spec_of(n_max=4), ["avr"], samples=200))
 
 
 @pytest.mark.exhaustive
@@ -268,8 +263,8 @@ def test_a_learned_model_starts_on_the_target_where_the_host_ended():
     spec = spec_of("fklms")
     host = HostModel(spec)
     host.update(*mixed_stream(spec, 300, seed=5))
-    learned = check_targets(spec, ["cortex-m0plus"], host.memory, samples=200, tries=0)
-    fresh = check_targets(spec, ["cortex-m0plus"], samples=200, tries=0)
+    learned = check_targets(spec, ["cortex-m0plus"], host.memory, samples=60, tries=0)
+    fresh = check_targets(spec, ["cortex-m0plus"], samples=60, tries=0)
     assert_equal(learned)
     assert_equal(fresh)
     assert learned.rows[0]["flash_bytes"] > fresh.rows[0]["flash_bytes"]
@@ -384,12 +379,12 @@ def test_instructions_are_those_that_a_hook_in_python_sees(m4f):
 def test_the_search_finds_what_the_stream_did_not_and_repeats(m4f):
     target = find_target("cortex-m4f")
     spec = spec_of("fklms", n_max=12)
-    reference = Reference(build(spec), None, *mixed_stream(spec, 150))
+    reference = Reference(build(spec), None, *mixed_stream(spec, 100))
     found = []
     for _ in range(2):
         model = UnicornModel(reference.project, model_image(reference.project, target, "zig"))
         reference.verdict(model)
-        found.append(worst_call(model, "update", reference.x, reference.y, seed=3, tries=400))
+        found.append(worst_call(model, "update", reference.x, reference.y, seed=3, tries=200))
     first, second = found
     assert (first.instructions, first.state) == (second.instructions, second.state)
     assert first.instructions > model.hardest["update"].instructions
@@ -400,7 +395,7 @@ def test_the_search_finds_what_the_stream_did_not_and_repeats(m4f):
 
 def test_the_stack_is_within_gccs_bound():
     need("cortex-m4f", "gcc")
-    (row,) = check_targets(spec_of(), ["cortex-m4f"], samples=300, chain="gcc", emulator="unicorn", tries=50).rows
+    (row,) = check_targets(spec_of(), ["cortex-m4f"], samples=150, chain="gcc", emulator="unicorn", tries=30).rows
     assert row["stack_bound_bytes"] / 2 < row["stack_bytes"] <= row["stack_bound_bytes"]
     # where the float library takes part, or zig compiled, no bound is claimed
     project = build(spec_of())
@@ -499,7 +494,7 @@ def spec_file(tmp_path):
 
 
 def test_the_command(spec_file, capsys):
-    words = ("check", spec_file, "--target", "cortex-m4f", "--target", "cortex-m0plus", "--samples", "200")
+    words = ("check", spec_file, "--target", "cortex-m4f", "--target", "cortex-m0plus", "--samples", "60")
     code, out, _ = run(capsys, *words, "--json")
     report = json.loads(out)
     assert code == 0 and report["ok"] and [row["target"] for row in report["check"]] == ["cortex-m4f", "cortex-m0plus"]

@@ -103,6 +103,7 @@ KINDS = {
 }
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("recorded", [True, False])
 def test_each_step_loses_less_and_the_spec_is_the_machine(name, recorded):

@@ -194,6 +194,7 @@ def test_the_search_finds_what_a_dense_grid_finds():
     assert found <= search.prequential(spec, data)["mae"]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("kind", ["real", "reals", "class"])
 @pytest.mark.parametrize("delay", [0, 7])
 def test_errors_are_those_of_simulate(kind, delay):
