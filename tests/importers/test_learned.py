@@ -23,8 +23,8 @@ from pykernel.importers import learned
 from pykernel.importers.importing import load_model
 from pykernel.importers.place import Place
 from pykernel.spec.families.linear import LINEAR_MODELS
-from pykernel.spec.families.spectrum import SPECTRUM_MODELS
 from pykernel.spec.families.online import RULES
+from pykernel.spec.families.spectrum import SPECTRUM_MODELS
 from pykernel.spec.model import Spec, load_spec, make_spec, rules, whole_rules
 from pykernel.training.distilled import made_up
 from tests.support.compilers import in_one_build
