@@ -10,6 +10,7 @@ from pykernel.algorithms.spectrum import FREQUENCY_MOST
 from pykernel.algorithms.stages import TRUSTED
 from pykernel.dialect import FLOAT64
 from pykernel.errors import UserError
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.spectrum import (
     FREQUENCY_VARIANCE,
@@ -20,6 +21,7 @@ from pykernel.spec.families.spectrum import (
     orthogonal_features,
 )
 from pykernel.spec.model import make_spec
+from tests.support import ROOT
 
 STAGED = {
     "input": {"standardise": True, "clip": 3.0, "max_abs": 1e9},
@@ -285,3 +287,10 @@ def test_what_cannot_be_is_refused_in_a_sentence(change, says):
         make_spec(base | change)
     with pytest.raises(UserError, match=r"\[kernel\] is missing"):
         make_spec({key: value for key, value in base.items() if key != "kernel"})
+
+
+def test_the_page_says_the_states_bytes():
+    page = (ROOT / "docs" / "spectrum.md").read_text(encoding="utf-8")
+    for rule in RULES:
+        spec = spec_of(rule, "float32")
+        assert f"| {build(spec).figures['state_bytes']} bytes at `features = {count_of(spec)}` |" in page

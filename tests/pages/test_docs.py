@@ -226,14 +226,17 @@ def test_every_status_is_explained():
     }
 
 
+FEATURED = ("rff-rls", "spectrum-ekf", "spectrum-nlms")
+
+
 def of(rule: str, technique: str, precision: str, budget: int, dim: int, outputs: int) -> Spec:
     content = {"name": "m", "precision": precision, "input": {"dim": dim}, "label": {"outputs": outputs}}
     content["learning"] = {"rule": rule}
-    if rule == "rff-rls":
+    if rule in FEATURED:
         content["learning"]["features"] = budget + 1
     if rule in RULES:
         content["reduction"] = {"n_max": budget, **({"technique": technique, "force": True} if technique else {})}
-    if rule in (*RULES, "rff-rls"):
+    if rule in (*RULES, *FEATURED):
         content["kernel"] = {"sigma": 1.0}
     return make_spec(content)
 
@@ -269,7 +272,8 @@ def test_memory_is_what_its_formula_says(rule, technique, formulas):
     size = 4 if precision == "float32" else 8
     for budget, dim in ((1, 1), (8, 3), (33, 7)):
         spec = of(rule, technique, precision, budget, dim, outputs)
-        letters = {"N": budget, "D": dim, "Y": outputs, "F": spec.capacities.get("FEATURES", 0)}
+        features, block = spec.capacities.get("FEATURES", 0), spec.capacities.get("GROUP_SIZE", 0)
+        letters = {"N": budget, "D": dim, "Y": outputs, "F": features, "M": features, "B": block}
         reals, counters, work_reals, work_counters = (value(formula, **letters) for formula in formulas)
         layout = spec.memory(tuple(code.unread)).layout
         state = -(-(reals * size + counters * 4) // size) * size
