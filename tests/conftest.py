@@ -19,6 +19,8 @@ os.environ.setdefault("PYKERNEL_ENGINE", "llvm")
 # small matrices: threads of linear algebra wait for one another, with the CPU that other tests need.  Before NumPy is there
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+# twenty thousand tests and the modules of River, Dask and scikit-learn: going through them takes a third of a second
+gc.set_threshold(100_000, 20, 20)
 
 # a busy machine is slow to draw examples, too
 SLOW = [hypothesis.HealthCheck.too_slow]

@@ -17,7 +17,6 @@ from pykernel.algorithms.int16.frame import WHOLE, FixedFramed, hear
 from pykernel.dialect import DIM, OUTPUTS, Config, Index, Int, Int16, Struct, between, kernel
 from pykernel.errors import UserError
 from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
-from pykernel.gen.check import check
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import load, save
 from pykernel.spec.families.fixed import WholeSpec, complain_of_inputs, complain_of_rate
@@ -28,6 +27,7 @@ from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.spec.schema import key_tables, spec_schema
 from pykernel.spec.stages import LinearPart
 from tests.spec.test_toy_family import LEVELS, Drift, LevelLearning, LevelStatus
+from tests.support.compilers import in_one_build
 from tests.support.json_schema import misfits
 
 # ------------------------------------------------------------------------------------- the family: a level that follows
@@ -176,6 +176,7 @@ def test_the_schema_and_the_tables_have_it():
     assert "| `brake` | `slow-level` | `2.0` | from 1 |" in key_tables()["int16-level"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("label", [{}, {"outputs": 3}, {"classes": ["a", "b", "c"]}], ids=["one", "several", "classes"])
 @pytest.mark.parametrize("around", ["plain", "stages", "signal"])
 def test_the_frame_makes_the_rest(label, around):
@@ -189,7 +190,7 @@ def test_the_frame_makes_the_rest(label, around):
         raw = {"channels": ["a"], "max_abs": 10.0, "window": 8, "hop": 4, "features": ["mean"]}
         content = {k: v for k, v in content.items() if k != "input"} | {"signal": raw}
     spec = make_spec(content)
-    report = check(spec, samples=600, levels=("-O2",), compilers=("gcc",), engine="llvm")
+    report = in_one_build(spec, samples=600)
     assert report.ok and report.statuses.get("FROZEN", 0) == 0
     model = HostModel(spec)
     y = np.argmax(STREAM, axis=1) if "classes" in label else STREAM if label else STREAM[:, 0]
@@ -217,7 +218,7 @@ def test_it_learns_what_the_rule_of_reals_learns():
     assert whole.predict(np.zeros(1)) == pytest.approx(reals.predict(np.zeros(1)), abs=1e-4)
 
 
-def test_every_command_takes_it(tmp_path, monkeypatch, run):
+def test_every_command_takes_it(tmp_path, monkeypatch, run, one_build):
     """plan tries it for a device without an FPU, with what its key declares."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)

@@ -156,7 +156,7 @@ def test_a_simple_predictor_that_wins_is_told_with_the_ratio(folder, run):
 def test_limits_are_kept_on_the_target(folder, run, exhaustive):
     """Each trial is compiled, run and, if GCC is there, given a bound: by default there are few."""
     pytest.importorskip("unicorn")
-    trials = [] if exhaustive else ["--trials", "2"]
+    trials = [] if exhaustive else ["--trials", "3"]
     limits = ["--ram", "700", "--flash", "16k", "--instructions", "60k", "--target", "cortex-m0plus"]
     code, out, err = run("plan", "data.csv", "--inputs", "a,b", "--label", "y", *limits, *QUICK, *trials, "--json")
     assert code == 0, err
