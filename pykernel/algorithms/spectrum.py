@@ -9,7 +9,7 @@ EKF: a decoupled extended Kalman filter (S. Singhal, L. Wu 1989; G. V. Puskorius
 Filter Training of Feedforward Layered Networks, 1991).  The weights and frequencies of a block of units have a covariance P;
 with h = df / d(a, b, w), g = P h, and s = R + sum over blocks of h'g,
 
-    (a, b, w) <- (a, b, w) + g e / s,    P <- lambda (P - g g' / s) + (1 - lambda) P0.
+    (a, b, w) <- (mu a, mu b, w) + g e / s,    P <- lambda (P - g g' / s) + (1 - lambda) P0.
 
 P - g g' / s is between 0 and P, so that P stays between (1 - lambda) P0 and P0: what inputs do not excite returns to its prior
 and neither grows nor vanishes.  A block whose P is not so, which rounding does not lead to but a damaged memory may, begins anew.
@@ -104,6 +104,7 @@ class SpectrumConfig(Config):
     prior: Real[GROUP_SIZE]  # diagonal of P0
     forgetting: Real  # lambda, for an output's share of a sample
     renewal: Real  # 1 - lambda
+    shrink: Real  # how much of the weights a sample leaves: with P, they go back to what they were before the first one
     noise: Real  # R, if it is not estimated
     covariance_limit: Real  # largest |P_ij|
     square_limit: Real  # largest sum of the squares of a block's P
@@ -197,8 +198,8 @@ def slope(m: SpectrumModel, o: Index, i: Index, block: Index, at: Index) -> Real
 @kernel
 def move(m: SpectrumModel, o: Index, i: Index, a: Real, b: Real) -> None:
     """Change the weights of sinusoid i."""
-    m.a[o, i] = clipped(m.a[o, i] + a, -WEIGHT_MOST, WEIGHT_MOST)
-    m.b[o, i] = clipped(m.b[o, i] + b, -WEIGHT_MOST, WEIGHT_MOST)
+    m.a[o, i] = clipped(m.shrink * m.a[o, i] + a, -WEIGHT_MOST, WEIGHT_MOST)
+    m.b[o, i] = clipped(m.shrink * m.b[o, i] + b, -WEIGHT_MOST, WEIGHT_MOST)
 
 
 @kernel

@@ -24,6 +24,9 @@ DEFAULT_BLOCK = 4
 FREQUENCY_VARIANCE = 0.8
 """Variance of an angular frequency before the first sample, in parts of 1 / sigma^2; that of a weight is 1.  Measured, as the
 rest, by benchmarks/host/first_streams.py."""
+SLOWER = 30.0
+"""Weights go back to zero so much more slowly than their variances to the prior.  If they did not, rare samples would let those
+that no sample holds wander further and further."""
 HORIZON = 2000
 """Number of latest labels that an output's unit describes."""
 REACH_MOST = 1e9
@@ -200,6 +203,7 @@ class SpectrumModels(Models):
             "prior": prior,
             "forgetting": forgetting,
             "renewal": 1 - forgetting,
+            "shrink": 1 - (1 - forgetting) / SLOWER if RULES[learning.rule] is Update.EKF else 1.0,
             "noise": 0.0 if auto else learning.noise,
             "square_limit": square_limit,
             "covariance_limit": 1.01 * math.sqrt(square_limit),
