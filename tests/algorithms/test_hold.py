@@ -54,7 +54,8 @@ def test_a_rare_input_that_matters_stays():
     x[:, 2] = rng.random(6000) < 0.01
     y = np.sin(2 * x[:, 0]) + 3 * x[:, 2]
     clipped, held = errors(x, y, "spectrum-ekf")
-    assert held < 1.05 * clipped
+    # whoever held it always would miss 3 in one of a hundred samples, 0.3 in the mean
+    assert held < 1.2 * clipped < 0.2
     model = HostModel(spec_of("spectrum-ekf"))
     model.update(x, y)
     assert model.memory.field("evidence")[2] < 0
