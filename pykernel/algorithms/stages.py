@@ -128,6 +128,8 @@ VARIANCE_FLOOR = Constant(2.0**-80)
 """Added to each variance: a constant input has none, and stays zero."""
 OUTLYING = Constant(5.0)
 """An input counts at most this many standard deviations when mean and variance learn it: an outlier moves them little."""
+EVIDENCE_NEEDED = Constant(0.2)
+"""From here on an outlying input is held.  What is held is not learned: so chance must not decide before the rule has seen it."""
 EVIDENCE_RATE = Constant(0.1)
 """How much one outlying sample counts in the choice between its limit and the held value."""
 EXPLAINED = Constant(4.0)
@@ -162,7 +164,7 @@ def see(m: Staged, x: Real[DIM]) -> None:
         for j in range(len(x)):
             m.x[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
             if m.holds:
-                if m.evidence[j] > real(0) and outlies(m, x, j):
+                if m.evidence[j] > EVIDENCE_NEEDED and outlies(m, x, j):
                     m.x[j] = m.held_input[j]
     elif m.rescales:
         rescale(m, x, m.x)
@@ -208,7 +210,7 @@ def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
         if outlies(m, x, j):
             found = True
             m.other[j] = m.held_input[j]
-            if m.evidence[j] > real(0):
+            if m.evidence[j] > EVIDENCE_NEEDED:
                 m.other[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
     return found
 
@@ -220,7 +222,7 @@ def gather_evidence(m: Staged, x: Real[DIM], own: Real, other: Real) -> None:
         gain = (own - other) / (own + other)
         for j in range(len(x)):
             if outlies(m, x, j):
-                better = -gain if m.evidence[j] > real(0) else gain
+                better = -gain if m.evidence[j] > EVIDENCE_NEEDED else gain
                 m.evidence[j] = clipped(m.evidence[j] + EVIDENCE_RATE * (better - m.evidence[j]), real(-1), real(1))
 
 

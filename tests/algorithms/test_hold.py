@@ -49,13 +49,13 @@ def test_glitches_cost_much_less(rule):
 
 def test_a_rare_input_that_matters_stays():
     """A flag that is up in one of a hundred samples, and moves the label: each input learns its own choice."""
-    rng = np.random.default_rng(1)
-    x, y = slow(rng, 6000)
-    x[:, 2] = rng.random(6000) < 0.01
-    y = np.sin(2 * x[:, 0]) + 3 * x[:, 2]
-    clipped, held = errors(x, y, "spectrum-ekf")
-    # whoever held it always would miss 3 in one of a hundred samples, 0.3 in the mean
-    assert held < 1.2 * clipped < 0.2
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x, y = slow(rng, 6000)
+        x[:, 2] = rng.random(6000) < 0.01
+        y = np.sin(2 * x[:, 0]) + 3 * x[:, 2]
+        clipped, held = errors(x, y, "spectrum-ekf")
+        assert held < 1.05 * clipped, seed
     model = HostModel(spec_of("spectrum-ekf"))
     model.update(x, y)
     assert model.memory.field("evidence")[2] < 0
