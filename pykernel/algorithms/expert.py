@@ -10,7 +10,8 @@ a^-8 and b^-8.  So a model that is twice as wrong as the other counts a 65,536th
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.stages import LARGEST_POWER, LOUD, Staged, lead, trust
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, between, kernel, real
+from pykernel.algorithms.vectors import empty_from, zero
+from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel, real
 
 FIXED_AT = 20
 """After so many samples the units are fixed: means and deviations are known well enough."""
@@ -22,6 +23,8 @@ EXPERT_FAR = Constant(1000.0)
 """Largest |input| in the expert's units."""
 EXPERT_VARIANCE = Constant(1000.0)
 """D before the first label."""
+SCALE_MOST = Constant(2.0**41)
+"""Twice the scale of an input whose variance is next to nothing."""
 PIVOT_MOST = Constant(1e6)
 PIVOT_LEAST = Constant(1e-12)
 FACTOR_MOST = Constant(1e4)
@@ -214,42 +217,48 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def valid_expert(m: Advised) -> Bool:
-    """Whether learning could have led to this expert.  O(D^2)."""
-    for j in range(len(m.pivots)):
-        if m.compared[0] == 0:
-            if m.pivots[j] != real(0):
-                return False
-        elif not (m.pivots[j] >= PIVOT_LEAST):
+def ignorant(m: Advised) -> Bool:
+    """Whether the expert knows nothing.  O(D^2)."""
+    for o in range(len(m.expert_center)):
+        if m.expert_center[o] != real(0) or m.model_power[o] != real(0) or m.expert_power[o] != real(0):
             return False
-    for j in range(len(m.factor)):
-        if m.compared[0] == 0 and m.factor[j] != real(0):
+        if not empty_from(m.expert_weights[o], 0, len(m.pivots)):
+            return False
+    if not empty_from(m.expert_offset, 0, len(m.mean)) or not empty_from(m.expert_scale, 0, len(m.mean)):
+        return False
+    return empty_from(m.pivots, 0, len(m.pivots)) and empty_from(m.factor, 0, len(m.factor))
+
+
+@kernel
+def valid_expert(m: Advised) -> Bool:
+    """Whether learning could have led to this expert: its units are what a standardiser can know.  O(D^2)."""
+    if m.compared[0] == 0:
+        return ignorant(m)
+    for j in range(len(m.pivots)):
+        if not (m.pivots[j] >= PIVOT_LEAST):
+            return False
+    for j in range(len(m.mean)):
+        # twice the limits, with room for rounding, as in the stages
+        if not (absolute(m.expert_offset[j]) * real(0.5) <= m.input_max_abs):
+            return False
+        if not (m.expert_scale[j] > real(0) and m.expert_scale[j] <= SCALE_MOST):
             return False
     for o in range(len(m.expert_center)):
-        if m.compared[0] == 0 and (m.expert_center[o] != real(0) or m.model_power[o] != real(0)):
+        if not (absolute(m.expert_center[o]) * m.label_unit <= real(2)):
             return False
-        if m.compared[0] == 0 and m.expert_power[o] != real(0):
-            return False
-        for j in range(len(m.pivots)):
-            if m.compared[0] == 0 and m.expert_weights[o, j] != real(0):
-                return False
     return True
 
 
 @kernel
 def dismiss(m: Advised) -> None:
     """The expert knows nothing.  O(D^2)."""
-    for j in range(len(m.mean)):
-        m.expert_offset[j] = real(0)
-        m.expert_scale[j] = real(0)
-    for j in range(len(m.pivots)):
-        m.pivots[j] = real(0)
-    for j in range(len(m.factor)):
-        m.factor[j] = real(0)
+    zero(m.expert_offset, len(m.mean))
+    zero(m.expert_scale, len(m.mean))
+    zero(m.pivots, len(m.pivots))
+    zero(m.factor, len(m.factor))
     for o in range(len(m.expert_center)):
         m.expert_center[o] = real(0)
         m.model_power[o] = real(0)
         m.expert_power[o] = real(0)
-        for j in range(len(m.pivots)):
-            m.expert_weights[o, j] = real(0)
+        zero(m.expert_weights[o], len(m.pivots))
     m.compared[0] = 0

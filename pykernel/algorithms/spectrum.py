@@ -64,7 +64,7 @@ SLOWEST = Constant(30.0)
 
 
 class SpectrumStatus(IntEnum):
-    """Only spectra return none of their own."""
+    """Spectra have no status of their own."""
 
 
 class Update(IntEnum):
@@ -115,7 +115,7 @@ class SpectrumConfig(Config):
     share: Real  # 1 / outputs
     power_horizon: Index  # number of latest labels that their mean square describes
 
-    tunable = frozenset("noise forgetting renewal eta frequency_share power_horizon".split())
+    tunable = frozenset("noise forgetting renewal shrink eta frequency_share power_horizon".split())
 
 
 class SpectrumModel(Framed):
@@ -203,7 +203,7 @@ def move(m: SpectrumModel, o: Index, i: Index, a: Real, b: Real) -> None:
 
 
 @kernel
-def turn(m: SpectrumModel, i: Index, j: Index, change: Real) -> None:
+def retune(m: SpectrumModel, i: Index, j: Index, change: Real) -> None:
     """Change a frequency of sinusoid i."""
     m.frequencies[i, j] = clipped(m.frequencies[i, j] + change, -FREQUENCY_MOST, FREQUENCY_MOST)
 
@@ -267,7 +267,7 @@ def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
             step = e * inverse
             move(m, o, i, step * m.g[block, at], step * m.g[block, at + 1])
             for j in range(len(x)):
-                turn(m, i, j, m.share * (step * m.g[block, at + 2 + j]))
+                retune(m, i, j, m.share * (step * m.g[block, at + 2 + j]))
             at += len(x) + 2
         downdate(m, block, m.share * inverse)
 
@@ -293,7 +293,7 @@ def descend(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
         along = m.share * (m.frequency_share * (step * slope(m, o, i, i, 0)))
         move(m, o, i, step * m.h[i, 0], step * m.h[i, 1])
         for j in range(len(x)):
-            turn(m, i, j, along * (m.inverse_width * x[j]))
+            retune(m, i, j, along * (m.inverse_width * x[j]))
 
 
 @kernel
@@ -341,7 +341,7 @@ def blank(m: SpectrumModel) -> Bool:
 
 @kernel
 def keeps(m: SpectrumModel) -> Bool:
-    """Whether learning could have led to this state.  O(N D + N B)."""
+    """Whether learning could have led to this state.  O(N D), and O(N B^2) before the first sample."""
     for o in range(len(m.unit)):
         # a unit is none, or the root of a power that counts
         if m.unit[o] != real(0) and not (m.unit[o] * m.unit[o] > real(0.5) * POWER_LEAST):

@@ -8,6 +8,7 @@ import pytest
 from pykernel.algorithms.expert import EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, PIVOT_LEAST, PIVOT_MOST
 from pykernel.dialect import FLOAT64
 from pykernel.errors import UserError
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import load, save
 from pykernel.spec.model import make_spec
@@ -114,6 +115,26 @@ def test_it_stays_within_its_bounds_in_float32_whatever_comes(exhaustive):
         other = HostModel(model.spec)
         load(other, save(model))
         assert bytes(other.memory.bytes)[: len(save(model)) - 24] == bytes(model.memory.bytes)[: len(save(model)) - 24]
+
+
+def test_a_triangle_takes_half_of_a_square_on_the_host_and_in_c():
+    spec = spec_of("spectrum-nlms")
+    assert HostModel(spec).memory.field("factor").shape == (6,)
+    assert "factor[((M_DIM * (M_DIM + 1)) / 2)];" in build(spec).files["src/m.h"]
+
+
+@pytest.mark.parametrize("name", ["expert_offset", "expert_scale", "expert_center", "pivots"])
+def test_units_that_no_standardiser_can_know_are_refused(name):
+    rng = np.random.default_rng(3)
+    model = HostModel(spec_of("spectrum-nlms", "float32"))
+    model.update(*series(rng, 100))
+    for wrong in (3e38, -3e38):
+        kept = model.memory.field(name).copy()
+        model.memory.field(name)[...] = wrong
+        with pytest.raises(UserError):
+            load(HostModel(model.spec), save(model))
+        model.memory.field(name)[...] = kept
+    load(HostModel(model.spec), save(model))
 
 
 REFUSED = [

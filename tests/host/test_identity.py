@@ -97,6 +97,11 @@ def contents():
         for kind in LABELS if kind_of not in seen else ():
             add(f"{rule} float32 label {kind}", content_of(rule, "float32", "plain", kind))
         seen.add(kind_of)
+    for rule, precision in itertools.product(("klms", "spectrum-ekf"), ("float32", "float64")):
+        # what a plain content refuses, for it needs the standardiser
+        base = content_of(rule, precision, "staged", "several")
+        add(f"{rule} {precision} mixture", base | {"mixture": {}})
+        add(f"{rule} {precision} held", merged(base, "input", "outliers", "hold"))
     for rule, precision, function in (
         *(("klms", precision, function) for precision in ("float32", "float64", "int16") for function in FUNCTIONS),
         ("frozen", "float32", "sigmoid"),

@@ -23,7 +23,7 @@ DEFAULT_FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8}
 DEFAULT_BLOCK = 4
 FREQUENCY_VARIANCE = 0.8
 """Variance of an angular frequency before the first sample, in parts of 1 / sigma^2; that of a weight is 1.  Measured, as the
-rest, by benchmarks/host/first_streams.py."""
+rest, by benchmarks/host/spectrum_front.py."""
 SLOWER = 30.0
 """Weights go back to zero so much more slowly than their variances to the prior.  If they did not, rare samples would let those
 that no sample holds wander further and further."""
