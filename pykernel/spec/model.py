@@ -383,7 +383,8 @@ def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:
 
 def _owned(owners: Mapping[str, FieldInfo], rule: str) -> str:
     *others, last = owners
-    return f"is of {', '.join(others)}{' and ' * bool(others)}{last}; {rule} does not have it: leave it out"
+    who = f"{rule} in int16" if rule in owners else rule
+    return f"is of {', '.join(others)}{' and ' * bool(others)}{last}; {who} does not have it: leave it out"
 
 
 def _same(value: Any, default: Any) -> bool:
