@@ -19,10 +19,12 @@ from pykernel.spec.model import make_spec
 from pykernel.targets.check import check_targets
 
 TARGETS = ("cortex-m0plus", "cortex-m4f")
-SHOWN = ("no rule, a number", "no rule, a number, small target", "no rule, three classes", "no rule, alarms", "krls-t")
+SMALL = {f"no rule, a number, small target of {size} kB": {"ram": 1024 * size} for size in (4, 1)}
+SHOWN = ("no rule, a number", *SMALL, "no rule, three classes", "no rule, alarms", "krls-t")
 """In the README; also built with -Os."""
 BASE: dict[str, Any] = {"name": "flow", "input": {"columns": ["a", "b", "c"]}, "reduction": {"n_max": 32}}
 NUMBERS = completed(BASE | {"label": {"column": "y"}})
+WITHOUT_BUDGET = {"name": "flow", "input": BASE["input"], "label": {"column": "y"}}
 
 
 def without(*stages: str) -> dict[str, Any]:
@@ -50,7 +52,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "krls-t": without("clip", "gain", "linear", "noise", "center", "standardise"),
     "no rule, three classes": dict(completed(BASE | {"label": {"column": "y", "classes": ["a", "b", "c"]}})),
     "no rule, alarms": dict(completed(BASE | {"novelty": {}})),
-    "no rule, a number, small target": dict(completed(BASE | {"label": {"column": "y"}, "target": {"ram": 4096}})),
+    **{name: dict(completed(WITHOUT_BUDGET | {"target": target})) for name, target in SMALL.items()},
     **{
         f"no rule, a number, {n} vectors": dict(completed(BASE | {"label": {"column": "y"}, "reduction": {"n_max": n}}))
         for n in (8, 16, 64)

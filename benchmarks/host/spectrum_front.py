@@ -32,7 +32,7 @@ EKF_WIDTH, NLMS_WIDTH = 1.2, 1.0
 FIRST: dict[str, dict[str, Any]] = {
     "krls-t, 32 vectors": {},
     "krls-t, 8 vectors": {"reduction": {"n_max": 8}},
-    "qklms, 32 vectors": {"target": {"ram": 1}},
+    "qklms, 32 vectors": {"target": {"ram": 1}, "reduction": {"n_max": 32}},
 }
 """Specs without a rule: what defaults make of them."""
 WAVES: dict[str, tuple[float, dict[str, Any]]] = {

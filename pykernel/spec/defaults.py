@@ -35,7 +35,16 @@ SMALL_CLASSES: dict[str, Any] = {
     "reduction": {"technique": "nt"},
 }
 """SMALL_NUMBERS and SMALL_CLASSES replace NUMBERS and CLASSES if these do not fit the target: they need no matrix, and
-a tenth of the instructions."""
+a tenth of the instructions.  SMALL_NUMBERS is for kernels that WAVES cannot have, and for budgets that are given."""
+EKF: dict[str, Any] = {"learning": {"rule": "spectrum-ekf"}, "mixture": {}}
+NLMS: dict[str, Any] = {"learning": {"rule": "spectrum-nlms"}}
+WAVES = (EKF, NLMS | {"mixture": {}}, NLMS)
+"""What replaces NUMBERS: the first of these that fits the target, else the last one.  Measured by
+benchmarks/host/spectrum_front.py."""
+EKF_WIDTH, NLMS_WIDTH = 1.2, 1.0
+"""Factors of ``width`` for them."""
+EKF_WAVES, NLMS_WAVES = 4, 8
+"""How many frequencies they have, and the first in one block."""
 DEFAULTS = {
     (False, False): NUMBERS,
     (False, True): CLASSES,
@@ -96,18 +105,47 @@ def _real(content: Mapping[str, Any]) -> dict[str, Any]:
     input, kernel = _section(content, "input"), _section(content, "kernel")
     alarms, classes = content.get("novelty") is not None, _section(content, "label").get("classes") is not None
     small = not alarms and not fits(content)
-    made = dict(ALARMS if alarms else DEFAULTS[small, classes])
+    waves = small and not classes and _takes_waves(content)
+    made = dict(ALARMS if alarms else _waves(content) if waves else DEFAULTS[small, classes])
     budget = _section(content, "reduction").get("n_max")
     if alarms and isinstance(budget, int) and 0 < budget < ALARMS["learning"]["features"]:
         made["learning"] = ALARMS["learning"] | {"features": budget}
     if input.get("standardise", not _has_width(kernel)) is not True:
         made.pop("linear", None)
+        made.pop("mixture", None)
         return made
     made["input"] = {"standardise": True, "clip": ALARM_CLIP if alarms else STAGED_CLIP, "max_abs": INPUT_LIMIT}
+    factor = SMALL_WIDTH if small and not classes else 1.0
+    if waves:
+        made["input"]["outliers"] = "hold"
+        factor = EKF_WIDTH if made["learning"]["rule"] == "spectrum-ekf" else NLMS_WIDTH
     if dim := _dim(input):
-        sigma = length(dim) if alarms else width(dim) * (SMALL_WIDTH if small and not classes else 1.0)
-        made |= _width(kernel, sigma)
+        made |= _width(kernel, length(dim) if alarms else width(dim) * factor)
     return made
+
+
+def _takes_waves(content: Mapping[str, Any]) -> bool:
+    """Whether the spec names nothing that waves do not have: a budget, or another kernel."""
+    kernel = _section(content, "kernel")
+    return content.get("reduction") is None and all(
+        key in ("function", "sigma", "gamma") and (key != "function" or _is(value, "gaussian"))
+        for key, value in kernel.items()
+    )
+
+
+def _waves(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The best waves that fit the target."""
+    target, d, outputs = _section(content, "target"), _dim(_section(content, "input")), _outputs(content)
+    wide, soft = _is(content.get("precision"), "float64"), _soft(content)
+    ram, instructions = target.get("ram"), target.get("instructions")
+    for recipe in WAVES[:-1]:
+        ekf, mixed = recipe["learning"]["rule"] == "spectrum-ekf", "mixture" in recipe
+        if isinstance(ram, int) and waves_bytes(d, outputs, ekf, mixed, 8 if wide else 4) > ram:
+            continue
+        if isinstance(instructions, int) and waves_instructions(d, outputs, ekf, mixed, soft) > instructions:
+            continue
+        return NUMBERS | recipe
+    return NUMBERS | WAVES[-1]
 
 
 def _whole(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,27 +176,61 @@ def _width(kernel: Mapping[str, Any], sigma: float) -> dict[str, Any]:
 
 def fits(content: Mapping[str, Any]) -> bool:
     """Whether the spec's target has enough RAM and instructions for krls-t with its stages."""
-    target, label = _section(content, "target"), _section(content, "label")
-    named = [len(given) for key in ("columns", "classes") if isinstance(given := label.get(key), (list, tuple))]
-    given, classes = named[0] if named else label.get("outputs"), label.get("classes") is not None
-    outputs = given if isinstance(given, int) else 1
-    if outputs == 2 and classes:
-        outputs = 1  # one function separates two classes
+    target, classes = _section(content, "target"), _section(content, "label").get("classes") is not None
     n, d = _budget(content), _dim(_section(content, "input"))
-    wide = _is(content.get("precision"), "float64")
-    ram, instructions, name = (target.get(key) for key in ("ram", "instructions", "name"))
-    fpu = fpu_of(name) if isinstance(name, str) and name in CPUS else "single"
-    soft = fpu == "none" or (wide and fpu == "single")
+    size = 8 if _is(content.get("precision"), "float64") else 4
+    ram, instructions = target.get("ram"), target.get("instructions")
     return not (
-        (isinstance(ram, int) and ram_bytes(n, d, outputs, 8 if wide else 4, classes) > ram)
-        or (isinstance(instructions, int) and update_instructions(n, soft) > instructions)
+        (isinstance(ram, int) and ram_bytes(n, d, _outputs(content), size, classes) > ram)
+        or (isinstance(instructions, int) and update_instructions(n, _soft(content)) > instructions)
     )
+
+
+def _outputs(content: Mapping[str, Any]) -> int:
+    """How many functions the model has."""
+    label = _section(content, "label")
+    named = [len(given) for key in ("columns", "classes") if isinstance(given := label.get(key), (list, tuple))]
+    given = named[0] if named else label.get("outputs")
+    outputs = given if isinstance(given, int) else 1
+    return 1 if outputs == 2 and label.get("classes") is not None else outputs  # one function separates two classes
+
+
+def _soft(content: Mapping[str, Any]) -> bool:
+    """Whether the target computes the spec's numbers without a floating-point unit."""
+    name = _section(content, "target").get("name")
+    fpu = fpu_of(name) if isinstance(name, str) and name in CPUS else "single"
+    return fpu == "none" or (fpu == "single" and _is(content.get("precision"), "float64"))
 
 
 def ram_bytes(n: int, d: int, o: int, size: int = 4, classes: bool = False) -> int:
     """Bytes of RAM of krls-t with its stages, for n vectors, d inputs, o functions and numbers of ``size`` bytes."""
     stages = 0 if classes else d * o + 8 * o + 5
     return size * (2 * n * n + n * (d + 2 * o + 6) + 4 * d + 3 * o + 16 + stages)
+
+
+def waves_bytes(d: int, o: int, ekf: bool, mixed: bool, size: int = 4) -> int:
+    """Bytes of RAM of waves with their stages, for d inputs, o outputs and numbers of ``size`` bytes."""
+    m, pairs = (EKF_WAVES if ekf else NLMS_WAVES), (d + 1) * (d + 2) // 2
+    block = m * (d + 2)
+    rule = m * (d + 2 * o) + 2 * o + (block * (block + 1) // 2 + 2 * block if ekf else 2 * m)
+    stages = 7 * d + o * (d + 10) + 8
+    expert = pairs + 3 * d + o * (d + 5) + 2 if mixed else 0
+    return size * (rule + stages + expert)
+
+
+def waves_instructions(d: int, o: int, ekf: bool, mixed: bool, soft: bool) -> int:
+    """Approximate instructions of the most expensive update of waves with their stages: one with an outlying input.
+
+    soft: without a floating-point unit.
+
+    Measured for 1, 3 and 8 inputs on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv): within a quarter.
+    """
+    m = EKF_WAVES if ekf else NLMS_WAVES
+    block = m * (d + 2)
+    rule = o * (12 * block * block + 60 * block) if ekf else o * m * (24 * d + 40)
+    expert = 14 * (d + 1) * (d + 2) + o * 60 * (d + 1) if mixed else 0
+    twice = 2 * m * (100 + 5 * d)  # what the model answers with both choices for an outlying input
+    return (rule + twice + 150 * m + 100 * d + expert + 500 * o) * (34 if soft else 1)
 
 
 def update_instructions(n: int, soft: bool) -> int:

@@ -40,6 +40,42 @@ def test_ram_is_known_before_there_is_c(precision: str) -> None:
         assert estimate - 40 <= ram_of(spec_of(d, n, precision, label={"column": "y", "classes": classes})) <= estimate
 
 
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_the_ram_of_waves_is_known_before_there_is_c(precision: str) -> None:
+    size = 8 if precision == "float64" else 4
+    for dim, outputs in ((1, 1), (3, 2), (8, 1)):
+        estimates = []
+        for ekf, mixed in ((True, True), (False, True), (False, False)):
+            estimate = defaults.waves_bytes(dim, outputs, ekf, mixed, size)
+            target = {"ram": min(estimate, defaults.ram_bytes(32, dim, outputs, size) - 1)}
+            base = {"name": "m", "precision": precision, "input": {"dim": dim}, "label": {"outputs": outputs}}
+            spec = make_spec(base | {"target": target})
+            assert spec.learning.rule == ("spectrum-ekf" if ekf else "spectrum-nlms")
+            assert (spec.mixture is not None) == mixed and spec.input.outliers == "hold"
+            assert estimate - 40 <= ram_of(spec) <= estimate
+            estimates.append(estimate)
+        assert estimates == sorted(estimates, reverse=True)
+
+
+def test_the_instructions_of_waves_are_those_measured_within_a_third() -> None:
+    rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "small target" in row["model"]]
+    rows = [row for row in rows if row["level"] == "-O2"]
+    assert len(rows) == 4
+    for row in rows:
+        estimate = defaults.waves_instructions(3, 1, "4 kB" in row["model"], True, fpu_of(row["target"]) == "none")
+        assert 0.75 <= estimate / int(row["update_max"]) <= 1.6, (row, estimate)
+
+
+def test_waves_have_no_budget_and_one_kernel() -> None:
+    """Who names a budget or another kernel gets what has them."""
+    base: dict[str, Any] = {"name": "m", "input": {"dim": 3}, "label": {"column": "y"}, "target": {"ram": 2000}}
+    assert make_spec(base).learning.rule == "spectrum-ekf"
+    assert make_spec(base | {"kernel": {"sigma": 2.0}}).mixture is None
+    assert make_spec(base | {"reduction": {"n_max": 16}}).learning.rule == "qklms"
+    assert make_spec(base | {"kernel": {"function": "laplacian", "gamma": 1.0}}).learning.rule == "qklms"
+    assert make_spec(base | {"label": {"column": "y", "classes": ["a", "b"]}}).learning.rule == "qklms"
+
+
 def test_instructions_are_those_measured_within_a_quarter() -> None:
     rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "no rule, a number" in row["model"]]
     rows = [row for row in rows if "small" not in row["model"] and row["level"] == "-O2"]
