@@ -30,19 +30,23 @@ COLUMNS = ("stream", "variant", "model", "error", "ram_bytes")
 EKF_WIDTH, NLMS_WIDTH = 1.2, 1.0
 """sigma in parts of that of krls-t."""
 FIRST: dict[str, dict[str, Any]] = {
-    "krls-t, 32 vectors": {},
+    "krls-t, 32 vectors": {"reduction": {"n_max": 32}},
     "krls-t, 8 vectors": {"reduction": {"n_max": 8}},
     "qklms, 32 vectors": {"target": {"ram": 1}, "reduction": {"n_max": 32}},
 }
 """Specs without a rule: what defaults make of them."""
-WAVES: dict[str, tuple[float, dict[str, Any]]] = {
+SPECTRA: dict[str, tuple[float, dict[str, Any]]] = {
     "spectrum-nlms, 8": (NLMS_WIDTH, {"rule": "spectrum-nlms"}),
     "spectrum-nlms, 16": (NLMS_WIDTH, {"rule": "spectrum-nlms", "features": 16}),
     "spectrum-ekf, 4 in blocks of 1": (EKF_WIDTH, {"rule": "spectrum-ekf", "block": 1}),
+    "spectrum-ekf, 4 in blocks of 2": (EKF_WIDTH, {"rule": "spectrum-ekf", "block": 2}),
     "spectrum-ekf, 4": (EKF_WIDTH, {"rule": "spectrum-ekf"}),
     "spectrum-ekf, 8 in blocks of 8": (EKF_WIDTH, {"rule": "spectrum-ekf", "features": 8, "block": 8}),
 }
-LINES = ("krls-t, 32 vectors", "spectrum-nlms, 8", "spectrum-ekf, 4", "spectrum-ekf, 8 in blocks of 8")
+LINES = (
+    *("krls-t, 32 vectors", "spectrum-nlms, 8", "spectrum-ekf, 4 in blocks of 2", "spectrum-ekf, 4"),
+    "spectrum-ekf, 8 in blocks of 8",
+)
 """Models that are measured with the linear expert, too."""
 
 
@@ -52,16 +56,16 @@ def models(dim: int) -> Iterator[tuple[str, Spec]]:
         "input": {"columns": [f"x{i}" for i in range(dim)]},
         "label": {"column": "y"},
     }
-    stages = {key: value for key, value in completed(base).items() if key not in ("learning", "kernel")}
-    contents = {name: base | more for name, more in FIRST.items()}
-    for name, (factor, learning) in WAVES.items():
+    contents = {name: dict(completed(base | more)) for name, more in FIRST.items()}
+    first = contents["krls-t, 32 vectors"]
+    stages = {key: first[key] for key in first if key not in ("learning", "kernel", "reduction")}
+    for name, (factor, learning) in SPECTRA.items():
         contents[name] = stages | {"kernel": {"sigma": float(f"{factor * width(dim):.4g}")}, "learning": learning}
     for name, content in contents.items():
-        yield name, make_spec(dict(content))
+        yield name, make_spec(content)
         if name in LINES:
             content = content | {"mixture": {}}
             yield f"{name}, with a linear expert", make_spec(content)
-            content = completed(content)
             held = {"input": {**content["input"], "outliers": "hold"}}
             yield f"{name}, with a linear expert and held outliers", make_spec({**content, **held})
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pykernel.spec.sections import CPUS, DIM_LIMIT, fpu_of
 
@@ -20,11 +20,52 @@ STAGED_CLIP = 3.0
 INPUT_LIMIT, LABEL_LIMIT = 1e12, 1e9
 """Limits of raw inputs and labels.  They may be this large, because the model computes with standardised inputs and
 with labels in units of their limit."""
-NUMBERS: dict[str, Any] = {
-    "label": {"center": True, "gain": True, "clip": 5.0, "max_abs": LABEL_LIMIT},
-    "linear": {},
-    "learning": {"rule": "krls-t", "noise": "auto", "forgetting": 0.999},
-}
+NUMBERS: dict[str, Any] = {"label": {"center": True, "gain": True, "clip": 5.0, "max_abs": LABEL_LIMIT}, "linear": {}}
+"""Stages of labels that are numbers."""
+
+
+FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8}
+BLOCK = 4
+"""What rules that are named have; of a block the largest divisor of the features up to this."""
+
+
+class Waves(NamedTuple):
+    """A sparse spectrum with learned frequencies."""
+
+    features: int
+    block: int  # frequencies that share a covariance; 0: they learn by the gradient, without one
+    mixed: bool  # whether a linear expert stands beside them
+
+    @property
+    def rule(self) -> str:
+        return "spectrum-ekf" if self.block else "spectrum-nlms"
+
+    @property
+    def width(self) -> float:
+        """Factor of ``width``."""
+        return 1.2 if self.block else 1.0
+
+    @property
+    def sections(self) -> dict[str, Any]:
+        learning: dict[str, Any] = {"rule": self.rule}
+        if self.features != FEATURES[self.rule]:
+            learning["features"] = self.features
+        if self.block not in (0, BLOCK):
+            learning["block"] = self.block
+        return NUMBERS | {"learning": learning} | ({"mixture": {}} if self.mixed else {})
+
+
+WAVES = (Waves(8, 8, True), Waves(4, 4, True), Waves(4, 2, True), Waves(8, 0, True), Waves(8, 0, False))
+"""For labels that are numbers: the first of these that fits the target, else the last one.  Measured by
+benchmarks/host/spectrum_front.py."""
+COMMON = WAVES[1:]
+COMMON_RAM = 8192
+"""For a spec without limits: the first of COMMON that fits so many bytes.  The first of WAVES takes three times the memory and
+the time of the second, for an error a twentieth smaller: who has both says so in [target]."""
+WAVES_KERNEL = ("function", "sigma", "gamma")
+"""Keys of a kernel whose spectrum waves can begin with."""
+KERNEL_NUMBERS: dict[str, Any] = NUMBERS | {"learning": {"rule": "krls-t", "noise": "auto", "forgetting": 0.999}}
+"""In the place of waves where a spec names what they do not have: a budget, or another kernel."""
 CLASSES: dict[str, Any] = {"learning": {"rule": "krls-t", "noise": 1.0, "forgetting": 0.9999}}
 SMALL_NUMBERS: dict[str, Any] = NUMBERS | {
     "learning": {"rule": "qklms", "eta": 0.3, "quantisation": 1.0},
@@ -34,19 +75,10 @@ SMALL_CLASSES: dict[str, Any] = {
     "learning": {"rule": "qklms", "eta": 0.2, "quantisation": 0.7},
     "reduction": {"technique": "nt"},
 }
-"""SMALL_NUMBERS and SMALL_CLASSES replace NUMBERS and CLASSES if these do not fit the target: they need no matrix, and
-a tenth of the instructions.  SMALL_NUMBERS is for kernels that WAVES cannot have, and for budgets that are given."""
-EKF: dict[str, Any] = {"learning": {"rule": "spectrum-ekf"}, "mixture": {}}
-NLMS: dict[str, Any] = {"learning": {"rule": "spectrum-nlms"}}
-WAVES = (EKF, NLMS | {"mixture": {}}, NLMS)
-"""What replaces NUMBERS: the first of these that fits the target, else the last one.  Measured by
-benchmarks/host/spectrum_front.py."""
-EKF_WIDTH, NLMS_WIDTH = 1.2, 1.0
-"""Factors of ``width`` for them."""
-EKF_WAVES, NLMS_WAVES = 4, 8
-"""How many frequencies they have, and the first in one block."""
-DEFAULTS = {
-    (False, False): NUMBERS,
+"""SMALL_NUMBERS and SMALL_CLASSES replace KERNEL_NUMBERS and CLASSES if these do not fit the target: they need no matrix, and
+a tenth of the instructions."""
+KERNEL_RULES = {
+    (False, False): KERNEL_NUMBERS,
     (False, True): CLASSES,
     (True, False): SMALL_NUMBERS,
     (True, True): SMALL_CLASSES,
@@ -104,9 +136,9 @@ def _real(content: Mapping[str, Any]) -> dict[str, Any]:
     """Defaults for models of reals."""
     input, kernel = _section(content, "input"), _section(content, "kernel")
     alarms, classes = content.get("novelty") is not None, _section(content, "label").get("classes") is not None
-    small = not alarms and not fits(content)
-    waves = small and not classes and _takes_waves(content)
-    made = dict(ALARMS if alarms else _waves(content) if waves else DEFAULTS[small, classes])
+    waves = None if alarms or classes or not _takes_waves(content) else waves_of(content)
+    small = not alarms and waves is None and not fits(content)
+    made = dict(ALARMS if alarms else waves.sections if waves is not None else KERNEL_RULES[small, classes])
     budget = _section(content, "reduction").get("n_max")
     if alarms and isinstance(budget, int) and 0 < budget < ALARMS["learning"]["features"]:
         made["learning"] = ALARMS["learning"] | {"features": budget}
@@ -116,9 +148,9 @@ def _real(content: Mapping[str, Any]) -> dict[str, Any]:
         return made
     made["input"] = {"standardise": True, "clip": ALARM_CLIP if alarms else STAGED_CLIP, "max_abs": INPUT_LIMIT}
     factor = SMALL_WIDTH if small and not classes else 1.0
-    if waves:
+    if waves is not None:
         made["input"]["outliers"] = "hold"
-        factor = EKF_WIDTH if made["learning"]["rule"] == "spectrum-ekf" else NLMS_WIDTH
+        factor = waves.width
     if dim := _dim(input):
         made |= _width(kernel, length(dim) if alarms else width(dim) * factor)
     return made
@@ -128,24 +160,27 @@ def _takes_waves(content: Mapping[str, Any]) -> bool:
     """Whether the spec names nothing that waves do not have: a budget, or another kernel."""
     kernel = _section(content, "kernel")
     return content.get("reduction") is None and all(
-        key in ("function", "sigma", "gamma") and (key != "function" or _is(value, "gaussian"))
+        key in WAVES_KERNEL and (key != "function" or _is(value, "gaussian"))
         for key, value in kernel.items()
     )
 
 
-def _waves(content: Mapping[str, Any]) -> dict[str, Any]:
+def waves_of(content: Mapping[str, Any]) -> Waves:
     """The best waves that fit the target."""
     target, d, outputs = _section(content, "target"), _dim(_section(content, "input")), _outputs(content)
     wide, soft = _is(content.get("precision"), "float64"), _soft(content)
     ram, instructions = target.get("ram"), target.get("instructions")
-    for recipe in WAVES[:-1]:
-        ekf, mixed = recipe["learning"]["rule"] == "spectrum-ekf", "mixture" in recipe
-        if isinstance(ram, int) and waves_bytes(d, outputs, ekf, mixed, 8 if wide else 4) > ram:
+    limited = isinstance(ram, int) or isinstance(instructions, int)
+    if not limited:
+        ram = COMMON_RAM
+    every = WAVES if limited else COMMON
+    for waves in every:
+        if isinstance(ram, int) and waves_bytes(waves, d, outputs, 8 if wide else 4) > ram:
             continue
-        if isinstance(instructions, int) and waves_instructions(d, outputs, ekf, mixed, soft) > instructions:
+        if isinstance(instructions, int) and waves_instructions(waves, d, outputs, soft) > instructions:
             continue
-        return NUMBERS | recipe
-    return NUMBERS | WAVES[-1]
+        return waves
+    return every[-1]
 
 
 def _whole(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,27 +243,25 @@ def ram_bytes(n: int, d: int, o: int, size: int = 4, classes: bool = False) -> i
     return size * (2 * n * n + n * (d + 2 * o + 6) + 4 * d + 3 * o + 16 + stages)
 
 
-def waves_bytes(d: int, o: int, ekf: bool, mixed: bool, size: int = 4) -> int:
+def waves_bytes(waves: Waves, d: int, o: int, size: int = 4) -> int:
     """Bytes of RAM of waves with their stages, for d inputs, o outputs and numbers of ``size`` bytes."""
-    m, pairs = (EKF_WAVES if ekf else NLMS_WAVES), (d + 1) * (d + 2) // 2
-    block = m * (d + 2)
-    rule = m * (d + 2 * o) + 2 * o + (block * (block + 1) // 2 + 2 * block if ekf else 2 * m)
+    m, pairs, block = waves.features, (d + 1) * (d + 2) // 2, waves.block * (d + 2)
+    matrices = m // waves.block * (block * (block + 1) // 2 + 2 * block) if waves.block else 2 * m
     stages = 7 * d + o * (d + 10) + 8
-    expert = pairs + 3 * d + o * (d + 5) + 2 if mixed else 0
-    return size * (rule + stages + expert)
+    expert = pairs + 3 * d + o * (d + 5) + 2 if waves.mixed else 0
+    return size * (m * (d + 2 * o) + 2 * o + matrices + stages + expert)
 
 
-def waves_instructions(d: int, o: int, ekf: bool, mixed: bool, soft: bool) -> int:
+def waves_instructions(waves: Waves, d: int, o: int, soft: bool) -> int:
     """Approximate instructions of the most expensive update of waves with their stages: one with an outlying input.
 
     soft: without a floating-point unit.
 
-    Measured for 1, 3 and 8 inputs on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv): within a quarter.
+    Measured on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv): within a quarter.
     """
-    m = EKF_WAVES if ekf else NLMS_WAVES
-    block = m * (d + 2)
-    rule = o * (12 * block * block + 60 * block) if ekf else o * m * (24 * d + 40)
-    expert = 14 * (d + 1) * (d + 2) + o * 60 * (d + 1) if mixed else 0
+    m, block = waves.features, waves.block * (d + 2)
+    rule = o * (m // waves.block) * (12 * block * block + 60 * block) if waves.block else o * m * (24 * d + 40)
+    expert = 14 * (d + 1) * (d + 2) + o * 60 * (d + 1) if waves.mixed else 0
     twice = 2 * m * (100 + 5 * d)  # what the model answers with both choices for an outlying input
     return (rule + twice + 150 * m + 100 * d + expert + 500 * o) * (34 if soft else 1)
 

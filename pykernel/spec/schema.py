@@ -12,10 +12,10 @@ from pydantic.fields import FieldInfo
 
 from pykernel.dialect import PRECISIONS
 from pykernel.spec.base import Spec
-from pykernel.spec.defaults import ALARMS, NUMBERS, WHOLE_NUMBERS
+from pykernel.spec.defaults import ALARMS, KERNEL_NUMBERS, WAVES, WAVES_KERNEL, WHOLE_NUMBERS
 from pykernel.spec.family import Family
 from pykernel.spec.model import declared, keys_of, rules, sections, whole_rules
-from pykernel.spec.sections import Section, fields_of, section_of, shown_value
+from pykernel.spec.sections import KernelSection, Section, fields_of, section_of, shown_value
 
 Schema = dict[str, Any]
 
@@ -68,6 +68,24 @@ def spec_schema() -> Schema:
     }
 
 
+STORES: Schema = {
+    "anyOf": [
+        {"required": ["reduction"]},
+        {"properties": {"label": {"required": ["classes"]}}, "required": ["label"]},
+        {
+            "properties": {
+                "kernel": {
+                    "anyOf": [
+                        {"properties": {"function": {"not": {"const": "gaussian"}}}, "required": ["function"]},
+                        *({"required": [key]} for key in KernelSection.model_fields if key not in WAVES_KERNEL),
+                    ]
+                }
+            },
+            "required": ["kernel"],
+        },
+    ]
+}
+"""What a spec without a rule names where it gets a rule that stores vectors: see ``defaults._takes_waves``."""
 WHOLE: Schema = {"properties": {"precision": {"enum": ["int16"]}}, "required": ["precision"]}
 
 
@@ -82,10 +100,15 @@ def _if(names: list[str], whole: bool) -> Schema:
     if whole:
         default = WHOLE_NUMBERS["learning"]["rule"] in names
         return {"allOf": [WHOLE, {"anyOf": [condition, nameless]} if default else condition]}
-    for rule, alarms in ((NUMBERS["learning"]["rule"], False), (ALARMS["learning"]["rule"], True)):
-        if rule in names:
-            watched: Schema = {"required": ["novelty"]}
-            condition = {"anyOf": [condition, {"allOf": [nameless, watched if alarms else {"not": watched}]}]}
+    watched: Schema = {"required": ["novelty"]}
+    learns: list[Schema] = [nameless, {"not": watched}]
+    cases: dict[str, list[Schema]] = {
+        ALARMS["learning"]["rule"]: [nameless, watched],
+        KERNEL_NUMBERS["learning"]["rule"]: [*learns, STORES],
+        WAVES[0].rule: [*learns, {"not": STORES}],
+    }
+    chosen = [{"allOf": case} for rule, case in cases.items() if rule in names]
+    condition = {"anyOf": [condition, *chosen]} if chosen else condition
     return {"allOf": [{"not": WHOLE}, condition]}
 
 

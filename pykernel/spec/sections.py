@@ -399,7 +399,7 @@ class Learning(Section):
 
     rule: str = Field(
         "",
-        description="how a sample changes the model. If not given, a model that learns from raw data: `krls-t` within stages, with `[novelty]` `okfeb`",
+        description="how a sample changes the model. If not given, a model that learns from raw data: `spectrum-ekf` within stages, `krls-t` with a budget or classes, with `[novelty]` `okfeb`",
     )
 
 

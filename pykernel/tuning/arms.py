@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pykernel.errors import UserError
-from pykernel.spec.defaults import completed, width
+from pykernel.spec.defaults import DEFAULT_BUDGET, completed, width
 from pykernel.spec.model import make_spec
 from pykernel.spec.sections import fpu_of
 from pykernel.tuning.combinations import (
@@ -142,7 +142,8 @@ def arms(
     known = Known.of(table.x[: table.split], table.labels[: table.split])
     every = [*rules()] if chosen is None else [rule for rule in rules() if rule in chosen]
     found: list[Combination] = []
-    for recipe in (completed(base), completed(base | {"target": {"ram": 1}})):
+    stored = {} if "reduction" in base else {"reduction": {"n_max": DEFAULT_BUDGET}}
+    for recipe in (completed(base), completed(base | {"target": {"ram": 1}}), completed(base | stored)):
         if recipe["learning"]["rule"] in every:
             found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
     found += combine(_staged(base), known, every, techniques)[0]

@@ -32,7 +32,7 @@ techniques.
 NUMBERS_INPUT: Content = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
 NUMBERS_LABEL: Content = dict(NUMBERS["label"])
 """The stages around a rule on raw numbers."""
-_SCALING = ("standardise", "clip", "warmup", "horizon", "center", "scale")
+_SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 
 # --------------------------------------------------------------------------------------------------------- parameters
@@ -333,10 +333,12 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
     labels = [label, *([plain] if plain != label else [])]
     if known.largest:
         labels.append(plain | {"max_abs": float(f"{2 * known.largest:.1g}")})
-    linears: list[Content] = [{"linear": content["linear"]}, {}] if content.get("linear") is not None else [{}]
+    parts: list[Content] = [{key: content[key] for key in ("linear", "mixture") if content.get(key) is not None}]
+    while parts[-1]:
+        parts.append(dict(list(parts[-1].items())[:-1]))
     rest = {key: value for key, value in content.items() if key in ("name", "precision")}
-    for input, around, linear in itertools.product(inputs, labels, linears):
-        yield {**rest, **linear, "input": input, "label": around}
+    for input, around, part in itertools.product(inputs, labels, parts):
+        yield {**rest, **part, "input": input, "label": around}
 
 
 def scaled_input(known: Known) -> Content:

@@ -253,8 +253,7 @@ KLMS = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning": 
     [
         # limits that the default does not take
         KLMS | {"reduction": {"n_max": 4000}},
-        KLMS | {"label": {"max_abs": 1e16}},
-        {"name": "m", "input": {"dim": 2}, "label": {"max_abs": 1e16}, "learning": {"rule": "nlms"}},
+        KLMS | {"reduction": {"n_max": 32}, "label": {"max_abs": 1e16}},
         # the default of a small target
         {"name": "m", "input": {"dim": 2}, "reduction": {"n_max": 8}, "target": {"ram": 500}},
     ],

@@ -121,7 +121,7 @@ def test_no_rows_are_no_trouble():
 
 def test_a_kernel_model_knows_what_is_new():
     """Far from all expansion vectors everything is new, at one of them nothing is."""
-    spec = make_spec({"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}})
+    spec = make_spec({"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "reduction": {"n_max": 32}})
     model = HostModel(spec)
     x = np.random.default_rng(0).normal(size=(20, 2))
     model.update(x, x[:, 0])

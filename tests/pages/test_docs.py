@@ -348,7 +348,7 @@ def test_a_deficit_stays_below_the_prior():
 def test_the_smallest_spec_is_whole_and_a_rule_needs_what_the_page_says():
     page = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
     content = tomllib.loads(re.search(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1])
-    assert make_spec(content).learning.rule == "krls-t"
+    assert make_spec(content).learning.rule == "spectrum-ekf"
     assert "You must give `name` and the inputs, so that this is a whole spec" in page
     for rule in rules():
         named = content | {"learning": {"rule": rule}}

@@ -42,47 +42,67 @@ def test_ram_is_known_before_there_is_c(precision: str) -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_the_ram_of_waves_is_known_before_there_is_c(precision: str) -> None:
+    """And the first that fits is taken: exactly at its own bytes, the next one a byte below."""
     size = 8 if precision == "float64" else 4
     for dim, outputs in ((1, 1), (3, 2), (8, 1)):
         estimates = []
-        for ekf, mixed in ((True, True), (False, True), (False, False)):
-            estimate = defaults.waves_bytes(dim, outputs, ekf, mixed, size)
-            target = {"ram": min(estimate, defaults.ram_bytes(32, dim, outputs, size) - 1)}
+        for waves in defaults.WAVES:
+            estimate = defaults.waves_bytes(waves, dim, outputs, size)
             base = {"name": "m", "precision": precision, "input": {"dim": dim}, "label": {"outputs": outputs}}
-            spec = make_spec(base | {"target": target})
-            assert spec.learning.rule == ("spectrum-ekf" if ekf else "spectrum-nlms")
-            assert (spec.mixture is not None) == mixed and spec.input.outliers == "hold"
+            spec = make_spec(base | {"target": {"ram": estimate}})
+            assert spec.learning.rule == waves.rule and spec.input.outliers == "hold"
+            assert (spec.mixture is not None) == waves.mixed
+            assert spec.capacities["FEATURES"] == waves.features
+            assert not waves.block or spec.config.group == waves.block
             assert estimate - 40 <= ram_of(spec) <= estimate
             estimates.append(estimate)
         assert estimates == sorted(estimates, reverse=True)
 
 
+def test_a_common_part_is_assumed_where_no_limit_is_given() -> None:
+    """Bytes grow with the square of the inputs."""
+    found = []
+    for dim in (3, 13, 20, 64):
+        content: dict[str, Any] = {"name": "m", "input": {"dim": dim}}
+        spec = make_spec(content)
+        assert spec == make_spec(content | {"target": {"name": "cortex-m0plus"}}).model_copy(update={"target": None})
+        waves = next(w for w in defaults.COMMON if defaults.waves_bytes(w, dim, 1) <= 8192)
+        assert (spec.learning.rule, spec.mixture is not None) == (waves.rule, waves.mixed)
+        found.append(waves)
+    assert found == sorted(found, key=defaults.COMMON.index) and len(set(found)) >= 4
+    assert make_spec({"name": "m", "input": {"dim": 3}, "target": {"ram": 8192}}).learning.features == 8
+
+
 def test_the_instructions_of_waves_are_those_measured_within_a_third() -> None:
-    rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "small target" in row["model"]]
-    rows = [row for row in rows if row["level"] == "-O2"]
-    assert len(rows) == 4
+    rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "no rule, a number" in row["model"]]
+    rows = [row for row in rows if "vectors" not in row["model"] and row["level"] == "-O2"]
+    assert len(rows) == 8
     for row in rows:
-        estimate = defaults.waves_instructions(3, 1, "4 kB" in row["model"], True, fpu_of(row["target"]) == "none")
+        ram = row["model"].partition("target of ")[2].removesuffix(" bytes")
+        content: dict[str, Any] = {"input": {"dim": 3}} | ({"target": {"ram": int(ram)}} if ram else {})
+        estimate = defaults.waves_instructions(defaults.waves_of(content), 3, 1, fpu_of(row["target"]) == "none")
         assert 0.75 <= estimate / int(row["update_max"]) <= 1.6, (row, estimate)
 
 
 def test_waves_have_no_budget_and_one_kernel() -> None:
     """Who names a budget or another kernel gets what has them."""
-    base: dict[str, Any] = {"name": "m", "input": {"dim": 3}, "label": {"column": "y"}, "target": {"ram": 2000}}
-    assert make_spec(base).learning.rule == "spectrum-ekf"
-    assert make_spec(base | {"kernel": {"sigma": 2.0}}).mixture is None
-    assert make_spec(base | {"reduction": {"n_max": 16}}).learning.rule == "qklms"
-    assert make_spec(base | {"kernel": {"function": "laplacian", "gamma": 1.0}}).learning.rule == "qklms"
-    assert make_spec(base | {"label": {"column": "y", "classes": ["a", "b"]}}).learning.rule == "qklms"
+    base: dict[str, Any] = {"name": "m", "input": {"dim": 3}, "label": {"column": "y"}}
+    for small, target in ((False, {}), (True, {"target": {"ram": 2000}})):
+        stores = "qklms" if small else "krls-t"
+        assert make_spec(base | target).learning.rule == "spectrum-ekf"
+        assert make_spec(base | target | {"kernel": {"sigma": 2.0}}).mixture is None
+        assert make_spec(base | target | {"reduction": {"n_max": 32}}).learning.rule == stores
+        assert make_spec(base | target | {"kernel": {"function": "laplacian", "gamma": 1.0}}).learning.rule == stores
+        assert make_spec(base | target | {"label": {"column": "y", "classes": ["a", "b"]}}).learning.rule == stores
 
 
 def test_instructions_are_those_measured_within_a_quarter() -> None:
-    rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "no rule, a number" in row["model"]]
-    rows = [row for row in rows if "small" not in row["model"] and row["level"] == "-O2"]
+    rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "vectors" in row["model"]]
+    rows = [row for row in rows if row["level"] == "-O2"]
     assert len(rows) == 8
     for row in rows:
         *_, last = row["model"].split(", ")
-        n = int(last.split()[0]) if "vectors" in last else 32
+        n = int(last.split()[0])
         estimate = defaults.update_instructions(n, fpu_of(row["target"]) == "none")
         assert 0.8 <= estimate / int(row["update_max"]) <= 1.25, (row, estimate)
 

@@ -14,13 +14,12 @@ from pykernel.algorithms.spectrum import SPECTRUM, UNIT_MOST, WEIGHT_MOST, Updat
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
+from pykernel.spec.defaults import BLOCK, FEATURES
 from pykernel.spec.families.linear import GRAIN, random_features
 from pykernel.spec.family import Family, Models, Refuse, affordable
 from pykernel.spec.sections import TRIED_ETA, KernelSection, Learning, Of, Rate, StandardisedInput, Tried
 
 RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS}
-DEFAULT_FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8}
-DEFAULT_BLOCK = 4
 FREQUENCY_VARIANCE = 0.8
 """Variance of an angular frequency before the first sample, in parts of 1 / sigma^2; that of a weight is 1.  Measured, as the
 rest, by benchmarks/host/spectrum_front.py."""
@@ -86,7 +85,7 @@ class SpectrumSpec(Spec):
 
 def count_of(spec: SpectrumSpec) -> int:
     """How many frequencies there are."""
-    return spec.learning.features or DEFAULT_FEATURES[spec.learning.rule]
+    return spec.learning.features or FEATURES[spec.learning.rule]
 
 
 def block_of(spec: SpectrumSpec) -> int:
@@ -94,7 +93,7 @@ def block_of(spec: SpectrumSpec) -> int:
     count = count_of(spec)
     if RULES[spec.learning.rule] is not Update.EKF:
         return 1
-    return spec.learning.block or next(b for b in range(min(DEFAULT_BLOCK, count), 0, -1) if count % b == 0)
+    return spec.learning.block or next(b for b in range(min(BLOCK, count), 0, -1) if count % b == 0)
 
 
 @functools.lru_cache(maxsize=8)
