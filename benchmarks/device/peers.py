@@ -93,7 +93,13 @@ def the_default(data: Set) -> dict[str, Any]:
     costs |= {"ram": found["ram_bytes"] + found["stack_bytes"], "predict": round(found[data.question]["mean"])}
     compiler = named(toolchain(TARGET, CHAIN))
     return row(
-        data, "pykernel", "the default, krls-t 32", compiler, error, update=round(found["update"]["mean"]), **costs
+        data,
+        "pykernel",
+        f"the default, {spec.learning.rule}",
+        compiler,
+        error,
+        update=round(found["update"]["mean"]),
+        **costs,
     )
 
 

@@ -22,9 +22,10 @@ from benchmarks.host.first_streams import REGRESSION, stream
 from benchmarks.tables import markdown, publish
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.defaults import completed, width
+from pykernel.spec.defaults import WAVES, completed, waves_bytes, width
 from pykernel.spec.model import Spec, make_spec
 
+RESULTS = DATA / "spectrum-front.csv"
 VARIANTS = ("as is", "noise", "sorted", "outliers")
 COLUMNS = ("stream", "variant", "model", "error", "ram_bytes")
 EKF_WIDTH, NLMS_WIDTH = 1.2, 1.0
@@ -102,19 +103,35 @@ def table(rows: list[dict[str, Any]]) -> str:
     return markdown(["model", *VARIANTS, "RAM, D = 3"], lines)
 
 
+def found() -> list[dict[str, Any]]:
+    """What was measured."""
+    with RESULTS.open() as file:
+        return list(csv.DictReader(file))
+
+
+def sizes() -> str:
+    """The default's models, and the bytes that they take for some numbers of inputs."""
+    dims, lines = (1, 3, 8, 16), []
+    for waves in WAVES:
+        blocks = f", in blocks of {waves.block}" if waves.block else ""
+        beside = ", with `[mixture]`" if waves.mixed else ""
+        each = [f"{waves_bytes(waves, dim, 1):,}" for dim in dims]
+        lines.append([f"`{waves.rule}`, {waves.features} waves{blocks}{beside}", *each])
+    return markdown(["model", *(f"bytes, D = {dim}" for dim in dims)], lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--show", action="store_true", help="only write the table of the file")
-    path = DATA / "spectrum-front.csv"
     if not parser.parse_args().show:
         rows = measure()
-        with path.open("w", newline="") as file:
+        with RESULTS.open("w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-    with path.open() as file:
-        made = table(list(csv.DictReader(file)))
+    made = table(found())
     publish({"spectrum-front": made}, DATA.parent / "spectrum.md")
+    publish({"default-sizes": sizes()}, DATA.parent / "online.md")
     print(made)
 
 

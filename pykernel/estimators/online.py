@@ -29,9 +29,9 @@ SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture")
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
 """What stands elsewhere in signatures than in the declarations: signatures keep their order."""
 OF_RULES = """{{{rules}}}
-        How a sample changes the model. None: a model for raw data. It is "krls-t" with inputs in running standard
-        deviations, unless a width is given; labels that are numbers are centred, a linear part is learned beside the
-        kernel, and the noise is estimated. A rule that is named learns as its paper says: "klms": stochastic gradient.
+        How a sample changes the model. None: a model for raw data. It is "spectrum-ekf", and "krls-t" for classes,
+        with ``n_max`` or another kernel. Inputs are in running standard deviations, unless a width is given; labels
+        that are numbers are centred, a linear part is learned beside the rule's, and the noise is estimated. A rule that is named learns as its paper says: "klms": stochastic gradient.
         "qklms": as "klms", but a sample near a stored vector only changes that vector's multiplier. "krls-t": recursive
         least squares that can forget, and that predicts its variance. "fb-krls": least squares on the stored samples.
         "sw-krls": the same on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until
@@ -155,8 +155,9 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is
     predicted, and ``rule`` says how its error is corrected. When the budget is exceeded, the least important vector
     is removed. Several labels share the vectors, but each has its own multipliers. There are also rules of linear
-    models, on the inputs, their products or random features; use them for comparison, or if they are good enough.
-    Without a rule, the model takes raw inputs and raw labels. A kernel rule that is named has no intercept: centre labels
+    models, on the inputs, their products or random features; use them for comparison, or if they are good enough; and
+    sums of few sinusoids whose frequencies learn. Without a rule, the model takes raw inputs and raw labels, and numbers
+    are learned by such sinusoids, unless ``n_max`` is given. A kernel rule that is named has no intercept: centre labels
     that are far from zero.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C, so a device that

@@ -160,8 +160,7 @@ def _takes_waves(content: Mapping[str, Any]) -> bool:
     """Whether the spec names nothing that waves do not have: a budget, or another kernel."""
     kernel = _section(content, "kernel")
     return content.get("reduction") is None and all(
-        key in WAVES_KERNEL and (key != "function" or _is(value, "gaussian"))
-        for key, value in kernel.items()
+        key in WAVES_KERNEL and (key != "function" or _is(value, "gaussian")) for key, value in kernel.items()
     )
 
 

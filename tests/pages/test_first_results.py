@@ -8,7 +8,7 @@ import tomllib
 import numpy as np
 
 from benchmarks.device import default_cost, peers
-from benchmarks.host import advice_figures, first_alarms, first_faults, first_results
+from benchmarks.host import advice_figures, first_alarms, first_faults, first_results, spectrum_front
 from benchmarks.provenance import ROOT
 from benchmarks.tables import load, markdown
 from pykernel.spec.model import make_spec
@@ -44,6 +44,14 @@ def test_ratios_on_the_page_are_the_measured_ones() -> None:
     # but for 4 errors in place of 2
     assert np.median(classes) <= 0.95 and np.sort(classes)[-2] <= 1.5
     assert all(row["refused_in_a_row"] == "0" for rows in first_results.read().values() for row in rows.values())
+
+
+def test_sizes_of_the_default_are_those_that_are_taken() -> None:
+    assert spectrum_front.sizes() in ONLINE
+    cells = [line.strip("| ").split(" | ") for line in spectrum_front.table(spectrum_front.found()).splitlines()]
+    errors = {line[0]: line[1].partition(",")[0] for line in cells}
+    own, stored = errors["spectrum-ekf, 4, with a linear expert and held outliers"], errors["krls-t, 32 vectors"]
+    assert f"is {own} in the geometric mean; with 32 vectors, it is {stored}." in " ".join(README.split())
 
 
 def test_faults_cost_what_the_page_says() -> None:
