@@ -49,7 +49,7 @@ KINDS: dict[str, tuple[dict[str, Any], ...]] = {
         | {"learning": {"rule": "nystrom-rls", "ridge": 0.25, "samples": 96}, "basis": {"method": "sgma"}},
     ),
     "signal": (
-        {"signal": SIGNAL, "label": {"column": "a"}},
+        {"signal": SIGNAL, "label": {"column": "a"}, "reduction": {"n_max": 32}},
         {"signal": SIGNAL, "label": {"column": "y", "classes": ["a", "b", "c"]}},
     ),
     "whole": (
