@@ -16,6 +16,8 @@ from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.errors import MissingExtra, UserError, install_hint
 from pykernel.gen import compilers
 from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 from tests.support.interrupts import PATIENCE
 
 
@@ -226,6 +228,37 @@ def test_a_fitted_estimator_is_checked_from_what_it_learned(case):
     fresh = pykernel.check(model.spec_, **quick)
     assert fresh.ok and not fresh.figures["learned"]
     assert report.figures["state_hash"] != fresh.figures["state_hash"]
+
+
+@pytest.mark.parametrize(
+    ("content", "labels"),
+    [
+        ({"label": {"column": "y"}}, lambda x: x[:, 0] * x[:, 1]),
+        ({"label": {"column": "y", "classes": ["a", "b"]}}, lambda x: (x[:, 0] > 0).astype(np.int32)),
+        ({"novelty": {}}, lambda x: None),
+        (
+            {"label": {"column": "y"}, "learning": {"rule": "krr", "samples": 60}, "kernel": {"sigma": 1.0}},
+            lambda x: x[:, 0],
+        ),
+    ],
+    ids=["number", "class", "monitor", "krr"],
+)
+def test_the_device_starts_from_a_recording(tmp_path, content, labels):
+    """By generate(start=...): from what the model learns of its rows, in order."""
+    x = np.random.default_rng(0).normal(size=(150, 2)).astype(np.float32)
+    y, spec = labels(x), make_spec({"name": "flow", "input": {"columns": ["p", "q"]}, **content})
+    model = HostModel(spec)
+    model.update(x) if y is None else model.update(x, y)
+    if model.exists("train"):
+        model.train()
+    pykernel.generate(spec, tmp_path / "a", start=(x, y))
+    pykernel.generate(spec, tmp_path / "b", memory=model.memory)
+    pykernel.generate(spec, tmp_path / "c")
+    source = {folder: (tmp_path / folder / "src" / "flow.c").read_bytes() for folder in "abc"}
+    assert source["a"] == source["b"] != source["c"]
+    with pytest.raises(UserError, match="leave start out"):
+        pykernel.generate(spec, tmp_path / "d", start=(x, y), memory=model.memory)
+    assert not (tmp_path / "d").exists()
 
 
 def test_a_learned_state_can_be_given_with_a_spec(tmp_path):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pykernel.errors import UserError
+from pykernel.telling import QUIET, Watch
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 if TYPE_CHECKING:
     from pykernel.dialect import Memory
     from pykernel.gen.project import Generated
     from pykernel.spec.model import Spec
+    from pykernel.workflows.simulate import Recording
 
 
 def generate(
@@ -19,8 +22,10 @@ def generate(
     *,
     name: str | None = None,
     memory: Memory | None = None,
+    start: Recording | None = None,
     force: bool = False,
     with_check: bool = False,
+    watch: Watch = QUIET,
 ) -> Generated:
     """Write a model as a C project.
 
@@ -34,10 +39,15 @@ def generate(
         Prefix of every symbol and file, for example "flow". By default, the name in the spec.
     memory : Memory, optional
         A learned state to start from. By default, that of the estimator.
+    start : path, or (x, y), optional
+        A recording, as for ``simulate``: the device starts from what a new model learns of its rows, in order.
     force : bool
         Whether to replace files in ``output`` that were changed by hand or are not of pykernel.
     with_check : bool
         Whether to write the firmware with which ``check(board=...)`` tests a board, too.
+
+    watch : Watch
+        Who is told how far the learning is.
 
     Returns
     -------
@@ -51,5 +61,13 @@ def generate(
     """
     from pykernel.gen.project import generate
 
-    spec, learned = spec_and_memory(model, name)
-    return generate(spec, output, memory=learned if memory is None else memory, force=force, with_check=with_check)
+    spec, own = spec_and_memory(model, name)
+    if start is not None:
+        from pykernel.workflows.simulate import learned  # slow to load
+
+        if memory is not None or own is not None:
+            raise UserError(
+                "start is a recording for a model that has learned nothing yet, and this one has; leave start out"
+            )
+        memory, _ = learned(spec, start, watch)
+    return generate(spec, output, memory=own if memory is None else memory, force=force, with_check=with_check)

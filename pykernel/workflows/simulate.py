@@ -24,6 +24,8 @@ from pykernel.workflows.models import Fitted, spec_and_memory
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from pykernel.dialect import Memory
+
     Recording = str | Path | tuple[ArrayLike, ArrayLike]
 
 
@@ -136,6 +138,20 @@ def simulate(
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {} if raw is None else {"raw_rows": raw.report()}
     return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])])
+
+
+def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> tuple[Memory, int]:
+    """The state of a model that has learned a recording, as ``simulate`` does without delay; and the recording's rows.
+
+    Raises UserError.
+    """
+    if not spec.program.learns:
+        raise UserError(f"{spec.name} does not learn, so that it cannot start from a recording; leave start out")
+    simulation = _begin(spec, 0, 0, 0)
+    _run(spec, Recorded(spec, data), simulation, None, None, watch)
+    if simulation.model.exists("train"):
+        simulation.model.train()
+    return simulation.model.memory, simulation.rows
 
 
 class Recorded:

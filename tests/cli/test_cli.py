@@ -445,6 +445,11 @@ def test_generate_writes_a_project_and_says_where(run, folder):
     assert fails(run("generate", "spec.toml", "-o", "out"), "flow.c", "--force")
     assert (folder / "out" / "src" / "flow.c").read_text() == "mine"
     assert run("generate", "spec.toml", "-o", "out", "--force")[0] == 0
+    empty = (folder / "out" / "src" / "flow.c").read_bytes()
+    assert run("generate", "spec.toml", "--start", "data.csv", "-o", "out")[0] == 0
+    assert (folder / "out" / "src" / "flow.c").read_bytes() != empty
+    assert fails(run("generate", "spec.toml", "--start", "none.csv", "-o", "new"), "none.csv")
+    assert not (folder / "new").exists()
 
 
 def test_a_bad_spec_generates_nothing(run, folder):

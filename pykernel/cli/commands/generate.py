@@ -11,6 +11,9 @@ from pykernel.cli.options import JSON, SPEC, TRUST_CODE, command, option, read_s
 @command(
     spec_file=SPEC,
     out=option("--output", "-o", value="FOLDER", text="Where the project goes.", kind=Path, default=...),
+    start=option(
+        "--start", value="CSV", text="Learn these rows first: the device starts from what was learned.", kind=Path
+    ),
     force=option("--force", text="Overwrite files that were changed by hand.", kind=bool, default=False),
     with_check=option(
         "--with-check",
@@ -21,10 +24,13 @@ from pykernel.cli.options import JSON, SPEC, TRUST_CODE, command, option, read_s
     trust=TRUST_CODE,
     as_json=JSON,
 )
-def generate(spec_file: Path, out: Path, force: bool, with_check: bool, trust: bool, as_json: bool) -> None:
+def generate(
+    spec_file: Path, out: Path, start: Path | None, force: bool, with_check: bool, trust: bool, as_json: bool
+) -> None:
     """Generate a model's C project: plain C99, without allocation.
 
         pykernel generate spec.toml -o out/
+        pykernel generate spec.toml --start recorded.csv -o out/
 
     A spec says what the model sees and how it learns. Everything else has a default:
 
@@ -46,7 +52,8 @@ def generate(spec_file: Path, out: Path, force: bool, with_check: bool, trust: b
     """
     from pykernel.workflows.generate import generate as run
 
-    made = run(read_spec(spec_file, trust), out, force=force, with_check=with_check)
+    spec = read_spec(spec_file, trust)
+    made = run(spec, out, start=start, force=force, with_check=with_check, watch=output.Printing(as_json))
     if as_json:
         files = [str(file) for file in made.files]
         output.print_json({"project": str(made.folder), "files": files, "sizes": made.figures})
