@@ -52,10 +52,12 @@ def error_figure(
     ylabel: str,
     xlabel: str,
     excerpt: tuple[np.ndarray, Mapping[str, np.ndarray], str, str] | None = None,
+    band: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> None:
     """Error over time as PNG, one line for each predictor, the model's first and boldest.
 
-    excerpt: (positions, {"predicted": ..., "true": ...}, x label, y label) of a second panel below.
+    excerpt: (positions, {"predicted": ..., "true": ...}, x label, y label) of a second panel below.  band: lower and upper
+    ends of intervals in it.
     Raises MissingExtra without matplotlib.
     """
     with png(path, 8, 6.4 if excerpt else 4) as figure:
@@ -66,7 +68,11 @@ def error_figure(
         if excerpt:
             positions, lines, below, beside = excerpt
             _lines(axes[1], positions, lines, (COLOURS[0], TRUTH))
-            axes[1].set(xlabel=below, ylabel=beside, ylim=(0, None))
+            axes[1].set(xlabel=below, ylabel=beside)
+            if band is None:
+                axes[1].set_ylim(0, None)
+            else:
+                axes[1].fill_between(positions, *band, color=COLOURS[0], alpha=0.2, linewidth=0)
 
 
 def _lines(axes: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], colours: Sequence[str]) -> None:

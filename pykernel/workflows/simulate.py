@@ -280,4 +280,9 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
     ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
     if simulation.classes:
         ylabel = f"part of {unit}s with a wrong class"
-    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit)
+    excerpt = band = None
+    if simulation.coverage is not None and len(latest := simulation.coverage.latest):
+        answers, truth, *band = latest.T
+        places = np.arange(simulation.rows - len(latest), simulation.rows)
+        excerpt = (places, {"predicted": answers, "true": truth}, unit, simulation.labels[0])
+    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, excerpt, band)
