@@ -170,7 +170,9 @@ class Coverage:
         answers, truth: (rows, labels), NaN where there is none.  ends: lower, then upper ones, (rows, 2 labels).
         """
         lower, upper = np.split(ends, 2, axis=1)
-        known = np.logical_or.accumulate(np.append(self._known, (np.isfinite(ends) & (ends != self._start)).any(axis=1)))
+        known = np.logical_or.accumulate(
+            np.append(self._known, (np.isfinite(ends) & (ends != self._start)).any(axis=1))
+        )
         self._known = bool(known[-1])
         counts = known[1:, None] & np.isfinite(truth) & np.isfinite(lower)
         within, width = counts & (truth >= lower) & (truth <= upper), np.where(counts, upper - lower, 0.0)

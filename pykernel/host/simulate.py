@@ -492,7 +492,6 @@ class Simulation(_Run):
             "warning": self.warning,
         }
 
-
     def _coverage_told(self, parts: Mapping[str, int]) -> dict[str, Any]:
         if self.coverage is None:
             return {}

@@ -267,7 +267,7 @@ def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show
 
 
 def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
-    from pykernel.plots import course_figure, error_figure
+    from pykernel.plots import Band, course_figure, error_figure
 
     name = simulation.spec.name
     if isinstance(simulation, Monitoring):
@@ -280,9 +280,10 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
     ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
     if simulation.classes:
         ylabel = f"part of {unit}s with a wrong class"
-    excerpt = band = None
+    band = None
     if simulation.coverage is not None and len(latest := simulation.coverage.latest):
-        answers, truth, *band = latest.T
+        answers, truth, lower, upper = latest.T
         places = np.arange(simulation.rows - len(latest), simulation.rows)
-        excerpt = (places, {"predicted": answers, "true": truth}, unit, simulation.labels[0])
-    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, excerpt, band)
+        told = f"label - prediction ({simulation.labels[0]})"[:80]
+        band = Band(places, truth - answers, lower - answers, upper - answers, told)
+    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, band=band)

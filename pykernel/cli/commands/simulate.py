@@ -113,12 +113,10 @@ def print_intervals(report: Mapping[str, Any]) -> None:
     if part["inside"] is None:
         show(f"intervals at {rate(found['level'])}: no label came that could be judged", "")
         return
-    several = isinstance(part["width"], list)
-    widths = ", ".join("none" if width is None else number(width) for width in (part["width"] if several else [part["width"]]))
-    show(
-        f"intervals at {rate(found['level'])}: {rate(part['inside'])} of the labels of the second half inside, mean width{'s' * several} {widths}",
-        "",
-    )
+    widths = part["width"] if isinstance(part["width"], list) else [part["width"]]
+    told = ", ".join("none" if width is None else number(width) for width in widths)
+    inside = f"{rate(part['inside'])} of the labels inside, mean width{'s' * (len(widths) > 1)} {told}"
+    show(f"intervals at {rate(found['level'])}: {inside}, over the second half", "")
 
 
 def print_statuses(report: Mapping[str, Any]) -> None:
