@@ -27,7 +27,7 @@ def parameters(spec: Any) -> dict[str, Any]:
         "covers": section is not None,
         "hears_other": False,
         "coverage": level,
-        "normal_width": float(f"{NormalDist().inv_cdf((1 + level) / 2):.9g}"),
+        "normal_width": float(f"{NormalDist().inv_cdf((1 + level) / 2):.12g}"),
         "pace": PACE,
     }
 
