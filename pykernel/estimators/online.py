@@ -72,6 +72,9 @@ COMMON = {
         Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
         ``fit`` or of the first ``partial_fit``.""",
     ),
+}
+"""Parameters of all models that learn sample by sample."""
+INTERVALS = {
     "interval_level": Parameter(
         "interval",
         "level",
@@ -80,7 +83,7 @@ COMMON = {
         Part of the labels that lies in the intervals of ``predict``, from 0.5 to 0.99. None: there are no intervals.""",
     ),
 }
-"""Parameters of all models that learn sample by sample."""
+"""Parameters of models that learn numbers."""
 
 
 class _BudgetedKernelModel(Streaming):
@@ -102,7 +105,7 @@ class _BudgetedKernelModel(Streaming):
         *others, last = [f'"{rule}"' for family in families for rule in family.rules if rate_of(rule) is not None]
         epochs = common["n_epochs"]
         common["n_epochs"] = replace(epochs, text=epochs.text.format(rules=f"{', '.join(others)} and {last}"))
-        return moved(first | KERNEL | keys | common, BEHIND)
+        return moved(first | KERNEL | keys | common | INTERVALS, BEHIND)
 
     def novelty(self, X: Any) -> np.ndarray:
         """How much of each sample is new to the model: its residual power.  O(n_max (n_max + n_features)) each.

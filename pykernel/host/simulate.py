@@ -577,7 +577,7 @@ def prediction_header(spec: Spec) -> str:
     if spec.program.label_kind == "none":
         return _csv([["row", *answer_names(spec), *state, "status"]])
     names = [""] if spec.program.label_kind != "reals" else [f" {name}" for name in spec.label_columns]
-    ends = [f"{end}{n}" for end in ("lower", "upper") for n in names] if spec.has("interval", "level") else []
+    ends = [f"{end}{n}" for end in ("lower", "upper") for n in names] if getattr(spec, "interval", None) else []
     return _csv([["row", *(f"prediction{n}" for n in names), *ends, *(f"label{n}" for n in names), *state, "status"]])
 
 

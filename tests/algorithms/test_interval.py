@@ -1,5 +1,6 @@
 """Intervals around answers: a naive twin of every rule's, what they promise, states that are forged, and the faces."""
 
+import csv
 import itertools
 import math
 from statistics import NormalDist
@@ -9,6 +10,7 @@ import pytest
 
 from benchmarks.host.first_streams import stream
 from pykernel.algorithms.interval import INTERVAL_KNOWN, STRETCH_MOST
+from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.host.simulate import Simulation
@@ -161,6 +163,35 @@ def test_models_without_the_section_keep_their_bits_and_those_with_it_their_answ
     assert np.array_equal(*answers, equal_nan=True)
     with pytest.raises(UserError, match=r"gives no intervals; \[interval\] does"):
         HostModel(without).interval(x)
+
+
+def test_a_simulation_tells_what_the_intervals_cover(tmp_path, capsys):
+    """Its answers and its model are those of a simulation without intervals; what it tells is what its file says."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(500, 2))
+    y = x @ [1.0, -1.0] + 0.1 * rng.normal(size=500)
+    lines = [f"{a:.6g},{b:.6g},{c:.6g}\n" for (a, b), c in zip(x, y, strict=True)]
+    (tmp_path / "d.csv").write_text("".join(["a,b,y\n", *lines]), encoding="utf-8")
+    spec = 'name = "m"\nprecision = "float64"\n[learning]\nrule = "rls"\n[input]\ncolumns = ["a", "b"]\n[label]\ncolumn = "y"\n'
+    tables = []
+    for more in ("", "[interval]\nlevel = 0.8\n"):
+        (tmp_path / "s.toml").write_text(spec + more, encoding="utf-8")
+        words = ["simulate", tmp_path / "s.toml", tmp_path / "d.csv", "-o", tmp_path / "o.csv", "--delay", "3"]
+        with pytest.raises(SystemExit) as stopped:
+            main([*map(str, words), *(["--plot", str(tmp_path / "p.png")] if more else [])])
+        assert not stopped.value.code
+        with (tmp_path / "o.csv").open(encoding="utf-8") as file:
+            tables.append(list(csv.DictReader(file)))
+    plain, covered = tables
+    assert [row | {"lower": r["lower"], "upper": r["upper"]} for row, r in zip(plain, covered, strict=True)] == covered
+    later = [{key: float(row[key]) for key in ("lower", "label", "upper")} for row in covered[250:]]
+    inside = np.mean([row["lower"] <= row["label"] <= row["upper"] for row in later])
+    width = np.mean([row["upper"] - row["lower"] for row in later])
+    said = (
+        f"intervals at 80.0 %: {100 * inside:.1f} % of the labels inside, mean width {width:.4g}, over the second half"
+    )
+    assert said in capsys.readouterr().out and abs(inside - 0.8) < 0.05
+    assert (tmp_path / "p.png").stat().st_size > 10_000
 
 
 def test_late_labels_are_judged_when_they_are_learned():
