@@ -101,6 +101,15 @@ def waves() -> list[Spec]:
     return specs(WIDTH | stages | {"learning": {"rule": rule}} for rule in SPECTRUM_RULES)
 
 
+def covered() -> list[Spec]:
+    """Models with intervals."""
+    learning = [
+        {"learning": {"rule": rule}} | (WIDTH if rule != "rls" else {})
+        for rule in ("klms", "spectrum-ekf", "spectrum-nlms", "rls")
+    ]
+    return specs({"interval": {}} | content for content in [{}, {"target": {"ram": 1}}, *learning])
+
+
 def alarms() -> list[Spec]:
     return specs([{"novelty": {}}])
 
@@ -146,6 +155,7 @@ MODELS = {
     for made in (
         techniques,
         waves,
+        covered,
         projections,
         recursive,
         linear,
@@ -329,6 +339,7 @@ RESULTS: dict[str, Result] = {
     "sharding": Result("-m benchmarks.host.sharding", ("sharding.csv",), "minutes", (), (BASES,)),
     "signals": Result("-m examples.signals.study", ("signals/*.csv",), "minutes", ("signal_examples", "linear")),
     "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), "seconds", ("features",)),
+    "intervals": Result("-m benchmarks.host.intervals", ("intervals.csv",), "minutes", ("covered",)),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "spectrum-front": Result(
         "-m benchmarks.host.spectrum_front",

@@ -44,6 +44,17 @@ def open_frame(axes: Any, grid: bool = True) -> None:
         axes.set_axisbelow(True)
 
 
+@dataclass(frozen=True)
+class Band:
+    """Intervals around the answers of some rows: the answers are subtracted from the labels and from both ends."""
+
+    positions: np.ndarray
+    errors: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    ylabel: str
+
+
 def error_figure(
     path: Path,
     title: str,
@@ -52,21 +63,35 @@ def error_figure(
     ylabel: str,
     xlabel: str,
     excerpt: tuple[np.ndarray, Mapping[str, np.ndarray], str, str] | None = None,
+    band: Band | None = None,
 ) -> None:
     """Error over time as PNG, one line for each predictor, the model's first and boldest.
 
-    excerpt: (positions, {"predicted": ..., "true": ...}, x label, y label) of a second panel below.
+    excerpt: (positions, {"predicted": ..., "true": ...}, x label, y label) of a second panel below.  band: what that panel shows in its
+    place.
     Raises MissingExtra without matplotlib.
     """
-    with png(path, 8, 6.4 if excerpt else 4) as figure:
-        axes = figure.subplots(2 if excerpt else 1, squeeze=False, height_ratios=(3, 2) if excerpt else None)[:, 0]
+    below = excerpt or band
+    with png(path, 8, 6.4 if below else 4) as figure:
+        axes = figure.subplots(2 if below else 1, squeeze=False, height_ratios=(3, 2) if below else None)[:, 0]
         _lines(axes[0], rows, curves, COLOURS)
         heading(axes[0], title)
         axes[0].set(xlabel=xlabel, ylabel=ylabel, ylim=(0, None))
         if excerpt:
-            positions, lines, below, beside = excerpt
+            positions, lines, under, beside = excerpt
             _lines(axes[1], positions, lines, (COLOURS[0], TRUTH))
-            axes[1].set(xlabel=below, ylabel=beside, ylim=(0, None))
+            axes[1].set(xlabel=under, ylabel=beside, ylim=(0, None))
+        if band:
+            _draw_band(axes[1], band, xlabel)
+
+
+def _draw_band(axes: Any, band: Band, xlabel: str) -> None:
+    within = (band.errors >= band.lower) & (band.errors <= band.upper)
+    axes.fill_between(band.positions, band.lower, band.upper, color=COLOURS[0], alpha=0.25, linewidth=0)
+    for chosen, colour in ((within, TRUTH), (~within, COLOURS[1])):
+        axes.plot(band.positions[chosen], band.errors[chosen], ".", color=colour, markersize=4)
+    axes.set(xlabel=xlabel, ylabel=band.ylabel, xlim=(band.positions[0], band.positions[-1]))
+    open_frame(axes)
 
 
 def _lines(axes: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], colours: Sequence[str]) -> None:

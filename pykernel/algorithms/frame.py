@@ -21,7 +21,6 @@ from typing import Any
 
 from pykernel.algorithms.elementary import clipped, winner
 from pykernel.algorithms.expert import (
-    Advised,
     Expert,
     ExpertConfig,
     ExpertWork,
@@ -33,6 +32,16 @@ from pykernel.algorithms.expert import (
     valid_expert,
 )
 from pykernel.algorithms.inputs import InputConfig, acceptable
+from pykernel.algorithms.interval import (
+    Covered,
+    Interval,
+    IntervalConfig,
+    IntervalWork,
+    enclose,
+    forget_interval,
+    judge_interval,
+    valid_interval,
+)
 from pykernel.algorithms.stages import (
     LOUD,
     Sample,
@@ -96,7 +105,7 @@ class FrameConfig(Config):
     rehearsed: Index  # number of samples in the self-test
 
 
-class Framed(Advised):
+class Framed(Covered):
     """A model in the frame: a rule's own model is one."""
 
     parts = (FrameConfig,)
@@ -199,6 +208,21 @@ def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
 
 
 @kernel
+def interval(m: Framed, x: Real[DIM], bounds: Real[OUTPUTS * 2]) -> Index:
+    """Write to bounds the interval in which the label of x should be: of all outputs the lower ends, then the upper ends.
+
+    Until the errors of 20 labels are known, it is all that a label can be.  O(answer).
+    Returns DONE, or REFUSED_INPUT with bounds unchanged.
+    """
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    respond(m, x, m.answered)
+    enclose(m, m.answered, bounds)
+    return Status.DONE
+
+
+@kernel
 def most_likely(m: Framed, x: Real[DIM]) -> Index:
     """The most likely class of x; below 0: why the input was refused."""
     refused = predict(m, x, m.y)
@@ -267,6 +291,8 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
     status = learn(m, x)
     if m.follows:
         if status >= 0:
+            if m.covers:
+                judge_interval(m, x, m.label, m.value)
             if m.mixes:
                 judge_both(m, x, m.label, m.value)
             conclude(m, x, m.label, m.y, m.value)
@@ -296,6 +322,13 @@ def try_otherwise(m: Framed, x: Real[DIM]) -> None:
 
 
 @kernel
+def answer_before(m: Framed, x: Real[DIM]) -> None:
+    """Keep the whole answer of before the sample, if the rule hears another one.  O(answer)."""
+    if m.hears_other:
+        respond(m, x, m.answered)
+
+
+@kernel
 def take(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample x with label y; both were checked."""
     if m.frozen[0] != 0:
@@ -304,6 +337,8 @@ def take(m: Framed, x: Real[DIM]) -> Index:
     if warming:
         return TakenStatus.OBSERVED
     status = 0
+    if m.covers:
+        answer_before(m, x)
     if m.mixes:
         consult(m, x)
     if m.scales:
@@ -430,6 +465,8 @@ def restart(m: Framed) -> Index:
     forget(m)
     if m.mixes:
         dismiss(m)
+    if m.covers:
+        forget_interval(m)
     return Status.DONE
 
 
@@ -440,6 +477,9 @@ def valid(m: Framed) -> Bool:
         return False
     if m.mixes:
         if not valid_expert(m):
+            return False
+    if m.covers:
+        if not valid_interval(m):
             return False
     return valid_stages(m, blank(m))
 
@@ -484,8 +524,12 @@ class Rule:
     """What is other than in the frame of reals; ``Framed`` stands for the rule's own model."""
 
 
-FRAME = (Stages, Expert, Sample, ExpertWork, StageConfig, InputConfig, FrameConfig, ExpertConfig)
-"""The frame's own parts."""
+FRAME = (
+    (Stages, Expert, Interval),
+    (Sample, ExpertWork, IntervalWork),
+    (StageConfig, InputConfig, FrameConfig, ExpertConfig, IntervalConfig),
+)
+"""The frame's own memory, what every call computes anew, and configurations."""
 
 
 LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
@@ -541,16 +585,18 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
     def all_own(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         return tuple(replace(entry, kernel=own(entry.kernel)) for entry in entries)
 
-    stages, expert, sample, aside, *configs = (rule.stand_ins.get(part, part) for part in FRAME)
-    asked = () if kind == "none" else (Entry("predict", own(predict), "question"),)
+    memory, work, configs = ([rule.stand_ins.get(part, part) for part in parts] for parts in FRAME)
+    asked: tuple[Entry, ...] = () if kind == "none" else (Entry("predict", own(predict), "question"),)
+    if kind in ("real", "reals") and not rule.stand_ins:  # integers have no intervals
+        asked += (Entry("interval", own(interval), "question", lambda c: c.covers),)
     classes = (Entry("classify", own(classify), "question"), *all_own(rule.of_classes)) if kind == "class" else ()
     budget = rule.budget
     if budget is not None and budget.remove is not None:
         budget = replace(budget, remove=own(budget.remove))
     return Program(
         name=rule.name,
-        structs=(*rule.memory, stages, expert, sample, aside, *rule.work),
-        persistent=(*rule.memory, stages, expert),
+        structs=(*rule.memory, *memory, *work, *rule.work),
+        persistent=(*rule.memory, *memory),
         configs=(*rule.configs, *configs),
         statuses=(Status, TakenStatus, rule.statuses),
         entries=(

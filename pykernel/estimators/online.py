@@ -24,7 +24,7 @@ every sample twice."""
 CALIBRATED_ON = 1000
 """Most samples to which probabilities are fitted; the last samples are used."""
 
-SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture")
+SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "interval")
 """Sections whose keys are no parameters, or parameters with other names or words."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
 """What stands elsewhere in signatures than in the declarations: signatures keep their order."""
@@ -74,6 +74,16 @@ COMMON = {
     ),
 }
 """Parameters of all models that learn sample by sample."""
+INTERVALS = {
+    "interval_level": Parameter(
+        "interval",
+        "level",
+        kind=float | None,
+        text="""float
+        Part of the labels that lies in the intervals of ``predict``, from 0.5 to 0.99. None: there are no intervals.""",
+    ),
+}
+"""Parameters of models that learn numbers."""
 
 
 class _BudgetedKernelModel(Streaming):
@@ -95,7 +105,7 @@ class _BudgetedKernelModel(Streaming):
         *others, last = [f'"{rule}"' for family in families for rule in family.rules if rate_of(rule) is not None]
         epochs = common["n_epochs"]
         common["n_epochs"] = replace(epochs, text=epochs.text.format(rules=f"{', '.join(others)} and {last}"))
-        return moved(first | KERNEL | keys | common, BEHIND)
+        return moved(first | KERNEL | keys | common | INTERVALS, BEHIND)
 
     def novelty(self, X: Any) -> np.ndarray:
         """How much of each sample is new to the model: its residual power.  O(n_max (n_max + n_features)) each.
@@ -296,7 +306,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         """
         return self._stream(X, y, afresh=not hasattr(self, "model_"))
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Any, return_std: bool = False, return_interval: bool = False) -> Any:
         """Values of the learned function.
 
         Parameters
@@ -305,6 +315,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
             Inputs.
         return_std : bool, default=False
             Whether to return standard deviations too, which "krls-t" knows.
+        return_interval : bool, default=False
+            Whether to return intervals too, in which the part ``interval_level`` of the labels lies.
 
         Returns
         -------
@@ -314,22 +326,31 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         std : ndarray of the same shape
             With ``return_std``: standard deviations of the labels, in their unit, noise included. Their scale is
             estimated from the errors so far; it is one for all outputs.
+        lower, upper : ndarrays of the same shape
+            With ``return_interval``: the ends of the intervals, all that labels can be before 20 labels were learned.
 
         Raises
         ------
         UserError
-            If ``return_std`` is asked of another rule than "krls-t".
+            If ``return_std`` is asked of another rule than "krls-t", or ``return_interval`` without ``interval_level``.
         """
         X = self._inputs(X)
         self._where.need(
             not return_std or self.model_.has("variance"),
             f"rule {self.spec_.learning.rule!r} does not know how sure it is; for return_std give rule='krls-t'",
         )
+        self._where.need(
+            not return_interval or self.model_.has("interval"),
+            "return_interval is asked of a model without intervals; give interval_level=0.9 before it learns",
+        )
         y = self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
-        if not return_std:
-            return y
-        std = np.sqrt(self.model_.variance(X).astype(np.float64))
-        return y, np.repeat(std, y.size // len(y)).reshape(y.shape)
+        found = [y]
+        if return_std:
+            std = np.sqrt(self.model_.variance(X).astype(np.float64))
+            found.append(np.repeat(std, y.size // len(y)).reshape(y.shape))
+        if return_interval:
+            found += [end.astype(np.float64).reshape(y.shape) for end in self.model_.interval(X)]
+        return tuple(found) if len(found) > 1 else y
 
     def _label(self, y: np.ndarray, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         outputs = None if y.ndim == 1 else y.shape[1]
@@ -404,7 +425,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     ('0', '1', '2')
     """
 
-    _without: ClassVar[Sequence[str]] = ("label_max_abs",)
+    _without: ClassVar[Sequence[str]] = ("label_max_abs", "interval_level")
 
     _forecasts: tuple[np.ndarray, np.ndarray, int]
     """What was forecast of the last samples, (m, n_functions), their classes, (m,), and how many there were in all."""

@@ -145,6 +145,11 @@ class HostModel:
         """The predictive variance of a label at each row, (samples,); NaN where the input is refused."""
         return self._shaped(self.ask("variance", x)[0])
 
+    def interval(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The interval in which each row's label should be: lower and upper ends, each as ``predict``."""
+        bounds = self.ask("interval", x)[0].reshape(-1, 2, self.spec.outputs)
+        return self._shaped(bounds[:, 0]), self._shaped(bounds[:, 1])
+
     def probability(self, x: Any) -> np.ndarray:
         """The probability of each class at each row, (samples, classes); NaN where the input is refused."""
         return self.ask("probability", x)[0]
@@ -303,6 +308,7 @@ def _lacks(entry: str) -> str:
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",
+        "interval": "gives no intervals; [interval] does, where labels are numbers",
         "novelty": "does not know what is new to it; the kernel rules do",
         "features": "has no features; rules nystrom, nystrom-rls and okfeb do",
         "predict": "predicts nothing, for it learns without labels",

@@ -149,6 +149,50 @@ class Errors:
         return np.asarray(parts[:, 1 + len(self.names) :] / parts[:, :1])
 
 
+class Coverage:
+    """How many of the labels were within the model's intervals, and how wide these were.
+
+    Rows count from the first on whose interval differs from that of a model that has learned nothing, which is all that
+    a label can be.
+    """
+
+    SHOWN = 200  # the latest rows, for a picture
+
+    def __init__(self, labels: int, start: np.ndarray, moments: int = MOMENTS) -> None:
+        self.labels, self._start, self._known = labels, start, False
+        # for each label: rows that count, labels within, sums of widths
+        self.kept = Windows(3 * labels, most=moments)
+        self.latest = np.zeros((0, 4))
+
+    def add(self, answers: np.ndarray, truth: np.ndarray, ends: np.ndarray) -> None:
+        """Add the next rows.
+
+        answers, truth: (rows, labels), NaN where there is none.  ends: lower, then upper ones, (rows, 2 labels).
+        """
+        lower, upper = np.split(ends, 2, axis=1)
+        known = np.logical_or.accumulate(
+            np.append(self._known, (np.isfinite(ends) & (ends != self._start)).any(axis=1))
+        )
+        self._known = bool(known[-1])
+        counts = known[1:, None] & np.isfinite(truth) & np.isfinite(lower)
+        within, width = counts & (truth >= lower) & (truth <= upper), np.where(counts, upper - lower, 0.0)
+        self.kept.add(np.column_stack([counts, within, width]))
+        rows = np.column_stack([answers[:, 0], truth[:, 0], lower[:, 0], upper[:, 0]])
+        rows[~known[1:]] = np.nan
+        self.latest = np.concatenate([self.latest, rows])[-self.SHOWN :]
+
+    def summary(self, first: int = 0) -> dict[str, Any]:
+        """From row ``first`` on: scored, the number of labels; inside, the part of them within the intervals; width, the
+        intervals' mean width.  With several labels, width has one for each.
+        """
+        _, part = self.kept.since(first)
+        counts, within, width = part.reshape(3, self.labels)
+        means = [float(w / n) if n else None for w, n in zip(width, counts, strict=True)]
+        scored = int(counts.sum())
+        inside = float(within.sum() / scored) if scored else None
+        return {"scored": scored, "inside": inside, "width": means if self.labels > 1 else means[0]}
+
+
 class Course:
     """A model's answers and alarms over a stream of any length."""
 

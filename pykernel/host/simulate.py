@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -15,7 +15,7 @@ from pykernel.errors import UserError, option
 from pykernel.host.advice import FEW, Signs, Trial, advice
 from pykernel.host.model import HostModel
 from pykernel.host.samples import Batch, as_table
-from pykernel.host.scores import Course, Errors, verdict
+from pykernel.host.scores import Course, Coverage, Errors, verdict
 from pykernel.host.simple import Distances, SeenAlarms, Simple, simple_bytes
 from pykernel.spec.model import Spec
 
@@ -35,6 +35,7 @@ class Steps:
     statuses: the results of learning; ``learnt`` says which rows have one.  For a model that does not learn: the
     results of the predictions; ``learnt`` is then true for all rows.
     states: for a model that raises alarms, its level and threshold after each row, (rows, 2); else (rows, 0).
+    ends: for a model with intervals, their lower ends, then the upper ones, (rows, 2 labels); else (rows, 0).
     """
 
     first_row: int
@@ -43,6 +44,7 @@ class Steps:
     statuses: np.ndarray
     learnt: np.ndarray
     states: np.ndarray
+    ends: np.ndarray
 
 
 class Alarms:
@@ -134,6 +136,13 @@ class _Run:
         x, y: first the rows that still wait for their labels, then these rows.
         """
         raise NotImplementedError
+
+    def _enclosed(self, x: np.ndarray, y: np.ndarray, waiting: int) -> np.ndarray:
+        """The intervals of the next rows, before the model learns: see ``Steps.ends``.  x, y: as of ``_score``."""
+        return np.zeros((len(x) - waiting, 0))
+
+    def _cover(self, asked: np.ndarray, y: np.ndarray, ends: np.ndarray) -> None:
+        """Score the intervals of the next rows."""
 
     def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
         """Why a sample was refused, and what to do about it."""
@@ -227,6 +236,7 @@ class _Run:
         waiting, rows = len(self._waiting_x), len(x)
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
         question, states = self.spec.program.forecasts(self.spec.config), np.zeros((rows, 0))
+        ends = self._enclosed(all_x, all_y, waiting)
         if self.alarms is None:
             predictions, statuses = self.model.prequential(all_x, all_y, waiting, self.delay, question)
         else:
@@ -234,6 +244,7 @@ class _Run:
         released, none = self._released(y), min(rows, self.delay - waiting)
         learnt = ~self._missing(released)
         self._score(predictions, released, all_x, all_y)
+        self._cover(predictions, y, ends)
         if self.spec.program.learns:
             self._labels_since += int(learnt.sum())
             self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
@@ -241,7 +252,7 @@ class _Run:
             learnt = np.ones(rows, bool)  # every prediction has a status
         for status, count in zip(*np.unique(statuses[learnt], return_counts=True), strict=True):
             self.statuses[self.spec.program.status(status)] += int(count)
-        steps = Steps(self.rows, y, predictions, statuses, learnt, states)
+        steps = Steps(self.rows, y, predictions, statuses, learnt, states, ends)
         self._follow(steps)
         self.rows += rows
         self.unlabelled += int(self._missing(y).sum())
@@ -336,6 +347,12 @@ class Simulation(_Run):
         self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []  # of several labels, each's
         self.signs = Signs(spec, delay)
         self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # rows: of class i, taken for j
+        self.coverage: Coverage | None = None
+        if self.model.has("interval"):
+            # a second model learns the same and is asked for intervals: the loop asks one question
+            self._second = HostModel(spec)
+            nothing = self._second.ask("interval", np.zeros((1, spec.dim)))[0][0]
+            self.coverage = Coverage(spec.outputs, nothing)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -367,6 +384,17 @@ class Simulation(_Run):
         for i, one in enumerate(self.each):
             one.add(errors[:, :, i])
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
+
+    def _enclosed(self, x: np.ndarray, y: np.ndarray, waiting: int) -> np.ndarray:
+        if self.coverage is None:
+            return super()._enclosed(x, y, waiting)
+        self._second.memory.copy_from(self.model.memory)
+        return as_table(self._second.prequential(x, y, waiting, self.delay, "interval")[0])
+
+    def _cover(self, asked: np.ndarray, y: np.ndarray, ends: np.ndarray) -> None:
+        if self.coverage is not None:
+            truth = np.where(as_table(self._valid(y)), as_table(y).astype(np.float64), np.nan)
+            self.coverage.add(as_table(asked).astype(np.float64), truth, ends.astype(np.float64))
 
     def _after_first(self, known: np.ndarray) -> np.ndarray:
         """For each of the next rows: whether a label was known before it, (rows, labels).
@@ -425,6 +453,7 @@ class Simulation(_Run):
         confusion: how many rows of each true class (a row of the table) were classified as each class (a column).
         statuses: the results of updates or, for a model that does not learn, of predictions.
         advice: see ``advice``; trial: the function that tries a change.
+        interval: with intervals, their level, and what ``Coverage.summary`` says of all rows and of the second half.
         verdict: see ``verdict``, for the second half; None if too few rows were scored.
         trainings, leave_one_out: for a model that is trained.  alarms: see ``Alarms``, for a model that raises alarms.
         """
@@ -457,10 +486,17 @@ class Simulation(_Run):
                 else {}
             ),
             **({"classes": list(self.classes), "confusion": self.confusion.tolist()} if self.classes else {}),
+            **self._coverage_told(parts),
             "advice": advice(self, trial),
             "verdict": self._verdict(),
             "warning": self.warning,
         }
+
+    def _coverage_told(self, parts: Mapping[str, int]) -> dict[str, Any]:
+        if self.coverage is None:
+            return {}
+        told = {part: self.coverage.summary(first) for part, first in parts.items()}
+        return {"interval": {"level": self.spec.interval.level, **told}}
 
 
 class Monitoring(_Run):
@@ -541,7 +577,8 @@ def prediction_header(spec: Spec) -> str:
     if spec.program.label_kind == "none":
         return _csv([["row", *answer_names(spec), *state, "status"]])
     names = [""] if spec.program.label_kind != "reals" else [f" {name}" for name in spec.label_columns]
-    return _csv([["row", *(f"prediction{n}" for n in names), *(f"label{n}" for n in names), *state, "status"]])
+    ends = [f"{end}{n}" for end in ("lower", "upper") for n in names] if getattr(spec, "interval", None) else []
+    return _csv([["row", *(f"prediction{n}" for n in names), *ends, *(f"label{n}" for n in names), *state, "status"]])
 
 
 def prediction_lines(spec: Spec, steps: Steps) -> str:
@@ -560,7 +597,8 @@ def prediction_lines(spec: Spec, steps: Steps) -> str:
     statuses = [names[s] if learnt else "" for s, learnt in zip(steps.statuses.tolist(), steps.learnt, strict=True)]
     rows = range(steps.first_row, steps.first_row + len(statuses))
     states = as_table(steps.states).astype(str).T.tolist()
-    return _csv(zip(rows, *texts(steps.predictions), *texts(steps.labels), *states, statuses, strict=True))
+    ends = texts(steps.ends) if steps.ends.shape[1] else []
+    return _csv(zip(rows, *texts(steps.predictions), *ends, *texts(steps.labels), *states, statuses, strict=True))
 
 
 def _csv(rows: Iterable[Sequence[Any]]) -> str:

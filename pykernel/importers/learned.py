@@ -32,7 +32,7 @@ RIDGE = 1e-6
 """Ridge of the regression on the stored vectors, relative to the mean of k(v, v)."""
 
 
-LEFT_OUT = ("variance", "probability", "novelty")
+LEFT_OUT = ("variance", "probability", "novelty", "interval")
 """Answers that are lost: the smaller machine gives only the prediction."""
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
-from river import base
+from river import base, conf
 from river.utils import dataframe
 
 from pykernel.errors import UserError
@@ -121,21 +121,36 @@ class Regressor(Model, base.MiniBatchRegressor):  # type: ignore[misc]
             raise self._no_label(y)
         self._learned(x, status)
 
-    def predict_one(self, x: Sample) -> float:
+    def predict_one(self, x: Sample, with_interval: bool = False) -> Any:
         """The value of the learned function.  O(n_max inputs).
 
         Parameters
         ----------
         x
             The features.
+        with_interval
+            Whether to return a ``river.conf.Interval`` in place of the value, as River's conformal wrappers do.
 
         Returns
         -------
         y
             The number that the device computes: 0 before anything was learned; NaN, with a warning, beyond
-            ``input_max_abs``.
+            ``input_max_abs``. Or the interval: all that labels can be, before 20 labels were learned.
+
+        Raises
+        ------
+        UserError
+            If ``with_interval`` is asked of a model without ``interval_level``.
         """
-        return float(self._asked(x)[0])
+        if not with_interval:
+            return float(self._asked(x)[0])
+        self._fill(x)
+        self._where.need(
+            self._inner.model_.has("interval"),
+            "with_interval is asked of a model without intervals; give interval_level=0.9",
+        )
+        lower, upper = map(float, self._asked(x, "interval"))
+        return conf.interval.Interval(lower, upper)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows in their order: the same bytes as ``learn_one`` of each.

@@ -39,6 +39,12 @@ class Calls(Single):
         self.asked = {name: self.question(name) for name in questions}
         self.ask, self.answer = next(iter(self.asked.values()))
 
+    def bound(self, name: str) -> tuple[Callable[[], int], np.ndarray]:
+        """A question of which not every model knows the answer, bound when it is first asked."""
+        if name not in self.asked:
+            self.asked[name] = self.question(name)
+        return self.asked[name]
+
 
 class Model(Declared, base.Estimator):  # type: ignore[misc]
     """Base of all four models: the inputs' names, the estimator's model, and calls that are bound to its memory.
@@ -179,13 +185,17 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
     def _where(self) -> Place:
         return Place(type(self).__name__)
 
-    def _asked(self, x: Sample) -> np.ndarray:
-        """The answer for a sample, (values,), overwritten by the next; NaN, with a warning, beyond the limit of inputs."""
+    def _asked(self, x: Sample, question: str = "") -> np.ndarray:
+        """The answer for a sample, (values,), overwritten by the next; NaN, with a warning, beyond the limit of inputs.
+
+        question: in place of the model's own.
+        """
         calls = self._fill(x)
-        if calls.ask() >= 0:
-            return calls.answer
+        ask, answer = (calls.ask, calls.answer) if not question else calls.bound(question)
+        if ask() >= 0:
+            return answer
         self._require(x)
-        return self._inner._finite(np.full((1, len(calls.answer)), np.nan))[0]  # type: ignore[no-any-return]
+        return self._inner._finite(np.full((1, len(answer)), np.nan))[0]  # type: ignore[no-any-return]
 
     def _learned(self, x: Sample, status: int) -> None:
         """Count the status of a sample.  Raises UserError if it was refused because it is no sample."""

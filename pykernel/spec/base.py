@@ -21,7 +21,7 @@ from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precis
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.dialect.reserved import C_KEYWORDS
 from pykernel.errors import UserError
-from pykernel.spec import expert
+from pykernel.spec import expert, interval
 from pykernel.spec import signal as signals
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse
 from pykernel.spec.sections import (
@@ -492,7 +492,8 @@ class Spec(Section):
     @property
     def state_bytes_bound(self) -> int:
         around = 0 if self.signal is None else signals.size_bound(self.signal, self.forecasts)
-        return (self.family.size_bound(self) + expert.size_bound(self) + around) * self.real.alignment
+        stages = expert.size_bound(self) + interval.size_bound(self)
+        return (self.family.size_bound(self) + stages + around) * self.real.alignment
 
     @property
     def config_values(self) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from typing import Any
 from pydantic import Field
 
 from pykernel.algorithms.expert import EXPERT_LIMIT
-from pykernel.spec import kernel_settings
+from pykernel.spec import interval, kernel_settings
 from pykernel.spec.expert import Mixture as Mixture
 from pykernel.spec.family import Refuse
+from pykernel.spec.interval import IntervalSection as IntervalSection
 from pykernel.spec.sections import Label, Section
 
 
@@ -84,6 +85,7 @@ def validate(spec: Any, refuse: Refuse) -> None:
         "[label] clip": spec.label.clip is not None,
         "[linear]": linear is not None,
         "[mixture]": mixture is not None,
+        "[interval]": getattr(spec, "interval", None) is not None,
     }
     for where in [where for where in given if given[where]]:
         refuse(where, "is for labels that are numbers; leave it out")
@@ -107,13 +109,15 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
     """
     limit, label, moves = spec.label_max_abs, spec.label, _moves(spec)
     linear, mixture = getattr(spec, "linear", None), getattr(spec, "mixture", None)
-    mixes = mixture is not None
+    mixes, ranges = mixture is not None, interval.parameters(spec)
+    judges = label.gain or label.clip is not None or estimates_noise(spec) or mixes or ranges["covers"]
     forgetting = mixture.forgetting if mixture is not None else 1.0
     widest = most + (limit * (2 + spec.input.clip * spec.dim) if moves else 0.0)
     given = kernel_settings.input_parameters(spec)
     return (
         NOISE
         | given
+        | ranges
         | {
             "single": spec.outputs == 1,
             "separates": spec.label_kind == "class",
@@ -125,9 +129,9 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "leads": linear is not None,
             "gains": label.gain,
             "limits": label.clip is not None,
-            "judges": label.gain or label.clip is not None or estimates_noise(spec) or mixes,
+            "judges": judges,
             "estimates_noise": estimates_noise(spec),
-            "follows": moves or label.gain or label.clip is not None or estimates_noise(spec) or mixes,
+            "follows": moves or judges,
             "mixes": mixes,
             "expert_forgetting": forgetting,
             "expert_growth": 1 / forgetting,

@@ -283,7 +283,7 @@ def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show
 
 
 def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
-    from pykernel.plots import course_figure, error_figure
+    from pykernel.plots import Band, course_figure, error_figure
 
     name = simulation.spec.name
     if isinstance(simulation, Monitoring):
@@ -296,4 +296,10 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
     ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
     if simulation.classes:
         ylabel = f"part of {unit}s with a wrong class"
-    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit)
+    band = None
+    if simulation.coverage is not None and len(latest := simulation.coverage.latest):
+        answers, truth, lower, upper = latest.T
+        places = np.arange(simulation.rows - len(latest), simulation.rows)
+        told = f"label - prediction ({simulation.labels[0]})"[:80]
+        band = Band(places, truth - answers, lower - answers, upper - answers, told)
+    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, band=band)

@@ -123,7 +123,7 @@ def test_a_triangle_takes_half_of_a_square_on_the_host_and_in_c():
     assert "factor[((M_DIM * (M_DIM + 1)) / 2)];" in build(spec).files["src/m.h"]
 
 
-@pytest.mark.parametrize("name", ["expert_offset", "expert_scale", "expert_center", "pivots"])
+@pytest.mark.parametrize("name", ["expert_offset", "expert_scale", "expert_center", "pivots", "center"])
 def test_units_that_no_standardiser_can_know_are_refused(name):
     rng = np.random.default_rng(3)
     model = HostModel(spec_of("spectrum-nlms", "float32"))

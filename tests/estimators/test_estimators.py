@@ -151,7 +151,21 @@ def test_the_docstrings_tell_the_truth():
         assert list(documented[kind]) == list(inspect.signature(kind).parameters)
     of_regressor, of_classifier = documented.values()
     assert {key: of_regressor[key] for key in of_classifier} == of_classifier
-    assert set(of_regressor) - set(of_classifier) == {"label_max_abs"}
+    assert set(of_regressor) - set(of_classifier) == {"label_max_abs", "interval_level"}
+
+
+def test_intervals_come_with_predictions():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(900, 2))
+    y = x @ [[1.0, 2.0], [0.0, -1.0]] + rng.normal(size=(900, 2)) * [0.1, 1.0]
+    model = BudgetedKernelRegressor(rule="rls", interval_level=0.8).fit(x[:600], y[:600])
+    found, lower, upper = model.predict(x[600:], return_interval=True)
+    assert found.shape == lower.shape == upper.shape == (300, 2) and np.array_equal(found, model.predict(x[600:]))
+    # the right width for an output's normal errors is 2 * 1.28 deviations
+    np.testing.assert_allclose((upper - lower).mean(axis=0), [0.256, 2.56], rtol=0.3)
+    assert (abs(((lower <= y[600:]) & (y[600:] <= upper)).mean(axis=0) - 0.8) < 0.1).all()
+    with pytest.raises(UserError, match="give interval_level"):
+        BudgetedKernelRegressor(rule="rls").fit(x, y).predict(x, return_interval=True)
 
 
 def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the_specs_default():

@@ -73,8 +73,9 @@ def spec_of(model="mklms", precision="float32", full=False, name="m", dim=2, n_m
         if "classes" not in content.get("label", {}):
             content["label"] = {"low": -1.0, "high": 1.0} | content.get("label", {})
             content["input"]["outliers"] = "hold"
-            if content.get("learning", {}).get("rule", "klms") in declared("mixture"):
-                content["mixture"] = {}
+            for section in ("mixture", "interval"):
+                if content.get("learning", {}).get("rule", "klms") in declared(section):
+                    content[section] = {}
         if content.get("learning", {}).get("rule", "klms") in ("klms", "qklms"):
             content["learning"] = {"rho": 0.01, "step_limit": 0.5} | content.get("learning", {})
     if model not in LINEAR:

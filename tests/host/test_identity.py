@@ -101,6 +101,7 @@ def contents():
         # what a plain content refuses, for it needs the standardiser
         base = content_of(rule, precision, "staged", "several")
         add(f"{rule} {precision} mixture", base | {"mixture": {}})
+        add(f"{rule} {precision} interval", base | {"mixture": {}, "interval": {}})
         add(f"{rule} {precision} held", merged(base, "input", "outliers", "hold"))
     for rule, precision, function in (
         *(("klms", precision, function) for precision in ("float32", "float64", "int16") for function in FUNCTIONS),

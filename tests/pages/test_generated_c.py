@@ -22,7 +22,7 @@ SIGNAL = {"channels": ["a", "b"], "window": 16, "hop": 8, "features": ["mean", "
 KINDS: dict[str, tuple[dict[str, Any], ...]] = {
     "online": (
         INPUT | CLASSES | {"learning": {"rule": "klms"}, "reduction": {"technique": "mklms"}},
-        INPUT | {"learning": {"rule": "krls-t"}},
+        INPUT | {"learning": {"rule": "krls-t"}, "interval": {}},
         INPUT | STANDARDISED | {"learning": {"rule": "krls-t"}},
     ),
     "linear": (

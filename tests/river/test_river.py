@@ -153,7 +153,7 @@ SIGNATURES = {
         forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, block=None, ridge=None, ald_threshold=None,
         projection=None, penalty=None, when=None, candidates=None, lambda_max=None, removals=None, truncate_below=None,
         truncate_age=None, tie=None, fading=None, force=False, precision='float32', input_max_abs=None,
-        label_max_abs=None
+        label_max_abs=None, interval_level=None
     """,
     "Transformer": """
         n_components=None, *, n_max=None, kernel=None, sigma=None, gamma=None, coef0=None, degree=None, normalise=False,
@@ -258,6 +258,24 @@ def test_the_bits_are_those_of_the_estimators():
     assert state(model) == state(twin)
     found = [list(model.predict_proba_one(each).values()) for each, _ in samples[:20]]
     assert found == twin.predict_proba(x[:20]).tolist()
+
+
+def test_intervals_are_the_devices():
+    model, rng = Regressor(rule="rls", interval_level=0.9), np.random.default_rng(0)
+    within, widths = 0, []
+    for _ in range(400):
+        x = {"a": rng.normal(), "b": rng.normal()}
+        y = x["a"] + 0.1 * rng.normal()
+        found = model.predict_one(x, with_interval=True)
+        within += y in found
+        widths.append(found.width)
+        assert found.lower <= model.predict_one(x) <= found.upper
+        model.learn_one(x, y)
+    assert abs(within / 400 - 0.9) < 0.04 and 0.2 < np.mean(widths[100:]) < 0.45
+    lower, upper = model.model_.interval([[x["a"], x["b"]]])
+    assert model.predict_one(x, with_interval=True).lower == lower[0] and upper[0] > lower[0]
+    with pytest.raises(UserError, match="give interval_level"):
+        Regressor(rule="rls").predict_one(x, with_interval=True)
 
 
 def test_another_engine_computes_the_same(monkeypatch):

@@ -5,7 +5,7 @@ An input is converted where it is checked, so the rule always sees a copy.  Ther
 
 from typing import Any
 
-from pykernel.algorithms import elementary, expert, frame, inputs, stages
+from pykernel.algorithms import elementary, expert, frame, inputs, interval, stages
 from pykernel.algorithms.frame import FrameConfig, answer, predict
 from pykernel.algorithms.int16.arithmetic import clip
 from pykernel.algorithms.int16.inputs import FixedInputConfig, converted
@@ -42,6 +42,18 @@ class NoExpertWork(Struct):
 
 class NoExpertConfig(Config):
     """There is no linear expert."""
+
+
+class NoInterval(Struct):
+    """There are no intervals."""
+
+
+class NoIntervalWork(Struct):
+    """There are no intervals."""
+
+
+class NoIntervalConfig(Config):
+    """There are no intervals."""
 
 
 VALUE_MOST = 1073741824
@@ -187,6 +199,27 @@ def valid_expert(m: FixedFramed) -> Bool:
     return True
 
 
+@kernel
+def answer_before(m: FixedFramed, x: Int16[DIM]) -> None:
+    """There are no intervals."""
+
+
+@kernel
+def judge_interval(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
+    """There are no intervals."""
+
+
+@kernel
+def forget_interval(m: FixedFramed) -> None:
+    """There are no intervals."""
+
+
+@kernel
+def valid_interval(m: FixedFramed) -> Bool:
+    """There are no intervals."""
+    return True
+
+
 WHOLE: dict[Any, Any] = {
     FixedFramed: frame.Framed,
     Real[DIM]: Int16[DIM],
@@ -208,6 +241,13 @@ WHOLE: dict[Any, Any] = {
     expert.instruct: instruct,
     expert.dismiss: dismiss,
     expert.valid_expert: valid_expert,
+    interval.Interval: NoInterval,
+    interval.IntervalWork: NoIntervalWork,
+    interval.IntervalConfig: NoIntervalConfig,
+    frame.answer_before: answer_before,
+    interval.judge_interval: judge_interval,
+    interval.valid_interval: valid_interval,
+    interval.forget_interval: forget_interval,
     frame.respond: respond,
     frame.most_likely: most_likely,
     "write f(x) to y.": "write f(x) to y, in units of 1 / LABEL_SCALE.",

@@ -57,6 +57,7 @@ class FixedStageConfig(Config):
     follows: bool  # whether any of the first three is so: labels pass stages
     holds: bool  # whether outlying inputs may be held: never
     mixes: bool  # whether there is a linear expert: never
+    covers: bool  # whether there are intervals: never
     scales: bool  # always so: inputs are converted
     mean_factor: Index  # the mean is kept in units of 1 / this
     mean_shift: Index  # ... which is 2 to this power

@@ -70,6 +70,7 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
         print_answers(report)
     else:
         print_errors(report)
+        print_intervals(report)
     print_statuses(report)
     print_alarms(report)
     print_training(report)
@@ -101,6 +102,21 @@ def print_errors(report: Mapping[str, Any]) -> None:
         show(f"more than {LINEAR_MOST} inputs: the linear models are left out", "")
     if classes:
         print_confusion(classes, report["confusion"], unit_of(report))
+
+
+def print_intervals(report: Mapping[str, Any]) -> None:
+    """How many labels were within the intervals."""
+    found = report.get("interval")
+    if found is None:
+        return
+    part = found["second_half"]
+    if part["inside"] is None:
+        show(f"intervals at {rate(found['level'])}: no label came that could be judged", "")
+        return
+    widths = part["width"] if isinstance(part["width"], list) else [part["width"]]
+    told = ", ".join("none" if width is None else number(width) for width in widths)
+    inside = f"{rate(part['inside'])} of the labels inside, mean width{'s' * (len(widths) > 1)} {told}"
+    show(f"intervals at {rate(found['level'])}: {inside}, over the second half", "")
 
 
 def print_statuses(report: Mapping[str, Any]) -> None:

@@ -84,6 +84,7 @@ class LinearLearning(Learning):
 class LinearSpec(Spec):
     input: StandardisedInput
     label: stages.StagedLabel = stages.StagedLabel()
+    interval: stages.IntervalSection | None = None
     kernel: Annotated[KernelSection | None, Of(*RANDOM)] = None
     learning: LinearLearning = LinearLearning()
 

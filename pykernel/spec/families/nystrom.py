@@ -183,6 +183,7 @@ class NystromRlsSpec(Spec):
     kernel: KernelSection | None = None
     linear: stages.LinearPart | None = None
     mixture: stages.Mixture | None = None
+    interval: stages.IntervalSection | None = None
     learning: NystromLearning = NystromLearning()
     reduction: Annotated[NystromReduction, Counts(WITHOUT_BUDGET, *CHOSEN)] = NystromReduction()
     basis: BasisSection = BasisSection()

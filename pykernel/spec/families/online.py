@@ -246,6 +246,7 @@ class KernelSpec(Spec):
     kernel: KernelSection | None = None
     linear: stages.LinearPart | None = None
     mixture: stages.Mixture | None = None
+    interval: stages.IntervalSection | None = None
     learning: KernelLearning = KernelLearning()
     reduction: Reduction = Reduction()
 
@@ -558,6 +559,7 @@ class KernelModels:
                 "drafts": choices.drafts,
                 "rounds": choices.rounds,
                 "before": choices.before,
+                "hears_other": choices.before and spec.interval is not None,
                 "newest_only": choices.newest_only,
                 "thresholds": choices.thresholds,
                 "truncates_small": reduction.truncate_below is not None,

@@ -73,6 +73,7 @@ class SpectrumSpec(Spec):
     kernel: KernelSection | None = None
     linear: stages.LinearPart | None = None
     mixture: stages.Mixture | None = None
+    interval: stages.IntervalSection | None = None
     learning: SpectrumLearning = SpectrumLearning()
 
     @property

@@ -221,6 +221,7 @@ class OkfebSpec(Spec):
     kernel: KernelSection | None = None
     linear: stages.LinearPart | None = None
     mixture: stages.Mixture | None = None
+    interval: stages.IntervalSection | None = None
     learning: SubspaceLearning = SubspaceLearning()
     reduction: SubspaceReduction = SubspaceReduction()
     subspace: SubspaceSection = SubspaceSection()
@@ -385,6 +386,7 @@ class SubspaceModels(Models):
             | {
                 "separates": False,  # a head learns 1 and -1
                 "scales": True,  # it works on a copy of the input
+                "hears_other": spec.interval is not None,  # the subspace learns before the label is heard
                 "update": UPDATES[subspace.update],
                 "step": Step.CONSTANT if rls else STEPS[step_of(spec)],
                 "budget": BUDGETS[subspace.budget],

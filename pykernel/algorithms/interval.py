@@ -1,0 +1,153 @@
+"""Intervals around the answers: adaptive conformal inference (I. Gibbs, E. Candes, Adaptive Conformal Inference Under
+Distribution Shift, 2021), for any rule.
+
+The half width is z rms(e) e^s.  e is the label minus the complete answer, which the model gave before it learned the label; z is
+that of a normal distribution, so that s = 0 is right for normal errors.  After a label beyond the interval s grows by pace
+times the level, after one within it shrinks by pace times the rest: s stands still only if the part of labels within the
+interval is the level.  So the interval needs no distribution, no variance, and two numbers for each output.
+
+The sum of these steps is the change of s: the part of the labels within is off the level by at most that change, divided by
+pace and the number of labels.  So the pace is larger at first.
+"""
+
+from pykernel.algorithms.elementary import clipped, exp_negative
+from pykernel.algorithms.expert import Advised, blended
+from pykernel.algorithms.stages import LARGEST_POWER, LOUD, clamp, combine
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Bool,
+    Config,
+    Constant,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    between,
+    kernel,
+    real,
+    sqrt,
+)
+
+INTERVAL_KNOWN = 20
+"""Errors are known after so many labels.  Before, every label that is accepted is possible."""
+STRETCH_MOST = 4
+"""Largest |s|."""
+E_TO_STRETCH_MOST = Constant(54.598150033144239078)
+"""e^4."""
+
+
+class Interval(Struct):
+    """What is known of the errors of the whole answer."""
+
+    error_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of the squared errors
+    # s: the half width is e^s times what it is for normal errors
+    stretch: between(Real[OUTPUTS], -STRETCH_MOST, STRETCH_MOST)
+
+
+class IntervalWork(Struct):
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+
+    answered: Real[OUTPUTS]  # the whole answer before the sample was learned
+
+
+class IntervalConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.stages``."""
+
+    covers: bool  # whether there is an interval around each answer
+    hears_other: bool  # whether the rule hears an answer other than that which it gave, and so must be asked before
+    coverage: Real  # part of the labels that the interval should cover
+    normal_width: Real  # half width of the interval for normal errors of variance 1
+    pace: Real  # how fast s follows, once the errors' mean describes as many labels as it ever does
+
+    tunable = frozenset("coverage normal_width pace".split())
+
+
+class Covered(Advised):
+    """A model with stages, a linear expert, and intervals."""
+
+    parts = Interval, IntervalWork, IntervalConfig
+
+
+@kernel
+def half_width(m: Covered, o: Index) -> Real:
+    """Half the width of the interval of output o, in parts of the label's limit."""
+    s = clipped(m.stretch[o], real(-STRETCH_MOST), real(STRETCH_MOST))
+    rms = sqrt(clipped(m.error_power[o], real(0), LARGEST_POWER))
+    return (m.normal_width * rms) * (E_TO_STRETCH_MOST * exp_negative(s - real(STRETCH_MOST)))
+
+
+@kernel
+def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
+    """Write the ends of the intervals around the answers y: first all lower ones, then all upper ones."""
+    for o in range(len(y)):
+        half = m.label_limit * half_width(m, o)
+        low = y[o] - half
+        high = y[o] + half
+        if m.judged[0] < INTERVAL_KNOWN:
+            # the answer may be beyond what a label can be
+            low = -m.label_limit if y[o] > -m.label_limit else y[o]
+            high = m.label_limit if y[o] < m.label_limit else y[o]
+        if m.clamps:
+            low = clipped(low, m.low, m.high)
+            high = clipped(high, m.low, m.high)
+        bounds[o] = low
+        bounds[len(y) + o] = high
+
+
+@kernel
+def recall(m: Covered, x: Real[DIM], k: Real[OUTPUTS]) -> None:
+    """m.answered: the whole answer, of which the rule's own part was k.  x: the input as the rule sees it.
+
+    The stages and the expert have not learned the sample yet.  O(D) for each output.
+    """
+    for o in range(len(k)):
+        m.answered[o] = k[o]
+    combine(m, x, m.answered)
+    if m.mixes:
+        for o in range(len(k)):
+            m.answered[o] = blended(m, o, m.answered[o], m.expert_answer[o])
+    if m.clamps:
+        clamp(m, m.answered)
+
+
+@kernel
+def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
+    """Learn how far the labels y were from the whole answer.  m.judged does not count them yet.
+
+    x: the input as the rule sees it; k: what the rule answered.  O(D) for each output.
+    """
+    if not m.hears_other:
+        recall(m, x, k)
+    count = m.judged[0] + 1
+    if count > m.gain_horizon:
+        count = m.gain_horizon
+    rate = real(2) / (real(count) + real(1))
+    pace = m.pace * sqrt(real(m.gain_horizon) / real(count))
+    for o in range(len(y)):
+        error = clipped((y[o] - m.answered[o]) * m.label_unit, -LOUD, LOUD)
+        if m.judged[0] >= INTERVAL_KNOWN:
+            missed = real(1) if absolute(error) > half_width(m, o) else real(0)
+            step = pace * (missed - (real(1) - m.coverage))
+            m.stretch[o] = clipped(m.stretch[o] + step, real(-STRETCH_MOST), real(STRETCH_MOST))
+        power = m.error_power[o] + rate * (error * error - m.error_power[o])
+        m.error_power[o] = clipped(power, real(0), LARGEST_POWER)
+
+
+@kernel
+def valid_interval(m: Covered) -> Bool:
+    """Whether labels can have led to these intervals."""
+    for o in range(len(m.stretch)):
+        if m.judged[0] == 0 and m.error_power[o] != real(0):
+            return False
+        if m.judged[0] <= INTERVAL_KNOWN and m.stretch[o] != real(0):
+            return False
+    return True
+
+
+@kernel
+def forget_interval(m: Covered) -> None:
+    """Nothing is known of errors."""
+    for o in range(len(m.stretch)):
+        m.error_power[o] = real(0)
+        m.stretch[o] = real(0)

@@ -1,0 +1,37 @@
+"""Intervals around a model's answers: their section of a spec, and the parameters of their kernels."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import Any
+
+from pydantic import Field
+
+from pykernel.spec.sections import Section
+
+PACE = 0.2
+"""How fast the width follows: measured by benchmarks/host/intervals.py."""
+
+
+class IntervalSection(Section):
+    """An interval around each answer, in which a part of the labels lies."""
+
+    level: float = Field(0.9, ge=0.5, le=0.99, description="part of the labels that the interval covers")
+
+
+def parameters(spec: Any) -> dict[str, Any]:
+    """Values of IntervalConfig, for a rule that hears the answer which it gave."""
+    section = getattr(spec, "interval", None)
+    level = section.level if section is not None else 0.5
+    return {
+        "covers": section is not None,
+        "hears_other": False,
+        "coverage": level,
+        "normal_width": float(f"{NormalDist().inv_cdf((1 + level) / 2):.12g}"),
+        "pace": PACE,
+    }
+
+
+def size_bound(spec: Any) -> int:
+    """A bound of the numbers that intervals take."""
+    return 0 if getattr(spec, "interval", None) is None else 5 * spec.outputs

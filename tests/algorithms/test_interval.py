@@ -1,0 +1,288 @@
+"""Intervals around answers: a naive twin of every rule's, what they promise, states that are forged, and the faces."""
+
+import csv
+import itertools
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from benchmarks.host.first_streams import stream
+from pykernel.algorithms.interval import INTERVAL_KNOWN, STRETCH_MOST
+from pykernel.cli.app import main
+from pykernel.errors import UserError
+from pykernel.host.model import HostModel
+from pykernel.host.simulate import Simulation
+from pykernel.host.snapshot import load, save
+from pykernel.spec.interval import PACE
+from pykernel.spec.model import make_spec
+from pykernel.spec.stages import GAIN_HORIZON
+from tests.support.compilers import in_one_build
+
+LEVEL = 0.8
+CASES = {
+    "klms": {"learning": {"rule": "klms"}},
+    "klms, before": {"learning": {"rule": "klms"}, "reduction": {"n_max": 6, "when": "before"}},
+    "krls-t": {"learning": {"rule": "krls-t", "forgetting": 0.999, "noise": "auto"}},
+    "fb-krls": {"learning": {"rule": "fb-krls"}},
+    "knlms": {"learning": {"rule": "knlms"}},
+    "spectrum-ekf": {"learning": {"rule": "spectrum-ekf", "features": 4}, "reduction": None},
+    "rls": {"learning": {"rule": "rls"}, "reduction": None, "kernel": None},
+    "rff-rls": {"learning": {"rule": "rff-rls", "features": 8}, "reduction": None},
+    "nystrom-rls": {"learning": {"rule": "nystrom-rls", "samples": 16}, "basis": {"method": "stream"}},
+    "okfeb": {"learning": {"rule": "okfeb", "features": 4}},
+}
+STAGED = {"gain": True, "clip": 4.0, "low": -1.2, "high": 1.5}
+
+
+def spec_of(case="klms", precision="float64", outputs=1, stages="all", level=LEVEL, **more):
+    """stages: all that the rule can have, or none but what it needs."""
+    content = {
+        "name": "m",
+        "precision": precision,
+        "input": {"dim": 2, "max_abs": 100.0, "standardise": stages == "all"},
+        "label": {"max_abs": 50.0, "columns": [f"y{o}" for o in range(outputs)]} | (STAGED if stages == "all" else {}),
+        "kernel": {"sigma": 1.0},
+        "reduction": {"n_max": 6},
+        "interval": {"level": level},
+    } | CASES[case]
+    if stages == "all" and case not in ("rls", "rff-rls"):
+        content["mixture"] = {}
+        if case != "fb-krls":
+            content |= {"linear": {}, "label": content["label"] | {"center": True}}
+    return make_spec({key: value for key, value in (content | more).items() if value is not None})
+
+
+def series(n, outputs=1, seed=0):
+    """A function that turns round, with some labels far away, some that none is, and some inputs that none is."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    f = np.sin(2 * x[:, 0]) + 0.3 * x[:, 1]
+    y = np.where(np.arange(n) < n // 2, f, -f)[:, None] * np.arange(1, outputs + 1) + 0.1 * rng.normal(
+        size=(n, outputs)
+    )
+    y[rng.random(n) < 0.02] += 5
+    y[rng.random(n) < 0.02, 0] = np.nan
+    x[rng.random(n) < 0.02, 0] = 1e9
+    return x, y if outputs > 1 else y[:, 0]
+
+
+def twin(spec, answers, y, counted):
+    """What intervals should be: the paper's recursion for each output, from the answers before each label."""
+    z, most = NormalDist().inv_cdf((1 + spec.interval.level) / 2), spec.label.max_abs
+    low, high = (
+        (-math.inf if spec.label.low is None else spec.label.low),
+        (math.inf if spec.label.high is None else spec.label.high),
+    )
+    ends, n = np.full((2, *answers.shape), np.nan), 0
+    s, squares = np.zeros(answers.shape[1]), np.zeros(answers.shape[1])
+    for t, (answer, label) in enumerate(zip(answers, y, strict=True)):
+        half = z * np.sqrt(squares) * np.exp(s)
+        lower, upper = answer - half, answer + half
+        if n < INTERVAL_KNOWN:
+            lower, upper = np.minimum(answer, -most), np.maximum(answer, most)
+        ends[0, t], ends[1, t] = np.clip(lower, low, high), np.clip(upper, low, high)
+        if counted[t]:
+            count = min(n + 1, GAIN_HORIZON)
+            error = label - answer
+            if n >= INTERVAL_KNOWN:
+                step = PACE * math.sqrt(GAIN_HORIZON / count)
+                s = np.clip(
+                    s + step * ((np.abs(error) > half) - (1 - spec.interval.level)), -STRETCH_MOST, STRETCH_MOST
+                )
+            squares = squares + 2 / (count + 1) * (error * error - squares)
+            n += 1
+    return ends
+
+
+def run(spec, x, y, delay=0):
+    """Answers, ends (2, rows, outputs), statuses."""
+    found, statuses = {}, None
+    for question in ("predict", "interval"):
+        found[question], statuses = HostModel(spec).prequential(x, y, delay=delay, question=question)
+    ends = found["interval"].reshape(len(x), 2, spec.outputs).transpose(1, 0, 2)
+    return found["predict"].reshape(len(x), spec.outputs), ends, statuses
+
+
+CHEAP = [("klms", "all", 2), ("okfeb", "none", 1), ("rls", "none", 1)]
+"""Each model takes a second to compile: the other tests take one of these three."""
+TWINS = [
+    each if each in CHEAP else pytest.param(*each, marks=pytest.mark.exhaustive)
+    for each in itertools.product(CASES, ("all", "none"), (1, 2))
+]
+
+
+@pytest.mark.parametrize(("case", "stages", "outputs"), TWINS)
+def test_intervals_are_those_of_a_naive_twin(case, stages, outputs):
+    """Within every rule and every stage; refused samples and warm-up rows do not count."""
+    spec = spec_of(case, outputs=outputs, stages=stages)
+    x, y = series(700, outputs)
+    answers, ends, statuses = run(spec, x, y)
+    status = spec.program.status
+    counted = (statuses >= 0) & (statuses != getattr(status, "OBSERVED", -99))
+    assert (statuses < 0).any() and counted.sum() > 500
+    asked = np.isfinite(answers).all(axis=1)
+    expected = twin(spec, answers, y.reshape(answers.shape), counted)[:, asked]
+    np.testing.assert_allclose(ends[:, asked], expected, rtol=1e-8, atol=1e-8)
+    assert np.isnan(ends[:, ~asked]).all() and (~asked).any()
+    assert (ends[0, asked] <= answers[asked]).all() and (answers[asked] <= ends[1, asked]).all()
+
+
+@pytest.mark.parametrize("precision", ["float64", pytest.param("float32", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(("case", "stages", "outputs"), TWINS)
+def test_host_and_c_have_the_same_bits(case, stages, outputs, precision):
+    report = in_one_build(spec_of(case, precision, outputs, stages), samples=6000, level="-O0")
+    assert report.ok, [row["first_difference"] for row in report.rows]
+
+
+@pytest.mark.parametrize("name", ["switching", "pressure"])
+def test_the_level_is_kept_also_after_a_drift(name, exhaustive):
+    """docs/data/intervals.csv: within 0.03 of the level overall, and 0.05 in the 100 rows after a drift."""
+    x, y = stream(name)
+    base = {"name": "m", "input": {"columns": [f"x{i}" for i in range(x.shape[1])]}, "label": {"column": "y"}}
+    half = len(y) // 2
+    y = np.where(np.arange(len(y)) < half, y, 2 * y.mean() - y)
+    for more in ({}, {"target": {"ram": 1}}) if exhaustive else ({"target": {"ram": 1}},):
+        simulation = Simulation(make_spec(base | more | {"interval": {"level": 0.9}}))
+        for _ in simulation.run(x, y):
+            pass
+        found = simulation.report()["interval"]
+        assert abs(found["all"]["inside"] - 0.9) < 0.03 and found["level"] == 0.9
+        _, ends, _ = run(simulation.spec, x, y)
+        after = slice(half, half + 100)
+        assert np.mean((ends[0, after, 0] <= y[after]) & (y[after] <= ends[1, after, 0])) >= 0.85
+        assert abs(found["all"]["width"] - np.diff(ends[:, 60:, 0], axis=0).mean()) < 0.1 * found["all"]["width"]
+
+
+def test_models_without_the_section_keep_their_bits_and_those_with_it_their_answers():
+    x, y = series(400)
+    given, without = spec_of("rls", stages="none"), spec_of("rls", stages="none", interval=None)
+    assert not HostModel(without).has("interval")
+    answers = [HostModel(spec).prequential(x, y)[0] for spec in (given, without)]
+    assert np.array_equal(*answers, equal_nan=True)
+    with pytest.raises(UserError, match=r"gives no intervals; \[interval\] does"):
+        HostModel(without).interval(x)
+
+
+def test_a_simulation_tells_what_the_intervals_cover(tmp_path, capsys):
+    """Its answers and its model are those of a simulation without intervals; what it tells is what its file says."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(500, 2))
+    y = x @ [1.0, -1.0] + 0.1 * rng.normal(size=500)
+    lines = [f"{a:.6g},{b:.6g},{c:.6g}\n" for (a, b), c in zip(x, y, strict=True)]
+    (tmp_path / "d.csv").write_text("".join(["a,b,y\n", *lines]), encoding="utf-8")
+    spec = 'name = "m"\nprecision = "float64"\n[learning]\nrule = "rls"\n[input]\ncolumns = ["a", "b"]\n[label]\ncolumn = "y"\n'
+    tables = []
+    for more in ("", "[interval]\nlevel = 0.8\n"):
+        (tmp_path / "s.toml").write_text(spec + more, encoding="utf-8")
+        words = ["simulate", tmp_path / "s.toml", tmp_path / "d.csv", "-o", tmp_path / "o.csv", "--delay", "3"]
+        with pytest.raises(SystemExit) as stopped:
+            main([*map(str, words), *(["--plot", str(tmp_path / "p.png")] if more else [])])
+        assert not stopped.value.code
+        with (tmp_path / "o.csv").open(encoding="utf-8") as file:
+            tables.append(list(csv.DictReader(file)))
+    plain, covered = tables
+    assert [row | {"lower": r["lower"], "upper": r["upper"]} for row, r in zip(plain, covered, strict=True)] == covered
+    later = [{key: float(row[key]) for key in ("lower", "label", "upper")} for row in covered[250:]]
+    inside = np.mean([row["lower"] <= row["label"] <= row["upper"] for row in later])
+    width = np.mean([row["upper"] - row["lower"] for row in later])
+    said = (
+        f"intervals at 80.0 %: {100 * inside:.1f} % of the labels inside, mean width {width:.4g}, over the second half"
+    )
+    assert said in capsys.readouterr().out and abs(inside - 0.8) < 0.05
+    assert (tmp_path / "p.png").stat().st_size > 10_000
+
+
+def test_late_labels_are_judged_when_they_are_learned():
+    """What was judged does not depend on the delay, for the model learns the same samples in the same order."""
+    x, y = series(300)
+    models = [HostModel(spec_of("rls", stages="none")) for _ in range(2)]
+    models[0].prequential(x, y)
+    models[1].prequential(np.concatenate([x, x[:7]]), np.append(y, y[:7]), delay=7)
+    for name in ("error_power", "stretch"):
+        assert models[0].memory.field(name).tolist() == models[1].memory.field(name).tolist() != [0.0]
+
+
+def test_frozen_models_and_a_restart():
+    x, y = series(400)
+    model = HostModel(spec_of("okfeb", stages="none"))
+    model.update(x, y)
+    model.freeze()
+    before = bytes(model.memory.bytes)
+    model.update(x[:50], y[:50] + 3)
+    model.freeze(False)
+    assert bytes(model.memory.bytes)[: len(save(model)) - 24] == before[: len(save(model)) - 24]
+    model.call("restart")
+    assert not model.memory.field("error_power").any() and not model.memory.field("stretch").any()
+    lower, upper = model.interval(x[:1])
+    assert (lower[0], upper[0]) == (-50, 50)
+
+
+def forged(model, name, value):
+    """Whether a snapshot in which a field has another value can be loaded."""
+    kept = model.memory.field(name).copy()
+    model.memory.field(name)[...] = value
+    try:
+        load(HostModel(model.spec), save(model))
+        return True
+    except UserError:
+        return False
+    finally:
+        model.memory.field(name)[...] = kept
+
+
+def test_a_forged_state_is_refused_or_never_gives_nan():
+    model = HostModel(spec_of("klms", outputs=2))
+    fresh = HostModel(model.spec)
+    x, y = series(200, 2)
+    model.update(x, y)
+    assert forged(model, "error_power", 2.0**41) and forged(model, "stretch", -4.0)
+    for name, wrong in (("error_power", -1e-30), ("error_power", 2.0**42), ("stretch", 4.1), ("stretch", np.nan)):
+        assert not forged(model, name, wrong), (name, wrong)
+    # nothing was judged: nothing can be known
+    assert (
+        not forged(fresh, "error_power", 1e-9) and not forged(fresh, "stretch", 0.1) and forged(fresh, "stretch", 0.0)
+    )
+    good = np.isfinite(x).all(axis=1) & (np.abs(x) < 100).all(axis=1)
+    for power in (0.0, 5e-324, 2.0**41):
+        for stretch in (-4.0, 0.0, 4.0):
+            model.memory.field("error_power")[...], model.memory.field("stretch")[...] = power, stretch
+            lower, upper = model.interval(x[good])
+            assert np.isfinite([lower, upper]).all() and (lower <= upper).all()
+            model.update(x[:20], y[:20])
+            assert (
+                np.isfinite(model.memory.field("error_power")).all()
+                and (np.abs(model.memory.field("stretch")) <= 4).all()
+            )
+
+
+def test_the_widest_interval_is_a_number_within_the_limits_of_labels():
+    """Labels of 1e24 in float32: the widest interval does not overflow, nor does the narrowest vanish where labels are 1e-18."""
+    rng = np.random.default_rng(3)
+    for limit in (1e24, 1e-18):
+        model = HostModel(spec_of("rls", "float32", label={"max_abs": limit}, level=0.99, stages="none"))
+        x = rng.normal(size=(300, 2))
+        model.update(x, 0.5 * limit * np.tanh(x[:, 0] + 0.1 * rng.normal(size=300)))
+        lower, upper = model.interval(x)
+        assert ((upper - lower) > 0.01 * limit).all() and ((upper - lower) < limit).all()
+        model.memory.field("error_power")[...], model.memory.field("stretch")[...] = 2.0**41, 4.0
+        assert np.isfinite(model.interval(x)).all()
+
+
+REFUSED = [
+    ({"label": {"classes": ["a", "b"]}}, r"\[interval\] is for labels that are numbers; leave it out"),
+    ({"precision": "int16", "input": {"dim": 2, "max_abs": 4.0}}, r"\[interval\] is of .*; klms in int16 does not have it: leave it out"),
+    ({"learning": {"rule": "krr"}}, r"\[interval\] is of .*; krr does not have it: leave it out"),
+    ({"learning": {"rule": "frozen"}, "expansion": {"vectors": [[0.0, 0.0]], "weights": [[1.0]], "bias": [0.0]}}, r"\[interval\] is of .*; frozen does not have it"),
+    ({"learning": {"rule": "okfeb"}, "label": {}}, r"\[interval\] is for labels that are numbers; leave it out"),
+    ({"interval": {"level": 0.995}}, r"\[interval\] level is 0.995; it must be less than or equal to 0.99"),
+    ({"interval": {"level": 0.4}}, r"\[interval\] level is 0.4; it must be greater than or equal to 0.5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "says"), REFUSED, ids=lambda value: str(value)[:40])
+def test_what_cannot_be_is_refused_in_a_sentence(change, says):
+    base = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "interval": {}}
+    with pytest.raises(UserError, match=says):
+        make_spec(base | change)
