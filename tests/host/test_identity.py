@@ -102,6 +102,8 @@ def contents():
         base = content_of(rule, precision, "staged", "several")
         add(f"{rule} {precision} mixture", base | {"mixture": {}})
         add(f"{rule} {precision} held", merged(base, "input", "outliers", "hold"))
+        for word in ("mean", "hold"):
+            add(f"{rule} {precision} missing, {word}", merged(base, "input", "missing", word))
     for rule, precision, function in (
         *(("klms", precision, function) for precision in ("float32", "float64", "int16") for function in FUNCTIONS),
         ("frozen", "float32", "sigmoid"),
