@@ -1,7 +1,7 @@
 """What missing inputs cost: error with gaps over error on the whole rows, for each value of [input] missing.
 
-    python -m benchmarks.host.missing          # docs/data/missing.csv, and the tables of docs/online.md
-    python -m benchmarks.host.missing --show   # the tables of the file
+    python -m benchmarks.host.missing          # docs/data/missing.csv, and the table and sentences of docs/online.md
+    python -m benchmarks.host.missing --show   # the same of the file
 
 Streams: the numbers of first_streams.py as they are.  One input in ten is missing, each by itself, or for ten rows in a row.
 Errors are root mean squares over the second half of the rows.  A model that refuses a row leaves its last answer standing.
@@ -13,6 +13,7 @@ over the stream's inputs.  The table calls a stream slow if it is 0.5 or more.
 from __future__ import annotations
 
 import argparse
+import textwrap
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -139,7 +140,7 @@ def advice(rows: Rows) -> str:
             f"in {int((found < 1).sum())} of {len(found)} trials; against `refuse` it wins {int((refused < 1).sum())} and has "
             f"{np.median(refused):.2f} of the error, at worst {refused.max():.2f} times."
         )
-    return " ".join(told)
+    return textwrap.fill(" ".join(told), 120) + "\n"
 
 
 def main() -> None:
@@ -147,8 +148,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true")
     path = DATA / "missing.csv"
     rows = load(path) if parser.parse_args().show else save(path, measured())
-    if not parser.parse_args().show:
-        publish({"missing": table(rows), "missing, in words": advice(rows)}, DOCS / "online.md")
+    publish({"missing": table(rows), "missing, in words": advice(rows)}, DOCS / "online.md")
     print(table(rows), advice(rows), sep="\n\n")
 
 

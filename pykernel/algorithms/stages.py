@@ -211,19 +211,17 @@ def observe(m: Staged, x: Real[DIM]) -> None:
     allowed = OUTLYING * (real(1) + m.shock[0])
     outlying = False
     for j in range(len(x)):
-        known = m.observed[0]
         if m.completes:
             # what is missing does not count; what is there has the weight that it would have in a stream of its own
             if m.absent[j] != 0:
                 continue
             if m.values_seen[j] < m.input_horizon:
                 m.values_seen[j] += 1
-            known = m.values_seen[j]
-            rate = real(2) / (real(known) + real(1))
+            rate = real(2) / (real(m.values_seen[j]) + real(1))
             rest = real(1) - rate
         difference = x[j] - m.mean[j]
         # an input that was constant may begin to move
-        if known > m.input_warmup and m.variance[j] > real(0):
+        if (m.values_seen[j] if m.completes else m.observed[0]) > m.input_warmup and m.variance[j] > real(0):
             most = allowed / m.scale[j]
             outlying = outlying or absolute(difference) > most
             difference = clipped(difference, -most, most)
@@ -468,12 +466,10 @@ def valid_inputs(m: Staged) -> Bool:
             return False
         if not (m.variance[j] >= real(0) and m.variance[j] * real(0.125) <= m.input_max_abs * m.input_max_abs):
             return False
-        known = m.observed[0]
         if m.completes:
-            known = m.values_seen[j]
-            if known > m.observed[0]:
+            if m.values_seen[j] > m.observed[0]:
                 return False
-        if known == 0:
+        if (m.values_seen[j] if m.completes else m.observed[0]) == 0:
             if m.mean[j] != real(0) or m.variance[j] != real(0) or m.scale[j] != real(0):
                 return False
         elif m.scale[j] != real(1) / sqrt(m.variance[j] + VARIANCE_FLOOR):

@@ -504,7 +504,9 @@ class Spec(Section):
     @property
     def state_bytes_bound(self) -> int:
         around = 0 if self.signal is None else signals.size_bound(self.signal, self.forecasts)
-        return (self.family.size_bound(self) + expert.size_bound(self) + around) * self.real.alignment
+        return (
+            self.family.size_bound(self) + expert.size_bound(self) + missing.size_bound(self) + around
+        ) * self.real.alignment
 
     @property
     def config_values(self) -> dict[str, Any]:

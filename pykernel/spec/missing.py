@@ -26,6 +26,11 @@ def around(spec: Spec, program: Program) -> Program:
     return program if chosen == "refuse" else with_stand_ins(program, WORDS[chosen])
 
 
+def size_bound(spec: Spec) -> int:
+    """About how many numbers the memory holds for it, from above."""
+    return 4 * spec.dim if spec.completes else 0
+
+
 def validate(spec: Spec, refuse: Refuse) -> None:
     """Refuse stand-ins that are not known."""
     chosen = choice(spec)

@@ -131,7 +131,7 @@ def test_what_stands_in_is_usual():
 
 
 def test_a_dead_input_and_one_that_begins_late_cost_no_samples():
-    gappy, x, y = stream(900, part=0.0)
+    gappy, _, y = stream(900, part=0.0)
     gappy[:, 0], gappy[:600, 1] = np.nan, np.nan
     model = HostModel(default("mean"))
     answers, statuses = model.prequential(gappy, y)
