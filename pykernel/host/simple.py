@@ -16,6 +16,7 @@ from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
 from pykernel.host.samples import latest
+from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec, make_spec
 
 LINEAR_MOST = 256
@@ -74,7 +75,7 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     numbers: dict[str, Any] = {"outputs": spec.outputs, "max_abs": label.max_abs}
     classes = {"classes": label.classes}
     base: dict[str, Any] = {"name": "linear", "input": {"dim": spec.dim, "max_abs": spec.input_max_abs}}
-    stands_in = {"missing": spec.input.missing} if spec.completes else {}
+    stands_in = {"missing": choice(spec)} if spec.completes else {}
     scaled = base | {
         "precision": "float32" if spec.real.is_integer else spec.precision,
         "input": base["input"] | {"standardise": True} | stands_in,

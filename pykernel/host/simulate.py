@@ -17,6 +17,7 @@ from pykernel.host.model import HostModel
 from pykernel.host.samples import Batch, as_table
 from pykernel.host.scores import Course, Errors, verdict
 from pykernel.host.simple import Distances, SeenAlarms, Simple, simple_bytes
+from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec
 from pykernel.telling import STANDS_IN
 
@@ -309,7 +310,7 @@ class _Run:
         names = self.spec.input.columns or [f"input {j}" for j in range(self.spec.dim)]
         columns = {name: int(count) for name, count in zip(names, self.missing, strict=True) if count}
         return {
-            "by": self.spec.input.missing,
+            "by": choice(self.spec),
             "inputs": int(self.missing.sum()),
             "of": self.rows * self.spec.dim,
             "columns": columns,

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from pykernel.algorithms.missing import with_stand_ins
 from pykernel.dialect.program import Program
 from pykernel.spec.family import Refuse
 
-if TYPE_CHECKING:
-    from pykernel.spec.base import Spec
-
 WORDS = {"mean": "its mean", "hold": "its latest value"}
 """Choice -> words for what stands in."""
 
 
-def choice(spec: Spec) -> str:
+def choice(spec: Any) -> str:
     """What becomes of a sample with a missing input: refuse, mean or hold."""
     return str(getattr(spec.input, "missing", "refuse"))
 
 
-def around(spec: Spec, program: Program) -> Program:
+def around(spec: Any, program: Program) -> Program:
     """The program, with samples completed before anything else if the spec says so."""
     chosen = choice(spec)
     return program if chosen == "refuse" else with_stand_ins(program, WORDS[chosen])
 
 
-def size_bound(spec: Spec) -> int:
+def size_bound(spec: Any) -> int:
     """About how many numbers the memory holds for it, from above."""
-    return 4 * spec.dim if spec.completes else 0
+    return 4 * int(spec.dim) if spec.completes else 0
 
 
-def validate(spec: Spec, refuse: Refuse) -> None:
+def validate(spec: Any, refuse: Refuse) -> None:
     """Refuse stand-ins that are not known."""
     chosen = choice(spec)
     if chosen == "refuse":

@@ -1,5 +1,7 @@
 """Missing inputs: what stands in, what they leave alone, and that completing on the host comes to the same."""
 
+import io
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from pykernel.gen.compilers import compiler
 from pykernel.gen.model import specialised
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
+from pykernel.host.replay import read_log
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.model import make_spec
 from pykernel.workflows.simulate import simulate
@@ -233,3 +236,14 @@ def test_simulate_counts_what_stands_in_and_scores_these_rows():
     assert (told["by"], told["inputs"], told["of"]) == ("mean", cells, 300 * DIM)
     assert sum(told["columns"].values()) == cells and found["mean"]["inputs_refused"] == 0
     assert found["mean"]["all"]["scored"] >= 298 and found["refuse"]["all"]["scored"] < 250
+
+
+def test_a_log_keeps_its_gaps():
+    """In a row that was recorded, an empty cell was missing, as nan is; an empty row was not recorded."""
+    log = io.BytesIO(b"x0,x1,x2,y,state_hash,call\n1,,nan,2,00000000,\n,,,,,reset\n")
+    (rows,) = read_log(log, "log", default("mean"))
+    np.testing.assert_array_equal(rows.x, [[1, np.nan, np.nan], [0, 0, 0]])
+    assert rows.has["sample"].tolist() == [True, False]
+    log.seek(0)
+    with pytest.raises(UserError, match="has some inputs and not others"):
+        list(read_log(log, "log", default("refuse")))
