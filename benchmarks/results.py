@@ -267,6 +267,13 @@ RESULTS: dict[str, Result] = {
     "loo-digits": Result("-m benchmarks.host.loo_digits", ("loo-digits.csv",), "minutes", (), (CLOSED_FORM,)),
     "loo-speed": Result("-m benchmarks.host.loo_speed", ("loo-speed.*",), "minutes", (), (CLOSED_FORM,)),
     "million-rows": Result("-m benchmarks.host.million_rows", ("million-rows.csv",), "hours", (), (BASES,)),
+    "missing": Result(
+        "-m benchmarks.host.missing",
+        ("missing.csv",),
+        "minutes",
+        ("default", "waves"),
+        ("pykernel.algorithms.missing",),
+    ),
     "model-selection": Result(
         "-m benchmarks.host.model_selection",
         ("model-selection.png", "optimism.csv"),

@@ -92,11 +92,23 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
         rows = rng.integers(0, samples, few)
         if y.size:
             y[(rows, *(own.integers(0, width, few) for width in labels.shape))] = values
+    if spec.completes:
+        leave_out(x, np.random.default_rng([seed, 3]))
     x, y = as_taken(spec, x, positions if labels.is_class else y)
     if whole:
         for count in (-32768, -32767, 32767, 0):
             x[rng.integers(0, samples, few), rng.integers(0, dim)] = count
     return x, y
+
+
+def leave_out(x: np.ndarray, rng: np.random.Generator) -> None:
+    """Replace inputs by NaN: one in ten, one in twenty for twenty rows, a few whole rows, and one input's first rows."""
+    samples, dim = x.shape
+    x[rng.random(x.shape) < 0.1] = np.nan
+    silent = rng.random((samples // 20 + 1, dim)) < 0.05
+    x[silent.repeat(20, axis=0)[:samples]] = np.nan
+    x[rng.integers(0, samples, max(1, samples // 200))] = np.nan
+    x[: min(60, samples // 4), int(rng.integers(0, dim))] = np.nan
 
 
 def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -407,6 +407,8 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
             quoted["Features"] += f"; what a count of each is worth: {units}"
     elif signal is None and spec.standardises:
         lines[0] += " The model standardises them."
+    if spec.completes:
+        lines[0] += " NaN is a missing input, for which the model takes a stand-in."
     return lines + [f"{what}: {names}." for what, names in quoted.items()]
 
 

@@ -50,8 +50,10 @@ class Kind(IntEnum):
 
     GATHERED = 1  # this sample and the next one are taken without labels; their labels come later
     MIDDLE = 3
+    PARTLY = 4  # where something stands in for missing inputs: an input is missing
     ASKED = 5  # all questions are asked about it before it is learned
     REPEATED = 6  # the sample before is repeated; the second sample of the sequence also repeats the first
+    EMPTY = 7  # where something stands in for missing inputs: all inputs are missing
     NARROW = 8
     VISITED = 10
     OUTLYING = 12
@@ -80,6 +82,13 @@ BETWEEN = {
     "visit": (Kind.VISITED, Kind.REFUSED, Kind.MISLABELLED),
 }
 """Kind of entry -> the kinds of samples before whose update it is called."""
+
+
+def between(spec: Spec) -> dict[str, tuple[Kind, ...]]:
+    """As ``BETWEEN``; a model that completes samples is asked about incomplete ones, too."""
+    asked = (*BETWEEN["question"], Kind.PARTLY, Kind.EMPTY) if spec.completes else BETWEEN["question"]
+    return BETWEEN | {"question": asked}
+
 
 OFFSET, PRIME = 0x811C9DC5, 16777619
 """Constants of the hash FNV-1a."""
@@ -226,6 +235,10 @@ class _Run:
                 self.y[o] = self.made_up(self.y.dtype.type(0), plan.label_size, far_label)
         elif self.label == "class":
             self.y[0] = self.random() % classes
+        if self.spec.completes and kind == Kind.PARTLY:
+            self.x[self.seed % len(self.x)] = np.nan
+        if self.spec.completes and kind == Kind.EMPTY:
+            self.x[:] = np.nan
         if kind == Kind.REFUSED:
             self.x[0] = refused(self.x.dtype)
         if kind == Kind.MISLABELLED:
@@ -241,7 +254,7 @@ class _Run:
                 self.call_all("training", "action", but="restart")
                 self.call_all("visit")  # what was trained does not know the sample yet
                 self.call_all("reading")
-            for called, samples in BETWEEN.items():
+            for called, samples in between(self.spec).items():
                 if kind in samples:
                     self.call_all(called)
             if n == self.plan.steps // 4:
@@ -432,7 +445,7 @@ def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
         9105: max([1, *numbers]),
         9106: max([1, *buffers(spec).values()]),
         9107: max(1, 2 * len(numbers)),
-    }
+    } | ({9108: plan.centers.shape[1]} if spec.completes else {})
 
 
 def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
@@ -488,7 +501,8 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         ],
         "refused": refused(np.dtype(np.int16)) if whole else largest,
         "refused_label": "(-2147483647 - 1)" if whole else largest,
-        "between": [(calls(kind), list(map(int, samples))) for kind, samples in BETWEEN.items()],
+        "between": [(calls(kind), list(map(int, samples))) for kind, samples in between(spec).items()],
+        "completes": spec.completes,
         "readings": calls("reading"),
         "visits": calls("visit"),
         "switches": calls("switch"),

@@ -98,9 +98,21 @@ def rate(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
 
 
-def skipped(gaps: int) -> str:
-    """A sentence that counts rows with an empty input, and says what happens with them."""
-    return f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
+STANDS_IN = '[input] missing = "mean" or "hold" keeps such rows'
+
+
+def skipped(gaps: int, may_stand_in: bool = False) -> str:
+    """A sentence that counts rows with an empty input, and says what happens with them, and what may instead."""
+    told = f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
+    return f"{told}; {STANDS_IN}" if may_stand_in else told
+
+
+def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
+    """How many inputs are missing, and what stands in for them."""
+    by = {"mean": "the mean", "hold": "the latest value"}[found["by"]]
+    listed = sorted(found["columns"].items(), key=lambda item: -item[1])
+    columns = ", ".join(f"{name}: {count:,}" for name, count in listed[:most]) + (", …" if len(listed) > most else "")
+    return f"{found['inputs']:,} of {found['of']:,} cells, for which {by} stands in ({columns})"
 
 
 def gaps_told(raw: Mapping[str, int], steps: int) -> str:

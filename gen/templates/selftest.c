@@ -59,6 +59,19 @@ static int32_t {{ name }}_make_up({{ real }} *x{% if r.label != "none" %}, {{ la
     seed = ((seed * 75) + 74) % 65537;
     y[0] = seed % {{ r.classes }};
 {%- endif %}
+{%- if r.completes %}
+    if ((kind == {{ k.partly }}) || (kind == {{ k.empty }})) {
+        volatile {{ real }} most = {{ r.refused }}; /* volatile: the compiler must not know the value */
+        const {{ real }} infinite = most * most;
+        {{ macro }}_LOOP(9108)
+        for (int32_t j = 0; j < {{ r.width }}; j++) {
+            {{ macro }}_TURN(9108)
+            if ((kind == {{ k.empty }}) || (j == (seed % {{ r.width }}))) {
+                x[j] = infinite - infinite; /* NaN: missing */
+            }
+        }
+    }
+{%- endif %}
     if (kind == {{ k.refused }}) {
         x[0] = {{ r.refused }};
     }

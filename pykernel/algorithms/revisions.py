@@ -22,7 +22,7 @@ RAISED: dict[str, Revision] = {
     "nystrom-rls": Revision(bits=2),  # the same
 }
 """Algorithm -> its revision, of those that are not in their first one.  Names are those of ``Spec.algorithms``: a rule such as
-"klms", "gaussian kernel", "stages" or "signal"; with " int16" behind, the same in whole numbers."""
+"klms", "gaussian kernel", "stages", "missing" or "signal"; with " int16" behind, the same in whole numbers."""
 
 
 def revision_of(algorithm: str) -> Revision:

@@ -53,6 +53,11 @@ class Stages(Struct):
     )  # the latest value of each input that was not outlying, standardised
     # from -1 to 1: how much smaller errors are lately when an outlying input is taken for its held value, not for its limit
     evidence: between(Real[DIM], -1, 1)
+    # where missing inputs are stood in for: number of values of each input behind its statistics, at most the horizon
+    values_seen: between(Index[DIM], 0, "input_horizon")
+    latest_input: between(
+        Real[DIM], "-input_max_abs", "input_max_abs"
+    )  # the latest usual value of each input, as it came
     center: Real[OUTPUTS]  # running mean of the labels
     averaged: between(Index, 0, "center_horizon")  # number of labels behind that mean, at most its horizon
     # weights of the linear part; the last one belongs to the constant 1
@@ -72,6 +77,7 @@ class Sample(Struct):
 
     x: Real[DIM]  # the input as the rule sees it
     other: Real[DIM]  # the same with the other choice for outlying inputs
+    absent: Index[DIM]  # 1: the input was missing, and something stands in for it
     y: Real[OUTPUTS]  # what f(x) should be
     label: Real[OUTPUTS]  # the label before the stages took their part off
     value: Real[OUTPUTS]  # f(x) before the sample was learned
@@ -84,6 +90,8 @@ class StageConfig(Config):
 
     standardises: bool  # whether inputs are standardised while the model learns
     holds: bool  # whether an outlying input may be taken for its held value
+    completes: bool  # whether something stands in for missing inputs
+    keeps_latest: bool  # whether the latest value of the input does
     centers: bool  # whether the label's running mean is taken off
     leads: bool  # whether a linear part is taken off
     gains: bool  # whether the rule's answer is multiplied by a gain
@@ -152,9 +160,20 @@ def shaken(shock: Real, outlying: Bool) -> Real:
 @kernel
 def outlies(m: Staged, x: Real[DIM], j: Index) -> Bool:
     """Whether an input is so far away that it may be a fault; several in a row are none."""
+    if m.completes:
+        if m.absent[j] != 0 or m.values_seen[j] <= m.input_warmup:
+            return False
     if m.observed[0] <= m.input_warmup or not (m.variance[j] > real(0)):
         return False
     return absolute((x[j] - m.mean[j]) * m.scale[j]) >= OUTLYING * (real(1) + m.shock[0])
+
+
+@kernel
+def held(m: Staged, j: Index) -> Real:
+    """The latest usual value of an input, standardised."""
+    if m.keeps_latest:
+        return clipped((m.latest_input[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
+    return m.held_input[j]
 
 
 @kernel
@@ -165,7 +184,11 @@ def see(m: Staged, x: Real[DIM]) -> None:
             m.x[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
             if m.holds:
                 if m.evidence[j] > EVIDENCE_NEEDED and outlies(m, x, j):
-                    m.x[j] = m.held_input[j]
+                    m.x[j] = held(m, j)
+            if m.completes:
+                # an input that begins late has a warm-up of its own: until then it stays at its mean
+                if m.values_seen[j] < m.input_warmup:
+                    m.x[j] = real(0)
     elif m.rescales:
         rescale(m, x, m.x)
     else:
@@ -188,9 +211,17 @@ def observe(m: Staged, x: Real[DIM]) -> None:
     allowed = OUTLYING * (real(1) + m.shock[0])
     outlying = False
     for j in range(len(x)):
+        if m.completes:
+            # what is missing does not count; what is there has the weight that it would have in a stream of its own
+            if m.absent[j] != 0:
+                continue
+            if m.values_seen[j] < m.input_horizon:
+                m.values_seen[j] += 1
+            rate = real(2) / (real(m.values_seen[j]) + real(1))
+            rest = real(1) - rate
         difference = x[j] - m.mean[j]
         # an input that was constant may begin to move
-        if m.observed[0] > m.input_warmup and m.variance[j] > real(0):
+        if (m.values_seen[j] if m.completes else m.observed[0]) > m.input_warmup and m.variance[j] > real(0):
             most = allowed / m.scale[j]
             outlying = outlying or absolute(difference) > most
             difference = clipped(difference, -most, most)
@@ -209,7 +240,7 @@ def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
         m.other[j] = m.x[j]
         if outlies(m, x, j):
             found = True
-            m.other[j] = m.held_input[j]
+            m.other[j] = held(m, j)
             if m.evidence[j] > EVIDENCE_NEEDED:
                 m.other[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
     return found
@@ -228,10 +259,25 @@ def gather_evidence(m: Staged, x: Real[DIM], own: Real, other: Real) -> None:
 
 @kernel
 def hold(m: Staged, x: Real[DIM]) -> None:
-    """Keep the inputs that are not outlying.  O(D)."""
+    """Keep the inputs that are not outlying, standardised.  O(D)."""
+    if not m.keeps_latest:
+        for j in range(len(x)):
+            if not outlies(m, x, j):
+                m.held_input[j] = m.x[j]
+
+
+@kernel
+def keep_latest(m: Staged, x: Real[DIM]) -> None:
+    """Keep the inputs that are there and not outlying, as they came.  O(D)."""
     for j in range(len(x)):
-        if not outlies(m, x, j):
-            m.held_input[j] = m.x[j]
+        if m.absent[j] == 0:
+            usual = True
+            if m.standardises:
+                usual = not outlies(m, x, j)
+            elif m.values_seen[j] < m.input_horizon:
+                m.values_seen[j] += 1
+            if usual:
+                m.latest_input[j] = x[j]
 
 
 # ------------------------------------------------------------------------------------------------------- labels
@@ -252,6 +298,8 @@ def warm_up(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
     """Whether the rule is to wait: before it begins, the statistics of inputs and labels do."""
     waits = m.standardises and m.observed[0] < m.input_warmup
     if waits:
+        if m.keeps_latest:
+            keep_latest(m, x)
         observe(m, x)
         if m.centers:
             average(m, y)
@@ -261,6 +309,8 @@ def warm_up(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
 @kernel
 def settle_inputs(m: Staged, x: Real[DIM]) -> None:
     """The rule has learned the sample: the statistics of its inputs learn, too."""
+    if m.keeps_latest:
+        keep_latest(m, x)
     if m.standardises:
         observe(m, x)
 
@@ -406,14 +456,20 @@ def valid_inputs(m: Staged) -> Bool:
     """Whether inputs within their limit can have these means and variances, and the scales fit.  O(D)."""
     for j in range(len(m.mean)):
         if m.holds:
-            if m.observed[0] == 0 and (m.held_input[j] != real(0) or m.evidence[j] != real(0)):
+            if m.observed[0] == 0 and m.evidence[j] != real(0):
                 return False
+            if not m.keeps_latest:
+                if m.observed[0] == 0 and m.held_input[j] != real(0):
+                    return False
         # twice the limit, and eight times its square: both with room for rounding
         if not (absolute(m.mean[j]) * real(0.5) <= m.input_max_abs):
             return False
         if not (m.variance[j] >= real(0) and m.variance[j] * real(0.125) <= m.input_max_abs * m.input_max_abs):
             return False
-        if m.observed[0] == 0:
+        if m.completes:
+            if m.values_seen[j] > m.observed[0]:
+                return False
+        if (m.values_seen[j] if m.completes else m.observed[0]) == 0:
             if m.mean[j] != real(0) or m.variance[j] != real(0) or m.scale[j] != real(0):
                 return False
         elif m.scale[j] != real(1) / sqrt(m.variance[j] + VARIANCE_FLOOR):
@@ -454,6 +510,10 @@ def valid_stages(m: Staged, blank: Bool) -> Bool:
             return False
         if not valid_inputs(m):
             return False
+    if m.keeps_latest:
+        for j in range(len(m.latest_input)):
+            if m.values_seen[j] == 0 and m.latest_input[j] != real(0):
+                return False
     return not m.follows or valid_labels(m)
 
 
@@ -466,6 +526,8 @@ def forget(m: Staged) -> None:
         m.scale[j] = real(0)
         m.held_input[j] = real(0)
         m.evidence[j] = real(0)
+        m.values_seen[j] = 0
+        m.latest_input[j] = real(0)
     for o in range(len(m.center)):
         m.center[o] = real(0)
         m.agreement[o] = real(0)

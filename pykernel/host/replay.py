@@ -214,6 +214,11 @@ class _Columns:
             np.array([read[column][1] for column in part], bool).reshape(-1, count)
             for part in (self.inputs, self.labels)
         )
+        if self.spec.completes:  # in a row of which some inputs were recorded, the others were missing
+            some = given.any(axis=0)
+            for column, there in zip(self.inputs, given, strict=True):
+                read[column][0][some & ~there] = np.nan
+            given = np.broadcast_to(some, given.shape)
         has = {column: read[column][1] for column in (*answers, STATE_HASH, STATUS, CALL)}
         has |= {"sample": np.asarray(given.all(axis=0)), "label": np.asarray(labelled.all(axis=0))}
         if self.unlabelled:

@@ -16,6 +16,7 @@ from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
 from pykernel.host.samples import latest
+from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec, make_spec
 
 LINEAR_MOST = 256
@@ -74,14 +75,16 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     numbers: dict[str, Any] = {"outputs": spec.outputs, "max_abs": label.max_abs}
     classes = {"classes": label.classes}
     base: dict[str, Any] = {"name": "linear", "input": {"dim": spec.dim, "max_abs": spec.input_max_abs}}
+    stands_in = {"missing": choice(spec)} if spec.completes else {}
     scaled = base | {
         "precision": "float32" if spec.real.is_integer else spec.precision,
-        "input": base["input"] | {"standardise": True},
+        "input": base["input"] | {"standardise": True} | stands_in,
         "label": classes if label.classes else numbers | {"center": True},
         "learning": {"rule": "rls"},
     }
     raw = base | {
         "precision": "float64",
+        "input": base["input"] | ({"missing": "hold"} if stands_in else {}),  # raw inputs have no running mean
         "label": classes if label.classes else numbers,
         "learning": {"rule": "rls", "forgetting": 0.999, "prior_variance": 1e6},
     }
@@ -148,8 +151,9 @@ class Distances:
     RIDGE = 1e-3
     """Added to the diagonal of the correlation matrix: inputs may be linearly dependent."""
 
-    def __init__(self, dim: int) -> None:
-        self.names = tuple(self.numbers(dim))
+    def __init__(self, dim: int, completes: bool = False) -> None:
+        """completes: whether the mean stands in for a missing input."""
+        self.names, self.completes = tuple(self.numbers(dim)), completes
         self.rows, self.weight = 0, 0.0
         self.mean, self.covariance = np.zeros(dim), np.zeros((dim, dim))
         self._block: list[np.ndarray] = []
@@ -166,6 +170,8 @@ class Distances:
         while start < len(x):
             end = min(len(x), start + self.BLOCK - self.rows % self.BLOCK)
             part = x[start:end].astype(np.float64)
+            if self.completes:
+                part = np.where(np.isnan(part) & ~np.isnan(part).all(axis=1, keepdims=True), self.mean, part)
             if self.weight:
                 found[start:end] = self._judge(part)
             self._block.append(part[np.isfinite(part).all(axis=1)])

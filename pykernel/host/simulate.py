@@ -17,7 +17,9 @@ from pykernel.host.model import HostModel
 from pykernel.host.samples import Batch, as_table
 from pykernel.host.scores import Course, Coverage, Errors, verdict
 from pykernel.host.simple import Distances, SeenAlarms, Simple, simple_bytes
+from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec
+from pykernel.telling import STANDS_IN
 
 DELAY_LIMIT = 10**6
 """Most rows that are kept until their labels arrive."""
@@ -121,6 +123,7 @@ class _Run:
         self._dtype = spec.label_number
         self.alarms = Alarms(spec) if program.raises_alarms(spec.config) else None
         self.rows = self.unlabelled = self.inputs_refused = 0
+        self.missing = np.zeros(spec.dim, np.int64)  # for each input: in how many rows it is missing
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
         self._labels_since = 0  # labels given to the update since the last training
@@ -151,7 +154,10 @@ class _Run:
             j = int(np.argmin(spec.accepted(x)))
             column = spec.input.columns[j] if spec.input.columns else f"input {j}"
             if np.isnan(x[j]):
-                return f"{column} is nan, no number: such rows are neither predicted nor learned"
+                if spec.completes:
+                    return "no input is there, and such rows are not learned"
+                remedy = f"; {STANDS_IN}" if spec.has("input", "missing") else ""
+                return f"{column} is nan, no number: such rows are neither predicted nor learned{remedy}"
             return f"{column} is {x[j]:g} and [input] max_abs is {spec.limit_told(j)}; raise that limit or scale the column"
         lower = ["lower [learning] eta"] if spec.has("learning", "eta") else []
         labelled = spec.program.label_kind != "none"
@@ -255,6 +261,7 @@ class _Run:
         steps = Steps(self.rows, y, predictions, statuses, learnt, states, ends)
         self._follow(steps)
         self.rows += rows
+        self.missing += np.isnan(x).sum(axis=0)
         self.unlabelled += int(self._missing(y).sum())
         self.inputs_refused += int(self._missing(predictions).sum())
         keep = len(all_x) - min(len(all_x), self.delay)
@@ -307,11 +314,25 @@ class _Run:
             f"on the device, {self.spec.name}_reset() starts afresh"
         )
 
+    def _missing_told(self) -> dict[str, Any] | None:
+        """How many inputs are missing, and what stands in for them; None of a model that knows no stand-ins."""
+        if not self.spec.has("input", "missing"):
+            return None
+        names = self.spec.input.columns or [f"input {j}" for j in range(self.spec.dim)]
+        columns = {name: int(count) for name, count in zip(names, self.missing, strict=True) if count}
+        return {
+            "by": choice(self.spec),
+            "inputs": int(self.missing.sum()),
+            "of": self.rows * self.spec.dim,
+            "columns": columns,
+        }
+
     def _told(self) -> dict[str, Any]:
         """How many samples were learnt, refused and so on, as plain values."""
         vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
         return {
             "inputs_refused": self.inputs_refused,
+            "missing": self._missing_told(),
             "refused": sum(count for status, count in self.statuses.items() if status < 0),
             "refused_in_a_row": {"last": self.streak, "longest": self.longest_streak},
             "statuses": {status.name.lower(): count for status, count in self.statuses.items() if count},
@@ -512,7 +533,7 @@ class Monitoring(_Run):
         super().__init__(spec, refresh_every=refresh_every)
         self.course = Course(answer_names(spec))
         self._answers = np.zeros((0, len(self.course.names)))
-        self.simple = Distances(spec.dim)
+        self.simple = Distances(spec.dim, spec.completes)
         self.seen = SeenAlarms(self.simple.names)
         self._distances = np.zeros((0, len(self.simple.names)))
 

@@ -21,7 +21,7 @@ from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precis
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.dialect.reserved import C_KEYWORDS
 from pykernel.errors import UserError
-from pykernel.spec import expert, interval
+from pykernel.spec import expert, interval, missing
 from pykernel.spec import signal as signals
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse
 from pykernel.spec.sections import (
@@ -175,6 +175,7 @@ class Spec(Section):
                 "[input] horizon",
                 f"is {self.input.horizon}; it must be at least warmup, {self.input.warmup}, or learning never begins",
             )
+        missing.validate(self, refuse)
 
     def check_size(self, refuse: Refuse) -> None:
         """Refuse a model that takes too many bytes.  The sentence names the key that probably makes it large."""
@@ -224,7 +225,7 @@ class Spec(Section):
 
     def _check_parameters(self) -> None:
         """Refuse a spec if a parameter that follows from it does not fit into the kernels' types, real or integer."""
-        program, values = self._around(self.family.programs[self.label_kind]), self.config_values
+        program, values = self._around(self._family_program), self.config_values
         for name, kind in program.parameters.items():
             value = values[name]
             scalar = kind.scalar if isinstance(kind, Array) else kind
@@ -352,8 +353,13 @@ class Spec(Section):
         return program if self.signal is None else with_signal(program, self.forecasts)
 
     @property
+    def _family_program(self) -> Program:
+        """The family's program, with the stage that completes samples if there is one."""
+        return missing.around(self, self.family.programs[self.label_kind])
+
+    @property
     def _inner_program(self) -> Program:
-        program = self.family.programs[self.label_kind]
+        program = self._family_program
         if self.kernel is None or self.kernel.function != "custom":
             return program
         if self._custom is None:
@@ -427,6 +433,11 @@ class Spec(Section):
         return (self.input.center, self.input.scale) if isinstance(self.input, ScaledInput) else (None, None)
 
     @property
+    def completes(self) -> bool:
+        """Whether something stands in for missing inputs."""
+        return missing.choice(self) != "refuse"
+
+    @property
     def standardises(self) -> bool:
         """Whether the kernel sees inputs in running standard deviations."""
         return isinstance(self.input, StandardisedInput) and self.input.standardise
@@ -450,9 +461,10 @@ class Spec(Section):
         return np.dtype(np.int32) if self.label_kind == "class" else self.number
 
     def accepted(self, x: np.ndarray) -> np.ndarray:
-        """For each number of x: whether it is within its limit."""
+        """For each number of x: whether it is within its limit, or is missing and something stands in for it."""
         limit = self.input.max_abs if self.signal is None else self.signal.most
-        return np.asarray(np.abs(x) <= self.number.type(limit))
+        within = np.asarray(np.abs(x) <= self.number.type(limit))
+        return within | np.isnan(x) if self.completes else within
 
     def accepts(self, x: np.ndarray) -> np.ndarray:
         """For each row: whether all of its inputs are within their limits, (samples,)."""
@@ -492,7 +504,7 @@ class Spec(Section):
     @property
     def state_bytes_bound(self) -> int:
         around = 0 if self.signal is None else signals.size_bound(self.signal, self.forecasts)
-        stages = expert.size_bound(self) + interval.size_bound(self)
+        stages = expert.size_bound(self) + interval.size_bound(self) + missing.size_bound(self)
         return (self.family.size_bound(self) + stages + around) * self.real.alignment
 
     @property
@@ -501,7 +513,7 @@ class Spec(Section):
         own = self.family.parameters(self)
         if self.signal is None:
             return own
-        program = self._around(self.family.programs[self.label_kind])
+        program = self._around(self._family_program)
         return own | self.signal_values(self.signal, any(entry.kind == "label" for entry in program.entries))
 
     def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -531,6 +543,8 @@ class Spec(Section):
             used.append(f"{kernel.function} kernel")
         if any(getattr(staged, choice, False) for choice in ("standardises", "follows")):
             used.append("stages")
+        if self.completes:
+            used.append("missing")
         if self.signal is not None:
             used.append("signal")
         return tuple(f"{name} int16" if self.real.is_integer else name for name in used)

@@ -296,6 +296,10 @@ class StandardisedInput(Input):
         "clip",
         description='what becomes of a single input that is 5 or more standard deviations away, with `standardise`: `"clip"`, it is limited; `"hold"`, each input learns whether it is better limited or taken for its latest usual value',
     )
+    missing: Literal["refuse", "mean", "hold"] = Field(
+        "refuse",
+        description='what becomes of a sample of which an input is missing (NaN; an empty cell): `"refuse"`, it is refused; `"mean"`, the input\'s running mean stands in, or its `center`; `"hold"`, its latest usual value',
+    )
 
 
 class ScaledInput(Input):
@@ -306,6 +310,15 @@ class ScaledInput(Input):
     )
     scale: Numbers | None = Field(
         None, strict=False, description="a number for each input: the kernel sees (x − center) · scale"
+    )
+
+
+class FrozenInput(ScaledInput):
+    """What a model sees that does not learn."""
+
+    missing: Literal["refuse", "mean"] = Field(
+        "refuse",
+        description='what becomes of a sample of which an input is missing (NaN; an empty cell): `"refuse"`, it is refused; `"mean"`, the input\'s `center` stands in',
     )
 
 

@@ -125,6 +125,8 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "scales": spec.input.standardise or given["rescales"],
             "standardises": spec.input.standardise,
             "holds": spec.input.outliers == "hold",
+            "completes": spec.completes,
+            "keeps_latest": spec.input.missing == "hold",
             "centers": label.center,
             "leads": linear is not None,
             "gains": label.gain,

@@ -100,7 +100,8 @@ def prequential(spec: Spec, data: Table) -> dict[str, Any]:
         **{key: found[key]["model"] for key in MEASURES if key in found},
         "scored": found["scored"],
         "diverged": sum(count for name, count in refused.items() if name not in ("REFUSED_INPUT", "REFUSED_LABEL")),
-        "inputs_refused": simulation.inputs_refused - int(np.isnan(data.x).any(axis=1).sum()),
+        "inputs_refused": simulation.inputs_refused
+        - (0 if spec.completes else int(np.isnan(data.x).any(axis=1).sum())),
         "labels_refused": refused.get("REFUSED_LABEL", 0),
         **({"train_every": simulation.train_every} if simulation.train_every else {}),
     }

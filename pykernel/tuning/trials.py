@@ -58,6 +58,7 @@ class Table:
     y: np.ndarray | None
     delay: int = 0
     stage: Stage | None = None
+    completes: bool = False  # whether models are also compared on rows of which an input is missing
 
     @property
     def split(self) -> int:
@@ -88,6 +89,10 @@ class Table:
         """Where there is a label, and no input is missing."""
         return np.asarray(self.labelled[rows] & np.isfinite(self.x[rows]).all(axis=1))
 
+    def compared(self, rows: slice) -> np.ndarray:
+        """Where models are compared."""
+        return np.asarray(self.labelled[rows]) if self.completes else self.known(rows)
+
     @property
     def digest(self) -> str:
         """Of all that results depend on."""
@@ -96,6 +101,7 @@ class Table:
         for part in parts:
             content.update(part.tobytes())
         content.update(b"" if self.stage is None else self.stage.digest)
+        content.update(b"completes" if self.completes else b"")
         return content.hexdigest()
 
     def whole(self, content: Content) -> Spec:
@@ -206,7 +212,7 @@ def _retrained(model: HostModel, table: Table, question: str) -> np.ndarray:
 def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | None:
     """Error, deviation and scored rows; None if too few rows got an answer."""
     rows = slice(table.split, None)
-    known, y = table.known(rows), table.labels[rows]
+    known, y = table.compared(rows), table.labels[rows]
     answers = np.asarray(answers, np.float64).reshape(y.shape)
     answered = (answers >= 0) if spec.label.classes else np.isfinite(answers)
     answered = np.asarray(answered.reshape(len(y), -1).all(axis=1))

@@ -85,7 +85,7 @@ def planned_data(
         if spec.label_kind == "none":
             content.setdefault("novelty", {})
             content.pop("label", None)
-        return content, recent(watch, x, None if spec.label_kind == "none" else y, delay, stage), []
+        return content, recent(watch, x, None if spec.label_kind == "none" else y, delay, stage, spec.completes), []
     with opened(options.data, watch) as (name, file, show):
         found = infer(file, name, words(inputs), label, show)
     make_spec(found.content, name)  # raises UserError, before the work, for names that no spec can contain
@@ -93,7 +93,9 @@ def planned_data(
     return found.content, recent(watch, found.x, labels, options.delay), found.assumed
 
 
-def recent(watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage: Stage | None = None) -> Table:
+def recent(
+    watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage: Stage | None = None, completes: bool = False
+) -> Table:
     """The last rows as a table.  Raises UserError for too few rows; warns if there are few, or if rows are left out."""
     rows = "rows" if stage is None else "steps"
     most = min(DELAY_LIMIT, len(x) // 2)
@@ -107,7 +109,7 @@ def recent(watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage:
     if len(x) > MOST_ROWS:
         watch.tell(f"the last {MOST_ROWS:,} of {len(x):,} {rows} are taken")
         x, y = x[-MOST_ROWS:], None if y is None else y[-MOST_ROWS:]
-    table = Table(x, y, delay, stage)
+    table = Table(x, y, delay, stage, completes)
     if len(x) < FEW_ROWS:
         watch.warn(f"{len(x)} {rows} are few: models are judged on the last {len(x) - table.split} {rows} alone")
     if y is not None:
@@ -140,7 +142,12 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
     x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
     if raw is None:
         if gaps := sum(batch.gaps for batch in batches):
-            watch.tell(f"skipped  {skipped(gaps)}")
+            if spec.completes:
+                watch.tell(
+                    f"missing  {gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input; models complete them"
+                )
+            else:
+                watch.tell(f"skipped  {skipped(gaps, spec.has('input', 'missing'))}")
         return x, y, delay, None
     stage = Stage.of(spec, x, y, raw.report())
     with watch.progress() as show:

@@ -103,6 +103,8 @@ def contents():
         add(f"{rule} {precision} mixture", base | {"mixture": {}})
         add(f"{rule} {precision} interval", base | {"mixture": {}, "interval": {}})
         add(f"{rule} {precision} held", merged(base, "input", "outliers", "hold"))
+        for word in ("mean", "hold"):
+            add(f"{rule} {precision} missing, {word}", merged(base, "input", "missing", word))
     for rule, precision, function in (
         *(("klms", precision, function) for precision in ("float32", "float64", "int16") for function in FUNCTIONS),
         ("frozen", "float32", "sigmoid"),

@@ -444,6 +444,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         ({**full, "mixture": {}}, "mixture", "forgetting", 0.99),
         ({**full, "interval": {}}, "interval", "level", 0.8),
         (full, "input", "outliers", "hold"),
+        (full, "input", "missing", "mean"),
         (full, "label", "low", -0.5),
         (full, "label", "high", 0.5),
         (plain, "label", "classes", ["no", "yes"]),

@@ -16,7 +16,7 @@ from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
 from pykernel.spec.families.features import need_count, need_sums, need_vectors, need_weights
 from pykernel.spec.family import Family, Models, Refuse
-from pykernel.spec.sections import KernelSection, Learning, Numbers, Rows, ScaledInput, VectorsSection
+from pykernel.spec.sections import FrozenInput, KernelSection, Learning, Numbers, Rows, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
 """Largest gamma / ln 2 |v|^2 with products: exponents stay far within what rounding by adding can hold."""
@@ -67,7 +67,7 @@ class Expansion(VectorsSection):
 
 
 class FrozenSpec(Spec):
-    input: ScaledInput
+    input: FrozenInput
     kernel: KernelSection | None = None
     learning: Learning = Learning()
     expansion: Expansion | None = None

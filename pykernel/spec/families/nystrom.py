@@ -43,11 +43,11 @@ from pykernel.spec.sections import (
     AnyInput,
     Counts,
     Fading,
+    FrozenInput,
     KernelSection,
     Learning,
     Numbers,
     Rows,
-    ScaledInput,
     Section,
     VectorsSection,
 )
@@ -171,7 +171,7 @@ class Tables(VectorsSection):
 
 
 class NystromSpec(Spec):
-    input: ScaledInput
+    input: FrozenInput
     kernel: KernelSection | None = None
     learning: Learning = Learning()
     expansion: Tables | None = None

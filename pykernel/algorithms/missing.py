@@ -1,0 +1,192 @@
+"""Missing inputs: a program around another whose samples are completed before anything else.
+
+An input that is NaN is missing.  What stands in for it is the input's running mean, its given center, or its latest value;
+before the first value of an input that is 0.  The model behind sees whole samples only.  What is missing enters no
+statistics of that input (``pykernel.algorithms.stages``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.frame import Status
+from pykernel.algorithms.inputs import InputConfig
+from pykernel.algorithms.stages import Staged, Stages
+from pykernel.dialect import (
+    DIM,
+    Bool,
+    Index,
+    Kernel,
+    Model,
+    Real,
+    Struct,
+    Variable,
+    kernel,
+    placeholder,
+    real,
+    substitute,
+)
+from pykernel.dialect.program import Entry, Program
+
+Answer = Variable("Answer")
+"""What a question of the model behind writes."""
+Truth = Variable("Truth")
+"""A label of the model behind."""
+
+
+class Completed(Struct):
+    """The sample without gaps.  Every call computes it anew; zeros are always valid."""
+
+    full: Real[DIM]  # the sample, with stand-ins for its missing inputs
+
+
+class Completing(Staged):
+    """A model in the frame, and the completed sample."""
+
+    parts = (Completed,)
+
+
+class CompletingGiven(Model):
+    """A model whose inputs are scaled by given numbers, and the completed sample."""
+
+    parts = Completed, InputConfig
+
+
+@placeholder
+def ask_whole(m: Completing, x: Real[DIM], y: Answer) -> Index:
+    """A question of the model behind."""
+
+
+@placeholder
+def learn_whole(m: Completing, x: Real[DIM], y: Truth) -> Index:
+    """An update of the model behind."""
+
+
+@placeholder
+def learn_whole_alone(m: Completing, x: Real[DIM]) -> Index:
+    """An update of the model behind, where there are no labels."""
+
+
+@kernel
+def is_missing(value: Real) -> Bool:
+    """Whether the number is NaN: it is not equal to itself."""
+    return value != value
+
+
+@kernel
+def stand_in(m: Staged, j: Index) -> Real:
+    """What stands in for input j.  Before its first value that is its mean, which is 0 then."""
+    if m.keeps_latest:
+        if m.values_seen[j] > 0:
+            return m.latest_input[j]
+    if m.standardises:
+        # rounding may bring the mean a little beyond the limit
+        return clipped(m.mean[j], -m.input_max_abs, m.input_max_abs)
+    if m.rescales:
+        return clipped(m.input_center[j], -m.input_max_abs, m.input_max_abs)
+    return real(0)
+
+
+@kernel
+def complete(m: Completing, x: Real[DIM]) -> None:
+    """Write the sample to m.full, with stand-ins for its missing inputs.  O(D)."""
+    for j in range(len(x)):
+        if is_missing(x[j]):
+            m.absent[j] = 1
+            m.full[j] = stand_in(m, j)
+        else:
+            m.absent[j] = 0
+            m.full[j] = x[j]
+
+
+@kernel
+def complete_by_center(m: CompletingGiven, x: Real[DIM]) -> None:
+    """Write the sample to m.full, with the centers of its missing inputs.  O(D)."""
+    for j in range(len(x)):
+        m.full[j] = x[j]
+        if is_missing(x[j]):
+            m.full[j] = clipped(m.input_center[j], -m.input_max_abs, m.input_max_abs)
+
+
+@kernel
+def is_there(x: Real[DIM]) -> Bool:
+    """Whether at least one input is there.  O(D)."""
+    for j in range(len(x)):
+        if not is_missing(x[j]):
+            return True
+    return False
+
+
+@kernel
+def ask(m: Completing, x: Real[DIM], y: Answer) -> Index:
+    """ASKED"""
+    complete(m, x)
+    return ask_whole(m, m.full, y)
+
+
+@kernel
+def learn(m: Completing, x: Real[DIM], y: Truth) -> Index:
+    """LEARNED"""
+    if not is_there(x):
+        return Status.REFUSED_INPUT
+    complete(m, x)
+    return learn_whole(m, m.full, y)
+
+
+@kernel
+def learn_alone(m: Completing, x: Real[DIM]) -> Index:
+    """LEARNED"""
+    if not is_there(x):
+        return Status.REFUSED_INPUT
+    complete(m, x)
+    return learn_whole_alone(m, m.full)
+
+
+ASKED = "An input that is NaN is missing: {} stands in for it."
+LEARNED = "{} A sample without any input is refused with REFUSED_INPUT."
+
+_MADE: dict[tuple[int, str], tuple[Program, Program]] = {}
+
+
+def with_stand_ins(inner: Program, what: str) -> Program:
+    """The program around another; once for each.  what: words for what stands in for an input."""
+    key = (id(inner), what)
+    if key not in _MADE:
+        # both are kept, so that no other object gets one of their ids
+        _MADE[key] = (inner, _with_stand_ins(inner, ASKED.format(what)))
+    return _MADE[key][1]
+
+
+def _with_stand_ins(inner: Program, told: str) -> Program:
+    structs = (*inner.structs, Completed)
+    around: Any = type("CompletedModel", (Model,), {"parts": (*structs, *inner.configs)})
+    # what other functions call is the model behind, under another name
+    behind = {
+        entry.kernel: substitute(entry.kernel, {}, alias=f"{entry.kernel.name}_whole")
+        for entry in inner.entries
+        if entry.kind in ("question", "update", "visit")
+    }
+    own: dict[Any, Any] = {Completing: around, CompletingGiven: around}
+    if Stages not in inner.structs:
+        own[complete] = complete_by_center
+
+    def own_around(kernel: Kernel, placeholder: Kernel, entry: Entry, more: dict[Any, Any]) -> Entry:
+        # in two steps, so that all entries share one kernel of each name
+        whole = {substitute(placeholder, own): substitute(entry.kernel, behind)}
+        return replace(entry, kernel=substitute(substitute(kernel, own), {**whole, **more}, alias=entry.kernel.name))
+
+    def completed(entry: Entry) -> Entry:
+        last = [*entry.kernel.params][-1]
+        if entry.kind == "question":
+            doc = re.sub(rf"\b{last}\b", "y", entry.kernel.doc)
+            return own_around(ask, ask_whole, entry, {Answer: entry.kernel.params[last], "ASKED": f"{doc}\n\n{told}"})
+        doc = {"LEARNED": f"{entry.kernel.doc}\n\n{LEARNED.format(told)}"}
+        if inner.label is None:
+            return own_around(learn_alone, learn_whole_alone, entry, doc)
+        return own_around(learn, learn_whole, entry, {Truth: inner.label, **doc})
+
+    entries = tuple(completed(entry) if entry.kernel in behind else entry for entry in inner.entries)
+    return replace(inner, structs=structs, entries=entries)

@@ -1,0 +1,43 @@
+"""[input] missing: what stands in for missing inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykernel.algorithms.missing import with_stand_ins
+from pykernel.dialect.program import Program
+from pykernel.spec.family import Refuse
+
+WORDS = {"mean": "its mean", "hold": "its latest value"}
+"""Choice -> words for what stands in."""
+
+
+def choice(spec: Any) -> str:
+    """What becomes of a sample with a missing input: refuse, mean or hold."""
+    return str(getattr(spec.input, "missing", "refuse"))
+
+
+def around(spec: Any, program: Program) -> Program:
+    """The program, with samples completed before anything else if the spec says so."""
+    chosen = choice(spec)
+    return program if chosen == "refuse" else with_stand_ins(program, WORDS[chosen])
+
+
+def size_bound(spec: Any) -> int:
+    """About how many numbers the memory holds for it, from above."""
+    return 4 * int(spec.dim) if spec.completes else 0
+
+
+def validate(spec: Any, refuse: Refuse) -> None:
+    """Refuse stand-ins that are not known."""
+    chosen = choice(spec)
+    if chosen == "refuse":
+        return
+    if spec.signal is not None:
+        refuse(
+            "[input] missing",
+            f'is "{chosen}", and a raw row of [signal] is taken whole or is a gap, which NAME_gap tells the model; leave it out',
+        )
+    if chosen == "mean" and not spec.standardises and spec.scaling[0] is None:
+        known = "standardise = true or center" if "standardise" in type(spec.input).model_fields else "center"
+        refuse("[input] missing", f'is "mean", which must be known; add {known}')
