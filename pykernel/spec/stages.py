@@ -52,7 +52,7 @@ def label_unit(spec: Any) -> float:
 
 
 def estimates_noise(spec: Any) -> bool:
-    return getattr(spec.learning, "noise", None) == "auto"
+    return getattr(spec.learning, "noise", None) == "auto" and spec.has("learning", "noise")
 
 
 def _moves(spec: Any) -> bool:
@@ -73,19 +73,24 @@ def validate(spec: Any, refuse: Refuse) -> None:
             refuse("[input] outliers", 'is "hold", which needs to know what is usual; add standardise = true')
         if spec.label_kind == "none":
             refuse("[input] outliers", 'is "hold", which is learned from labels; leave it out')
+    if spec.label_kind == "none":
+        if mixture is not None:
+            refuse("[mixture]", "is learned from labels; leave it out")
+    elif mixture is not None and not spec.input.standardise:
+        refuse("[mixture]", "needs inputs of a known size; add standardise = true to [input]")
     if spec.label_kind in ("real", "reals"):
-        for where, section in (("[linear]", linear), ("[mixture]", mixture)):
-            if section is not None and not spec.input.standardise:
-                refuse(where, "needs inputs of a known size; add standardise = true to [input]")
+        if linear is not None and not spec.input.standardise:
+            refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")
         return
     given = {
         "[label] center": spec.label.center,
         "[label] gain": spec.label.gain,
         "[label] clip": spec.label.clip is not None,
         "[linear]": linear is not None,
-        "[mixture]": mixture is not None,
     }
     for where in [where for where in given if given[where]]:
+        if where == "[linear]" and spec.label_kind == "class":
+            refuse(where, "is for labels that are numbers; [mixture] is the linear part for classes")
         refuse(where, "is for labels that are numbers; leave it out")
 
 
@@ -98,6 +103,17 @@ def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
     for where, given in (("[label] center", spec.label.center), ("[linear]", spec.linear is not None)):
         if given:
             refuse(where, f"moves labels that {keeper} has stored; leave one of them out")
+
+
+def votes(spec: Any) -> bool:
+    """Whether a linear expert is for classes: then there are probabilities."""
+    return spec.label_kind == "class" and getattr(spec, "mixture", None) is not None
+
+
+def capacities(spec: Any, calibrated: bool = False) -> dict[str, int]:
+    """The extents of answers.  calibrated: whether the rule knows probabilities of classes by itself."""
+    classes = {"CLASSES": len(spec.label.classes)} if calibrated or votes(spec) else {}
+    return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | classes
 
 
 def parameters(spec: Any, most: float) -> dict[str, Any]:
@@ -127,8 +143,14 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "limits": label.clip is not None,
             "judges": label.gain or label.clip is not None or estimates_noise(spec) or mixes,
             "estimates_noise": estimates_noise(spec),
-            "follows": moves or label.gain or label.clip is not None or estimates_noise(spec) or mixes,
+            "follows": moves
+            or label.gain
+            or label.clip is not None
+            or estimates_noise(spec)
+            or (mixes and not votes(spec)),
             "mixes": mixes,
+            "votes": votes(spec),
+            "sharpens": votes(spec),
             "expert_forgetting": forgetting,
             "expert_growth": 1 / forgetting,
             "expert_limit": float(EXPERT_LIMIT.value(spec.real)) * limit,

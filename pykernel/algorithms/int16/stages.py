@@ -57,6 +57,7 @@ class FixedStageConfig(Config):
     follows: bool  # whether any of the first three is so: labels pass stages
     holds: bool  # whether outlying inputs may be held: never
     mixes: bool  # whether there is a linear expert: never
+    votes: bool  # whether it is one for classes: never
     scales: bool  # always so: inputs are converted
     mean_factor: Index  # the mean is kept in units of 1 / this
     mean_shift: Index  # ... which is 2 to this power

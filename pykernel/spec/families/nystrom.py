@@ -473,11 +473,9 @@ class NystromLearners(_NystromModels):
 
     def capacities(self, spec: NystromRlsSpec) -> dict[str, int]:
         size = self._size(spec)
-        return {
-            "DIM": spec.dim,
+        return stages.capacities(spec) | {
             "N_MAX": size,
             "PACKED": size * (size + 1) // 2,
-            "OUTPUTS": spec.outputs,
             "M_MAX": 1 if spec.basis.method == "given" else samples_of(spec),
         }
 

@@ -508,7 +508,7 @@ class KernelModels:
             )
 
     def capacities(self, spec: KernelSpec) -> dict[str, int]:
-        return {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
+        return stages.capacities(spec) | {"N_MAX": spec.reduction.n_max}
 
     def size_bound(self, spec: KernelSpec) -> int:
         choices, n = Choices.of(spec), spec.reduction.n_max + 1
