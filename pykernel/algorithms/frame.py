@@ -225,6 +225,16 @@ def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
 
 
 @kernel
+def whole_chances(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> None:
+    """p: the probability of each class at x; with a linear expert that of both."""
+    if m.votes:
+        respond(m, x, m.y)
+        each_class(m.polled, p)
+    else:
+        chances(m, x, p)
+
+
+@kernel
 def probability(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> Index:
     """Write the probability of each class at x to p.  O(answer).
 
@@ -233,11 +243,7 @@ def probability(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> Index:
     refused = refusal(m, x)
     if refused < 0:
         return refused
-    if m.votes:
-        respond(m, x, m.y)
-        each_class(m.polled, p)
-    else:
-        chances(m, x, p)
+    whole_chances(m, x, p)
     return Status.DONE
 
 

@@ -47,7 +47,7 @@ class Plane(Struct):
 
     # weights of the inputs in parts of sigma / sqrt(D); the last one belongs to the constant 1
     plane: between(Real[OUTPUTS, DIM + 1], -WEIGHT_MOST, WEIGHT_MOST)
-    begun: between(Index, 0, 1)  # 1: a sample was learned
+    started: between(Index, 0, 1)  # 1: a sample was learned
 
 
 class SoftmaxWork(Struct):
@@ -159,9 +159,9 @@ def descend(m: SoftmaxModel, x: Real[DIM]) -> None:
 @kernel
 def learn(m: SoftmaxModel, x: Real[DIM]) -> Index:
     """Learn that x is of the class whose m.y is 1.  Returns DONE."""
-    if m.begun[0] == 0:
+    if m.started[0] == 0:
         tune(m)
-        m.begun[0] = 1
+        m.started[0] = 1
     tell_apart(m, x)
     if m.judges:
         hear(m)
@@ -172,13 +172,13 @@ def learn(m: SoftmaxModel, x: Real[DIM]) -> Index:
 @kernel
 def blank(m: SoftmaxModel) -> Bool:
     """Whether nothing was learned."""
-    return m.begun[0] == 0
+    return m.started[0] == 0
 
 
 @kernel
 def keeps(m: SoftmaxModel) -> Bool:
     """Whether learning could have led to this state: before the first sample all is zero.  O(N D), and O(N + D) for each output."""
-    if m.begun[0] == 0:
+    if m.started[0] == 0:
         for o in range(len(m.plane)):
             if not empty_from(m.plane[o], 0, len(m.plane[0])):
                 return False

@@ -110,10 +110,9 @@ def votes(spec: Any) -> bool:
     return spec.label_kind == "class" and getattr(spec, "mixture", None) is not None
 
 
-def capacities(spec: Any, calibrated: bool = False) -> dict[str, int]:
-    """The extents of answers.  calibrated: whether the rule knows probabilities of classes by itself."""
-    classes = {"CLASSES": len(spec.label.classes)} if calibrated or votes(spec) else {}
-    return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | classes
+def probabilities(spec: Any, calibrated: bool = False) -> dict[str, int]:
+    """The extent of probabilities, where there are any.  calibrated: whether the rule knows them by itself."""
+    return {"CLASSES": len(spec.label.classes)} if calibrated or votes(spec) else {}
 
 
 def parameters(spec: Any, most: float) -> dict[str, Any]:

@@ -230,7 +230,7 @@ def test_a_model_without_a_sample_says_that_all_classes_are_alike():
 
 
 @pytest.mark.parametrize(("field", "wrong"), [
-    ("plane", 1e5), ("plane", float("nan")), ("begun", 2), ("begun", 0), ("frequencies", 33.0), ("expert_sharpness", 31.0),
+    ("plane", 1e5), ("plane", float("nan")), ("started", 2), ("started", 0), ("frequencies", 33.0), ("expert_sharpness", 31.0),
     ("expert_sharpness", -1.0), ("model_wrong", -1e-3), ("expert_wrong", 5.0), ("pivots", -1.0), ("expert_scale", 0.0),
 ])  # fmt: skip
 def test_forged_states_are_refused_and_lead_nowhere(field, wrong):

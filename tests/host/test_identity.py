@@ -102,6 +102,8 @@ def contents():
         base = content_of(rule, precision, "staged", "several")
         add(f"{rule} {precision} mixture", base | {"mixture": {}})
         add(f"{rule} {precision} held", merged(base, "input", "outliers", "hold"))
+    for rule in ("klms", "spectrum-softmax"):
+        add(f"{rule} float32 mixture of classes", content_of(rule, "float32", "staged", "classes") | {"mixture": {}})
     for rule, precision, function in (
         *(("klms", precision, function) for precision in ("float32", "float64", "int16") for function in FUNCTIONS),
         ("frozen", "float32", "sigmoid"),

@@ -192,12 +192,15 @@ class SpectrumModels:
 
     def capacities(self, spec: SpectrumSpec) -> dict[str, int]:
         width = self._block(spec)
-        return stages.capacities(spec, calibrated=spec.learning.rule == SOFTMAX) | {
+        sizes = {
+            "DIM": spec.dim,
             "FEATURES": count_of(spec),
             "GROUP_SIZE": width,
             "GROUPS": count_of(spec) // block_of(spec),
             "PACKED": width * (width + 1) // 2,
+            "OUTPUTS": spec.outputs,
         }
+        return sizes | stages.probabilities(spec, calibrated=spec.learning.rule == SOFTMAX)
 
     def size_bound(self, spec: SpectrumSpec) -> int:
         count, outputs, width = count_of(spec), spec.outputs, self._block(spec)
@@ -230,7 +233,7 @@ class SpectrumModels:
             "frequency_share": spec.dim,
             "turns": 1 / (2 * math.pi * width),
             "inverse_width": 1 / width,
-            "sharpens": learning.rule != SOFTMAX,
+            "sharpens": stages.votes(spec) and learning.rule != SOFTMAX,
             "frequency_eta": learning.frequency_eta,
             "linear_share": _linear_share(spec),
             "share": 1 / outputs,
