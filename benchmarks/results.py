@@ -20,6 +20,7 @@ from pykernel.host.bikeshare import bikeshare_spec
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.nystrom import METHODS
 from pykernel.spec.families.spectrum import RULES as SPECTRUM_RULES
+from pykernel.spec.families.spectrum import SOFTMAX
 from pykernel.spec.families.subspace import BUDGETS, UPDATES
 from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import Spec, load_spec, make_spec
@@ -98,6 +99,12 @@ def default() -> list[Spec]:
 def waves() -> list[Spec]:
     """Spectra whose frequencies learn, with the linear expert."""
     stages = {"input": {"dim": 3, "standardise": True}, "linear": {}, "mixture": {}}
+    return specs(WIDTH | stages | {"learning": {"rule": rule}} for rule in SPECTRUM_RULES if rule != SOFTMAX)
+
+
+def class_waves() -> list[Spec]:
+    """Spectra for classes, with the linear expert."""
+    stages = CLASSES | {"input": {"dim": 3, "standardise": True}, "mixture": {}}
     return specs(WIDTH | stages | {"learning": {"rule": rule}} for rule in SPECTRUM_RULES)
 
 
@@ -156,6 +163,7 @@ MODELS = {
         techniques,
         waves,
         covered,
+        class_waves,
         projections,
         recursive,
         linear,
@@ -348,6 +356,9 @@ RESULTS: dict[str, Result] = {
     "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), "seconds", ("features",)),
     "intervals": Result("-m benchmarks.host.intervals", ("intervals.csv",), "minutes", ("covered",)),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
+    "class-front": Result(
+        "-m benchmarks.host.class_front", ("class-front.csv",), "minutes", ("default", "class_waves")
+    ),
     "spectrum-front": Result(
         "-m benchmarks.host.spectrum_front",
         ("spectrum-front.csv",),

@@ -73,11 +73,12 @@ def orders_of(spec: Spec, header: str) -> Orders:
     alone = rf"^(void|u?int32_t) {name}_(\w+)\((?:const )?{name}_t \*\w+\);"
     functions = {match[2]: match[1] for match in re.finditer(alone, header, re.MULTILINE)}
     names = [entry.name for entry in program.entries_for(spec.config)]
-    for kind in (*program.questions.values(), *program.readings.values()):
-        sizes[_buffer(kind)].append(math.prod(kind.shape(spec.capacities)))
     questions, readings, visits = (
         [n for n in names if n in some] for some in (program.questions, program.readings, program.visits)
     )
+    for each in (*questions, *readings):
+        kind = program.written(each)
+        sizes[_buffer(kind)].append(math.prod(kind.shape(spec.capacities)))
     return Orders(functions, questions, readings, visits, max(sizes[Real]), max(sizes[Index]))
 
 

@@ -18,6 +18,7 @@ RULES = {
     "rff-rls": ("rahimi2007", "bierman1977"),
     "spectrum-ekf": ("puskorius1991", "lazarogredilla2010"),
     "spectrum-nlms": ("lazarogredilla2010", "nagumo1967"),
+    "spectrum-softmax": ("lazarogredilla2010", "bridle1990"),
     "krr": ("saunders1998",),
     "ls-svm": ("suykens1999",),
     "kfd": ("mika1999",),
@@ -136,6 +137,15 @@ ENTRIES = {
   volume = {11},
   pages = {1865--1881},
   year = {2010}
+}""",
+    "bridle1990": """@incollection{bridle1990,
+  author = {Bridle, John S.},
+  title = {Probabilistic interpretation of feedforward classification network outputs, with relationships to statistical
+           pattern recognition},
+  booktitle = {Neurocomputing: Algorithms, Architectures and Applications},
+  publisher = {Springer},
+  pages = {227--236},
+  year = {1990}
 }""",
     "rahimi2007": """@inproceedings{rahimi2007,
   author = {Rahimi, Ali and Recht, Benjamin},

@@ -1,6 +1,7 @@
 """Elementary functions in the dialect: the same operations, hence the same bits, on every runtime."""
 
-from pykernel.dialect import OUTPUTS, Constant, Index, Real, absolute, kernel, pow2, real, truncate
+from pykernel.algorithms.vectors import copy, multiply
+from pykernel.dialect import CLASSES, OUTPUTS, Constant, Index, Real, absolute, kernel, pow2, real, truncate
 
 FLOOR_EXPONENT = 60
 """Kernel values below 2**-60 are zero: beside the 1 of a vector with itself they are nothing in either precision."""
@@ -346,3 +347,30 @@ def winner(y: Real[OUTPUTS]) -> Index:
             if y[o] > y[best]:
                 best = o
     return best
+
+
+@kernel
+def softmax(y: Real[OUTPUTS]) -> None:
+    """y_c = e^y_c / sum_k e^y_k, the probability of each class; with one y its logistic function, that of the second class.
+
+    y must be finite.  O(classes).
+    """
+    if len(y) == 1:
+        y[0] = logistic(y[0])
+    else:
+        top = y[winner(y)]
+        total = real(0)
+        for o in range(len(y)):
+            y[o] = exp_negative(y[o] - top)
+            total += y[o]
+        multiply(y, real(1) / total, len(y))
+
+
+@kernel
+def each_class(q: Real[OUTPUTS], p: Real[CLASSES]) -> None:
+    """p: the probability of each class; q: the same, or of two classes that of the second alone."""
+    if len(q) == 1:
+        p[0] = real(1) - q[0]
+        p[1] = q[0]
+    else:
+        copy(q, p, len(p))

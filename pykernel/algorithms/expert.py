@@ -6,6 +6,9 @@ V.3), so that P is positive semidefinite by form: U is a unit upper triangle, an
 
 Both the model and the expert are judged by their recent squared errors a and b: the answer is their mean with the weights
 a^-8 and b^-8.  So a model that is twice as wrong as the other counts a 65,536th, and two that are equally good are averaged.
+
+Where the label is a class, the expert has a function for each, which should be at least 1 for inputs of the class and at most -1
+for others, and what is averaged are probabilities (``pykernel.algorithms.poll``).
 """
 
 from pykernel.algorithms.elementary import clipped
@@ -31,6 +34,10 @@ FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
 EXPERT_LIMIT = Constant(1024.0)
 """Largest weight of the expert, in parts of the label's limit."""
+SHARP_MOST = Constant(30.0)
+"""Largest factor of a function before it becomes a probability."""
+WRONG_MOST = Constant(4.0)
+"""Above every error about classes, at most 3, with room for rounding."""
 
 
 class Expert(Struct):
@@ -47,12 +54,18 @@ class Expert(Struct):
     expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # the same of the expert
     # 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their horizon
     compared: between(Index, 0, "compared_most")
+    # of classes: factor of the model's functions before they become probabilities, and of the expert's; 0: the first guess
+    model_sharpness: between(Real, 0, SHARP_MOST)
+    expert_sharpness: between(Real, 0, SHARP_MOST)
+    model_wrong: between(Real, 0, WRONG_MOST)  # running mean of the model's errors about classes
+    expert_wrong: between(Real, 0, WRONG_MOST)  # the same of the expert
 
 
 class ExpertWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
     expert_answer: Real[OUTPUTS]  # what the expert answered before it learned
+    polled: Real[OUTPUTS]  # probabilities of classes
     gained: Real[DIM + 1]  # P phi, for phi the input in the expert's units and the constant 1
 
 
@@ -63,6 +76,9 @@ class ExpertConfig(Config):
     expert_growth: Real  # 1 / lambda
     expert_limit: Real  # largest weight
     compared_most: Index  # 1 more than the horizon of the mean squared errors
+    sharpens: (
+        bool  # of classes: whether the sharpness of the model's functions is learned; else they are logarithms of odds
+    )
 
     tunable = frozenset("expert_forgetting expert_growth expert_limit compared_most".split())
 
@@ -84,20 +100,20 @@ def in_units(m: Advised, x: Real[DIM], j: Index) -> Real:
 @kernel
 def advise(m: Advised, x: Real[DIM], o: Index) -> Real:
     """The expert's answer to a raw input.  O(D)."""
-    total = m.expert_center[o] + m.expert_weights[o, len(x)]
+    total = m.expert_weights[o, len(x)]
+    if not m.votes:
+        total = m.expert_center[o] + total
     for j in range(len(x)):
         total += m.expert_weights[o, j] * in_units(m, x, j)
     return total
 
 
 @kernel
-def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
-    """The mean of both answers, weighted by the -8th power of the recent squared errors."""
-    if m.compared[0] <= EXPERT_KNOWN:
-        return model
-    better = m.model_power[o] <= m.expert_power[o]
-    least = m.model_power[o] if better else m.expert_power[o]
-    most = m.expert_power[o] if better else m.model_power[o]
+def weighed(model: Real, expert: Real, model_error: Real, expert_error: Real) -> Real:
+    """The mean of both answers, weighted by the -8th power of these errors."""
+    better = model_error <= expert_error
+    least = model_error if better else expert_error
+    most = expert_error if better else model_error
     if not (most > real(0)):
         return model
     part = least / most
@@ -107,6 +123,14 @@ def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
     first = model if better else expert
     second = expert if better else model
     return (first + part * second) / (real(1) + part)
+
+
+@kernel
+def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
+    """The mean of both answers, weighted by the -8th power of the recent squared errors."""
+    if m.compared[0] <= EXPERT_KNOWN:
+        return model
+    return weighed(model, expert, m.model_power[o], m.expert_power[o])
 
 
 @kernel
@@ -158,8 +182,9 @@ def fix_units(m: Advised) -> None:
         m.expert_scale[j] = real(1)
         if m.variance[j] > real(0):
             m.expert_scale[j] = m.scale[j]
-    for o in range(len(m.expert_center)):
-        m.expert_center[o] = m.center[o]
+    if not m.votes:
+        for o in range(len(m.expert_center)):
+            m.expert_center[o] = m.center[o]
     for j in range(len(m.pivots)):
         m.pivots[j] = EXPERT_VARIANCE
     m.compared[0] = 1
@@ -199,17 +224,41 @@ def sharpen(m: Advised, x: Real[DIM]) -> Real:
 
 
 @kernel
+def to_learn(m: Advised, y: Real, answer: Real) -> Real:
+    """What the expert should learn of its error.  For a class, the error is 0 if y f(x) >= 1."""
+    if m.votes:
+        if y * answer >= real(1):
+            return real(0)
+    return clipped(y - answer, -m.expert_limit, m.expert_limit)
+
+
+@kernel
+def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
+    """Whether the expert has something to learn about the class.
+
+    If not, P must not shrink: later errors would move the weights too little.
+    """
+    for o in range(len(y)):
+        if y[o] * m.expert_answer[o] < real(1):
+            return True
+    return False
+
+
+@kernel
 def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """The expert learns the labels: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
     if m.compared[0] == 0:
         if m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
             fix_units(m)
             consult(m, x)
-    if m.compared[0] > 0:
+    learns = m.compared[0] > 0
+    if m.votes:
+        learns = learns and unclear(m, y)
+    if learns:
         whole = sharpen(m, x)
         inverse = real(1) / whole
         for o in range(len(y)):
-            step = clipped(y[o] - m.expert_answer[o], -m.expert_limit, m.expert_limit) * inverse
+            step = to_learn(m, y[o], m.expert_answer[o]) * inverse
             for j in range(len(m.gained)):
                 m.expert_weights[o, j] = clipped(
                     m.expert_weights[o, j] + step * m.gained[j], -m.expert_limit, m.expert_limit
@@ -219,9 +268,16 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 @kernel
 def ignorant(m: Advised) -> Bool:
     """Whether the expert knows nothing.  O(D^2)."""
-    for o in range(len(m.expert_center)):
-        if m.expert_center[o] != real(0) or m.model_power[o] != real(0) or m.expert_power[o] != real(0):
+    if m.votes:
+        if m.model_wrong[0] != real(0) or m.expert_wrong[0] != real(0) or m.expert_sharpness[0] != real(0):
             return False
+        if m.sharpens:
+            if m.model_sharpness[0] != real(0):
+                return False
+    for o in range(len(m.expert_weights)):
+        if not m.votes:
+            if m.expert_center[o] != real(0) or m.model_power[o] != real(0) or m.expert_power[o] != real(0):
+                return False
         if not empty_from(m.expert_weights[o], 0, len(m.pivots)):
             return False
     if not empty_from(m.expert_offset, 0, len(m.mean)) or not empty_from(m.expert_scale, 0, len(m.mean)):
@@ -247,9 +303,10 @@ def valid_expert(m: Advised) -> Bool:
             return False
         if not (m.expert_scale[j] > real(0) and m.expert_scale[j] <= SCALE_MOST):
             return False
-    for o in range(len(m.expert_center)):
-        if not (absolute(m.expert_center[o]) * m.label_unit <= real(2)):
-            return False
+    if not m.votes:
+        for o in range(len(m.expert_center)):
+            if not (absolute(m.expert_center[o]) * m.label_unit <= real(2)):
+                return False
     return True
 
 
@@ -260,9 +317,16 @@ def dismiss(m: Advised) -> None:
     zero(m.expert_scale, len(m.mean))
     zero(m.pivots, len(m.pivots))
     zero(m.factor, len(m.factor))
-    for o in range(len(m.expert_center)):
-        m.expert_center[o] = real(0)
-        m.model_power[o] = real(0)
-        m.expert_power[o] = real(0)
+    for o in range(len(m.expert_weights)):
+        if not m.votes:
+            m.expert_center[o] = real(0)
+            m.model_power[o] = real(0)
+            m.expert_power[o] = real(0)
         zero(m.expert_weights[o], len(m.pivots))
     m.compared[0] = 0
+    if m.votes:
+        m.model_wrong[0] = real(0)
+        m.expert_wrong[0] = real(0)
+        m.expert_sharpness[0] = real(0)
+        if m.sharpens:
+            m.model_sharpness[0] = real(0)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
-from pykernel.algorithms.elementary import clipped, winner
+from pykernel.algorithms.elementary import clipped, each_class, winner
 from pykernel.algorithms.expert import (
     Expert,
     ExpertConfig,
@@ -42,6 +42,7 @@ from pykernel.algorithms.interval import (
     judge_interval,
     valid_interval,
 )
+from pykernel.algorithms.poll import judge_classes, poll
 from pykernel.algorithms.stages import (
     LOUD,
     Sample,
@@ -189,7 +190,10 @@ def respond(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
         answer(m, x, y)
         combine(m, x, y)
     if m.mixes:
-        mix(m, x, y)
+        if m.votes:
+            poll(m, x, y)
+        else:
+            mix(m, x, y)
     if m.clamps:
         clamp(m, y)
 
@@ -245,6 +249,16 @@ def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
 
 
 @kernel
+def whole_chances(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> None:
+    """p: the probability of each class at x; with a linear expert that of both."""
+    if m.votes:
+        respond(m, x, m.y)
+        each_class(m.polled, p)
+    else:
+        chances(m, x, p)
+
+
+@kernel
 def probability(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> Index:
     """Write the probability of each class at x to p.  O(answer).
 
@@ -253,7 +267,7 @@ def probability(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> Index:
     refused = refusal(m, x)
     if refused < 0:
         return refused
-    chances(m, x, p)
+    whole_chances(m, x, p)
     return Status.DONE
 
 
@@ -284,16 +298,20 @@ def hear(m: Framed) -> None:
 @kernel
 def follow(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample, as the rule sees its input, between the stages of its label."""
-    if m.follows:
+    if m.follows or m.votes:
         for o in range(len(m.y)):
             m.label[o] = m.y[o]
+    if m.follows:
         remain(m, x, m.label, m.y)
     status = learn(m, x)
+    if m.votes:
+        if status >= 0:
+            judge_classes(m, m.label, m.value)
     if m.follows:
         if status >= 0:
             if m.covers:
                 judge_interval(m, x, m.label, m.value)
-            if m.mixes:
+            if m.mixes and not m.votes:
                 judge_both(m, x, m.label, m.value)
             conclude(m, x, m.label, m.y, m.value)
     return status
@@ -500,8 +518,9 @@ class Rule:
 
     model: all its parts, and the frame's.  memory: what it keeps, and work: what every call computes anew.  statuses: its own.
     hooks: placeholder above -> the rule's kernel.  costs: of ``answer`` and ``learn``, for the documentation of the C.
-    questions, actions: its own entries; of_classes: questions about classes.  labels: the kinds that it learns.  restarts:
-    whether a function forgets all that was learned.  Others are as of ``Program``.
+    questions, actions: its own entries.  calibrated: of which configurations it knows probabilities of classes by itself
+    (``chances``).  labels: the kinds that it learns.  restarts: whether a function forgets all that was learned.  Others are as
+    of ``Program``.
     """
 
     name: str
@@ -514,8 +533,8 @@ class Rule:
     costs: tuple[str, str]
     questions: tuple[Entry, ...] = ()
     actions: tuple[Entry, ...] = ()
-    of_classes: tuple[Entry, ...] = ()
     labels: Sequence[LabelKind] = ("real", "reals", "class")
+    calibrated: Callable[[Any], bool] = lambda config: False
     restarts: bool = False
     alarms: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
@@ -589,7 +608,10 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
     asked: tuple[Entry, ...] = () if kind == "none" else (Entry("predict", own(predict), "question"),)
     if kind in ("real", "reals") and not rule.stand_ins:  # integers have no intervals
         asked += (Entry("interval", own(interval), "question", lambda c: c.covers),)
-    classes = (Entry("classify", own(classify), "question"), *all_own(rule.of_classes)) if kind == "class" else ()
+    classes: tuple[Entry, ...] = ()
+    if kind == "class":
+        known = Entry("probability", own(probability), "question", lambda c: c.votes or rule.calibrated(c))
+        classes = (Entry("classify", own(classify), "question"), *([] if rule.stand_ins else [known]))
     budget = rule.budget
     if budget is not None and budget.remove is not None:
         budget = replace(budget, remove=own(budget.remove))

@@ -74,12 +74,17 @@ class Update(IntEnum):
     NLMS = 1  # normalised gradient
 
 
-class Spectrum(Struct):
+class Waves(Struct):
     """The model is f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma)."""
 
     frequencies: between(Real[FEATURES, DIM], -FREQUENCY_MOST, FREQUENCY_MOST)  # w
     a: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # a, in units of the output
     b: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # b
+
+
+class Spectrum(Struct):
+    """How well the waves are known, and the unit of their sum."""
+
     # P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each input
     covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit")
     unit: between(Real[OUTPUTS], 0, UNIT_MOST)  # u, in parts of the label's limit
@@ -118,15 +123,19 @@ class SpectrumConfig(Config):
     tunable = frozenset("noise forgetting renewal shrink eta frequency_share power_horizon".split())
 
 
-class SpectrumModel(Framed):
-    parts = Spectrum, SpectrumWork, SpectrumConfig
+class WavesModel(Framed):
+    parts = Waves, SpectrumWork, SpectrumConfig
+
+
+class SpectrumModel(WavesModel):
+    parts = (Spectrum,)
 
 
 # ------------------------------------------------------------------------------------------------------- answers
 
 
 @kernel
-def phase(m: SpectrumModel, i: Index, x: Real[DIM]) -> Real:
+def phase(m: WavesModel, i: Index, x: Real[DIM]) -> Real:
     """w_i'x / sigma, in turns.  O(D)."""
     return m.turns * plus_product(real(0), m.frequencies[i], x, len(x))
 
@@ -159,10 +168,16 @@ def renew(m: SpectrumModel, block: Index) -> None:
 
 
 @kernel
-def begin(m: SpectrumModel) -> None:
-    """The first sample: the frequencies are the random ones, and nothing is known of them.  O(N D)."""
+def tune(m: WavesModel) -> None:
+    """The frequencies are the random ones.  O(N D)."""
     for i in range(len(m.frequencies)):
         copy(m.start[i], m.frequencies[i], len(m.start[0]))
+
+
+@kernel
+def begin(m: SpectrumModel) -> None:
+    """The first sample: the frequencies are the random ones, and nothing is known of them.  O(N D)."""
+    tune(m)
     if m.update == Update.EKF:
         for block in range(len(m.covariance)):
             renew(m, block)
@@ -190,20 +205,20 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
 
 
 @kernel
-def slope(m: SpectrumModel, o: Index, i: Index, block: Index, at: Index) -> Real:
+def slope(m: WavesModel, o: Index, i: Index, block: Index, at: Index) -> Real:
     """The derivative of f / u for the angle of sinusoid i, which stands at this place of a block."""
     return m.b[o, i] * m.h[block, at] - m.a[o, i] * m.h[block, at + 1]
 
 
 @kernel
-def move(m: SpectrumModel, o: Index, i: Index, a: Real, b: Real) -> None:
+def move(m: WavesModel, o: Index, i: Index, a: Real, b: Real) -> None:
     """Change the weights of sinusoid i."""
     m.a[o, i] = clipped(m.shrink * m.a[o, i] + a, -WEIGHT_MOST, WEIGHT_MOST)
     m.b[o, i] = clipped(m.shrink * m.b[o, i] + b, -WEIGHT_MOST, WEIGHT_MOST)
 
 
 @kernel
-def retune(m: SpectrumModel, i: Index, j: Index, change: Real) -> None:
+def retune(m: WavesModel, i: Index, j: Index, change: Real) -> None:
     """Change a frequency of sinusoid i."""
     m.frequencies[i, j] = clipped(m.frequencies[i, j] + change, -FREQUENCY_MOST, FREQUENCY_MOST)
 
@@ -373,7 +388,7 @@ SPECTRUM = programs(
     Rule(
         name="spectrum",
         model=SpectrumModel,
-        memory=(Spectrum,),
+        memory=(Waves, Spectrum),
         work=(SpectrumWork,),
         configs=(SpectrumConfig,),
         statuses=SpectrumStatus,

@@ -101,6 +101,7 @@ class StageConfig(Config):
     follows: bool  # whether any of these five is so: labels pass stages
     clamps: bool  # whether predictions are kept between low and high
     mixes: bool  # whether the answer is a mean of the model's and of a linear expert's
+    votes: bool  # whether it is a mean of probabilities of classes
     scales: bool  # whether the rule sees other inputs than are given
     clip: Real  # largest standardised input, in standard deviations
     input_warmup: Index  # number of samples for the standardiser before the model learns

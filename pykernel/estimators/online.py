@@ -39,7 +39,7 @@ OF_RULES = """{{{rules}}}
         "ald-krls". Linear models of fixed features: "nlms" and "rls" in the inputs, "quadratic-rls" also in their
         products, "rff-rls" in random Fourier features, which approximate a kernel. These four have an
         intercept. "spectrum-ekf" and "spectrum-nlms": a few waves whose frequencies learn, too, by a Kalman filter or by
-        normalised gradient steps."""
+        normalised gradient steps; classes also by "spectrum-softmax", which knows their probabilities."""
 COMMON = {
     "precision": Parameter(
         "",

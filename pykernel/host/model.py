@@ -312,7 +312,8 @@ def _lacks(entry: str) -> str:
         "novelty": "does not know what is new to it; the kernel rules do",
         "features": "has no features; rules nystrom, nystrom-rls and okfeb do",
         "predict": "predicts nothing, for it learns without labels",
-        "probability": "gives no probabilities; a classifier with [expansion] calibration does, and okfeb's logistic head",
+        "probability": "gives no probabilities; a classifier with [mixture] does, rule spectrum-softmax, okfeb's logistic head, and "
+        "[expansion] calibration",
         "train": "is not trained: it learns sample by sample, or not at all",
     }
     return known.get(entry, f"has no {entry}")

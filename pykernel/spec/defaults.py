@@ -24,7 +24,7 @@ NUMBERS: dict[str, Any] = {"label": {"center": True, "gain": True, "clip": 5.0, 
 """Stages of labels that are numbers."""
 
 
-FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8}
+FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8, "spectrum-softmax": 16}
 BLOCK = 4
 """What rules that are named have; of a block the largest divisor of the features up to this."""
 

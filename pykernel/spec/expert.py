@@ -10,7 +10,9 @@ from pykernel.spec.sections import Section
 
 
 class Mixture(Section):
-    """A linear expert beside the model: the answer is the mean of both, weighted by how right they have been lately."""
+    """A linear expert beside the model: the answer, or each class's probability, is the mean of both, weighted by how right they
+    have been lately.
+    """
 
     forgetting: float = Field(
         0.999,
@@ -24,4 +26,4 @@ def size_bound(spec: Any) -> int:
     """A bound of the numbers that the linear expert takes; the families count the other stages."""
     if getattr(spec, "mixture", None) is None:
         return 0
-    return spec.dim * (spec.dim + 1) // 2 + 5 * (spec.dim + 1) + spec.outputs * (spec.dim + 5) + 1
+    return spec.dim * (spec.dim + 1) // 2 + 5 * (spec.dim + 1) + spec.outputs * (spec.dim + 6) + 5

@@ -53,7 +53,7 @@ def label_unit(spec: Any) -> float:
 
 
 def estimates_noise(spec: Any) -> bool:
-    return getattr(spec.learning, "noise", None) == "auto"
+    return getattr(spec.learning, "noise", None) == "auto" and spec.has("learning", "noise")
 
 
 def _moves(spec: Any) -> bool:
@@ -74,20 +74,25 @@ def validate(spec: Any, refuse: Refuse) -> None:
             refuse("[input] outliers", 'is "hold", which needs to know what is usual; add standardise = true')
         if spec.label_kind == "none":
             refuse("[input] outliers", 'is "hold", which is learned from labels; leave it out')
+    if spec.label_kind == "none":
+        if mixture is not None:
+            refuse("[mixture]", "is learned from labels; leave it out")
+    elif mixture is not None and not spec.input.standardise:
+        refuse("[mixture]", "needs inputs of a known size; add standardise = true to [input]")
     if spec.label_kind in ("real", "reals"):
-        for where, section in (("[linear]", linear), ("[mixture]", mixture)):
-            if section is not None and not spec.input.standardise:
-                refuse(where, "needs inputs of a known size; add standardise = true to [input]")
+        if linear is not None and not spec.input.standardise:
+            refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")
         return
     given = {
         "[label] center": spec.label.center,
         "[label] gain": spec.label.gain,
         "[label] clip": spec.label.clip is not None,
         "[linear]": linear is not None,
-        "[mixture]": mixture is not None,
         "[interval]": getattr(spec, "interval", None) is not None,
     }
     for where in [where for where in given if given[where]]:
+        if where == "[linear]" and spec.label_kind == "class":
+            refuse(where, "is for labels that are numbers; [mixture] is the linear part for classes")
         refuse(where, "is for labels that are numbers; leave it out")
 
 
@@ -102,6 +107,16 @@ def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
             refuse(where, f"moves labels that {keeper} has stored; leave one of them out")
 
 
+def votes(spec: Any) -> bool:
+    """Whether a linear expert is for classes: then there are probabilities."""
+    return spec.label_kind == "class" and getattr(spec, "mixture", None) is not None
+
+
+def probabilities(spec: Any, calibrated: bool = False) -> dict[str, int]:
+    """The extent of probabilities, where there are any.  calibrated: whether the rule knows them by itself."""
+    return {"CLASSES": len(spec.label.classes)} if calibrated or votes(spec) else {}
+
+
 def parameters(spec: Any, most: float) -> dict[str, Any]:
     """Values of StageConfig and InputConfig, and of FrameConfig except the self-test's.
 
@@ -110,7 +125,7 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
     limit, label, moves = spec.label_max_abs, spec.label, _moves(spec)
     linear, mixture = getattr(spec, "linear", None), getattr(spec, "mixture", None)
     mixes, ranges = mixture is not None, interval.parameters(spec)
-    judges = label.gain or label.clip is not None or estimates_noise(spec) or mixes or ranges["covers"]
+    staged = label.gain or label.clip is not None or estimates_noise(spec) or ranges["covers"]
     forgetting = mixture.forgetting if mixture is not None else 1.0
     widest = most + (limit * (2 + spec.input.clip * spec.dim) if moves else 0.0)
     given = kernel_settings.input_parameters(spec)
@@ -131,10 +146,12 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "leads": linear is not None,
             "gains": label.gain,
             "limits": label.clip is not None,
-            "judges": judges,
+            "judges": staged or mixes,
             "estimates_noise": estimates_noise(spec),
-            "follows": moves or judges,
+            "follows": moves or staged or (mixes and not votes(spec)),
             "mixes": mixes,
+            "votes": votes(spec),
+            "sharpens": votes(spec),
             "expert_forgetting": forgetting,
             "expert_growth": 1 / forgetting,
             "expert_limit": float(EXPERT_LIMIT.value(spec.real)) * limit,

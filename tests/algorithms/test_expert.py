@@ -139,7 +139,7 @@ def test_units_that_no_standardiser_can_know_are_refused(name):
 
 REFUSED = [
     ({"input": {"dim": 3}}, r"\[mixture\] needs inputs of a known size; add standardise"),
-    ({"label": {"classes": ["a", "b"]}}, r"\[mixture\] is for labels that are numbers"),
+    ({"label": {"classes": ["a", "b"]}, "linear": {}}, r"\[mixture\] is the linear part for classes"),
     ({"mixture": {"forgetting": 0.5}}, r"\[mixture\] forgetting is 0.5; it must be"),
     ({"learning": {"rule": "rls"}}, r"\[mixture\] is of .*; rls does not have it"),
     ({"precision": "int16", "input": {"dim": 3, "max_abs": 4.0}}, "klms in int16 does not have it: leave it out"),

@@ -17,6 +17,7 @@ from pykernel.spec.families.spectrum import (
     HORIZON,
     RULES,
     SLOWER,
+    SOFTMAX,
     block_of,
     count_of,
     orthogonal_features,
@@ -24,6 +25,7 @@ from pykernel.spec.families.spectrum import (
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
 
+OF_NUMBERS = [rule for rule in RULES if rule != SOFTMAX]
 STAGED = {
     "input": {"standardise": True, "clip": 3.0, "max_abs": 1e9},
     "label": {"center": True, "gain": True, "clip": 5.0, "max_abs": 1e6},
@@ -36,7 +38,7 @@ def spec_of(rule, precision="float64", dim=3, sigma=1.5, label=None, staged=Fals
         "name": "wave",
         "precision": precision,
         "input": {"dim": dim, "max_abs": 1e5},
-        "label": {"max_abs": 1e4} | (label or {}),
+        "label": label if "classes" in (label or {}) else {"max_abs": 1e4} | (label or {}),
         "kernel": {"sigma": sigma},
         "learning": {"rule": rule} | learning,
     }
@@ -214,7 +216,7 @@ def test_the_covariance_stays_between_its_bounds_in_float32(settings, staged, ex
 # ----------------------------------------------------------------------------------------------------- what is learned
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", OF_NUMBERS)
 def test_frequencies_that_no_start_has_are_found(rule):
     """A wave of three times the frequencies that the kernel's spectrum has: random features need many more weights."""
     rng = np.random.default_rng(0)
@@ -250,7 +252,7 @@ def test_labels_that_were_constant_may_begin_to_move():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(4000, 3))
     y = np.where(np.arange(4000) < 1000, 0.0, np.sin(2 * x[:, 0]))
-    for rule in RULES:
+    for rule in OF_NUMBERS:
         model = HostModel(spec_of(rule, "float32"))
         found = np.ravel(model.prequential(x, y)[0])
         assert math.sqrt(np.mean((found[3000:] - y[3000:]) ** 2)) < 0.3, rule
@@ -305,5 +307,5 @@ def test_what_cannot_be_is_refused_in_a_sentence(change, says):
 def test_the_page_says_the_states_bytes():
     page = (ROOT / "docs" / "spectrum.md").read_text(encoding="utf-8")
     for rule in RULES:
-        spec = spec_of(rule, "float32")
+        spec = spec_of(rule, "float32", label={"classes": ["a", "b", "c"]} if rule == SOFTMAX else None)
         assert f"| {build(spec).figures['state_bytes']} bytes at `features = {count_of(spec)}` |" in page

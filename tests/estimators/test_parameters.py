@@ -20,7 +20,7 @@ SIGNATURES = {
     "BudgetedKernelClassifier": """
         technique=None, *, rule=None, n_max=None, sigma=None, kernel=None, gamma=None, coef0=None, degree=None,
         normalise=False, eta=None, rho=None, step_limit=None, quantisation=None, coherence=None, epsilon=None,
-        forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, seed=None, block=None, ridge=None,
+        forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, seed=None, block=None, frequency_eta=None, ridge=None,
         ald_threshold=None, projection=None, penalty=None, when=None, candidates=None, lambda_max=None, removals=None,
         truncate_below=None, truncate_age=None, tie=None, fading=None, force=False, precision='float32', n_epochs=None,
         input_max_abs=None
@@ -28,7 +28,7 @@ SIGNATURES = {
     "BudgetedKernelRegressor": """
         technique=None, *, rule=None, n_max=None, sigma=None, kernel=None, gamma=None, coef0=None, degree=None,
         normalise=False, eta=None, rho=None, step_limit=None, quantisation=None, coherence=None, epsilon=None,
-        forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, seed=None, block=None, ridge=None,
+        forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, seed=None, block=None, frequency_eta=None, ridge=None,
         ald_threshold=None, projection=None, penalty=None, when=None, candidates=None, lambda_max=None, removals=None,
         truncate_below=None, truncate_age=None, tie=None, fading=None, force=False, precision='float32', n_epochs=None,
         input_max_abs=None, label_max_abs=None

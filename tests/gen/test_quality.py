@@ -56,8 +56,13 @@ MODELS = {
         "label": {"outputs": 2},
         "kernel": {"sigma": 1.0},
     },
+    "spectrum-softmax": {
+        "learning": {"rule": "spectrum-softmax"},
+        "label": {"classes": ["a", "b", "c"]},
+        "kernel": {"sigma": 1.0},
+    },
 }
-LINEAR = ("nlms", "rls", "quadratic-rls", "rff-rls", "spectrum-ekf", "spectrum-nlms")
+LINEAR = ("nlms", "rls", "quadratic-rls", "rff-rls", "spectrum-ekf", "spectrum-nlms", "spectrum-softmax")
 MAIN = ("nt", "fklms", "mklms", "krls-t", "rff-rls", "spectrum-ekf")
 EACH = [name if name in MAIN else pytest.param(name, marks=pytest.mark.exhaustive) for name in MODELS]
 
@@ -70,12 +75,13 @@ def spec_of(model="mklms", precision="float32", full=False, name="m", dim=2, n_m
     content |= {"name": name, "precision": precision, "input": {"dim": dim, "standardise": full}}
     if full:
         content["input"]["warmup"] = 4
+        if content.get("learning", {}).get("rule", "klms") in declared("mixture"):
+            content["mixture"] = {}
         if "classes" not in content.get("label", {}):
             content["label"] = {"low": -1.0, "high": 1.0} | content.get("label", {})
             content["input"]["outliers"] = "hold"
-            for section in ("mixture", "interval"):
-                if content.get("learning", {}).get("rule", "klms") in declared(section):
-                    content[section] = {}
+            if content.get("learning", {}).get("rule", "klms") in declared("interval"):
+                content["interval"] = {}
         if content.get("learning", {}).get("rule", "klms") in ("klms", "qklms"):
             content["learning"] = {"rho": 0.01, "step_limit": 0.5} | content.get("learning", {})
     if model not in LINEAR:

@@ -105,6 +105,8 @@ def contents():
         add(f"{rule} {precision} held", merged(base, "input", "outliers", "hold"))
         for word in ("mean", "hold"):
             add(f"{rule} {precision} missing, {word}", merged(base, "input", "missing", word))
+    for rule in ("klms", "spectrum-softmax"):
+        add(f"{rule} float32 mixture of classes", content_of(rule, "float32", "staged", "classes") | {"mixture": {}})
     for rule, precision, function in (
         *(("klms", precision, function) for precision in ("float32", "float64", "int16") for function in FUNCTIONS),
         ("frozen", "float32", "sigmoid"),

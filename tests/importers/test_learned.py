@@ -24,7 +24,7 @@ from pykernel.importers.importing import load_model
 from pykernel.importers.place import Place
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import RULES
-from pykernel.spec.families.spectrum import SPECTRUM_MODELS
+from pykernel.spec.families.spectrum import RULES as SPECTRUM_RULES
 from pykernel.spec.model import Spec, load_spec, make_spec, rules, whole_rules
 from pykernel.training.distilled import made_up
 from tests.support.compilers import in_one_build
@@ -40,7 +40,12 @@ MODELS |= {
     "several": SMALL | {"label": {"columns": ["a", "b"], "low": -1.0, "high": 0.75}},
     "scaled": SMALL | {"input": {"center": [1.0, -1.0, 0.0], "scale": [2.0, 0.5, -1.0]}, "label": {"classes": ["n", "y"]}},
     "rff-rls": {"kernel": {"sigma": 1.0}, "learning": {"rule": "rff-rls"}},
-    **{rule: {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}} for rule in SPECTRUM_MODELS.rules},
+    **{rule: {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}} for rule in SPECTRUM_RULES},
+    "spectrum-softmax": {
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "spectrum-softmax"},
+        "label": {"classes": ["n", "y"]},
+    },
     "whole-klms": WHOLE | SMALL | {"learning": {"rule": "klms"}},
     "whole-qklms": WHOLE | {"kernel": {"function": "matern32", "gamma": 1.0}, "reduction": {"n_max": 14}},
     "whole-nlms": WHOLE | {"learning": {"rule": "nlms"}},
@@ -114,7 +119,7 @@ def test_a_state_of_every_rule_becomes_a_small_frozen_model_or_a_sentence(name: 
             made = load_model(files[0], "small", state=files[1], vectors=4, precision=spec.precision)
         except UserError as error:
             text = str(error)
-    if spec.learning.rule in (*LINEAR_MODELS.rules, *SPECTRUM_MODELS.rules):
+    if spec.learning.rule in (*LINEAR_MODELS.rules, *SPECTRUM_RULES):
         assert text == "flow: stores no vectors of its inputs; vectors is for models that do"
         return
     if spec.label_kind == "none":

@@ -226,12 +226,14 @@ def test_every_status_is_explained():
     }
 
 
-FEATURED = ("rff-rls", "spectrum-ekf", "spectrum-nlms")
+FEATURED = ("rff-rls", "spectrum-ekf", "spectrum-nlms", "spectrum-softmax")
 
 
 def of(rule: str, technique: str, precision: str, budget: int, dim: int, outputs: int) -> Spec:
     content = {"name": "m", "precision": precision, "input": {"dim": dim}, "label": {"outputs": outputs}}
     content["learning"] = {"rule": rule}
+    if rule == "spectrum-softmax":
+        content["label"] = {"classes": [f"c{i}" for i in range(max(2, outputs))]}
     if rule in FEATURED:
         content["learning"]["features"] = budget + 1
     if rule in RULES:
@@ -356,7 +358,8 @@ def test_the_smallest_spec_is_whole_and_a_rule_needs_what_the_page_says():
             assert make_spec(named).learning.rule == rule
             continue
         # what is said to be missing is what the page names: the kernel, vectors, classes
-        missing = {"frozen": "vectors", "nystrom": "vectors", "kfd": "classes"}.get(rule, r"\[kernel\] is missing")
+        own = {"frozen": "vectors", "nystrom": "vectors", "kfd": "classes", "spectrum-softmax": "classes"}
+        missing = own.get(rule, r"\[kernel\] is missing")
         with pytest.raises(UserError, match=missing):
             make_spec(named)
         if missing.endswith("missing"):

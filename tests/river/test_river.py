@@ -143,14 +143,14 @@ SIGNATURES = {
         classes=(False, True), technique=None, *, rule=None, n_max=None, sigma=None, kernel=None, gamma=None,
         coef0=None, degree=None, normalise=False, eta=None, rho=None, step_limit=None, quantisation=None,
         coherence=None, epsilon=None, forgetting=None, noise=None, relabel=False, prior_variance=None, features=None,
-        block=None, ridge=None, ald_threshold=None, projection=None, penalty=None, when=None, candidates=None, lambda_max=None,
+        block=None, frequency_eta=None, ridge=None, ald_threshold=None, projection=None, penalty=None, when=None, candidates=None, lambda_max=None,
         removals=None, truncate_below=None, truncate_age=None, tie=None, fading=None, force=False, precision='float32',
         input_max_abs=None
     """,
     "Regressor": """
         technique=None, *, rule=None, n_max=None, sigma=None, kernel=None, gamma=None, coef0=None, degree=None,
         normalise=False, eta=None, rho=None, step_limit=None, quantisation=None, coherence=None, epsilon=None,
-        forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, block=None, ridge=None, ald_threshold=None,
+        forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, block=None, frequency_eta=None, ridge=None, ald_threshold=None,
         projection=None, penalty=None, when=None, candidates=None, lambda_max=None, removals=None, truncate_below=None,
         truncate_age=None, tie=None, fading=None, force=False, precision='float32', input_max_abs=None,
         label_max_abs=None, interval_level=None

@@ -374,6 +374,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     random = {**with_rule("rff-rls"), "kernel": {"sigma": 1.0}}
     spectrum = {**with_rule("spectrum-ekf"), "kernel": {"sigma": 1.0}}
     spectrum.pop("reduction")
+    softmax = spectrum | {"learning": {"rule": "spectrum-softmax"}, "label": {"classes": ["p", "q"]}}
     three: dict[str, Any] = {"classes": ["p", "q", "r"]}
     vectors = [[0.0, 1.0], [1.0, 0.5], [-1.0, 0.0]]
     tables = {"vectors": vectors, "weights": [[1.0], [-2.0], [0.5]], "bias": [0.25]}
@@ -465,6 +466,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (random, "learning", "features", 32),
         (random, "learning", "seed", 1),
         (spectrum, "learning", "block", 2),
+        (softmax, "learning", "frequency_eta", 0.25),
         (full, "reduction", "technique", "sup"),
         (full, "reduction", "projection", "ls"),
         (full, "reduction", "n_max", 33),

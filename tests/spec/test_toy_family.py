@@ -318,9 +318,9 @@ def test_its_keys_are_parameters_like_others(kind):
     told = inspect.getdoc(kind)
     if kind is BudgetedKernelRegressor:
         assert 'part : float, default=0.5\n    "level", "slow-level": the part of an error' in told
-        assert '"spectrum-nlms", "level", "slow-level"}, default=None' in told
+        assert '"spectrum-softmax", "level", "slow-level"}, default=None' in told
         assert (
-            'None: 5 for "klms", "qklms", "knlms", "nlms", "spectrum-nlms", "level" and "slow-level", which correct'
+            'None: 5 for "klms", "qklms", "knlms", "nlms", "spectrum-nlms", "spectrum-softmax", "level" and "slow-level",'
             in told
         )
         assert "part: float | None = None" in pydoc.plain(pydoc.render_doc(kind))

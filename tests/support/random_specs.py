@@ -138,7 +138,7 @@ def _label(rng: np.random.Generator, rule: str) -> tuple[Content, int, int]:
     kind = str(rng.choice(["one", "several", "two classes", "classes"]))
     if rule == "okfeb" and rng.random() < 0.5:
         return {}, 1, 0
-    if rule == "kfd" and "classes" not in kind:
+    if rule in ("kfd", "spectrum-softmax") and "classes" not in kind:
         kind = "classes"
     if kind == "one":
         return {"column": "y", "max_abs": 5.0}, 1, 0

@@ -5,7 +5,7 @@ An input is converted where it is checked, so the rule always sees a copy.  Ther
 
 from typing import Any
 
-from pykernel.algorithms import elementary, expert, frame, inputs, interval, stages
+from pykernel.algorithms import elementary, expert, frame, inputs, interval, poll, stages
 from pykernel.algorithms.frame import FrameConfig, answer, predict
 from pykernel.algorithms.int16.arithmetic import clip
 from pykernel.algorithms.int16.inputs import FixedInputConfig, converted
@@ -184,6 +184,11 @@ def judge_both(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS], k: Int[OUTPUTS]) 
 
 
 @kernel
+def judge_classes(m: FixedFramed, y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
+    """There is no linear expert."""
+
+
+@kernel
 def instruct(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """There is no linear expert."""
 
@@ -238,6 +243,7 @@ WHOLE: dict[Any, Any] = {
     expert.ExpertConfig: NoExpertConfig,
     expert.consult: consult,
     expert.judge_both: judge_both,
+    poll.judge_classes: judge_classes,
     expert.instruct: instruct,
     expert.dismiss: dismiss,
     expert.valid_expert: valid_expert,

@@ -268,7 +268,7 @@ ANSWERING = Answering(
         inputs.acceptable: acceptable,
         frame.respond: frozen.respond,
         frame.most_likely: frozen.most_likely,
-        frame.chances: chances,
+        frame.whole_chances: chances,
         frozen.add_part: add_part,
         frozen.evaluate: evaluate,
         frozen.decide: decide,

@@ -58,6 +58,7 @@ class FixedStageConfig(Config):
     holds: bool  # whether outlying inputs may be held: never
     mixes: bool  # whether there is a linear expert: never
     covers: bool  # whether there are intervals: never
+    votes: bool  # whether it is one for classes: never
     scales: bool  # always so: inputs are converted
     mean_factor: Index  # the mean is kept in units of 1 / this
     mean_shift: Index  # ... which is 2 to this power

@@ -4,9 +4,9 @@ It learns from the features of a sample before the subspace learns the sample.  
 """
 
 from pykernel.algorithms.basis.least_squares import fade, take_row
-from pykernel.algorithms.elementary import clipped, exp_negative, logistic, winner
+from pykernel.algorithms.elementary import clipped, softmax
 from pykernel.algorithms.subspace.state import RANK, SubspaceModel
-from pykernel.algorithms.vectors import empty_from, multiply, plus_product
+from pykernel.algorithms.vectors import empty_from, plus_product
 from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, between, extent, kernel, real
 
 HEAD = extent("HEAD", "(r + 1) (r + 2) / 2: size of a triangle with a row for each feature and one for the constant")
@@ -64,21 +64,6 @@ def learn_ridge(m: HeadModel) -> None:
 
 
 @kernel
-def probabilities(m: HeadModel, y: Real[OUTPUTS]) -> None:
-    """Convert the functions' values to probabilities: of the second of two classes, or of each class.  O(classes)."""
-    if m.single:
-        y[0] = logistic(y[0])
-    else:
-        best = winner(y)
-        top = y[best]
-        total = real(0)
-        for o in range(len(y)):
-            y[o] = exp_negative(y[o] - top)
-            total += y[o]
-        multiply(y, real(1) / total, len(y))
-
-
-@kernel
 def learn_logistic(m: HeadModel, share: Real) -> None:
     """Learn by a step down the gradient of -log p + share |coefficients|^2 / 2.  O(r) for each class.
 
@@ -90,7 +75,7 @@ def learn_logistic(m: HeadModel, share: Real) -> None:
     if keep < real(0):
         keep = real(0)
     evaluate(m, m.answers)
-    probabilities(m, m.answers)
+    softmax(m.answers)
     for o in range(len(m.error)):
         # a label is 1 or -1
         wanted = real(1) if m.y[o] > real(0) else real(0)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.basis.least_squares import RegressionModel
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import clipped, each_class, softmax
 from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, respond, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.subspace.alarms import (
@@ -30,7 +30,6 @@ from pykernel.algorithms.subspace.head import (
     forget_labels,
     learn_logistic,
     learn_ridge,
-    probabilities,
     valid_head,
 )
 from pykernel.algorithms.subspace.state import (
@@ -56,7 +55,7 @@ from pykernel.algorithms.subspace.state import (
     weakest_column,
 )
 from pykernel.algorithms.subspace.update import move, shorten
-from pykernel.algorithms.vectors import copy, empty_from
+from pykernel.algorithms.vectors import empty_from
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real
 from pykernel.dialect.program import Entry, LabelKind, Program
 
@@ -139,12 +138,8 @@ def answer(m: LabelledModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 def chances(m: LabelledModel, x: Real[DIM], p: Real[CLASSES]) -> None:
     """The probability of each class, by the logistic functions."""
     respond(m, x, m.answers)
-    probabilities(m, m.answers)
-    if m.single:
-        p[0] = real(1) - m.answers[0]
-        p[1] = m.answers[0]
-    else:
-        copy(m.answers, p, len(p))
+    softmax(m.answers)
+    each_class(m.answers, p)
 
 
 @kernel
@@ -599,7 +594,7 @@ _LABELLED = replace(
         frame.keeps: keeps_labels,
         frame.forget_rule: forget_all,
     },
-    of_classes=(Entry("probability", frame.probability, "question", lambda c: c.logistic),),
+    calibrated=lambda c: bool(c.logistic),
     labels=("real", "reals", "class"),
 )
 OKFEB: dict[LabelKind, Program] = programs(_ALONE) | programs(_LABELLED)

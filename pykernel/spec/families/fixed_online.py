@@ -341,6 +341,7 @@ def frame_parameters(spec: Any, reach: int, squares: float) -> dict[str, Any]:
         "single": spec.outputs == 1,
         "mixes": False,
         "covers": False,
+        "votes": False,
         "holds": False,
         "separates": spec.label_kind == "class",
         "classes": len(label.classes or ()),

@@ -474,13 +474,14 @@ class NystromLearners(_NystromModels):
 
     def capacities(self, spec: NystromRlsSpec) -> dict[str, int]:
         size = self._size(spec)
-        return {
+        sizes = {
             "DIM": spec.dim,
             "N_MAX": size,
             "PACKED": size * (size + 1) // 2,
             "OUTPUTS": spec.outputs,
             "M_MAX": 1 if spec.basis.method == "given" else samples_of(spec),
         }
+        return sizes | stages.probabilities(spec)
 
     def size_bound(self, spec: NystromRlsSpec) -> int:
         capacities = self.capacities(spec)

@@ -509,7 +509,8 @@ class KernelModels:
             )
 
     def capacities(self, spec: KernelSpec) -> dict[str, int]:
-        return {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
+        sizes = {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
+        return sizes | stages.probabilities(spec)
 
     def size_bound(self, spec: KernelSpec) -> int:
         choices, n = Choices.of(spec), spec.reduction.n_max + 1

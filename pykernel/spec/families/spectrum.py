@@ -11,15 +11,17 @@ import numpy as np
 from pydantic import Field
 
 from pykernel.algorithms.spectrum import SPECTRUM, UNIT_MOST, WEIGHT_MOST, Update
+from pykernel.algorithms.spectrum_softmax import SPECTRUM_SOFTMAX
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.defaults import BLOCK, FEATURES
 from pykernel.spec.families.linear import GRAIN, random_features
-from pykernel.spec.family import Family, Models, Refuse, affordable
+from pykernel.spec.family import Family, Refuse, affordable
 from pykernel.spec.sections import TRIED_ETA, KernelSection, Learning, Of, Rate, StandardisedInput, Tried
 
-RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS}
+SOFTMAX = "spectrum-softmax"
+RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Update.NLMS}
 FREQUENCY_VARIANCE = 0.8
 """Variance of an angular frequency before the first sample, in parts of 1 / sigma^2; that of a weight is 1.  Measured, as the
 rest, by benchmarks/host/spectrum_front.py."""
@@ -41,7 +43,7 @@ class SpectrumLearning(Learning):
         None,
         ge=1,
         le=256,
-        description="how many frequencies; each has a cosine and a sine. 4 for spectrum-ekf and 8 for spectrum-nlms if not given",
+        description="how many frequencies; each has a cosine and a sine. 4 for spectrum-ekf, 8 for spectrum-nlms and 16 for spectrum-softmax if not given",
     )
     block: Annotated[int | None, Of("spectrum-ekf")] = Field(
         None,
@@ -52,7 +54,7 @@ class SpectrumLearning(Learning):
     seed: int = Field(
         0, ge=0, le=2**31 - 1, description="the random numbers' seed: another seed gives other frequencies at the start"
     )
-    noise: Annotated[NoiseKey, Tried((), 10, 1e-3, 30)] = Field(
+    noise: Annotated[NoiseKey, Of("spectrum-ekf", "spectrum-nlms"), Tried((), 10, 1e-3, 30)] = Field(
         "auto",
         description="variance of the labels' noise, in parts of the function's variance; from 1e-3 to 1e3. `\"auto\"`: estimated by what the model has left of the latest labels",
     )
@@ -62,8 +64,14 @@ class SpectrumLearning(Learning):
         le=0.9999,
         description="how much of what is known of weights and frequencies each sample leaves: about the last 1 / (1 - forgetting) samples count",
     )
-    eta: Annotated[float, Of("spectrum-nlms"), Rate(), TRIED_ETA] = Field(
-        0.6, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
+    eta: Annotated[float, Of("spectrum-nlms", SOFTMAX), Rate(), TRIED_ETA] = Field(
+        0.6,
+        gt=0,
+        lt=2,
+        description="learning rate: the part of an error that one sample corrects; with spectrum-softmax that part of p − 1ᵧ is taken off the functions",
+    )
+    frequency_eta: Annotated[float, Of(SOFTMAX), Tried((), 3, 0.01, 1.9)] = Field(
+        0.5, gt=0, lt=2, description="learning rate of the frequencies: `eta` is that of the weights"
     )
 
 
@@ -75,6 +83,10 @@ class SpectrumSpec(Spec):
     mixture: stages.Mixture | None = None
     interval: stages.IntervalSection | None = None
     learning: SpectrumLearning = SpectrumLearning()
+
+    @property
+    def family(self) -> Family:
+        return next(family for family in SPECTRUM_MODELS if self.learning.rule in family.rules)
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
@@ -122,13 +134,15 @@ def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
     return made
 
 
-class SpectrumModels(Models):
+class SpectrumModels:
     """Sums of few sinusoids whose frequencies learn."""
 
-    rules: tuple[str, ...] = tuple(RULES)
-    programs: Mapping[LabelKind, Program] = SPECTRUM
     online = True
     spec = SpectrumSpec
+
+    def __init__(self, programs: Mapping[LabelKind, Program], *rules: str) -> None:
+        self.programs = programs
+        self.rules: tuple[str, ...] = rules
 
     def validate(self, spec: SpectrumSpec, refuse: Refuse) -> None:
         rule, learning, kernel = spec.learning.rule, spec.learning, spec.kernel
@@ -165,6 +179,10 @@ class SpectrumModels(Models):
 
     def _answer_limit(self, spec: SpectrumSpec) -> float:
         """A bound of |f(x)|."""
+        if spec.learning.rule == SOFTMAX:
+            # |f| <= the largest weight times the sum of |h|
+            parts = 1 + 2 * count_of(spec) + _linear_share(spec) * float(kernel_settings.reach(spec).sum())
+            return float(WEIGHT_MOST.value(spec.real)) * parts
         unit, weight = (float(most.value(spec.real)) for most in (UNIT_MOST, WEIGHT_MOST))
         return spec.label_max_abs * unit * 2 * weight * count_of(spec)
 
@@ -174,7 +192,7 @@ class SpectrumModels(Models):
 
     def capacities(self, spec: SpectrumSpec) -> dict[str, int]:
         width = self._block(spec)
-        return {
+        sizes = {
             "DIM": spec.dim,
             "FEATURES": count_of(spec),
             "GROUP_SIZE": width,
@@ -182,11 +200,14 @@ class SpectrumModels(Models):
             "PACKED": width * (width + 1) // 2,
             "OUTPUTS": spec.outputs,
         }
+        return sizes | stages.probabilities(spec, calibrated=spec.learning.rule == SOFTMAX)
 
     def size_bound(self, spec: SpectrumSpec) -> int:
         count, outputs, width = count_of(spec), spec.outputs, self._block(spec)
         blocks = count // block_of(spec)
         covariances = blocks * (width * (width + 1) // 2 + width) + 2 * width
+        if spec.learning.rule == SOFTMAX:
+            covariances += outputs * (spec.dim + 2)
         return covariances + count * (2 * spec.dim + 2 * outputs + 2) + 8 * spec.dim + 16 * outputs + 16
 
     def parameters(self, spec: SpectrumSpec) -> dict[str, Any]:
@@ -212,10 +233,22 @@ class SpectrumModels(Models):
             "frequency_share": spec.dim,
             "turns": 1 / (2 * math.pi * width),
             "inverse_width": 1 / width,
+            "sharpens": stages.votes(spec) and learning.rule != SOFTMAX,
+            "frequency_eta": learning.frequency_eta,
+            "linear_share": _linear_share(spec),
             "share": 1 / outputs,
             "power_horizon": HORIZON,
             "rehearsed": affordable(REHEARSED, lambda m: m * self.size_bound(spec)),
         }
 
 
-SPECTRUM_MODELS: Family = SpectrumModels()
+def _linear_share(spec: SpectrumSpec) -> float:
+    """What an input is multiplied by for the linear part: where sigma is the length of a sample, inputs have the size 1."""
+    return math.sqrt(spec.dim) / spec.length_scale
+
+
+SPECTRUM_MODELS: tuple[Family, ...] = (
+    SpectrumModels(SPECTRUM, "spectrum-ekf", "spectrum-nlms"),
+    SpectrumModels(SPECTRUM_SOFTMAX, SOFTMAX),
+)
+"""A family for each program."""

@@ -1,0 +1,212 @@
+"""Classes by a linear part and few sinusoids whose frequencies learn, too: multinomial logistic regression, without a matrix.
+
+Class c has the function f_c(x) = u_c'h(x), with h = (1, sqrt(D) z, cos(w_1'z), sin(w_1'z), ...) and z = x / sigma; probabilities are
+p = softmax(f).  A sample of class y is learned by steps down the gradient of -log p_y, each normalised by what it moves: with
+r = p - 1_y, and d_ic = b_ic cos(w_i'z) - a_ic sin(w_i'z) for the weights a, b of sinusoid i,
+
+    u_c <- u_c - eta r_c h / |h|^2
+    w_i <- w_i - eta_w (sum_c r_c d_ic) / (1 + sum d^2) z / (|z|^2 + FLAT)
+
+The first step changes f(x) by - eta r; the second, to first order, by no more than eta_w |r|, and no angle by more than
+eta_w / sqrt(2).  -log p_y has second derivatives of at most 1/2, so that steps below 4 lower it.
+
+Two classes share one function: they have -f and f.
+"""
+
+from enum import IntEnum
+
+from pykernel.algorithms import frame
+from pykernel.algorithms.elementary import clipped, cosine, each_class, sine
+from pykernel.algorithms.frame import Rule, Status, hear, programs, respond
+from pykernel.algorithms.poll import soften
+from pykernel.algorithms.spectrum import (
+    WEIGHT_MOST,
+    SpectrumConfig,
+    SpectrumWork,
+    Waves,
+    WavesModel,
+    move,
+    phase,
+    retune,
+    slope,
+    tune,
+)
+from pykernel.algorithms.vectors import empty_from, plus_product
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, between, kernel, real
+
+FLAT = Constant(0.1)
+"""Added to |z|^2: inputs near zero say little about frequencies."""
+
+
+class SoftmaxStatus(IntEnum):
+    """The rule has no status of its own."""
+
+
+class Plane(Struct):
+    """The linear part of each class's function."""
+
+    # weights of the inputs in parts of sigma / sqrt(D); the last one belongs to the constant 1
+    plane: between(Real[OUTPUTS, DIM + 1], -WEIGHT_MOST, WEIGHT_MOST)
+    started: between(Index, 0, 1)  # 1: a sample was learned
+
+
+class SoftmaxWork(Struct):
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+
+    surplus: Real[OUTPUTS]  # probabilities of the classes; then how much larger each is than it should be
+
+
+class SoftmaxConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.spectrum``."""
+
+    frequency_eta: Real  # learning rate of the frequencies
+    linear_share: Real  # sqrt(D) / sigma
+
+    tunable = frozenset({"frequency_eta"})
+
+
+class SoftmaxModel(WavesModel):
+    parts = Plane, SoftmaxWork, SoftmaxConfig
+
+
+@kernel
+def level(m: SoftmaxModel, o: Index, x: Real[DIM]) -> Real:
+    """The linear part of a function.  O(D)."""
+    return m.plane[o, len(x)] + m.linear_share * plus_product(real(0), m.plane[o], x, len(x))
+
+
+@kernel
+def weigh(m: SoftmaxModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x), without memory for the sinusoids.  O(N D), and O(N + D) for each output."""
+    for o in range(len(y)):
+        y[o] = level(m, o, x)
+    for i in range(len(m.frequencies)):
+        turns = phase(m, i, x)
+        c = cosine(turns)
+        s = sine(turns)
+        for o in range(len(y)):
+            y[o] += m.a[o, i] * c + m.b[o, i] * s
+
+
+@kernel
+def chances(m: SoftmaxModel, x: Real[DIM], p: Real[CLASSES]) -> None:
+    """p: the probability of each class at x."""
+    respond(m, x, m.y)
+    soften(m.y, real(1))
+    each_class(m.y, p)
+
+
+@kernel
+def tell_apart(m: SoftmaxModel, x: Real[DIM]) -> None:
+    """Keep the sinusoids in m.h, f(x) in m.error, and in m.surplus p - 1_y.  O(N D), and O(N + D) for each output."""
+    for o in range(len(m.y)):
+        m.error[o] = level(m, o, x)
+    for i in range(len(m.frequencies)):
+        turns = phase(m, i, x)
+        m.h[i, 0] = cosine(turns)
+        m.h[i, 1] = sine(turns)
+        for o in range(len(m.y)):
+            m.error[o] += m.a[o, i] * m.h[i, 0] + m.b[o, i] * m.h[i, 1]
+    for o in range(len(m.y)):
+        m.surplus[o] = m.error[o]
+    soften(m.surplus, real(1))
+    for o in range(len(m.y)):
+        if m.y[o] > real(0):
+            m.surplus[o] = m.surplus[o] - real(1)
+
+
+@kernel
+def steepness(m: SoftmaxModel) -> Real:
+    """1 + the sum of the squared derivatives of all classes' functions for all angles.  O(N) for each output."""
+    bends = real(0)
+    for o in range(len(m.y)):
+        for i in range(len(m.frequencies)):
+            bend = slope(m, o, i, i, 0)
+            bends += bend * bend
+    if len(m.y) == 1:
+        bends = bends + bends
+    return real(1) + bends
+
+
+@kernel
+def descend(m: SoftmaxModel, x: Real[DIM]) -> None:
+    """Learn m.surplus by normalised steps down the gradient.  O(N D), and O(N + D) for each output."""
+    square = real(0)
+    for j in range(len(x)):
+        z = m.inverse_width * x[j]
+        square += z * z
+    along = m.frequency_eta / (steepness(m) * (square + FLAT))
+    if len(m.y) == 1:
+        along = along + along
+    # |h|^2: a cosine and a sine have the squares' sum 1
+    rate = m.eta / (real(1) + real(len(x)) * square + real(len(m.frequencies)))
+    for i in range(len(m.frequencies)):
+        bend = real(0)
+        for o in range(len(m.y)):
+            bend += m.surplus[o] * slope(m, o, i, i, 0)
+        for o in range(len(m.y)):
+            step = rate * m.surplus[o]
+            move(m, o, i, -(step * m.h[i, 0]), -(step * m.h[i, 1]))
+        for j in range(len(x)):
+            retune(m, i, j, -(along * bend * (m.inverse_width * x[j])))
+    for o in range(len(m.y)):
+        step = rate * m.surplus[o]
+        for j in range(len(x)):
+            m.plane[o, j] = clipped(m.plane[o, j] - step * (m.linear_share * x[j]), -WEIGHT_MOST, WEIGHT_MOST)
+        m.plane[o, len(x)] = clipped(m.plane[o, len(x)] - step, -WEIGHT_MOST, WEIGHT_MOST)
+
+
+@kernel
+def learn(m: SoftmaxModel, x: Real[DIM]) -> Index:
+    """Learn that x is of the class whose m.y is 1.  Returns DONE."""
+    if m.started[0] == 0:
+        tune(m)
+        m.started[0] = 1
+    tell_apart(m, x)
+    if m.judges:
+        hear(m)
+    descend(m, x)
+    return Status.DONE
+
+
+@kernel
+def blank(m: SoftmaxModel) -> Bool:
+    """Whether nothing was learned."""
+    return m.started[0] == 0
+
+
+@kernel
+def keeps(m: SoftmaxModel) -> Bool:
+    """Whether learning could have led to this state: before the first sample all is zero.  O(N D), and O(N + D) for each output."""
+    if m.started[0] == 0:
+        for o in range(len(m.plane)):
+            if not empty_from(m.plane[o], 0, len(m.plane[0])):
+                return False
+            if not empty_from(m.a[o], 0, len(m.frequencies)) or not empty_from(m.b[o], 0, len(m.frequencies)):
+                return False
+        for i in range(len(m.frequencies)):
+            if not empty_from(m.frequencies[i], 0, len(m.frequencies[0])):
+                return False
+    return True
+
+
+SPECTRUM_SOFTMAX = programs(
+    Rule(
+        name="spectrum-softmax",
+        model=SoftmaxModel,
+        memory=(Waves, Plane),
+        work=(SpectrumWork, SoftmaxWork),
+        configs=(SpectrumConfig, SoftmaxConfig),
+        statuses=SoftmaxStatus,
+        hooks={
+            frame.answer: weigh,
+            frame.chances: chances,
+            frame.learn: learn,
+            frame.blank: blank,
+            frame.keeps: keeps,
+        },
+        costs=("O(N D) for N frequencies", "O(N D) for N frequencies"),
+        calibrated=lambda config: True,
+        labels=("class",),
+    )
+)
