@@ -138,7 +138,8 @@ def comment(text: str) -> str:
     """Text that is safe within a C comment: without an end of comment, a trigraph, a line splice or invisible
     characters.
     """
-    text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
+    if not text.replace("\n", "").isprintable():
+        text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
     text = re.sub(r"\?(?=\?)", "? ", text.replace("*/", "* /").replace("/*", "/ *"))
     return "\n".join(re.sub(r"[\s\\]+$", "", line) for line in text.splitlines())
 
@@ -164,6 +165,8 @@ def fold(text: str) -> str:
             in_comment = line.rfind("/*") > line.rfind("*/")
         spliced = line.endswith("\\")
     folded = "\n".join(lines) + "\n"
+    if folded == text:
+        return text
     assert tokens(folded) == tokens(text), "folding changed the code"
     return folded
 

@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import types
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -73,7 +74,7 @@ class Kernel:
         return Path(self.function.__code__.co_filename)
 
     def globals_used(self) -> dict[str, Any]:
-        space = {**self.function.__globals__, **self.names}
+        space = ChainMap(self.names, self.function.__globals__)  # type: ignore[arg-type]
         return {name: space[name] for name in self._global_names if name in space}
 
     @functools.cached_property

@@ -6,6 +6,7 @@ rule and then chooses the subclass.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -326,7 +327,11 @@ class Spec(Section):
     @property
     def inner(self) -> Spec:
         """The model inside of a signal stage: its inputs are the features."""
-        return self if self.signal is None else self.model_copy(update={"signal": None})
+        if self.signal is None:
+            return self
+        inner = self.model_copy(update={"signal": None})
+        vars(inner).pop("config", None)  # a copy has what was kept of the original
+        return inner
 
     @property
     def width(self) -> int:
@@ -517,7 +522,7 @@ class Spec(Section):
         """The value of 1, in physical units, in each measure and in each feature, as the signal stage stores them."""
         return np.ones(1), np.ones(1)
 
-    @property
+    @functools.cached_property
     def config(self) -> Settings:
         return self.program.settings(self.real, self.config_values, self.capacities)
 
