@@ -450,13 +450,13 @@ def _without_unused_locals(function: Function, writing: frozenset[str]) -> Funct
         read: set[str] = set()
         for node in walk(body):
             if isinstance(node, Statement):
-                target = node.target if isinstance(node, Assign) else None
-                values = [value for value in vars(node).values() if isinstance(value, Expr) and value is not target]
+                values = [value for name, value in vars(node).items() if isinstance(value, Expr) and name != "target"]
                 found = {n.name for value in values for n in walk(value) if isinstance(n, Local)}
-                if isinstance(target, Element):
-                    found |= {n.name for n in walk(target) if isinstance(n, Local)}
-                elif isinstance(target, Local) and not writes(node.value):
-                    found.discard(target.name)  # the read of n in `n = n + 1` does not count
+                if isinstance(node, Assign):
+                    if isinstance(node.target, Element):
+                        found |= {n.name for n in walk(node.target) if isinstance(n, Local)}
+                    elif not writes(node.value):
+                        found.discard(node.target.name)  # the read of n in `n = n + 1` does not count
                 read |= found
         return read
 

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
 from pydantic import Field, PrivateAttr, field_validator, model_validator
@@ -327,11 +327,12 @@ class Spec(Section):
     @property
     def inner(self) -> Spec:
         """The model inside of a signal stage: its inputs are the features."""
-        if self.signal is None:
-            return self
-        inner = self.model_copy(update={"signal": None})
-        vars(inner).pop("config", None)  # a copy has what was kept of the original
-        return inner
+        return self if self.signal is None else self.model_copy(update={"signal": None})
+
+    def model_copy(self, **how: Any) -> Self:
+        copy = super().model_copy(**how)
+        vars(copy).pop("config", None)  # it is of the original's keys
+        return copy
 
     @property
     def width(self) -> int:
