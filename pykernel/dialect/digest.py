@@ -48,5 +48,5 @@ def _meaning(value: Any) -> str:
     if isinstance(value, type) and issubclass(value, IntEnum):
         return repr([(member.name, int(member)) for member in value])
     if parts := parts_of(value):
-        return f"[{', '.join(_fields(part) for part in parts)}]"
+        return f"[{', '.join(_fields(part) for part in parts)}]"  # type: ignore[arg-type]
     return repr(value) if isinstance(value, (bool, int, float)) else ""
