@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from pykernel.dialect import Array, Struct, parts_of
 from pykernel.gen.ir import (
@@ -19,7 +20,6 @@ from pykernel.gen.ir import (
     For,
     Function,
     Functions,
-    If,
     Local,
     Parameter,
     Return,
@@ -55,65 +55,52 @@ def effects(functions: Functions) -> dict[str, Effects]:
     """Effects of every function; callees come first in ``functions``."""
     found: dict[str, Effects] = {}
     for name, function in functions.items():
-        own, calls = _own(function)
-        arrays: list[Expr] = []
-        fields, reads = set(own.fields), set(own.reads)
-        for call in calls:
-            below = found.get(call.callee.name)
-            if below is not None:
-                fields |= below.fields
-                reads |= below.reads
-                if below.params:
-                    params = functions[call.callee.name].params
-                    arrays += [a for a, (param, _) in zip(call.args, params, strict=True) if param in below.params]
-        targets = [root(array) for array in arrays]
-        fields |= {target.name for target in targets if isinstance(target, Field)}
-        passed = own.params | {target.name for target in targets if isinstance(target, Local)}
-        found[name] = Effects(frozenset(fields), passed, frozenset(reads))
+        called = frozenset(
+            (each, below, tuple(param in below.params for param, _ in functions[each].params) if below.params else ())
+            for each in function.called
+            if (below := found.get(each)) is not None
+        )
+        found[name] = function.made(("effects", called), functools.partial(_effects, function, called))
     return found
 
 
-def _own(function: Function) -> tuple[Effects, tuple[Call, ...]]:
-    """The effects of a function's own statements, and its calls.
+def _effects(function: Function, called: Iterable[tuple[str, Effects, tuple[bool, ...]]]) -> Effects:
+    """called: the functions that it calls, each with its effects and with which of its parameters it writes."""
+    own = function.made("own effects", functools.partial(_own, function))
+    fields, reads, targets = set(own.fields), set(own.reads), []
+    written = {name: writes for name, _, writes in called}
+    for _, below, _ in called:
+        fields |= below.fields
+        reads |= below.reads
+    for call in function.calls:
+        if writes := written.get(call.callee.name):
+            targets += [root(array) for array, yes in zip(call.args, writes, strict=True) if yes]
+    fields |= {target.name for target in targets if isinstance(target, Field)}
+    passed = own.params | {target.name for target in targets if isinstance(target, Local)}
+    return Effects(frozenset(fields), passed, frozenset(reads))
 
-    The result is kept with the function for later passes.
+
+def _own(function: Function) -> Effects:
+    """The effects of a function's own statements.
+
+    A field is read wherever it occurs, except as the target of an assignment.  An augmented assignment does not count
+    as a read: it reads the element only to write it again.
     """
-    kept = vars(function).get("_own")
-    if kept is None:
-        nodes = list(walk(function.body))
-        written = [n.target.array for n in nodes if isinstance(n, Assign) and isinstance(n.target, Element)]
-        targets = [root(array) for array in written]
-        fields = frozenset(target.name for target in targets if isinstance(target, Field))
-        params = frozenset(target.name for target in targets if isinstance(target, Local))
-        reads = frozenset(node.name for node in _read_fields(function.body))
-        kept = Effects(fields, params, reads), tuple(n for n in nodes if isinstance(n, Call))
-        vars(function)["_own"] = kept
-    return kept  # type: ignore[no-any-return]
-
-
-def _read_fields(body: Any) -> Iterable[Field]:
-    """Fields that are read: every field that occurs, except as the target of a plain assignment."""
-    for node in walk(body):
-        if isinstance(node, Assign) and isinstance(node.target, Element) and not node.op:
-            written = node.target.array
-            for other in (*node.target.indices, node.value):
-                yield from (n for n in walk(other) if isinstance(n, Field))
-            if not isinstance(written, Field):
-                yield from (n for n in walk(written) if isinstance(n, Field))
-        elif isinstance(node, (Do, Return, Assign)):
-            yield from (n for n in walk(node) if isinstance(n, Field) and not _targets(node, n))
-        elif isinstance(node, If):
-            yield from (n for n in walk(node.condition) if isinstance(n, Field))
-        elif isinstance(node, For):
-            yield from (n for e in (node.start, node.stop) for n in walk(e) if isinstance(n, Field))
-
-
-def _targets(node: Statement, f: Field) -> bool:
-    """Whether a statement assigns to an element of this field.
-
-    An augmented assignment does not count as a read: it reads the element only to write it again.
-    """
-    return isinstance(node, Assign) and bool(node.op) and isinstance(node.target, Element) and node.target.array is f
+    occurs: Counter[str] = Counter()
+    assigned: Counter[str] = Counter()
+    targets = []
+    for node in walk(function.body):
+        if isinstance(node, Field):
+            occurs[node.name] += 1
+        elif isinstance(node, Assign) and isinstance(node.target, Element):
+            targets.append(root(node.target.array))
+            if isinstance(node.target.array, Field):
+                assigned[node.target.array.name] += 1
+    return Effects(
+        frozenset(target.name for target in targets if isinstance(target, Field)),
+        frozenset(target.name for target in targets if isinstance(target, Local)),
+        frozenset(occurs - assigned),
+    )
 
 
 def check_effects(functions: Functions) -> None:
@@ -122,13 +109,18 @@ def check_effects(functions: Functions) -> None:
     """
     known = effects(functions)
     for function in functions.values():
-        for node in walk(function.body):
-            if isinstance(node, Statement):
-                _check_order(function, node, known)
-            if isinstance(node, For):
-                _check_bound(function, node, functions, known)
-            if isinstance(node, Call) and node.callee.name in known:
-                _check_tables(function, node, functions, known)
+        # what it calls follows from the kernel, so a function that has passed has passed in every program
+        function.made("checked effects", functools.partial(_check, function, functions, known))
+
+
+def _check(function: Function, functions: Functions, known: dict[str, Effects]) -> None:
+    for node in walk(function.body):
+        if isinstance(node, Statement):
+            _check_order(function, node, known)
+        if isinstance(node, For):
+            _check_bound(function, node, functions, known)
+        if isinstance(node, Call) and node.callee.name in known:
+            _check_tables(function, node, functions, known)
 
 
 def _check_order(function: Function, node: Statement, known: dict[str, Effects]) -> None:

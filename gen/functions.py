@@ -10,6 +10,9 @@ from pykernel.gen.effects import check_effects
 from pykernel.gen.ir import Functions
 from pykernel.gen.specialise import Specialised, specialise
 
+_typed = functools.cache(check_types)
+"""The typed representation of one kernel, which many programs share."""
+
 
 @functools.cache
 def checked_functions(kernels: tuple[Kernel, ...]) -> Functions:
@@ -21,7 +24,7 @@ def checked_functions(kernels: tuple[Kernel, ...]) -> Functions:
                 raise TypeError(
                     f"two kernels are called {kernel.name}: {functions[kernel.name].file} and {kernel.file}"
                 )
-            functions[kernel.name] = check_types(kernel)
+            functions[kernel.name] = _typed(kernel)
     check_effects(functions)
     return functions
 

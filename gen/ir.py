@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pykernel.dialect import Array, Constant, Extent, Kernel, Scalar, Struct
 
 Kind = Scalar | Array | None
+T = TypeVar("T")
 
 
 class DialectError(Exception):
@@ -27,8 +28,12 @@ class DialectError(Exception):
 # ------------------------------------------------------------------------------------------------- expressions
 
 
+class Node:
+    """An expression or a statement."""
+
+
 @dataclass(frozen=True)
-class Expr:
+class Expr(Node):
     line: int = field(compare=False)  # equality does not depend on where an expression stands
     kind: Any
 
@@ -137,7 +142,7 @@ class Call(Expr):
 
 
 @dataclass(frozen=True)
-class Statement:
+class Statement(Node):
     line: int
     above: tuple[str, ...] = field(default=(), kw_only=True)  # comments on lines of their own
     beside: str = field(default="", kw_only=True)  # comment at the end of the line
@@ -189,6 +194,11 @@ class Return(Statement):
 
 @dataclass(frozen=True)
 class Function:
+    """A function never changes, so what is found of its body, or made of it, is kept with it.
+
+    Passes go through the same functions again and again, and models share functions.
+    """
+
     kernel: Kernel
     doc: str
     params: tuple[tuple[str, Kind], ...]  # parameters that are numbers or arrays
@@ -204,6 +214,34 @@ class Function:
     def file(self) -> Path:
         return self.kernel.file
 
+    @functools.cached_property
+    def calls(self) -> tuple[Call, ...]:
+        return tuple(node for node in walk(self.body) if isinstance(node, Call))
+
+    @functools.cached_property
+    def called(self) -> frozenset[str]:
+        """Names of the functions that it calls."""
+        return frozenset(call.callee.name for call in self.calls)
+
+    @functools.cached_property
+    def names(self) -> dict[type, frozenset[str]]:
+        """Names of the locals, parameters of the configuration, and fields that occur in its body."""
+        found: dict[type, set[str]] = {Local: set(), Parameter: set(), Field: set()}
+        for node in walk(self.body):
+            if isinstance(node, (Local, Parameter, Field)):
+                found[type(node)].add(node.name)
+        return {kind: frozenset(names) for kind, names in found.items()}
+
+    @functools.cached_property
+    def _made(self) -> dict[Any, Any]:
+        return {}
+
+    def made(self, key: Any, make: Callable[[], T]) -> T:
+        """What ``make`` returns, made once.  key: says what it is, and all that it depends on beside the function."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]  # type: ignore[no-any-return]
+
 
 Functions = dict[str, Function]
 
@@ -215,9 +253,7 @@ def _names(kind: Any) -> tuple[str, ...]:
     """Names of the fields that hold nodes, found from the annotations: looking into the other fields takes most of the
     time.
     """
-    nodes = {
-        name for name, value in globals().items() if isinstance(value, type) and issubclass(value, (Expr, Statement))
-    }
+    nodes = {name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Node)}
     return tuple(f.name for f in fields(kind) if nodes & set(re.findall(r"\w+", str(f.type))))
 
 
@@ -231,15 +267,18 @@ def _all(node: Any) -> tuple[Any, ...]:
 
     The list is kept with the node, because many passes walk through unchanged nodes.
     """
-    kept = vars(node).get("_all")
+    inside = node.__dict__
+    kept = inside.get("_all")
     if kept is None:
         found = [node]
         for name in _names(type(node)):  # type: ignore[arg-type]
-            value = getattr(node, name)
-            for item in value if isinstance(value, tuple) else (value,):
-                if isinstance(item, (Expr, Statement)):
+            value = inside[name]
+            if isinstance(value, Node):
+                found += _all(value)
+            elif value:
+                for item in value:
                     found += _all(item)
-        kept = vars(node)["_all"] = tuple(found)
+        kept = inside["_all"] = tuple(found)
     return kept  # type: ignore[no-any-return]
 
 
@@ -253,16 +292,18 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
         result: list[Any] = []
         same = True
         for item in node:
-            new = rewrite(item, change) if isinstance(item, (Expr, Statement)) else item
+            new = rewrite(item, change)
             same = same and new is item
-            result.extend(new if isinstance(new, tuple) else (new,))
+            if isinstance(new, tuple):
+                result += new
+            else:
+                result.append(new)
         return node if same else tuple(result)
     updates = {}
+    inside = node.__dict__
     for name in _names(type(node)):  # type: ignore[arg-type]
-        value = getattr(node, name)
-        if isinstance(value, (Expr, Statement)) or (
-            isinstance(value, tuple) and any(isinstance(i, (Expr, Statement)) for i in value)
-        ):
+        value = inside[name]
+        if value:  # no node, or no nodes
             new = rewrite(value, change)
             if new is not value:
                 updates[name] = new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
 import unicodedata
@@ -138,7 +139,8 @@ def comment(text: str) -> str:
     """Text that is safe within a C comment: without an end of comment, a trigraph, a line splice or invisible
     characters.
     """
-    text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
+    if not text.replace("\n", "").isprintable():
+        text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
     text = re.sub(r"\?(?=\?)", "? ", text.replace("*/", "* /").replace("/*", "/ *"))
     return "\n".join(re.sub(r"[\s\\]+$", "", line) for line in text.splitlines())
 
@@ -164,6 +166,8 @@ def fold(text: str) -> str:
             in_comment = line.rfind("/*") > line.rfind("*/")
         spliced = line.endswith("\\")
     folded = "\n".join(lines) + "\n"
+    if folded == text:
+        return text
     assert tokens(folded) == tokens(text), "folding changed the code"
     return folded
 
@@ -274,11 +278,7 @@ class Printer:
 
     def touches_struct(self, f: Function) -> bool:
         """Whether a function uses the model's memory, itself or through its callees."""
-        return any(
-            isinstance(n, Field)
-            or (isinstance(n, Call) and n.callee.name in self.functions and self.takes_struct(n.callee.name))
-            for n in walk(f.body)
-        )
+        return bool(f.names[Field]) or any(self.takes_struct(name) for name in f.called & self.functions.keys())
 
     def is_elementary(self, f: Function) -> bool:
         """Whether a function only computes a number from its arguments, and so should be inlined into its callers'
@@ -293,7 +293,7 @@ class Printer:
         """The name of a function's pointer to the model: s, or the source's name if s is the name of another
         variable.
         """
-        taken = {name for name, _ in f.params} | {n.name for n in walk(f.body) if isinstance(n, Local)}
+        taken = f.names[Local].union(name for name, _ in f.params)
         return "s" if "s" not in taken else f.pointer
 
     def said(self, text: str) -> str:
@@ -329,8 +329,7 @@ class Printer:
         self.assignments = Counter(target.name for target in targets if isinstance(target, Local))
         doc = comment_block(self.said(f.doc)) if f.doc and f.name not in self.public else []
         storage = "" if f.name in self.public else "static inline " if self.is_elementary(f) else "static "
-        used = {n.name for n in walk(f.body) if isinstance(n, Local)}
-        idle = [f"    (void){name};" for name, _ in f.params if name not in used]
+        idle = [f"    (void){name};" for name, _ in f.params if name not in f.names[Local]]
         if f.name in self.public and not self.touches_struct(f):
             idle.insert(0, f"    (void){self.pointer};")
         lines = [*self.wrap(storage + self.signature(f)), "{", *idle, *self.block(f.body, 1), "}"]
@@ -540,7 +539,7 @@ class Printer:
         kernels = (value for value in vars(dialect).values() if isinstance(value, Kernel))
         meanings: dict[str, Any] = {f"{self.prefix}_{kernel.name}": kernel for kernel in kernels}
         meanings |= {f"{self.macro}_{member.name}": member for kind in self.statuses for member in kind}
-        meanings |= {f"{self.macro}_{symbol}": symbol for f in functions.values() for symbol in _capacities(f)}
+        meanings |= {f"{self.macro}_{symbol}": symbol for f in functions.values() for symbol in _capacities(f.kernel)}
 
         def claim(f: Function, line: int, name: str, meaning: Any, what: str) -> None:
             own = name[len(self.prefix) + 1 :]
@@ -628,9 +627,10 @@ def rows_of(items: list[str], width: int = 100) -> str:
     return ",\n    ".join([part.rstrip(",") for part in lines] + [line])
 
 
-def _capacities(f: Function) -> list[str]:
-    """The capacities in the sizes of a function's structs and tables."""
-    kinds = [part for kind in f.kernel.params.values() for part in parts_of(kind)]
+@functools.cache
+def _capacities(kernel: Kernel) -> list[str]:
+    """The capacities in the sizes of a kernel's structs and tables."""
+    kinds = [part for kind in kernel.params.values() for part in parts_of(kind)]
     arrays = [array for kind in kinds for array in kind.fields.values() if isinstance(array, Array)]
     extents = [e for array in arrays for e in array.extents]
     return [symbol for e in extents if isinstance(e, Extent) for symbol in e.symbols]

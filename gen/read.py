@@ -26,43 +26,55 @@ class Comment:
     alone: bool  # whether the comment has its own line
 
 
+@dataclass(frozen=True)
+class _Module:
+    functions: dict[tuple[str, int], ast.FunctionDef]  # by name and by each line on which it, or a decorator, begins
+    classes: dict[str, ast.ClassDef]
+    comments: dict[int, Comment]
+
+
 @functools.cache
-def _module(source: bytes) -> tuple[ast.Module, dict[int, Comment]]:
+def _module(source: bytes) -> _Module:
     comments = {}
     for token in tokenize.tokenize(io.BytesIO(source).readline):
         if token.type == tokenize.COMMENT and not FOR_TOOLS.match(token.string):
             alone = not token.line[: token.start[1]].strip()
             comments[token.start[0]] = Comment(*token.start, token.string.lstrip("#:").strip(), alone)
-    return ast.parse(source), comments
+    found = _Module({}, {}, comments)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            for line in (node.lineno, *(d.lineno for d in node.decorator_list)):
+                found.functions.setdefault((node.name, line), node)
+        elif isinstance(node, ast.ClassDef):
+            found.classes.setdefault(node.name, node)
+    return found
 
 
 def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
     """The function's syntax tree, with line numbers of its file, and its comments."""
-    tree, comments = _module(kernel.source)  # the text that Python has imported: the file may have changed since
+    module = _module(kernel.source)  # the text that Python has imported: the file may have changed since
     first = kernel.function.__code__.co_firstlineno
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == kernel.function.__name__:
-            if first in (node.lineno, *(d.lineno for d in node.decorator_list)):
-                return node, Comments(kernel.file, node, comments)
-    raise DialectError(kernel.file, first, f"the source of {kernel.name} is not there; define it with def, in a file")
+    node = module.functions.get((kernel.function.__name__, first))
+    if node is None:
+        raise DialectError(
+            kernel.file, first, f"the source of {kernel.name} is not there; define it with def, in a file"
+        )
+    return node, Comments(kernel.file, node, module.comments)
 
 
 def member_comments(cls: type) -> dict[str, str]:
     """The comments beside a class's members (an enumeration's or a struct's), or on lines of their own above them."""
     import inspect
 
-    tree, comments = _module("".join(linecache.getlines(inspect.getfile(cls))).encode())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
-            found = {}
-            for item in node.body:
-                target = item.targets[0] if isinstance(item, ast.Assign) else getattr(item, "target", None)
-                above = [comments[line].text for line in _lines_above(comments, item.lineno)]
-                beside = comments.get(getattr(item, "end_lineno", 0) or 0)
-                if isinstance(target, ast.Name) and (beside or above):
-                    found[target.id] = beside.text if beside else " ".join(above)
-            return found
-    return {}
+    module = _module("".join(linecache.getlines(inspect.getfile(cls))).encode())
+    node, comments, found = module.classes.get(cls.__name__), module.comments, {}
+    for item in node.body if node else ():
+        target = item.targets[0] if isinstance(item, ast.Assign) else getattr(item, "target", None)
+        above = [comments[line].text for line in _lines_above(comments, item.lineno)]
+        beside = comments.get(getattr(item, "end_lineno", 0) or 0)
+        if isinstance(target, ast.Name) and (beside or above):
+            found[target.id] = beside.text if beside else " ".join(above)
+    return found
 
 
 def _lines_above(comments: Mapping[int, Comment], line: int) -> range:

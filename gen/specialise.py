@@ -59,11 +59,10 @@ def specialise(
     choices: name -> value of the configuration's choices.  fields: all fields of the model's structs.
     """
     roots = list(roots)
-    folded: dict[int, Body] = {}
     passes: list[Callable[[Functions], Functions]] = [
-        lambda fs: reached_from(fs, roots, lambda f: _fold(f, choices, precision, folded)),
+        lambda fs: reached_from(fs, roots, lambda f: _folded(f, choices, precision)),
         lambda fs: _inline_trivial(fs, roots),
-        lambda fs: {name: _without_copies(f) for name, f in fs.items()},
+        lambda fs: {name: f.made("without copies", functools.partial(_without_copies, f)) for name, f in fs.items()},
         lambda fs: _bind_constant_arguments(fs, roots),
         _drop_idle_calls,
         lambda fs: _drop_unread_fields(fs, fields),
@@ -76,8 +75,7 @@ def specialise(
         for step in passes:
             functions = step(functions)
         if functions == before:
-            read = {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}
-            return Specialised(functions, frozenset(fields) - read)
+            return Specialised(functions, frozenset(fields).difference(*(f.names[Field] for f in functions.values())))
 
 
 # ----------------------------------------------------------------------------------------------------- folding
@@ -101,11 +99,14 @@ ARITHMETIC = {
 }
 
 
-def _fold(function: Function, choices: dict[str, Any], precision: Precision, folded: dict[int, Body]) -> Function:
-    """The function with its choices folded.  folded: bodies in which nothing is left to fold, by ``id``."""
-    if id(function.body) in folded:
-        return function
+def _folded(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
+    """The function with its choices folded: made once for all models with the same choices of those that it reads."""
+    own = {name: choices[name] for name in function.names[Parameter] if name in choices}
+    key = ("folded", precision, frozenset(own.items()))
+    return function.made(key, lambda: _fold(function, own, precision))
 
+
+def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
     def change(node: Any) -> Any:
         match node:
             case Parameter(kind=kind, name=name) if name in choices:
@@ -135,10 +136,7 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision, fol
                 return _unroll(node)
         return node
 
-    changed = _with_body(function, _declare_once(_cut(rewrite(function.body, change))))
-    if changed is function:
-        folded[id(function.body)] = function.body
-    return changed
+    return _with_body(function, _declare_once(_cut(rewrite(function.body, change))))
 
 
 def _with_body(function: Function, body: Body) -> Function:
@@ -263,20 +261,14 @@ def _leaves(statement: Statement) -> bool:
 # ------------------------------------------------------------------------------------------- between functions
 
 
-def _map(functions: Functions, concerned: Callable[[Any], bool], change: Callable[[Any], Any]) -> Functions:
-    """The functions with ``change`` applied to the nodes for which ``concerned`` is true."""
-
-    def mapped(f: Function) -> Function:
-        if not any(map(concerned, walk(f.body))):
-            return f
-        return _with_body(f, rewrite(f.body, lambda node: change(node) if concerned(node) else node))
-
-    return {name: mapped(f) for name, f in functions.items()}
+def _changed(f: Function, concerned: Callable[[Any], bool], change: Callable[[Any], Any]) -> Function:
+    """The function with ``change`` applied to the nodes for which ``concerned`` is true."""
+    return _with_body(f, rewrite(f.body, lambda node: change(node) if concerned(node) else node))
 
 
 def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
     """Replace calls of functions that only return a parameter or a constant, or only call another function."""
-    calls = Counter(n.callee.name for f in functions.values() for n in walk(f.body) if isinstance(n, Call))
+    calls = Counter(call.callee.name for f in functions.values() for call in f.calls)
     trivial = {}
     for name, f in functions.items():
         value = _only_value(f, calls[name] == 1)
@@ -295,7 +287,9 @@ def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
         simple = isinstance(value, (Call, Local, Literal, Parameter, Member))
         return simple or all(isinstance(a, (Local, Literal, Parameter, Member, Element)) for a in node.args)
 
-    return _map(functions, concerned, change)
+    return {
+        name: _changed(f, concerned, change) if any(map(concerned, f.calls)) else f for name, f in functions.items()
+    }
 
 
 def _only_value(f: Function, once: bool) -> Expr | None:
@@ -329,16 +323,19 @@ def _without_copies(function: Function) -> Function:
             reads[node.name] = reads.get(node.name, 0) + 1
     parameters = {name for name, _ in function.params}
     once = {name: found[0] for name, found in assigned.items() if len(found) == 1 and name not in parameters}
-    body = function.body
-    for name, only in once.items():
-        if isinstance(only.value, (Literal, Member)) and not only.op:
-            body = _substitute(rewrite(body, functools.partial(_unless, only)), name, only.value)
+    constants = {
+        name: only.value for name, only in once.items() if isinstance(only.value, (Literal, Member)) and not only.op
+    }
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Local):
+            return constants.get(node.name, node)
+        # the assignment of a constant: its target has just become the constant
+        return () if isinstance(node, Assign) and isinstance(node.target, (Literal, Member)) else node
+
+    body = rewrite(function.body, change) if constants else function.body
     carried = frozenset(name for name, only in once.items() if reads[name] == 1 and not only.op)
     return _with_body(function, _carry(body, carried))
-
-
-def _unless(dropped: Statement, node: Any) -> Any:
-    return () if node is dropped else node
 
 
 def _carry(body: Body, carried: frozenset[str]) -> Body:
@@ -375,11 +372,8 @@ def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Function
     """Replace a parameter that always receives the same constant with the constant."""
     received: dict[tuple[str, int], set[Expr | None]] = {}
     for f in functions.values():
-        for node in walk(f.body):
-            if isinstance(node, Call):
-                for i, argument in enumerate(node.args):
-                    constant = argument if isinstance(argument, (Literal, Member, Parameter, Named)) else None
-                    received.setdefault((node.callee.name, i), set()).add(constant)
+        for place, constants in f.made("passed constants", functools.partial(_passed_constants, f)).items():
+            received.setdefault(place, set()).update(constants)
     changed = dict(functions)
     for (name, i), values in received.items():
         value = values.pop() if len(values) == 1 else None
@@ -392,6 +386,16 @@ def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Function
     return changed
 
 
+def _passed_constants(f: Function) -> dict[tuple[str, int], set[Expr | None]]:
+    """The constants that a function passes: (callee's name, position) -> its arguments, None for what is no constant."""
+    passed: dict[tuple[str, int], set[Expr | None]] = {}
+    for call in f.calls:
+        for i, argument in enumerate(call.args):
+            constant = argument if isinstance(argument, (Literal, Member, Parameter, Named)) else None
+            passed.setdefault((call.callee.name, i), set()).add(constant)
+    return passed
+
+
 def _writing(functions: Functions) -> frozenset[str]:
     return frozenset(name for name, e in effects(functions).items() if e.writes)
 
@@ -399,47 +403,74 @@ def _writing(functions: Functions) -> frozenset[str]:
 def _drop_idle_calls(functions: Functions) -> Functions:
     """Remove calls that write nothing and whose result is not used."""
     writing = _writing(functions)
-    return _map(functions, lambda n: isinstance(n, Do) and n.call.callee.name not in writing, lambda n: ())
+
+    def clean(f: Function) -> Function:
+        return _changed(f, lambda n: isinstance(n, Do) and n.call.callee.name not in writing, lambda n: ())
+
+    return {
+        name: f.made(("without idle calls", f.called & writing), functools.partial(clean, f))
+        for name, f in functions.items()
+    }
 
 
 def _drop_unread_fields(functions: Functions, fields: Iterable[str]) -> Functions:
     """Remove writes to fields that no function reads."""
-    read = frozenset().union(*(e.reads for e in effects(functions).values()))
-    unread = frozenset(fields) - read
+    known = effects(functions)
+    unread = frozenset(fields).difference(*(e.reads for e in known.values()))
 
     def writes_unread(node: Any) -> bool:
         array = node.target.array if isinstance(node, Assign) and isinstance(node.target, Element) else None
         return isinstance(array, Field) and array.name in unread
 
-    return _map(functions, writes_unread, lambda n: ())
+    return {
+        name: f if known[name].fields.isdisjoint(unread) else _changed(f, writes_unread, lambda n: ())
+        for name, f in functions.items()
+    }
 
 
 def _drop_unused_locals(functions: Functions) -> Functions:
     """Remove assignments to locals that nothing reads.  If the value is a call that writes, the call stays."""
     writing = _writing(functions)
+    return {
+        name: f.made(
+            ("without unused locals", f.called & writing), functools.partial(_without_unused_locals, f, writing)
+        )
+        for name, f in functions.items()
+    }
+
+
+def _without_unused_locals(function: Function, writing: frozenset[str]) -> Function:
+    """writing: names of the functions that write."""
 
     def writes(value: Expr) -> bool:
         return isinstance(value, Call) and value.callee.name in writing
 
-    def is_read(name: str, body: Body) -> bool:
+    def reads(body: Body) -> set[str]:
+        """Names of the locals that some statements read."""
+        read: set[str] = set()
         for node in walk(body):
             if isinstance(node, Statement):
-                # the read of n in `n = n + 1` does not count
-                target = node.target if isinstance(node, Assign) else None
-                own = isinstance(target, Local) and target.name == name
-                values = [value for value in vars(node).values() if isinstance(value, Expr)]
-                read = (value for value in values if not own or (value is not target and writes(value)))
-                if any(isinstance(n, Local) and n.name == name for value in read for n in walk(value)):
-                    return True
-        return False
+                values = [value for name, value in vars(node).items() if isinstance(value, Expr) and name != "target"]
+                found = {n.name for value in values for n in walk(value) if isinstance(n, Local)}
+                if isinstance(node, Assign):
+                    if isinstance(node.target, Element):
+                        found |= {n.name for n in walk(node.target) if isinstance(n, Local)}
+                    elif not writes(node.value):
+                        found.discard(node.target.name)  # the read of n in `n = n + 1` does not count
+                read |= found
+        return read
 
     def drop(body: Body, unread: frozenset[str]) -> Body:
+        later: list[set[str]] = [set()]  # what is read behind each statement, from the last one on
+        for statement in body[:0:-1]:
+            later.append(later[-1] | reads((statement,)))
         kept: list[Statement] = []
-        for i, statement in enumerate(body):
+        for statement in body:
+            behind = later.pop()
             if isinstance(statement, Assign) and isinstance(statement.target, Local):
                 name = statement.target.name
                 if statement.declares:  # another block may have a local of the same name
-                    unread = unread - {name} if is_read(name, body[i + 1 :]) else unread | {name}
+                    unread = unread - {name} if name in behind else unread | {name}
                 if name in unread:
                     if writes(statement.value):
                         call: Any = statement.value
@@ -448,23 +479,25 @@ def _drop_unused_locals(functions: Functions) -> Functions:
             kept.append(_inside(statement, functools.partial(drop, unread=unread)))
         return _one_of(body, kept)
 
-    def clean(function: Function) -> Function:
-        unread = frozenset(name for name, _ in function.params if not is_read(name, function.body))
-        return _with_body(function, drop(function.body, unread))
-
-    return {name: clean(f) for name, f in functions.items()}
+    unread = frozenset(name for name, _ in function.params) - reads(function.body)
+    return _with_body(function, drop(function.body, unread))
 
 
 def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions:
     unused: dict[str, list[int]] = {}
     for name, f in functions.items():
-        names = {n.name for n in walk(f.body) if isinstance(n, Local)}
-        unused[name] = [i for i, (param, _) in enumerate(f.params) if param not in names and name not in roots]
+        used = f.names[Local]
+        unused[name] = [i for i, (param, _) in enumerate(f.params) if param not in used and name not in roots]
 
     def change(node: Any) -> Any:
         return replace(node, args=tuple(a for i, a in enumerate(node.args) if i not in unused[node.callee.name]))
 
-    changed = _map(functions, lambda n: isinstance(n, Call) and bool(unused.get(n.callee.name)), change)
+    def concerned(node: Any) -> bool:
+        return isinstance(node, Call) and bool(unused.get(node.callee.name))
+
+    changed = {
+        name: _changed(f, concerned, change) if any(map(concerned, f.calls)) else f for name, f in functions.items()
+    }
     return {
         name: replace(f, params=tuple(p for i, p in enumerate(f.params) if i not in unused[name]))
         if unused[name]
@@ -482,5 +515,5 @@ def reached_from(
         name = todo.pop()
         if name not in changed and name in functions:
             changed[name] = change(functions[name])
-            todo += [n.callee.name for n in walk(changed[name].body) if isinstance(n, Call)]
+            todo += changed[name].called
     return {name: changed[name] for name in functions if name in changed}

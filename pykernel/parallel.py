@@ -21,6 +21,7 @@ import multiprocessing
 import os
 import platform
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -430,13 +431,18 @@ class _OneThread(contextlib.ContextDecorator):
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
         self.limits: Any = None
+        self.found: tuple[int, Any] | None = None
 
     def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
         with self.lock:
             if not self.inside:
-                self.limits = threadpool_limits(1)
+                # looking for libraries takes milliseconds; new ones come with new modules
+                if self.found is None or self.found[0] != len(sys.modules):
+                    controller = ThreadpoolController()
+                    self.found = len(sys.modules), controller
+                self.limits = self.found[1].limit(limits=1)
             self.inside += 1
 
     def __exit__(self, *error: object) -> None:

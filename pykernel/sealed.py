@@ -22,7 +22,8 @@ _told = False
 
 
 def write_sealed(path: Path, content: bytes) -> None:
-    with contextlib.suppress(UserError), whole_file(path, apart=True) as file:  # a full disk only costs time
+    # a full disk only costs time, and so does a file that was lost because power failed
+    with contextlib.suppress(UserError), whole_file(path, apart=True, lasting=False) as file:
         file.write(_seal(path, content) + content)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,9 @@ os.environ.setdefault("PYKERNEL_ENGINE", "llvm")
 # small matrices: threads of linear algebra wait for one another, with the CPU that other tests need.  Before NumPy is there
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+# hundreds of commands are started: byte code pays
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # twenty thousand tests and the modules of River, Dask and scikit-learn: going through them takes a third of a second
 gc.set_threshold(100_000, 20, 20)
 

@@ -199,7 +199,7 @@ FAULTS = [
         'return Unary(node.line, Real, "-", Literal(node.line, Real, 0.0))',
         "return Literal(node.line, Real, 0.0)",
     ),
-    Fault("what callees write is forgotten", "gen/effects.py", "                fields |= below.fields\n", ""),
+    Fault("what callees write is forgotten", "gen/effects.py", "        fields |= below.fields\n", ""),
     Fault(
         *("one array passed twice is not refused", "gen/effects.py"),
         *("return arrays and (isinstance(a, Local) or isinstance(b, Local))", "return False"),

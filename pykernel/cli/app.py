@@ -5,6 +5,7 @@ Modules that take long to import are imported by the command that needs them.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -101,11 +102,17 @@ RENAMED = {
 """Former name of an option -> its present name."""
 
 
+@functools.cache
+def assembled() -> Any:
+    """The command with all its options, which a process that runs several commands assembles once."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; exits with 0, 1 (check failed), 2 (bad input) or 130 (interrupted)."""
     sys.exit(
         run(
-            lambda: app(
+            lambda: assembled()(
                 args=None if arguments is None else list(arguments), prog_name="pykernel", standalone_mode=False
             )
         )

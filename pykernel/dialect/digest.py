@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable
 from enum import IntEnum
@@ -10,22 +11,30 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect.kernels import Kernel, reachable
-from pykernel.dialect.memory import fields_of, parts_of
+from pykernel.dialect.memory import Part, fields_of, parts_of
 from pykernel.dialect.types import Constant
 
 
 def sources_digest(roots: Iterable[Kernel]) -> str:
     """Digest of every file that the kernels and what they call were read from, and of the globals that they use."""
     kernels = reachable(roots)
-    parts = {(k.file.name, k.source) for k in kernels}
-    for k in kernels:
-        # a constant, a choice or a struct may come from a file that holds no kernel
-        values = {**k.globals_used(), **k.params}
-        parts |= {(k.name, f"{name} = {_meaning(value)}".encode()) for name, value in values.items()}
+    parts = {(k.file.name, k.source) for k in kernels}.union(*map(_used, kernels))
     digest = hashlib.sha256()
     for name, content in sorted(parts):
         digest.update(name.encode() + b"\0" + content + b"\0")
     return digest.hexdigest()
+
+
+@functools.cache
+def _used(k: Kernel) -> frozenset[tuple[str, bytes]]:
+    """The globals and types that a kernel uses: a constant, a choice or a struct may come from a file without kernels."""
+    values = {**k.globals_used(), **k.params}
+    return frozenset((k.name, f"{name} = {_meaning(value)}".encode()) for name, value in values.items())
+
+
+@functools.cache
+def _fields(part: Part) -> str:
+    return repr(fields_of(part))
 
 
 def _meaning(value: Any) -> str:
@@ -39,5 +48,5 @@ def _meaning(value: Any) -> str:
     if isinstance(value, type) and issubclass(value, IntEnum):
         return repr([(member.name, int(member)) for member in value])
     if parts := parts_of(value):
-        return repr([fields_of(part) for part in parts])
+        return f"[{', '.join(_fields(part) for part in parts)}]"  # type: ignore[arg-type]
     return repr(value) if isinstance(value, (bool, int, float)) else ""

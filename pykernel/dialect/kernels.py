@@ -73,8 +73,12 @@ class Kernel:
         return Path(self.function.__code__.co_filename)
 
     def globals_used(self) -> dict[str, Any]:
-        space = {**self.function.__globals__, **self.names}
-        return {name: space[name] for name in self._global_names if name in space}
+        own, space = self.names, self.function.__globals__
+        return {
+            name: own[name] if name in own else space[name]
+            for name in self._global_names
+            if name in own or name in space
+        }
 
     @functools.cached_property
     def _global_names(self) -> dict[str, None]:

@@ -91,9 +91,9 @@ class Settings:
         self.views = dict(views)
         for config, values in self.views.items():
             for name in config.fields:
-                if hasattr(self, name):
+                if name in vars(self) or hasattr(Settings, name):
                     raise TypeError(f"two configs of one program have a field called {name}; rename one")
-                setattr(self, name, getattr(values, name))
+                vars(self)[name] = getattr(values, name)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"no config of this program has a field called {name}")

@@ -6,11 +6,12 @@ rule and then chooses the subclass.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
 from pydantic import Field, PrivateAttr, field_validator, model_validator
@@ -329,6 +330,11 @@ class Spec(Section):
         """The model inside of a signal stage: its inputs are the features."""
         return self if self.signal is None else self.model_copy(update={"signal": None})
 
+    def model_copy(self, **how: Any) -> Self:
+        copy = super().model_copy(**how)
+        vars(copy).pop("config", None)  # it is of the original's keys
+        return copy
+
     @property
     def width(self) -> int:
         """How many numbers a sample has before the signal stage: channels with a signal stage, else inputs."""
@@ -530,7 +536,7 @@ class Spec(Section):
         """The value of 1, in physical units, in each measure and in each feature, as the signal stage stores them."""
         return np.ones(1), np.ones(1)
 
-    @property
+    @functools.cached_property
     def config(self) -> Settings:
         return self.program.settings(self.real, self.config_values, self.capacities)
 
