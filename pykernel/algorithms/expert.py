@@ -288,10 +288,11 @@ def ignorant(m: Advised) -> Bool:
 @kernel
 def valid_expert(m: Advised) -> Bool:
     """Whether learning could have led to this expert: its units are what a standardiser can know.  O(D^2)."""
-    for o in range(len(m.center)):
-        # it becomes expert_center
-        if not m.centers and m.center[o] != real(0):
-            return False
+    if not m.votes:
+        for o in range(len(m.center)):
+            # it becomes expert_center
+            if not m.centers and m.center[o] != real(0):
+                return False
     if m.compared[0] == 0:
         return ignorant(m)
     for j in range(len(m.pivots)):
