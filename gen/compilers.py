@@ -58,6 +58,19 @@ def probe(name: str, command: Sequence[str]) -> Compiler | None:
     )
 
 
+def zig_command() -> list[str]:
+    """What starts the compiler of the ziglang wheel; empty without the wheel.
+
+    The wheel's module only starts the program beside it; without the module, Python need not be started first.
+    """
+    found = importlib.util.find_spec("ziglang")
+    if found is None:
+        return []
+    programs = [Path(folder, "zig") for folder in found.submodule_search_locations or ()]
+    start = next((str(program) for program in programs if program.is_file()), None)
+    return [start, "cc"] if start else [sys.executable, "-m", "ziglang", "cc"]
+
+
 @functools.cache
 def find_compilers() -> tuple[Compiler, ...]:
     """The compiler $CC if it is set; else those of gcc, clang and the ziglang wheel that are installed.
@@ -71,8 +84,8 @@ def find_compilers() -> tuple[Compiler, ...]:
             raise UserError(f"$CC is {os.environ['CC']!r}, which does not run; set it to a C compiler or unset it")
         return (chosen,)
     candidates = [(name, [name]) for name in ("gcc", "clang") if shutil.which(name)]
-    if importlib.util.find_spec("ziglang"):
-        candidates.append(("zig", [sys.executable, "-m", "ziglang", "cc"]))
+    if zig := zig_command():
+        candidates.append(("zig", zig))
     found = tuple(c for c in (probe(name, command) for name, command in candidates) if c)
     if not found:
         raise UserError(f"no C compiler was found; install gcc or clang, or: {install_hint('zig')}")

@@ -10,7 +10,6 @@ import math
 import re
 import shutil
 import string
-import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
 from pykernel.errors import MissingExtra, UserError, option
-from pykernel.gen.compilers import Compiler, compile_c, probe, write_sources
+from pykernel.gen.compilers import Compiler, compile_c, probe, write_sources, zig_command
 from pykernel.gen.project import Project
 from pykernel.spec.summary import less_memory
 from pykernel.targets.target import Qemu, Region, Simavr, Target, Toolchain
@@ -43,7 +42,7 @@ def toolchain(target: Target, name: Toolchain) -> Compiler:
             raise UserError(f"zig has no {target.name}; use {option('toolchain')} gcc")
         if not has_module("ziglang"):
             raise MissingExtra(f"building for {target.name} with zig", "emulate")
-        command: tuple[str, ...] = (sys.executable, "-m", "ziglang", "cc")
+        command = tuple(zig_command())
         missing = "the ziglang wheel does not run; install it again: pip install --force-reinstall ziglang"
     else:
         if target.gcc is None:

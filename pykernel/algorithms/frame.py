@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 from pykernel.algorithms.elementary import clipped, each_class, winner
@@ -78,7 +79,7 @@ from pykernel.dialect import (
     real,
     substitute,
 )
-from pykernel.dialect.program import Budget, Entry, LabelKind, Program
+from pykernel.dialect.program import Budget, Entry, LabelKind, Program, Programs
 
 
 class Status(IntEnum):
@@ -583,9 +584,9 @@ class Answering:
         return Entry("update", self.own(UPDATES[kind]), "update")
 
 
-def programs(rule: Rule) -> dict[LabelKind, Program]:
+def programs(rule: Rule) -> Programs:
     """The rule's program for each kind of label that it learns."""
-    return {kind: _program(rule, kind) for kind in rule.labels}
+    return Programs({kind: partial(_program, rule, kind) for kind in rule.labels})
 
 
 def _program(rule: Rule, kind: LabelKind) -> Program:

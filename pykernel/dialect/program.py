@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, unique
 from typing import Any, Literal
@@ -348,6 +349,30 @@ class Program:
     def settings(self, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int]) -> Settings:
         """The parameters as kernels take them, see ``Config.of``."""
         return Settings({config: config.of(precision, values, capacities) for config in self.configs})
+
+
+class Programs(Mapping[LabelKind, Program]):
+    """A rule's program for each kind of label.  A program is made when it is asked for: most commands need only one."""
+
+    def __init__(self, make: Mapping[LabelKind, Callable[[], Program]]) -> None:
+        self._make, self._made = dict(make), dict[LabelKind, Program]()
+
+    def __getitem__(self, kind: LabelKind) -> Program:
+        if kind not in self._made:
+            self._made[kind] = self._make[kind]()
+        return self._made[kind]
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in self._make
+
+    def __iter__(self) -> Iterator[LabelKind]:
+        return iter(self._make)
+
+    def __len__(self) -> int:
+        return len(self._make)
+
+    def __or__(self, other: Programs) -> Programs:
+        return Programs({kind: functools.partial(each.__getitem__, kind) for each in (self, other) for kind in each})
 
 
 def _with_kernel(program: Program, custom: Kernel) -> Program:

@@ -31,12 +31,12 @@ from pykernel.engine.sources import MAKERS
 from pykernel.gen.functions import specialised_functions
 from pykernel.sealed import cache_folder, kept_sealed, read_sealed
 
-QUICK, OPTIMISED = 0, 2
-"""LLVM's optimisation levels.  Level 3 takes longer to compile, and its code is not faster."""
+QUICK, OPTIMISED = 0, 1
+"""LLVM's optimisation levels.  Level 2 takes a quarter longer to compile, and its code is not faster."""
 INLINED = 50
-"""LLVM's threshold for inlining, which is 225 by default.  So, and without unrolled loops, code is optimised in six
-tenths of the time, and runs as fast."""
-PATIENCE = 4e-6
+"""LLVM's threshold for inlining, which is 225 by default.  With it, and without unrolled loops, code is optimised in six
+tenths of the time, and is not slower."""
+PATIENCE = 3.5e-6
 """Seconds for each character of IR that code of level QUICK may run before it is optimised.  LLVM needs about this time
 to optimise the IR.
 

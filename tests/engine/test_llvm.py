@@ -349,7 +349,7 @@ def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch
     # another choice, of which this code knows nothing: the same IR, and the same machine code
     assert [each[1] == before[1] for each in others] == [False, False, True, False, False]
     made, plainer = set(), (*engine._processor()[:2], "")
-    for name, value in (("OPTIMISED", engine.OPTIMISED), ("OPTIMISED", 1), ("_processor", lambda: plainer)):
+    for name, value in (("OPTIMISED", engine.OPTIMISED), ("OPTIMISED", 2), ("_processor", lambda: plainer)):
         with monkeypatch.context() as patch:
             patch.setattr(engine, name, value)
             made.add(files()[1])

@@ -290,6 +290,7 @@ main(sys.argv[1:])
 def test_an_interrupt_amid_the_first_batch_keeps_the_best_of_what_is_finished(folder, run):
     """Of three runs, where eight are tried at once: the third is finished, since an interrupt waits for its end."""
     command = ["plan", "data.csv", "--inputs", "a,b", "--label", "y", "--jobs", "1", "--trials", "30", "-o", "cut"]
+    command += ["--rule", "klms,rls"]
     process = interrupts.start("-c", SCRIPT, *command, "--json", stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     interrupts.signalled(process, signal.SIGINT, ".")
     out, err = process.communicate(timeout=interrupts.PATIENCE)

@@ -49,7 +49,7 @@ from pykernel.algorithms.online.state import (
 from pykernel.algorithms.online.truncation import stale, trim
 from pykernel.algorithms.online.validity import keeps
 from pykernel.dialect import DIM, Bool, Index, Kernel, Real, Struct, absolute, kernel, real
-from pykernel.dialect.program import Budget, Entry, LabelKind, Program
+from pykernel.dialect.program import Budget, Entry, Programs
 
 # ---------------------------------------------------------------------------------------------------- questions
 
@@ -387,7 +387,7 @@ def budgeted(
     model: type[OnlineModel] = OnlineModel,
     memory: tuple[type[Struct], ...] = (),
     questions: tuple[Entry, ...] = (),
-) -> dict[LabelKind, Program]:
+) -> Programs:
     """The programs of a rule that learns under a budget.
 
     hooks: of ``pykernel.algorithms.online.hooks`` and of the frame -> the rule's kernels.  model, memory, questions: with what

@@ -57,7 +57,7 @@ from pykernel.algorithms.subspace.state import (
 from pykernel.algorithms.subspace.update import move, shorten
 from pykernel.algorithms.vectors import empty_from
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real
-from pykernel.dialect.program import Entry, LabelKind, Program
+from pykernel.dialect.program import Entry
 
 REACH = Constant(1.99)
 """Largest step length times (|q|^2 + rho).  With 2, a step would change the sign of the part of L for the sample."""
@@ -597,4 +597,4 @@ _LABELLED = replace(
     calibrated=lambda c: bool(c.logistic),
     labels=("real", "reals", "class"),
 )
-OKFEB: dict[LabelKind, Program] = programs(_ALONE) | programs(_LABELLED)
+OKFEB = programs(_ALONE) | programs(_LABELLED)
