@@ -354,6 +354,7 @@ RESULTS: dict[str, Result] = {
     "sharding": Result("-m benchmarks.host.sharding", ("sharding.csv",), "minutes", (), (BASES,)),
     "signals": Result("-m examples.signals.study", ("signals/*.csv",), "minutes", ("signal_examples", "linear")),
     "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), "seconds", ("features",)),
+    "learned-vectors": Result("-m benchmarks.host.learned_vectors", ("learned-vectors.csv",), "minutes", ("default",)),
     "intervals": Result("-m benchmarks.host.intervals", ("intervals.csv",), "minutes", ("covered",)),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "class-front": Result(

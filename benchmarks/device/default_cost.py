@@ -66,7 +66,6 @@ MODELS: dict[str, dict[str, Any]] = {
 def samples() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     z = rng.normal(size=(800, 3))
-    z[100::70, 1], z[135::70, 0] = 30, -40  # outlying inputs: the dearest samples for "hold"
     y = np.sin(2 * z[:, 0]) + z[:, 1] + 0.1 * rng.normal(size=800)
     return z * [1, 20, 0.1] + [20, 1000, 0], 50 + 5 * y
 

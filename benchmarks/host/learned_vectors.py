@@ -58,7 +58,9 @@ def models(x: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, Spec, bool]]:
     """Name, spec, and whether the model starts from the recording (x, y)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a fit that is no better than a linear one: the table shows that
-        frozen = TrainedKernelRegressor(min(VECTORS, len(x) // 4), random_state=0, progress=False).fit(x, y).to_spec("m")
+        frozen = (
+            TrainedKernelRegressor(min(VECTORS, len(x) // 4), random_state=0, progress=False).fit(x, y).to_spec("m")
+        )
     most = float(np.abs(y).max()) or 1.0
     yield FROZEN, frozen, False
     yield WEIGHTS, learning(frozen, most), True

@@ -73,7 +73,8 @@ def test_a_common_part_is_assumed_where_no_limit_is_given() -> None:
     assert make_spec({"name": "m", "input": {"dim": 3}, "target": {"ram": 8192}}).learning.features == 8
 
 
-def test_the_instructions_of_waves_are_those_measured_within_a_quarter() -> None:
+def test_the_instructions_of_waves_are_at_least_those_measured() -> None:
+    """They are of an update with an outlying input, which answers twice; the stream of the measurement has none."""
     rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "no rule, a number" in row["model"]]
     rows = [row for row in rows if "vectors" not in row["model"] and row["level"] == "-O2"]
     assert len(rows) == 8
@@ -81,7 +82,7 @@ def test_the_instructions_of_waves_are_those_measured_within_a_quarter() -> None
         ram = row["model"].partition("target of ")[2].removesuffix(" bytes")
         content: dict[str, Any] = {"input": {"dim": 3}} | ({"target": {"ram": int(ram)}} if ram else {})
         estimate = defaults.waves_instructions(defaults.waves_of(content), 3, 1, fpu_of(row["target"]) == "none")
-        assert 0.8 <= estimate / int(row["update_max"]) <= 1.25, (row, estimate)
+        assert 0.95 <= estimate / int(row["update_max"]) <= 2.1, (row, estimate)
 
 
 def test_waves_have_no_budget_and_one_kernel() -> None:
