@@ -183,7 +183,10 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
     """Whether learning could have produced a state: the check that NAME_load does for a snapshot."""
     program = spec.program
     assert program.valid is not None  # _identity() has refused otherwise
-    if any(memory.field(slot.name).any() for slot in memory.layout.slots if not slot.struct):  # padding
+    end = program.state_bytes(memory.layout)
+    if any(
+        memory.field(slot.name).any() for slot in memory.layout.slots if not slot.struct and slot.offset < end
+    ):  # padding
         return False
     kept, config = {slot.name for slot in memory.layout.slots}, spec.config  # spec.config is computed at each access
     ranges = {name: ends for owner in program.persistent for name, ends in owner.ranges.items() if name in kept}

@@ -269,12 +269,14 @@ def test_stages_that_mean_nothing_are_refused() -> None:
 
 @pytest.mark.parametrize("deviation", [0.1, 0.5, 2.0])
 def test_the_variance_covers_the_labels(deviation: float) -> None:
-    """Of raw labels, 95 % lie within 1.96 standard deviations of the prediction, by the default model with all stages."""
+    """Of raw labels, 95 % lie within 1.96 standard deviations of the prediction, by krls-t with all stages."""
     rng = np.random.default_rng(0)
     z = rng.normal(size=(4000, 2))
     y = 50 + np.sin(2 * z[:, 0]) + z[:, 1] + deviation * rng.normal(size=len(z))
     x = z * [1, 100] + [0, 1000]
-    model = HostModel(make_spec({"name": "m", "input": {"dim": 2}, "label": {"outputs": 1}}))
+    model = HostModel(
+        make_spec({"name": "m", "input": {"dim": 2}, "label": {"outputs": 1}, "reduction": {"n_max": 32}})
+    )
     model.update(x[:2000], y[:2000])
     within = []
     for start in range(2000, 4000, 10):

@@ -16,6 +16,7 @@ import pytest
 from pykernel import sealed
 from pykernel.algorithms import selftest, tables
 from pykernel.algorithms.elementary import exp_negative
+from pykernel.algorithms.missing import with_stand_ins
 from pykernel.algorithms.signal.program import with_signal
 from pykernel.dialect import FLOAT32, Kernel, reachable
 from pykernel.engine import jitted, llvm
@@ -409,6 +410,10 @@ def test_digests_cover_every_file_of_the_algorithms():
     programs = [program for family in FAMILIES for program in family.programs.values()]
     around = [with_signal(program, False) for program in programs]
     programs += around
+    completed = [
+        family for family in FAMILIES if "missing" in family.spec.model_fields["input"].annotation.model_fields
+    ]
+    programs += [with_stand_ins(program, "its mean") for family in completed for program in family.programs.values()]
     roots = [entry.kernel for program in programs for entry in program.entries]
     roots += [root for program in programs for root in (program.valid,) if root is not None]
     roots += [made for each in (tables, selftest) for made in vars(each).values() if isinstance(made, Kernel)]

@@ -31,7 +31,7 @@ SIGNATURES = {
         forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, seed=None, block=None, frequency_eta=None, ridge=None,
         ald_threshold=None, projection=None, penalty=None, when=None, candidates=None, lambda_max=None, removals=None,
         truncate_below=None, truncate_age=None, tie=None, fading=None, force=False, precision='float32', n_epochs=None,
-        input_max_abs=None, label_max_abs=None
+        input_max_abs=None, label_max_abs=None, interval_level=None
     """,
     "KernelBasis": """
         kernel='gaussian', *, gamma=None, sigma=None, coef0=1.0, degree=3, normalise=False, n_components=100,

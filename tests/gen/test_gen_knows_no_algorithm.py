@@ -29,6 +29,8 @@ ORDINARY = {
     "frozen": "Python: a dataclass of which nothing changes",
     "freeze": "an instruction of LLVM",
     "given": "English; a method is called so",
+    "interval": "interval analysis: what an integer may be",
+    "Interval": "the same",
     "linear": "linear programming",
     "ls": "a condition of ARM's instructions",
     "none": "English: a label's kind",
