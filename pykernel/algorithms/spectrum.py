@@ -191,7 +191,8 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
     """
     size = m.y[o] * m.label_unit
     square = size * size
-    if m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
+    # a limited label counts as it is: its limit doubles where outlying ones follow each other, so that quiet labels are soon forgotten
+    if not m.limits and m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
         square = USUAL * m.power[o]
     m.power[o] += rate * (square - m.power[o])
     if m.power[o] > POWER_LEAST:

@@ -58,7 +58,7 @@ def test_faults_cost_what_the_page_says() -> None:
     rows = load(first_faults.DATA / "first-faults.csv")
     assert first_faults.table(rows) in ONLINE
     own = [float(row["ratio"]) for row in rows if row["predictor"] == "spec without a rule"]
-    assert len(own) == 30 * len(first_faults.FAULTS) and np.median(own) <= 1.05 and np.quantile(own, 0.9) <= 1.3
+    assert len(own) == 30 * len(first_faults.FAULTS) and np.median(own) <= 1.05 and np.quantile(own, 0.9) <= 1.35
 
 
 def test_alarms_without_a_rule_are_chosen_from_these_settings() -> None:
