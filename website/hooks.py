@@ -31,7 +31,7 @@ SHIM = "https://unpkg.com/iframe-worker/shim"
 MOST_WORDS = 1500
 LONG: list[str] = []
 LOG = logging.getLogger("mkdocs.hooks.pykernel")
-LINK = re.compile(r"(!?)\[([^][]*)\]\(([^()#:\s]*)(#[^()\s]*)?\)")
+LINK = re.compile(r"(!?)\[((?:`[^`]*`|[^][`])*)\]\(([^()#:\s]*)(#[^()\s]*)?\)")
 
 
 def on_files(files: Any, config: Any) -> Any:
