@@ -50,19 +50,20 @@ def drift(x: np.ndarray, y: np.ndarray) -> Stream:
 
 
 def contents(dim: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each family within the stages of a spec without a rule."""
+    """Each family within the stages of a spec without a rule, but for the linear model beside waves."""
     base: dict[str, Any] = {
         "name": "first",
         "input": {"columns": [f"x{i}" for i in range(dim)]},
         "label": {"column": "y"},
     }
-    stages = {key: value for key, value in completed(base).items() if key not in ("learning", "kernel")}
+    stored = base | {"reduction": {"n_max": 32}}
+    stages = {key: value for key, value in completed(stored).items() if key not in ("learning", "kernel", "reduction")}
 
     def wide(factor: float) -> dict[str, Any]:
         return stages | {"kernel": {"sigma": float(f"{factor * width(dim):.4g}")}}
 
-    yield FIRST, base
-    yield "qklms", base | {"target": {"ram": 1}}
+    yield FIRST, stored
+    yield "qklms", stored | {"target": {"ram": 1}}
     yield "klms", wide(1.0) | {"learning": {"rule": "klms"}, "reduction": {"technique": "nt"}}
     yield "spectrum-ekf", wide(EKF_WIDTH) | {"learning": {"rule": "spectrum-ekf"}}
     yield "spectrum-nlms", wide(NLMS_WIDTH) | {"learning": {"rule": "spectrum-nlms"}}

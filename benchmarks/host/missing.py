@@ -32,7 +32,7 @@ PART = 0.1
 RUN = 10
 SLOW = 0.5
 CHOICES = ("refuse", "mean", "hold")
-RULES = {"krls-t": "no rule (krls-t)", "spectrum-ekf": "spectrum-ekf"}
+RULES = {"krls-t": "krls-t", "spectrum-ekf": "spectrum-ekf"}
 
 
 def single(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -48,7 +48,7 @@ GAPS: dict[str, Callable[[tuple[int, ...], np.random.Generator], np.ndarray]] = 
 
 
 def spec_of(rule: str, dim: int, missing: str) -> Spec:
-    spec = minimal(dim, 0) if rule == "krls-t" else dict(models(dim))["spectrum-ekf, 4"]
+    spec = minimal(dim, 0, reduction={"n_max": 32}) if rule == "krls-t" else dict(models(dim))["spectrum-ekf, 4"]
     content = dump(spec)
     return make_spec(content | {"input": content["input"] | {"missing": missing}})
 
