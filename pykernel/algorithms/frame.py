@@ -331,13 +331,15 @@ def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
 
 
 @kernel
-def try_otherwise(m: Framed, x: Real[DIM]) -> None:
-    """Where inputs are outlying, see whether the other choice for them would have been better.  O(answer)."""
+def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
+    """Where inputs are outlying, how much better the other choice for them would have been, from -1 to 1.  O(answer)."""
     any_outlies = choose_otherwise(m, x)
     if any_outlies:
         own = staged_error(m, m.x, m.value)
         other = staged_error(m, m.other, m.value)
-        gather_evidence(m, x, own, other)
+        if own + other > real(0):
+            return (own - other) / (own + other)
+    return real(0)
 
 
 @kernel
@@ -363,9 +365,14 @@ def take(m: Framed, x: Real[DIM]) -> Index:
     if m.scales:
         see(m, x)
         if m.holds:
-            try_otherwise(m, x)
-            hold(m, x)
-        status = follow(m, m.x)
+            gain = try_otherwise(m, x)
+            status = follow(m, m.x)
+            # what the rule refuses changes nothing
+            if took(m, status):
+                gather_evidence(m, x, gain)
+                hold(m, x)
+        else:
+            status = follow(m, m.x)
     else:
         status = follow(m, x)
     if took(m, status):

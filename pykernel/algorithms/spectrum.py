@@ -141,15 +141,36 @@ def phase(m: WavesModel, i: Index, x: Real[DIM]) -> Real:
 
 
 @kernel
-def weigh(m: SpectrumModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), without memory for the sinusoids.  O(N D), and O(N) for each output."""
-    zero(y, len(y))
+def add_waves(m: WavesModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """Add the sinusoids to y, without memory for them.  O(N D), and O(N) for each output."""
     for i in range(len(m.frequencies)):
         turns = phase(m, i, x)
         c = cosine(turns)
         s = sine(turns)
         for o in range(len(y)):
             y[o] += m.a[o, i] * c + m.b[o, i] * s
+
+
+@kernel
+def keep_waves(m: WavesModel, x: Real[DIM]) -> None:
+    """Add the sinusoids to m.error, with exactly the bits of ``add_waves``, and keep them in m.h.  O(N D), and O(N) for each output."""
+    for block in range(len(m.h)):
+        at = 0
+        for k in range(m.group):
+            i = block * m.group + k
+            turns = phase(m, i, x)
+            m.h[block, at] = cosine(turns)
+            m.h[block, at + 1] = sine(turns)
+            for o in range(len(m.y)):
+                m.error[o] += m.a[o, i] * m.h[block, at] + m.b[o, i] * m.h[block, at + 1]
+            at += len(x) + 2
+
+
+@kernel
+def weigh(m: SpectrumModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x).  O(N D), and O(N) for each output."""
+    zero(y, len(y))
+    add_waves(m, x, y)
     for o in range(len(y)):
         y[o] = m.label_limit * (m.unit[o] * y[o])
 
@@ -318,16 +339,7 @@ def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
     if m.counted[0] == 0:
         begin(m)
     zero(m.error, len(m.y))
-    for block in range(len(m.h)):
-        at = 0
-        for k in range(m.group):
-            i = block * m.group + k
-            turns = phase(m, i, x)
-            m.h[block, at] = cosine(turns)
-            m.h[block, at + 1] = sine(turns)
-            for o in range(len(m.y)):
-                m.error[o] += m.a[o, i] * m.h[block, at] + m.b[o, i] * m.h[block, at + 1]
-            at += len(x) + 2
+    keep_waves(m, x)
     for o in range(len(m.y)):
         # with exactly the bits of weigh()
         m.error[o] = m.label_limit * (m.unit[o] * m.error[o])

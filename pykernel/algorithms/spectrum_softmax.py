@@ -16,7 +16,7 @@ Two classes share one function: they have -f and f.
 from enum import IntEnum
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.elementary import clipped, cosine, each_class, sine
+from pykernel.algorithms.elementary import clipped, each_class
 from pykernel.algorithms.frame import Rule, Status, hear, programs, respond
 from pykernel.algorithms.poll import soften
 from pykernel.algorithms.spectrum import (
@@ -25,8 +25,9 @@ from pykernel.algorithms.spectrum import (
     SpectrumWork,
     Waves,
     WavesModel,
+    add_waves,
+    keep_waves,
     move,
-    phase,
     retune,
     slope,
     tune,
@@ -77,15 +78,10 @@ def level(m: SoftmaxModel, o: Index, x: Real[DIM]) -> Real:
 
 @kernel
 def weigh(m: SoftmaxModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), without memory for the sinusoids.  O(N D), and O(N + D) for each output."""
+    """y = f(x).  O(N D), and O(N + D) for each output."""
     for o in range(len(y)):
         y[o] = level(m, o, x)
-    for i in range(len(m.frequencies)):
-        turns = phase(m, i, x)
-        c = cosine(turns)
-        s = sine(turns)
-        for o in range(len(y)):
-            y[o] += m.a[o, i] * c + m.b[o, i] * s
+    add_waves(m, x, y)
 
 
 @kernel
@@ -101,12 +97,7 @@ def tell_apart(m: SoftmaxModel, x: Real[DIM]) -> None:
     """Keep the sinusoids in m.h, f(x) in m.error, and in m.surplus p - 1_y.  O(N D), and O(N + D) for each output."""
     for o in range(len(m.y)):
         m.error[o] = level(m, o, x)
-    for i in range(len(m.frequencies)):
-        turns = phase(m, i, x)
-        m.h[i, 0] = cosine(turns)
-        m.h[i, 1] = sine(turns)
-        for o in range(len(m.y)):
-            m.error[o] += m.a[o, i] * m.h[i, 0] + m.b[o, i] * m.h[i, 1]
+    keep_waves(m, x)
     for o in range(len(m.y)):
         m.surplus[o] = m.error[o]
     soften(m.surplus, real(1))

@@ -248,14 +248,12 @@ def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
 
 
 @kernel
-def gather_evidence(m: Staged, x: Real[DIM], own: Real, other: Real) -> None:
-    """Learn from the squared errors of both choices which one is better for each outlying input.  O(D)."""
-    if own + other > real(0):
-        gain = (own - other) / (own + other)
-        for j in range(len(x)):
-            if outlies(m, x, j):
-                better = -gain if m.evidence[j] > EVIDENCE_NEEDED else gain
-                m.evidence[j] = clipped(m.evidence[j] + EVIDENCE_RATE * (better - m.evidence[j]), real(-1), real(1))
+def gather_evidence(m: Staged, x: Real[DIM], gain: Real) -> None:
+    """Learn which choice is better for each outlying input.  gain: how much better the other one would have been.  O(D)."""
+    for j in range(len(x)):
+        if outlies(m, x, j):
+            better = -gain if m.evidence[j] > EVIDENCE_NEEDED else gain
+            m.evidence[j] = clipped(m.evidence[j] + EVIDENCE_RATE * (better - m.evidence[j]), real(-1), real(1))
 
 
 @kernel

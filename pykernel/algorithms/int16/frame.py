@@ -164,7 +164,13 @@ def valid_stages(m: FixedFramed, blank: Bool) -> Bool:
 
 
 @kernel
-def try_otherwise(m: FixedFramed, x: Int16[DIM]) -> None:
+def try_otherwise(m: FixedFramed, x: Int16[DIM]) -> Int:
+    """No input is held."""
+    return 0
+
+
+@kernel
+def gather_evidence(m: FixedFramed, x: Int16[DIM], gain: Int) -> None:
     """No input is held."""
 
 
@@ -237,6 +243,7 @@ WHOLE: dict[Any, Any] = {
     inputs.acceptable: acceptable,
     stages.see: see,
     frame.try_otherwise: try_otherwise,
+    stages.gather_evidence: gather_evidence,
     stages.hold: hold,
     expert.Expert: NoExpert,
     expert.ExpertWork: NoExpertWork,
