@@ -258,6 +258,8 @@ def test_the_device_starts_from_a_recording(tmp_path, content, labels):
     assert source["a"] == source["b"] != source["c"]
     with pytest.raises(UserError, match="leave start out"):
         pykernel.generate(spec, tmp_path / "d", start=(x, y), memory=model.memory)
+    with pytest.raises(UserError, match="learned none of the recording's 150 rows"):
+        pykernel.generate(spec, tmp_path / "d", start=(np.full_like(x, np.inf), y))
     assert not (tmp_path / "d").exists()
 
 

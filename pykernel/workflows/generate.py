@@ -45,7 +45,6 @@ def generate(
         Whether to replace files in ``output`` that were changed by hand or are not of pykernel.
     with_check : bool
         Whether to write the firmware with which ``check(board=...)`` tests a board, too.
-
     watch : Watch
         Who is told how far the learning is.
 
@@ -69,5 +68,5 @@ def generate(
             raise UserError(
                 "start is a recording for a model that has learned nothing yet, and this one has; leave start out"
             )
-        memory, _ = learned(spec, start, watch)
+        memory = learned(spec, start, watch)
     return generate(spec, output, memory=own if memory is None else memory, force=force, with_check=with_check)

@@ -140,18 +140,29 @@ def simulate(
     return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])])
 
 
-def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> tuple[Memory, int]:
-    """The state of a model that has learned a recording, as ``simulate`` does without delay; and the recording's rows.
+def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
+    """The state of a model that has learned a recording, as ``simulate`` does without delay.
 
-    Raises UserError.
+    Raises UserError, also if no row was learned.
     """
     if not spec.program.learns:
         raise UserError(f"{spec.name} does not learn, so that it cannot start from a recording; leave start out")
     simulation = _begin(spec, 0, 0, 0)
     _run(spec, Recorded(spec, data), simulation, None, None, watch)
+    taken = sum(count for status, count in simulation.statuses.items() if status >= 0)
+    if not taken:
+        raise UserError(
+            f"{spec.name} learned none of the recording's {simulation.rows:,} rows: all were refused, or have no label; "
+            "simulate says why"
+        )
+    watch.tell(f"start    {taken:,} of {simulation.rows:,} rows of the recording were learned")
     if simulation.model.exists("train"):
-        simulation.model.train()
-    return simulation.model.memory, simulation.rows
+        status = spec.program.status(simulation.model.train())
+        if status < 0:
+            raise UserError(f"{spec.name} cannot be trained on the recording: train returned {status.name}")
+    elif simulation.warning:
+        watch.warn(simulation.warning)
+    return simulation.model.memory
 
 
 class Recorded:

@@ -446,7 +446,8 @@ def test_generate_writes_a_project_and_says_where(run, folder):
     assert (folder / "out" / "src" / "flow.c").read_text() == "mine"
     assert run("generate", "spec.toml", "-o", "out", "--force")[0] == 0
     empty = (folder / "out" / "src" / "flow.c").read_bytes()
-    assert run("generate", "spec.toml", "--start", "data.csv", "-o", "out")[0] == 0
+    code, _, err = run("generate", "spec.toml", "--start", "data.csv", "-o", "out")
+    assert code == 0 and re.fullmatch(r"start    [\d,]+ of [\d,]+ rows of the recording were learned\n", err), err
     assert (folder / "out" / "src" / "flow.c").read_bytes() != empty
     assert fails(run("generate", "spec.toml", "--start", "none.csv", "-o", "new"), "none.csv")
     assert not (folder / "new").exists()
