@@ -336,6 +336,16 @@ def clipped(x: Real, low: Real, high: Real) -> Real:
 
 
 @kernel
+def bounded(x: Real, most: Real) -> Real:
+    """x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done."""
+    if absolute(x) <= most:
+        return x
+    if x > real(0):
+        return most
+    return -most
+
+
+@kernel
 def winner(y: Real[OUTPUTS]) -> Index:
     """The class with the largest function.  Two classes share one function: a positive value means the second class."""
     best = 0

@@ -11,7 +11,7 @@ Where the label is a class, the expert has a function for each, which should be 
 for others, and what is averaged are probabilities (``pykernel.algorithms.poll``).
 """
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.stages import LARGEST_POWER, LOUD, Staged, lead, trust
 from pykernel.algorithms.vectors import empty_from, zero
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel, real
@@ -94,7 +94,7 @@ def in_units(m: Advised, x: Real[DIM], j: Index) -> Real:
     """Input j in the expert's units; the constant 1 behind the last one."""
     if j == len(x):
         return real(1)
-    return clipped((x[j] - m.expert_offset[j]) * m.expert_scale[j], -EXPERT_FAR, EXPERT_FAR)
+    return bounded((x[j] - m.expert_offset[j]) * m.expert_scale[j], EXPERT_FAR)
 
 
 @kernel
@@ -150,7 +150,7 @@ def consult(m: Advised, x: Real[DIM]) -> None:
 @kernel
 def usual(m: Advised, error: Real, power: Real) -> Real:
     """The square of an error in parts of the label's limit; an outlying label makes it no larger than it can count."""
-    size = clipped(error * m.label_unit, -LOUD, LOUD)
+    size = bounded(error * m.label_unit, LOUD)
     square = size * size
     if m.limits and m.compared[0] > EXPERT_SETTLED and power > real(0):
         most = m.label_clip * (real(1) + m.label_shock[0])
@@ -217,7 +217,7 @@ def sharpen(m: Advised, x: Real[DIM]) -> Real:
         m.gained[j] = v
         for i in range(j):
             u = m.factor[column + i]
-            m.factor[column + i] = clipped(u - m.gained[i] * part, -FACTOR_MOST, FACTOR_MOST)
+            m.factor[column + i] = bounded(u - m.gained[i] * part, FACTOR_MOST)
             m.gained[i] += u * v
         column += j
     return whole
@@ -229,7 +229,7 @@ def to_learn(m: Advised, y: Real, answer: Real) -> Real:
     if m.votes:
         if y * answer >= real(1):
             return real(0)
-    return clipped(y - answer, -m.expert_limit, m.expert_limit)
+    return bounded(y - answer, m.expert_limit)
 
 
 @kernel
@@ -260,9 +260,7 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
         for o in range(len(y)):
             step = to_learn(m, y[o], m.expert_answer[o]) * inverse
             for j in range(len(m.gained)):
-                m.expert_weights[o, j] = clipped(
-                    m.expert_weights[o, j] + step * m.gained[j], -m.expert_limit, m.expert_limit
-                )
+                m.expert_weights[o, j] = bounded(m.expert_weights[o, j] + step * m.gained[j], m.expert_limit)
 
 
 @kernel

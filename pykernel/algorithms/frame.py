@@ -20,7 +20,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Any
 
-from pykernel.algorithms.elementary import clipped, each_class, winner
+from pykernel.algorithms.elementary import bounded, clipped, each_class, winner
 from pykernel.algorithms.expert import (
     Expert,
     ExpertConfig,
@@ -55,7 +55,6 @@ from pykernel.algorithms.stages import (
     conclude,
     forget,
     gather_evidence,
-    hold,
     remain,
     see,
     settle_inputs,
@@ -325,7 +324,7 @@ def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
     combine(m, x, y)
     total = real(0)
     for o in range(len(y)):
-        size = clipped((m.y[o] - y[o]) * m.label_unit, -LOUD, LOUD)
+        size = bounded((m.y[o] - y[o]) * m.label_unit, LOUD)
         total += size * size
     return total
 
@@ -370,7 +369,6 @@ def take(m: Framed, x: Real[DIM]) -> Index:
             # what the rule refuses changes nothing
             if took(m, status):
                 gather_evidence(m, x, gain)
-                hold(m, x)
         else:
             status = follow(m, m.x)
     else:

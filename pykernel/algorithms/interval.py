@@ -10,7 +10,7 @@ The sum of these steps is the change of s: the part of the labels within is off 
 pace and the number of labels.  So the pace is larger at first.
 """
 
-from pykernel.algorithms.elementary import clipped, exp_negative
+from pykernel.algorithms.elementary import bounded, clipped, exp_negative
 from pykernel.algorithms.expert import Advised, blended
 from pykernel.algorithms.stages import LARGEST_POWER, LOUD, clamp, combine
 from pykernel.dialect import (
@@ -72,7 +72,7 @@ class Covered(Advised):
 @kernel
 def half_width(m: Covered, o: Index) -> Real:
     """Half the width of the interval of output o, in parts of the label's limit."""
-    s = clipped(m.stretch[o], real(-STRETCH_MOST), real(STRETCH_MOST))
+    s = bounded(m.stretch[o], real(STRETCH_MOST))
     rms = sqrt(clipped(m.error_power[o], real(0), LARGEST_POWER))
     return (m.normal_width * rms) * (E_TO_STRETCH_MOST * exp_negative(s - real(STRETCH_MOST)))
 
@@ -125,11 +125,11 @@ def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS])
     rate = real(2) / (real(count) + real(1))
     pace = m.pace * sqrt(real(m.gain_horizon) / real(count))
     for o in range(len(y)):
-        error = clipped((y[o] - m.answered[o]) * m.label_unit, -LOUD, LOUD)
+        error = bounded((y[o] - m.answered[o]) * m.label_unit, LOUD)
         if m.judged[0] >= INTERVAL_KNOWN:
             missed = real(1) if absolute(error) > half_width(m, o) else real(0)
             step = pace * (missed - (real(1) - m.coverage))
-            m.stretch[o] = clipped(m.stretch[o] + step, real(-STRETCH_MOST), real(STRETCH_MOST))
+            m.stretch[o] = bounded(m.stretch[o] + step, real(STRETCH_MOST))
         power = m.error_power[o] + rate * (error * error - m.error_power[o])
         m.error_power[o] = clipped(power, real(0), LARGEST_POWER)
 

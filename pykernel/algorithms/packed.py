@@ -103,15 +103,54 @@ def invert(p: Real[...], n: Index, part: Real, instead: Real, limit: Real) -> No
 
 @kernel
 def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
-    """Write P z to out, for the first n rows and columns of a symmetric P.  O(n^2)."""
+    """Write P z to out, for the first n rows and columns of a symmetric P.  O(n^2).
+
+    Two rows in a turn, so that z and out are read half as often.
+    """
     row = 0
-    for i in range(n):
-        total = p[row + i] * z[i]
-        for j in range(i):
-            total += p[row + j] * z[j]
-            out[j] += p[row + j] * z[i]
-        out[i] = total
-        row = row + i + 1
+    for i in range(0, n, 2):
+        after = row + i + 1
+        a = z[i]
+        if i + 1 < n:
+            b = z[i + 1]
+            first = p[row + i] * a + p[after + i] * b
+            second = p[after + i] * a + p[after + i + 1] * b
+            for j in range(i):
+                first += p[row + j] * z[j]
+                second += p[after + j] * z[j]
+                out[j] += p[row + j] * a + p[after + j] * b
+            out[i] = first
+            out[i + 1] = second
+        else:
+            first = p[row + i] * a
+            for j in range(i):
+                first += p[row + j] * z[j]
+                out[j] += p[row + j] * a
+            out[i] = first
+        row = after + i + 2
+
+
+@kernel
+def symmetric_downdate(p: Real[...], g: Real[...], keep: Real, share: Real, n: Index) -> None:
+    """Replace a symmetric P by keep P - share g g', for the first n rows and columns.  O(n^2 / 2).
+
+    Two rows in a turn, so that g is read half as often.
+    """
+    row = 0
+    for i in range(0, n, 2):
+        after = row + i + 1
+        step = share * g[i]
+        if i + 1 < n:
+            other = share * g[i + 1]
+            for j in range(i + 1):
+                both = g[j]
+                p[row + j] = keep * p[row + j] - step * both
+                p[after + j] = keep * p[after + j] - other * both
+            p[after + i + 1] = keep * p[after + i + 1] - other * g[i + 1]
+        else:
+            for j in range(i + 1):
+                p[row + j] = keep * p[row + j] - step * g[j]
+        row = after + i + 2
 
 
 @kernel

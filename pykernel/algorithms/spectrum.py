@@ -23,10 +23,10 @@ labels.  An output's sample counts 1 / outputs for what is shared.
 from enum import IntEnum
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.elementary import clipped, cosine, sine
+from pykernel.algorithms.elementary import bounded, clipped, cosine, sine
 from pykernel.algorithms.extents import FEATURES, GROUP_SIZE, GROUPS, PACKED
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
-from pykernel.algorithms.packed import symmetric_times
+from pykernel.algorithms.packed import symmetric_downdate, symmetric_times
 from pykernel.algorithms.stages import noise
 from pykernel.algorithms.vectors import copy, empty_from, plus_product, zero
 from pykernel.dialect import (
@@ -112,7 +112,6 @@ class SpectrumConfig(Config):
     shrink: Real  # how much of the weights a sample leaves: with P, they go back to what they were before the first one
     noise: Real  # R, if it is not estimated
     covariance_limit: Real  # largest |P_ij|
-    square_limit: Real  # largest sum of the squares of a block's P
     eta: Real  # learning rate of the gradient
     frequency_share: Real  # how much faster frequencies learn than weights by the gradient
     turns: Real  # 1 / (2 pi sigma)
@@ -221,8 +220,8 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
         if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:
             part = m.unit[o] / wanted
             for i in range(len(m.frequencies)):
-                m.a[o, i] = clipped(part * m.a[o, i], -WEIGHT_MOST, WEIGHT_MOST)
-                m.b[o, i] = clipped(part * m.b[o, i], -WEIGHT_MOST, WEIGHT_MOST)
+                m.a[o, i] = bounded(part * m.a[o, i], WEIGHT_MOST)
+                m.b[o, i] = bounded(part * m.b[o, i], WEIGHT_MOST)
             m.unit[o] = wanted
 
 
@@ -235,14 +234,14 @@ def slope(m: WavesModel, o: Index, i: Index, block: Index, at: Index) -> Real:
 @kernel
 def move(m: WavesModel, o: Index, i: Index, a: Real, b: Real) -> None:
     """Change the weights of sinusoid i."""
-    m.a[o, i] = clipped(m.shrink * m.a[o, i] + a, -WEIGHT_MOST, WEIGHT_MOST)
-    m.b[o, i] = clipped(m.shrink * m.b[o, i] + b, -WEIGHT_MOST, WEIGHT_MOST)
+    m.a[o, i] = bounded(m.shrink * m.a[o, i] + a, WEIGHT_MOST)
+    m.b[o, i] = bounded(m.shrink * m.b[o, i] + b, WEIGHT_MOST)
 
 
 @kernel
 def retune(m: WavesModel, i: Index, j: Index, change: Real) -> None:
     """Change a frequency of sinusoid i."""
-    m.frequencies[i, j] = clipped(m.frequencies[i, j] + change, -FREQUENCY_MOST, FREQUENCY_MOST)
+    m.frequencies[i, j] = bounded(m.frequencies[i, j] + change, FREQUENCY_MOST)
 
 
 @kernel
@@ -262,25 +261,19 @@ def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
 def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
     """P <- lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
 
-    P has at least half of what the prior gives each time on its diagonal, and squares that are not too large: else it is none,
-    and begins anew.
+    A diagonal below half of what the prior gives each time, or above the prior, is none: the block begins anew.  Where no element
+    of the diagonal of P - g g' inverse is negative, no element beside it has changed by more than the largest of P's diagonal.
     """
+    symmetric_downdate(m.covariance[block], m.g[block], m.forgetting, m.forgetting * inverse, len(m.prior))
     sound = True
-    squares = real(0)
     at = 0
     for i in range(len(m.prior)):
-        step = m.forgetting * (m.g[block, i] * inverse)
-        for j in range(i):
-            p = m.forgetting * m.covariance[block, at + j] - step * m.g[block, j]
-            m.covariance[block, at + j] = p
-            squares += p * p
         given = m.renewal * m.prior[i]
-        p = m.forgetting * m.covariance[block, at + i] - step * m.g[block, i] + given
+        p = m.covariance[block, at + i] + given
         m.covariance[block, at + i] = p
-        squares += p * p
-        sound = sound and p >= real(0.5) * given
+        sound = sound and p >= real(0.5) * given and p <= real(1.5) * m.prior[i]
         at += i + 1
-    if not (sound and squares <= m.square_limit):
+    if not sound:
         renew(m, block)
 
 
@@ -350,7 +343,7 @@ def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
     for o in range(len(m.y)):
         measure(m, o, rate)
         if m.unit[o] > real(0) and not (m.separates and m.error[o] == real(0)):
-            e = clipped(m.error[o] * m.label_unit / m.unit[o], -ERROR_MOST, ERROR_MOST)
+            e = bounded(m.error[o] * m.label_unit / m.unit[o], ERROR_MOST)
             if m.update == Update.EKF:
                 filter_output(m, o, e, x)
             else:
@@ -391,7 +384,8 @@ def keeps(m: SpectrumModel) -> Bool:
             else:
                 at = 0
                 for i in range(len(m.prior)):
-                    if not (m.covariance[block, at + i] >= real(0.25) * (m.renewal * m.prior[i])):
+                    p = m.covariance[block, at + i]
+                    if not (p >= real(0.25) * (m.renewal * m.prior[i]) and p <= real(2) * m.prior[i]):
                         return False
                     at += i + 1
     return True

@@ -16,7 +16,7 @@ Two classes share one function: they have -f and f.
 from enum import IntEnum
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.elementary import clipped, each_class
+from pykernel.algorithms.elementary import bounded, each_class
 from pykernel.algorithms.frame import Rule, Status, hear, programs, respond
 from pykernel.algorithms.poll import soften
 from pykernel.algorithms.spectrum import (
@@ -143,8 +143,8 @@ def descend(m: SoftmaxModel, x: Real[DIM]) -> None:
     for o in range(len(m.y)):
         step = rate * m.surplus[o]
         for j in range(len(x)):
-            m.plane[o, j] = clipped(m.plane[o, j] - step * (m.linear_share * x[j]), -WEIGHT_MOST, WEIGHT_MOST)
-        m.plane[o, len(x)] = clipped(m.plane[o, len(x)] - step, -WEIGHT_MOST, WEIGHT_MOST)
+            m.plane[o, j] = bounded(m.plane[o, j] - step * (m.linear_share * x[j]), WEIGHT_MOST)
+        m.plane[o, len(x)] = bounded(m.plane[o, len(x)] - step, WEIGHT_MOST)
 
 
 @kernel

@@ -13,7 +13,7 @@ noise of its labels may have it estimated by what it left of them.  A stage that
 code.  Zeros mean that nothing was learned yet.  Squares are taken in units of the label's limit, so that none overflows.
 """
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.vectors import plus_product
 from pykernel.dialect import (
@@ -173,7 +173,7 @@ def outlies(m: Staged, x: Real[DIM], j: Index) -> Bool:
 def held(m: Staged, j: Index) -> Real:
     """The latest usual value of an input, standardised."""
     if m.keeps_latest:
-        return clipped((m.latest_input[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
+        return bounded((m.latest_input[j] - m.mean[j]) * m.scale[j], m.clip)
     return m.held_input[j]
 
 
@@ -182,7 +182,7 @@ def see(m: Staged, x: Real[DIM]) -> None:
     """Write the input as the rule sees it to m.x, scaled by running statistics or by given numbers.  O(D)."""
     if m.standardises:
         for j in range(len(x)):
-            m.x[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
+            m.x[j] = bounded((x[j] - m.mean[j]) * m.scale[j], m.clip)
             if m.holds:
                 if m.evidence[j] > EVIDENCE_NEEDED and outlies(m, x, j):
                     m.x[j] = held(m, j)
@@ -225,7 +225,7 @@ def observe(m: Staged, x: Real[DIM]) -> None:
         if (m.values_seen[j] if m.completes else m.observed[0]) > m.input_warmup and m.variance[j] > real(0):
             most = allowed / m.scale[j]
             outlying = outlying or absolute(difference) > most
-            difference = clipped(difference, -most, most)
+            difference = bounded(difference, most)
         m.mean[j] += rate * difference
         # a product of numbers that are not negative: rounding cannot make the variance negative
         m.variance[j] = rest * (m.variance[j] + rate * (difference * difference))
@@ -243,26 +243,22 @@ def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
             found = True
             m.other[j] = held(m, j)
             if m.evidence[j] > EVIDENCE_NEEDED:
-                m.other[j] = clipped((x[j] - m.mean[j]) * m.scale[j], -m.clip, m.clip)
+                m.other[j] = bounded((x[j] - m.mean[j]) * m.scale[j], m.clip)
     return found
 
 
 @kernel
 def gather_evidence(m: Staged, x: Real[DIM], gain: Real) -> None:
-    """Learn which choice is better for each outlying input.  gain: how much better the other one would have been.  O(D)."""
+    """Learn which choice is better for each outlying input, and keep the others, standardised.  O(D).
+
+    gain: how much better the other choice would have been.
+    """
     for j in range(len(x)):
         if outlies(m, x, j):
             better = -gain if m.evidence[j] > EVIDENCE_NEEDED else gain
-            m.evidence[j] = clipped(m.evidence[j] + EVIDENCE_RATE * (better - m.evidence[j]), real(-1), real(1))
-
-
-@kernel
-def hold(m: Staged, x: Real[DIM]) -> None:
-    """Keep the inputs that are not outlying, standardised.  O(D)."""
-    if not m.keeps_latest:
-        for j in range(len(x)):
-            if not outlies(m, x, j):
-                m.held_input[j] = m.x[j]
+            m.evidence[j] = bounded(m.evidence[j] + EVIDENCE_RATE * (better - m.evidence[j]), real(1))
+        elif not m.keeps_latest:
+            m.held_input[j] = m.x[j]
 
 
 @kernel
@@ -388,7 +384,7 @@ def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
     The first label is its own mean: nothing remains.
     """
     for o in range(len(y)):
-        r[o] = clipped(y[o] - lead(m, x, o), -m.remainder_limit, m.remainder_limit)
+        r[o] = bounded(y[o] - lead(m, x, o), m.remainder_limit)
         if m.centers and m.averaged[0] == 0:
             r[o] = real(0)
     if m.limits:
@@ -400,12 +396,12 @@ def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate:
     """Compare what the rule answered with what it had to learn."""
     if m.gains:
         for o in range(len(y)):
-            answered = clipped(k[o] * m.label_unit, -LOUD, LOUD)
+            answered = bounded(k[o] * m.label_unit, LOUD)
             m.agreement[o] += rate * (r[o] * m.label_unit * answered - m.agreement[o])
             m.strength[o] += rate * (answered * answered - m.strength[o])
     if m.limits or m.estimates_noise:
         for o in range(len(y)):
-            left = clipped((r[o] - k[o]) * m.label_unit, -LOUD, LOUD)
+            left = bounded((r[o] - k[o]) * m.label_unit, LOUD)
             m.left_power[o] += rate * (left * left - m.left_power[o])
     if m.estimates_noise:
         spread = real(0)
@@ -430,7 +426,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
             if r[o] >= k[o] + m.most[o] or r[o] <= k[o] - m.most[o]:
                 outlying = True
                 # the answer may be beyond what a label can be
-                y[o] = clipped(lead(m, x, o) + r[o], -m.label_limit, m.label_limit)
+                y[o] = bounded(lead(m, x, o) + r[o], m.label_limit)
         m.label_shock[0] = shaken(m.label_shock[0], outlying)
     if m.judges:
         if m.judged[0] < m.gain_horizon:
@@ -441,8 +437,8 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
         for o in range(len(y)):
             step = share * r[o]
             for j in range(len(x)):
-                m.slopes[o, j] = clipped(m.slopes[o, j] + step * x[j], -m.linear_limit, m.linear_limit)
-            m.slopes[o, len(x)] = clipped(m.slopes[o, len(x)] + step, -m.linear_limit, m.linear_limit)
+                m.slopes[o, j] = bounded(m.slopes[o, j] + step * x[j], m.linear_limit)
+            m.slopes[o, len(x)] = bounded(m.slopes[o, len(x)] + step, m.linear_limit)
     if m.centers:
         average(m, y)
 

@@ -24,6 +24,7 @@ from pykernel.spec.families.spectrum import (
 )
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
+from tests.support.following import is_valid
 
 OF_NUMBERS = [rule for rule in RULES if rule != SOFTMAX]
 STAGED = {
@@ -214,6 +215,34 @@ def test_the_covariance_stays_between_its_bounds_in_float32(settings, staged, ex
             assert np.isfinite(model.predict(x[part])).all(), name
 
 
+@pytest.mark.in_turn(2)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_covariance_that_is_none_stays_within_its_limits(precision, outputs):
+    """Memory that was overwritten: any numbers that load accepts, far from positive definite, and any inputs after that."""
+    rng = np.random.default_rng(3)
+    for forgetting in (0.5, 0.998, 0.9999):
+        model = HostModel(
+            spec_of("spectrum-ekf", precision, label={"outputs": outputs}, features=4, block=2, forgetting=forgetting)
+        )
+        config = model.spec.config
+        x = rng.normal(size=(2, model.spec.dim))
+        model.update(x, rng.normal(size=(2, outputs) if outputs > 1 else 2))
+        rows = np.cumsum(np.arange(1, len(config.prior) + 1)) - 1
+        for size in (1.0, 1e-3, 1e-6):
+            p = model.memory.field("covariance")
+            p[:] = size * config.covariance_limit * rng.choice([-1, 1], p.shape)
+            p[:, rows] = config.prior * rng.uniform(
+                0.25 * (1 - forgetting ** (1 / outputs)) + 1e-3, 1.99, (len(p), len(rows))
+            )
+            model.memory.field("a")[:] = 1024 * rng.choice([-1, 1], model.memory.field("a").shape)
+            assert is_valid(model)
+            for reach in (1e-30, 1e-3, 1.0, 1e4):
+                x = reach * rng.normal(size=(20, model.spec.dim))
+                assert (model.update(x, rng.normal(size=(20, outputs) if outputs > 1 else 20)) >= 0).all()
+                assert is_valid(model)
+
+
 # ----------------------------------------------------------------------------------------------------- what is learned
 
 
@@ -246,7 +275,8 @@ def test_the_error_does_not_grow_where_samples_are_rare():
     y = np.repeat(np.sin(np.arange(jumps)), 500)
     model = HostModel(spec_of("spectrum-ekf", "float32", staged=True))
     wrong = np.square(np.ravel(model.prequential(x, y)[0]) - y).reshape(8, -1).mean(axis=1)
-    assert np.sqrt(wrong[1:]).max() < 0.25
+    early, late = np.sqrt(wrong[1:4].mean()), np.sqrt(wrong[4:].mean())
+    assert late < 0.2 and late < 1.1 * early
 
 
 def test_labels_that_were_constant_may_begin_to_move():

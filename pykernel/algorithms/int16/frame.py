@@ -175,11 +175,6 @@ def gather_evidence(m: FixedFramed, x: Int16[DIM], gain: Int) -> None:
 
 
 @kernel
-def hold(m: FixedFramed, x: Int16[DIM]) -> None:
-    """No input is held."""
-
-
-@kernel
 def consult(m: FixedFramed, x: Int16[DIM]) -> None:
     """There is no linear expert."""
 
@@ -244,7 +239,6 @@ WHOLE: dict[Any, Any] = {
     stages.see: see,
     frame.try_otherwise: try_otherwise,
     stages.gather_evidence: gather_evidence,
-    stages.hold: hold,
     expert.Expert: NoExpert,
     expert.ExpertWork: NoExpertWork,
     expert.ExpertConfig: NoExpertConfig,

@@ -215,7 +215,6 @@ class SpectrumModels:
         prior = np.tile([1.0, 1.0] + [FREQUENCY_VARIANCE] * spec.dim, block_of(spec))[: self._block(spec)]
         # an output's share of what a sample forgets
         forgetting = learning.forgetting ** (1 / outputs)
-        square_limit = 4 * float(prior.sum()) ** 2
         auto = learning.noise == "auto"
         return stages.parameters(spec, self._answer_limit(spec)) | {
             "update": RULES[learning.rule],
@@ -226,8 +225,8 @@ class SpectrumModels:
             "renewal": 1 - forgetting,
             "shrink": 1 - (1 - forgetting) / SLOWER if RULES[learning.rule] is Update.EKF else 1.0,
             "noise": 0.0 if auto else learning.noise,
-            "square_limit": square_limit,
-            "covariance_limit": 1.01 * math.sqrt(square_limit),
+            # each sample changes an element by at most 2.5, and leaves the part forgetting of it; twice that, for rounding
+            "covariance_limit": 5 * float(prior.max()) / (1 - forgetting),
             "eta": learning.eta,
             # frequencies learn dim times as fast as weights
             "frequency_share": spec.dim,

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x3EBD632Au)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xF8E4725Du)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -112,13 +112,17 @@ PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 #define PRESSURE_TURN(loop)
 #endif
 
-/* |x|.  Clears the sign bit. */
+/* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static double pressure_absolute(double x)
 {
+#if defined(__GNUC__)
+    return __builtin_fabs(x);
+#else
     union { double value; uint64_t bits; } both;
     both.value = x;
     both.bits &= 0x7FFFFFFFFFFFFFFFu;
     return both.value;
+#endif
 }
 
 /* 2^k, exactly, for -1022 <= k <= 1023.  Sets the bits of the exponent. */

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x3EBD632Au)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xF8E4725Du)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -65,13 +65,17 @@
 #define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
 
-/* |x|.  Clears the sign bit. */
+/* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static double pressure_snapshot_absolute(double x)
 {
+#if defined(__GNUC__)
+    return __builtin_fabs(x);
+#else
     union { double value; uint64_t bits; } both;
     both.value = x;
     both.bits &= 0x7FFFFFFFFFFFFFFFu;
     return both.value;
+#endif
 }
 
 /* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
