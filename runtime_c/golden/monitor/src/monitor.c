@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA6B371EAu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xED0B14CAu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
