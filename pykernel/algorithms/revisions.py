@@ -18,9 +18,9 @@ class Revision:
 
 
 RAISED: dict[str, Revision] = {
-    "okfeb": Revision(bits=3),  # freeze, and where it is kept; a product with a symmetric matrix takes two rows in a turn
-    "nystrom-rls": Revision(bits=2),  # the same as the first of these
-    "spectrum-ekf": Revision(bits=2),  # two rows in a turn; a covariance that is none is told by its diagonal
+    "okfeb": Revision(bits=3),  # freeze, and where it is kept; then two rows of a matrix in a turn
+    "nystrom-rls": Revision(bits=2),  # freeze
+    "spectrum-ekf": Revision(bits=2),  # two rows of a matrix in a turn
 }
 """Algorithm -> its revision, of those that are not in their first one.  Names are those of ``Spec.algorithms``: a rule such as
 "klms", "gaussian kernel", "stages", "missing" or "signal"; with " int16" behind, the same in whole numbers."""
