@@ -283,7 +283,8 @@ class _Adviser:
         model = "model" if self.now == self.errors["model"] else "model with the changes above"
         errs = f"the {name} errs {self._shown(self.errors[name])}, the {model} {self._shown(self.now)}"
         why = f"{errs}, over the second half"
-        remedies = [*(self._last_label() if name == "last label" else []), *self._recipes()]
+        last = self._last_label() if name == "last label" else []
+        remedies = [*last, *self._recipes(), *self._expert()]
         self._propose("a simple predictor is better", apart[name], why, remedies, always=True)
 
     # ------------------------------------------------------------------------------------------------ what to change
@@ -298,8 +299,9 @@ class _Adviser:
     def _last_label(self) -> list[Change]:
         if self.lagged or self.simulation.classes:
             return []
-        if (kept := self._default()) is not None and self._is_own(kept):
-            self.content = kept  # recompute the defaults, which depend on the number of inputs
+        for kept in (self._default(), self._default(budget=True)):
+            if kept is not None and self._is_own(kept):
+                self.content = kept  # recompute the defaults, which depend on the number of inputs
         columns = self.spec.input.columns
         wider: Content = {"dim": self.spec.dim + self.spec.outputs}
         if columns:
@@ -319,25 +321,38 @@ class _Adviser:
         return []
 
     def _recipes(self) -> list[Change]:
-        """The change to the default model: a spec that names no rule."""
-        kept = self._default()
-        if kept is None or self._is_own(kept):
+        """The changes to the default models: specs that name no rule, with the budget and without one."""
+        kinds = {"[kernel] and [learning]": self._default(budget=True)}
+        if "reduction" in self.content:
+            kinds["[kernel], [learning] and [reduction]"] = self._default()
+        return [
+            (f"leave {left} out: the default learns from raw data", kept, self.lagged)
+            for left, kept in kinds.items()
+            if kept is not None and not self._is_own(kept)
+        ]
+
+    def _expert(self) -> list[Change]:
+        """The change to a linear expert beside the model, if it can have one."""
+        change = self._with("[mixture]: a linear expert beside the model", mixture={})
+        try:
+            make_spec(change[1], custom=self.spec.custom)
+        except UserError:
             return []
-        return [("leave [kernel] and [learning] out: the default learns from raw data", kept, self.lagged)]
+        return [] if "mixture" in self.content else [change]
 
     def _is_own(self, content: Content) -> bool:
         """Whether the content gives the same spec as the present content."""
         return make_spec(content).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump()
 
-    def _default(self) -> Content | None:
+    def _default(self, budget: bool = False) -> Content | None:
         """The spec's content without a rule and its keys; None if the default model does not accept the remaining
-        keys.
+        keys.  budget: with the budget, so that the default is a model of stored vectors.
         """
         kept: Content = {name: self.content[name] for name in ("name", "precision") if name in self.content}
         kept["input"] = {k: v for k, v in self.content["input"].items() if k in ("columns", "dim", "max_abs")}
         label = self.content.get("label", {})
         kept["label"] = {k: v for k, v in label.items() if k not in ("center", "gain", "clip", "horizon")}
-        if "n_max" in self.content.get("reduction", {}):
+        if budget and "n_max" in self.content.get("reduction", {}):
             kept["reduction"] = {"n_max": self.content["reduction"]["n_max"]}
         if "target" in self.content:
             kept["target"] = self.content["target"]

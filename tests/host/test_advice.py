@@ -146,9 +146,32 @@ def test_of_errors_that_follow_each_other_the_default_alone_is_told_where_it_is_
         r"leave \[kernel\] and \[learning\] out: .+: (\S+) in place of (\S+) ", found["change"]
     ).groups()
     assert float(after) < 0.8 * float(before)
+    # with a budget of few vectors, the model that needs none is told
+    few = told_of(x, y, lagging | {"reduction": {"n_max": 8}})["errors that follow each other"]["change"]
+    assert few.startswith("leave [kernel], [learning] and [reduction] out: ")
     # where the label's past says more than the default alone, that stays the advice
     walk = told_of(np.column_stack([WALK_X, WALK_X[:, 0]]), WALK_Y - 100, lagging)["errors that follow each other"]
     assert walk["change"].startswith("add a column that holds the latest known label")
+
+
+def test_where_a_linear_model_is_better_an_expert_is_among_the_changes() -> None:
+    """Too narrow a kernel for labels that are linear; once told, and once taken."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1500, 3))
+    y = x @ [1.0, 2.0, 3.0] + 0.1 * rng.normal(size=1500)
+    narrow = {
+        "name": "m",
+        "input": {"dim": 3, "standardise": True},
+        "kernel": {"sigma": 0.2},
+        "learning": {"rule": "krls-t"},
+    }
+    errors = []
+    for content in (narrow, narrow | {"mixture": {}}):
+        simulation, _ = advice_figures.run(x, y, make_spec(content))
+        told = {each["test"]: each["change"] for each in simulation.report()["advice"]}
+        errors.append(simulation.summary(simulation.errors, 750)["rmse"]["model"])
+        assert ("[mixture]: a linear expert" in told.get("a simple predictor is better", "")) == (len(errors) == 1)
+    assert errors[1] < 0.2 * errors[0]
 
 
 DRAWN = np.random.default_rng(0).normal(size=(2000, 4))
@@ -261,7 +284,8 @@ KLMS = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning": 
 def test_what_cannot_be_advised_is_not(content: dict) -> None:
     simulation, _ = advice_figures.run(WALK_X, WALK_Y, make_spec(content))
     for each in simulation.report()["advice"]:
-        assert "leave [kernel]" not in each["change"]
+        # without a budget the default takes them
+        assert "leave [kernel] and" not in each["change"]
 
 
 def test_refused_inputs_are_no_reason_for_advice_and_gain_is_advised_once() -> None:
