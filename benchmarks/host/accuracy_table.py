@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,8 @@ from pykernel.tuning.costs import memory_bytes
 Status = KLMS["real"].status
 
 KILOBYTES = (1, 2, 4, 8, 16)
-MOST = 1024
-"""Largest N_max and number of features that is looked at."""
+MOST, MOST_WAVES = 1024, 256
+"""Largest N_max and number of features, and number of waves that is looked at."""
 
 SIGMAS = (0.35, 0.5, 0.7, 1.0, 1.5, 2.2)
 WIDE = (1.0, 1.5, 2.2, 3.3)
@@ -50,11 +50,15 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Predictor:
-    """What every spec of it has, and the values that are tried; size: the key that the bytes decide."""
+    """What every spec of it has, and the values that are tried; size: the key that the bytes decide.
+
+    default: the spec names no rule; the default is what fits the bytes.
+    """
 
     fixed: Settings
     grid: Mapping[str, Sequence[Any]]
     size: str | None = "reduction.n_max"
+    default: bool = False
 
 
 def gradient(rule: str = "klms", **reduction: Any) -> Predictor:
@@ -84,6 +88,17 @@ PREDICTORS: dict[str, Predictor] = {
         {"learning.rule": "knlms"},
         {"kernel.sigma": SIGMAS, "learning.eta": (0.05, 0.1, 0.2, 0.4), "learning.coherence": (0.5, 0.8, 0.95)},
     ),
+    "spectrum-nlms": Predictor(
+        {"learning.rule": "spectrum-nlms"},
+        {"kernel.sigma": WIDE, "learning.eta": (0.2, 0.4, 0.6, 0.9)},
+        "learning.features",
+    ),
+    "spectrum-ekf": Predictor(
+        {"learning.rule": "spectrum-ekf"},
+        {"kernel.sigma": WIDE, "learning.noise": (0.03, 0.1, 0.3), "learning.forgetting": FORGETTING[1:]},
+        "learning.features",
+    ),
+    "no rule": Predictor({}, {}, None, default=True),
     "nlms": Predictor({"learning.rule": "nlms"}, {"learning.eta": (0.01, 0.03, 0.1, 0.3, 1.0)}, None),
     "rls": Predictor({"learning.rule": "rls"}, {"learning.forgetting": (*FORGETTING, 0.98)}, None),
     "quadratic-rls": Predictor({"learning.rule": "quadratic-rls"}, {"learning.forgetting": FORGETTING}, None),
@@ -128,7 +143,8 @@ def largest(predictor: Predictor, most_bytes: int) -> int | None:
     """The largest size that fits, 0 where the size is not free; None where nothing fits."""
     if predictor.size is None:
         return 0 if ram(predictor, None) <= most_bytes else None
-    low, high = 2, MOST + 1  # of these the first fits, the second does not
+    waves = str(predictor.fixed.get("learning.rule")).startswith("spectrum")
+    low, high = 2, (MOST_WAVES if waves else MOST) + 1  # of these the first fits, the second does not
     if ram(predictor, low) > most_bytes:
         return None
     while high - low > 1:
@@ -157,6 +173,8 @@ def tuned(predictor: Predictor, n: int, x: np.ndarray, y: np.ndarray, thin: int 
 def row(name: str, budget: int, x: np.ndarray, y: np.ndarray, thin: int = 1) -> dict[str, Any]:
     """What a predictor reaches within a budget of bytes; blank where it does not fit."""
     predictor = PREDICTORS[name]
+    if predictor.default:
+        predictor = replace(predictor, fixed={"target.ram": budget})
     made: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {"predictor": name, "budget": budget}
     n = largest(predictor, budget)
     if n is None:
@@ -246,7 +264,7 @@ def draw(rows: Rows, path: Path) -> None:
         for i, name in enumerate(names):
             # what does not depend on the budget is one point
             points = sorted(set(curves[name]))
-            style = {"color": colours[i % len(colours)], "marker": "os"[i // len(colours)], "ms": 4, "lw": 1.3}
+            style = {"color": colours[i % len(colours)], "marker": "os^"[i // len(colours)], "ms": 4, "lw": 1.3}
             axes.plot(*zip(*points, strict=True), ":" if name in LINEAR else "-", label=name, **style)
         axes.step([cost for cost, _ in every], lowest, where="post", color="#bbbbbb", linewidth=4, zorder=1)
         axes.axhline(level, color="#999999", linewidth=0.8)
