@@ -357,6 +357,9 @@ RESULTS: dict[str, Result] = {
     "learned-vectors": Result("-m benchmarks.host.learned_vectors", ("learned-vectors.csv",), "minutes", ("default",)),
     "intervals": Result("-m benchmarks.host.intervals", ("intervals.csv",), "minutes", ("covered",)),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
+    "rule-front": Result(
+        "-m benchmarks.host.rule_front", ("rule-front.csv",), "hours", ("default", "techniques", "recursive")
+    ),
     "class-front": Result(
         "-m benchmarks.host.class_front", ("class-front.csv",), "minutes", ("default", "class_waves")
     ),
