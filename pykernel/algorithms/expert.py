@@ -36,6 +36,8 @@ EXPERT_LIMIT = Constant(1024.0)
 """Largest weight of the expert, in parts of the label's limit."""
 SHARP_MOST = Constant(30.0)
 """Largest factor of a function before it becomes a probability."""
+RANDOM_MOST = Constant(0.9)
+"""Largest part of the labels that is taken for random ones: a model that begins to know must be heard."""
 WRONG_MOST = Constant(4.0)
 """Above every error about classes, at most 3, with room for rounding."""
 
@@ -59,6 +61,9 @@ class Expert(Struct):
     expert_sharpness: between(Real, 0, SHARP_MOST)
     model_wrong: between(Real, 0, WRONG_MOST)  # running mean of the model's errors about classes
     expert_wrong: between(Real, 0, WRONG_MOST)  # the same of the expert
+    # of classes: power of the whole's probabilities before they are told, and part of the labels that are anyone's guess; 0: first guesses
+    told_sharpness: between(Real, 0, SHARP_MOST)
+    random_part: between(Real, 0, RANDOM_MOST)
 
 
 class ExpertWork(Struct):
@@ -66,6 +71,7 @@ class ExpertWork(Struct):
 
     expert_answer: Real[OUTPUTS]  # what the expert answered before it learned
     polled: Real[OUTPUTS]  # probabilities of classes
+    whole: Real[OUTPUTS]  # the same, of the model and the expert together
     gained: Real[DIM + 1]  # P phi, for phi the input in the expert's units and the constant 1
 
 
@@ -329,5 +335,7 @@ def dismiss(m: Advised) -> None:
         m.model_wrong[0] = real(0)
         m.expert_wrong[0] = real(0)
         m.expert_sharpness[0] = real(0)
+        m.told_sharpness[0] = real(0)
+        m.random_part[0] = real(0)
         if m.sharpens:
             m.model_sharpness[0] = real(0)

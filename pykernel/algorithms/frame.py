@@ -43,7 +43,7 @@ from pykernel.algorithms.interval import (
     judge_interval,
     valid_interval,
 )
-from pykernel.algorithms.poll import judge_classes, poll
+from pykernel.algorithms.poll import calibrated, judge_classes, poll
 from pykernel.algorithms.stages import (
     LOUD,
     Sample,
@@ -233,6 +233,17 @@ def most_likely(m: Framed, x: Real[DIM]) -> Index:
     refused = predict(m, x, m.y)
     if refused < 0:
         return refused
+    return winner(m.y)
+
+
+@kernel
+def most_likely_told(m: Framed, x: Real[DIM]) -> Index:
+    """As ``most_likely``; with a linear expert by the probabilities: two of them may differ, and 2 q - 1 not."""
+    refused = predict(m, x, m.y)
+    if refused < 0:
+        return refused
+    if m.votes and not m.single:
+        return winner(m.polled)
     return winner(m.y)
 
 
@@ -504,6 +515,9 @@ def valid(m: Framed) -> Bool:
     if m.mixes:
         if not valid_expert(m):
             return False
+        if m.votes:
+            if not calibrated(m):
+                return False
     if m.covers:
         if not valid_interval(m):
             return False
@@ -600,6 +614,7 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
     answered, learned = rule.costs
     stand_ins = {
         Framed: rule.model,
+        most_likely: most_likely_told,
         **{key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()},
         **rule.hooks,
         "O(answer)": answered,

@@ -5,8 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from pykernel.algorithms.expert import EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, SHARP_MOST
-from pykernel.algorithms.poll import SHARP_FIRST, SHARP_LEAST, SHARP_RATE, SHARP_STEP
+from pykernel.algorithms.expert import EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, RANDOM_MOST, SHARP_MOST
+from pykernel.algorithms.poll import (
+    RANDOM_FIRST,
+    RANDOM_LEAST,
+    RANDOM_RATE,
+    SHARP_FIRST,
+    SHARP_LEAST,
+    SHARP_RATE,
+    SHARP_STEP,
+    TOLD_RATE,
+)
 from pykernel.algorithms.spectrum import FREQUENCY_MOST, WEIGHT_MOST
 from pykernel.algorithms.spectrum_softmax import FLAT
 from pykernel.dialect import FLOAT64
@@ -55,6 +64,30 @@ def softmax(f):
     return e / e.sum()
 
 
+class Told:
+    """Probabilities p as they are told: (1 - e) p^s / sum p^s + e / k, and how s and e follow the labels."""
+
+    def __init__(self):
+        constants = TOLD_RATE, SHARP_STEP, SHARP_LEAST, SHARP_MOST, RANDOM_FIRST, RANDOM_RATE, RANDOM_LEAST, RANDOM_MOST
+        self.rate, self.step, self.least, self.most, self.e, self.e_rate, *self.e_range = (
+            float(each.value(FLOAT64)) for each in constants
+        )
+        self.s = 1.0
+
+    def __call__(self, p):
+        z = self.s * np.log(np.maximum(p, 2.0**-24))
+        self.c = np.exp(z) / np.exp(z).sum()
+        return (1 - self.e) * self.c + self.e / len(p)
+
+    def learn(self, p, label):
+        q = self(p)[label]
+        guess = self.e / len(p) / q
+        slope = (self.c - (np.arange(len(p)) == label)) @ (self.s * np.log(np.maximum(p, 2.0**-24)))
+        part = min(max(self.rate * (1 - guess) * slope, -self.step), self.step)
+        self.s = min(max(self.s * (1 - part), self.least), self.most)
+        self.e = min(max(self.e + self.e_rate * (guess - self.e), self.e_range[0]), self.e_range[1])
+
+
 class Waves:
     """Softmax regression of a plane and waves, with a function for each class, also of two."""
 
@@ -93,16 +126,20 @@ def seen(model, x):
 def test_the_rule_is_its_formulas(classes):
     rng = np.random.default_rng(0)
     spec = spec_of(classes=classes, mixture=False, features=4)
-    model, twin = HostModel(spec), Waves(spec)
+    model, twin, told = HostModel(spec), Waves(spec), Told()
     x, y = stream(rng, 3000, classes, wrong=0.1)
     for t in range(len(x)):
         z = seen(model, x[t])
         if t % 7 == 0 and t > 16:
-            np.testing.assert_allclose(np.ravel(model.probability(x[t])), twin.chances(z), atol=1e-9)
+            np.testing.assert_allclose(np.ravel(model.probability(x[t])), told(twin.chances(z)), atol=1e-9)
         if t >= spec.input.warmup:
+            told.learn(twin.chances(z), y[t])
             twin.learn(z, y[t])
         assert model.update(x[t], int(y[t])) >= 0
     np.testing.assert_allclose(model.memory.field("frequencies"), twin.w, rtol=1e-7, atol=1e-9)
+    found = [model.memory.field(name)[0] for name in ("told_sharpness", "random_part")]
+    np.testing.assert_allclose(found, [told.s, told.e], rtol=1e-7)
+    assert told.e > 0.03
 
 
 def score(f, label, p):
@@ -121,7 +158,7 @@ def test_the_probability_is_the_mean_of_the_models_and_of_least_squares(rule, cl
     least, most = (float(c.value(FLOAT64)) for c in (SHARP_LEAST, SHARP_MOST))
     alone, mixed = HostModel(spec_of(rule, classes, mixture=False)), HostModel(spec_of(rule, classes))
     functions, learns_own = (1 if classes == 2 else classes), rule != "spectrum-softmax"
-    sharp, wrong, count = [first if learns_own else 1.0, first], np.zeros(2), 0
+    sharp, wrong, count, told = [first if learns_own else 1.0, first], np.zeros(2), 0, Told()
     offset = scale = weights = p = None
     x, y = stream(rng, 500, classes)
     for t in range(len(x)):
@@ -135,10 +172,12 @@ def test_the_probability_is_the_mean_of_the_models_and_of_least_squares(rule, cl
             shares = wrong**-8.0
             expected = (shares[0] * chances[0] + shares[1] * chances[1]) / shares.sum()
         found = np.ravel(mixed.probability(x[t]))
-        np.testing.assert_allclose(found, expected, atol=1e-8)
-        answers = 2 * expected - 1
+        np.testing.assert_allclose(found, told(expected), atol=1e-8)
+        answers = 2 * told(expected) - 1
         np.testing.assert_allclose(np.ravel(mixed.predict(x[t])), answers[-functions:], atol=1e-8)
-        assert int(np.ravel(mixed.classify(x[t]))[0]) == found.argmax()
+        assert int(np.ravel(mixed.classify(x[t]))[0]) == found.argmax() == expected.argmax()
+        if t >= mixed.spec.input.warmup:
+            told.learn(expected, y[t])
         if weights is not None:
             count = min(count + 1, GAIN_HORIZON)
             right = np.arange(classes) == y[t]
@@ -231,7 +270,8 @@ def test_a_model_without_a_sample_says_that_all_classes_are_alike():
 
 @pytest.mark.parametrize(("field", "wrong"), [
     ("plane", 1e5), ("plane", float("nan")), ("started", 2), ("started", 0), ("frequencies", 33.0), ("expert_sharpness", 31.0),
-    ("expert_sharpness", -1.0), ("model_wrong", -1e-3), ("expert_wrong", 5.0), ("pivots", -1.0), ("expert_scale", 0.0),
+    ("expert_sharpness", -1.0), ("told_sharpness", 31.0), ("told_sharpness", 0.0), ("told_sharpness", 0.05), ("random_part", 0.95),
+    ("random_part", 0.0), ("random_part", -0.1), ("model_wrong", -1e-3), ("expert_wrong", 5.0), ("pivots", -1.0), ("expert_scale", 0.0),
 ])  # fmt: skip
 def test_forged_states_are_refused_and_lead_nowhere(field, wrong):
     rng = np.random.default_rng(4)
@@ -254,7 +294,10 @@ def test_extremes_within_the_ranges_stay_numbers():
         model = HostModel(spec_of(rule, precision="float32"))
         model.update(x, y)
         names = ("a", "b", "plane", "frequencies") if rule == "spectrum-softmax" else ("model_sharpness",)
-        for name in (*names, "expert_weights", "factor", "pivots", "expert_sharpness", "model_wrong", "expert_wrong"):
+        others = (
+            "expert_weights factor pivots expert_sharpness model_wrong expert_wrong told_sharpness random_part".split()
+        )
+        for name in (*names, *others):
             struct = next(s for s in model.memory.structs if name in s.fields)
             assert name in struct.ranges, name
         for sign in (1.0, -1.0):
@@ -265,8 +308,11 @@ def test_extremes_within_the_ranges_stay_numbers():
             ):
                 model.memory.field(name)[...] = sign * size
             model.memory.field("pivots")[...] = 1e6
+            model.memory.field("told_sharpness")[...] = 30.0 if sign > 0 else 0.1
+            model.memory.field("random_part")[...] = 0.9 if sign > 0 else 1e-4
             load(model, save(model))
             p = model.probability(x)
+            assert (p >= 0).all()
             assert (np.abs(p.sum(axis=1) - 1) < 4e-7).all()
             assert (model.update(x, y) >= 0).all() and np.isfinite(model.probability(x)).all()
 
