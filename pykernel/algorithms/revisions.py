@@ -20,7 +20,6 @@ class Revision:
 RAISED: dict[str, Revision] = {
     "okfeb": Revision(bits=2),  # freeze, and where it is kept
     "nystrom-rls": Revision(bits=2),  # the same
-    "spectrum-softmax": Revision(bits=2),  # probabilities are calibrated
 }
 """Algorithm -> its revision, of those that are not in their first one.  Names are those of ``Spec.algorithms``: a rule such as
 "klms", "gaussian kernel", "stages", "missing" or "signal"; with " int16" behind, the same in whole numbers."""

@@ -94,10 +94,12 @@ def chances(m: SoftmaxModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 @kernel
 def tell_apart(m: SoftmaxModel, x: Real[DIM]) -> None:
-    """Keep the sinusoids in m.h, f(x) in m.error, and in m.surplus p - 1_y.  O(N D), and O(N + D) for each output."""
+    """Keep the sinusoids in m.h, f(x) in m.error, and in m.surplus p - 1_y; calibrate.  O(N D), and O(N + D) for each output."""
     for o in range(len(m.y)):
         m.error[o] = level(m, o, x)
     keep_waves(m, x)
+    if not m.votes:
+        calibrate(m, m.error, m.surplus, m.y)
     for o in range(len(m.y)):
         m.surplus[o] = m.error[o]
     soften(m.surplus, real(1))
@@ -154,8 +156,6 @@ def learn(m: SoftmaxModel, x: Real[DIM]) -> Index:
         tune(m)
         m.started[0] = 1
     tell_apart(m, x)
-    if not m.votes:
-        calibrate(m, m.error, m.whole, m.y)
     if m.judges:
         hear(m)
     descend(m, x)

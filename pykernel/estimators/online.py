@@ -537,7 +537,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Raises
         ------
         Absent, an AttributeError
-            If the device has ``NAME_probability``, or all samples were beyond ``input_max_abs``.
+            If the device has ``NAME_probability``, which needs none, or all samples were beyond ``input_max_abs``.
         """
         check_is_fitted(self)
         if self._tells:
@@ -556,8 +556,9 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         """How probable each class is.
 
         With rule "spectrum-softmax", where the spec has [mixture], and with a logistic head: the numbers that the device's
-        ``NAME_probability`` writes. Otherwise the device has only ``decision_function``, and these are Platt's sigmoids (``calibration_``),
-        fitted to what the model said of each sample just before it learned the sample for the first time.
+        ``NAME_probability`` writes, in the model's ``precision``. Otherwise the device has only ``decision_function``, and
+        these are Platt's sigmoids (``calibration_``), fitted to what the model said of each sample just before it learned
+        the sample for the first time.
 
         Parameters
         ----------
@@ -578,8 +579,9 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         """
         check_is_fitted(self)
         if self._tells:
-            X = self._inputs(X)
-            return self._finite(self.model_.probability(X))
+            p = self.model_.probability(self._inputs(X))
+            self._finite(p)
+            return p
         return probabilities(self._functions(X), self.calibration_)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -597,7 +599,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         check_is_fitted(self)
         if self._tells:
             with np.errstate(divide="ignore"):
-                return np.log(self.predict_proba(X))
+                return np.log(self.predict_proba(X), dtype=np.float64)
         return log_probabilities(self._functions(X), self.calibration_)
 
     @property

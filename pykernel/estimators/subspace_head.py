@@ -150,8 +150,8 @@ class OnlineSubspaceClassifier(_WithHead, BudgetedKernelClassifier):
     >>> model = OnlineSubspaceClassifier(8, n_max=32).fit(X[:100], y[:100])
     >>> model.score(X[100:], y[100:]) > 0.9
     True
-    >>> OnlineSubspaceClassifier(head="logistic").fit(X, y).predict_proba(X[:2]).sum(axis=1).round(5)
-    array([1., 1.])
+    >>> OnlineSubspaceClassifier(head="logistic").fit(X, y).predict_proba(X[:2]).sum(axis=1).round(5).tolist()
+    [1.0, 1.0]
     """
 
     _without = (*OnlineSubspace._without, "label_max_abs")
