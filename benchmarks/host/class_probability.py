@@ -1,7 +1,7 @@
 """How good the probabilities of classes are: each row of the raw streams of classes is asked, then learned.
 
-    python -m benchmarks.host.class_probability          # docs/data/class-probability.csv, and the table in docs/spectrum.md
-    python -m benchmarks.host.class_probability --show   # the table of the file
+    python -m benchmarks.host.class_probability          # docs/data/class-probability.csv, and tables in docs/spectrum.md
+    python -m benchmarks.host.class_probability --show   # the tables of the file
 
 log_loss: mean of -log p of the class that came, p at least 2^-24.  brier: sum over classes of squared errors.  ece: mean
 difference between the largest p and how often that class came, over 15 bins of equal count.  Bins are small, so that ece is not
@@ -190,7 +190,7 @@ def judged(rows: list[dict[str, str]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--show", action="store_true", help="only write the table of the file")
+    parser.add_argument("--show", action="store_true", help="only write the tables of the file")
     path = DATA / "class-probability.csv"
     if not parser.parse_args().show:
         rows = measure()
@@ -200,8 +200,9 @@ def main() -> None:
             writer.writerows(rows)
     with path.open() as file:
         read = list(csv.DictReader(file))
-    publish({"class-probability": table(read)}, DATA.parent / "spectrum.md")
-    print(table(read), judged(read), sep="\n\n")
+    made = {"class-probability": table(read), "class-calibration": judged(read)}
+    publish(made, DATA.parent / "spectrum.md")
+    print(*made.values(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -34,10 +34,12 @@ FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
 EXPERT_LIMIT = Constant(1024.0)
 """Largest weight of the expert, in parts of the label's limit."""
+SHARP_LEAST = Constant(0.1)
 SHARP_MOST = Constant(30.0)
-"""Largest factor of a function before it becomes a probability."""
+"""Least and largest factor of a function before it becomes a probability."""
+RANDOM_LEAST = Constant(1e-4)
 RANDOM_MOST = Constant(0.9)
-"""Largest part of the labels that is taken for random ones: a model that begins to know must be heard."""
+"""Least and largest part of the labels that is taken for random ones: a model that begins to know must be heard."""
 WRONG_MOST = Constant(4.0)
 """Above every error about classes, at most 3, with room for rounding."""
 
@@ -292,6 +294,14 @@ def ignorant(m: Advised) -> Bool:
 
 
 @kernel
+def calibrated(m: Advised) -> Bool:
+    """Whether learning could have led to s and e."""
+    if m.told_sharpness[0] == real(0):
+        return m.random_part[0] == real(0)
+    return m.told_sharpness[0] >= SHARP_LEAST and m.random_part[0] >= RANDOM_LEAST
+
+
+@kernel
 def valid_expert(m: Advised) -> Bool:
     """Whether learning could have led to this expert: its units are what a standardiser can know.  O(D^2)."""
     if not m.votes:
@@ -299,6 +309,8 @@ def valid_expert(m: Advised) -> Bool:
             # it becomes expert_center
             if not m.centers and m.center[o] != real(0):
                 return False
+    elif not calibrated(m):
+        return False
     if m.compared[0] == 0:
         return ignorant(m)
     for j in range(len(m.pivots)):

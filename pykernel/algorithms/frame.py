@@ -43,7 +43,7 @@ from pykernel.algorithms.interval import (
     judge_interval,
     valid_interval,
 )
-from pykernel.algorithms.poll import calibrated, judge_classes, poll
+from pykernel.algorithms.poll import judge_classes, poll
 from pykernel.algorithms.stages import (
     LOUD,
     Sample,
@@ -515,9 +515,6 @@ def valid(m: Framed) -> Bool:
     if m.mixes:
         if not valid_expert(m):
             return False
-        if m.votes:
-            if not calibrated(m):
-                return False
     if m.covers:
         if not valid_interval(m):
             return False

@@ -17,21 +17,29 @@ the second.
 """
 
 from pykernel.algorithms.elementary import clipped, log2_one_plus, softmax, winner
-from pykernel.algorithms.expert import EXPERT_KNOWN, RANDOM_MOST, SHARP_MOST, WRONG_MOST, Advised, advise, weighed
+from pykernel.algorithms.expert import (
+    EXPERT_KNOWN,
+    RANDOM_LEAST,
+    RANDOM_MOST,
+    SHARP_LEAST,
+    SHARP_MOST,
+    WRONG_MOST,
+    Advised,
+    advise,
+    weighed,
+)
 from pykernel.algorithms.stages import LOUD
 from pykernel.algorithms.vectors import copy
-from pykernel.dialect import DIM, OUTPUTS, Bool, Constant, Index, Real, kernel, real
+from pykernel.dialect import DIM, OUTPUTS, Constant, Index, Real, kernel, real
 
 SHARP_FIRST = Constant(3.0)
 """Functions learn to be 1 or -1: with this factor that is a chance of 1 in 400 to be wrong."""
-SHARP_LEAST = Constant(0.1)
 SHARP_RATE = Constant(0.02)
 SHARP_STEP = Constant(0.2)
 """Largest part by which one label changes the sharpness."""
 TOLD_RATE = Constant(0.01)
 """The same rate for s of the whole."""
 RANDOM_FIRST = Constant(0.01)
-RANDOM_LEAST = Constant(1e-4)
 RANDOM_RATE = Constant(0.02)
 FAINT = Constant(2.0**-24)
 """Probabilities below are taken for this: their logarithms stay small, and far less is ever told."""
@@ -169,14 +177,6 @@ def calibrate(m: Advised, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) 
     guess = guessed / ((real(1) - random) * own + guessed)
     m.told_sharpness[0] = sharper(sharp, f, p, y, TOLD_RATE * (real(1) - guess))
     m.random_part[0] = clipped(random + RANDOM_RATE * (guess - random), RANDOM_LEAST, RANDOM_MOST)
-
-
-@kernel
-def calibrated(m: Advised) -> Bool:
-    """Whether learning could have led to s and e."""
-    if m.told_sharpness[0] == real(0):
-        return m.random_part[0] == real(0)
-    return m.told_sharpness[0] >= SHARP_LEAST and m.random_part[0] >= RANDOM_LEAST
 
 
 @kernel

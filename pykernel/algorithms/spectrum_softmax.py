@@ -17,8 +17,9 @@ from enum import IntEnum
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped, each_class
+from pykernel.algorithms.expert import calibrated
 from pykernel.algorithms.frame import Rule, Status, hear, programs, respond
-from pykernel.algorithms.poll import calibrate, calibrated, soften, tell
+from pykernel.algorithms.poll import calibrate, soften, tell
 from pykernel.algorithms.spectrum import (
     WEIGHT_MOST,
     SpectrumConfig,

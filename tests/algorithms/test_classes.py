@@ -5,13 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from pykernel.algorithms.expert import EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, RANDOM_MOST, SHARP_MOST
+from pykernel.algorithms.expert import (
+    EXPERT_KNOWN,
+    EXPERT_VARIANCE,
+    FIXED_AT,
+    RANDOM_LEAST,
+    RANDOM_MOST,
+    SHARP_LEAST,
+    SHARP_MOST,
+)
 from pykernel.algorithms.poll import (
     RANDOM_FIRST,
-    RANDOM_LEAST,
     RANDOM_RATE,
     SHARP_FIRST,
-    SHARP_LEAST,
     SHARP_RATE,
     SHARP_STEP,
     TOLD_RATE,
