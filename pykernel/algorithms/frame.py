@@ -237,17 +237,6 @@ def most_likely(m: Framed, x: Real[DIM]) -> Index:
 
 
 @kernel
-def most_likely_told(m: Framed, x: Real[DIM]) -> Index:
-    """As ``most_likely``; with a linear expert by the probabilities: two of them may differ, and 2 q - 1 not."""
-    refused = predict(m, x, m.y)
-    if refused < 0:
-        return refused
-    if m.votes and not m.single:
-        return winner(m.polled)
-    return winner(m.y)
-
-
-@kernel
 def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
     """Write the most likely class of x to label, as a number from 0.  O(answer).
 
@@ -611,7 +600,6 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
     answered, learned = rule.costs
     stand_ins = {
         Framed: rule.model,
-        most_likely: most_likely_told,
         **{key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()},
         **rule.hooks,
         "O(answer)": answered,

@@ -131,8 +131,9 @@ def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     harden(y)
     tell(m, y)
     for o in range(len(y)):
-        m.polled[o] = y[o]
         y[o] = real(2) * y[o] - real(1)
+        # also where 2 q - 1 rounds two probabilities to one number, the class of the first such answer has the largest of them
+        m.polled[o] = real(0.5) * (y[o] + real(1))
 
 
 @kernel

@@ -260,6 +260,7 @@ def test_no_stream_leads_out_of_the_bounds_in_float32(classes, mixture, exhausti
             assert wrong[-1] <= most, (name, wrong)
         p = model.probability(x[:500])
         assert (np.abs(p.sum(axis=1) - 1) < 4e-7).all() and (p >= 0).all(), name
+        assert (p[np.arange(500), model.classify(x[:500])] == p.max(axis=1)).all(), name
         field = model.memory.field
         for weights in ("a", "b", "plane"):
             assert np.abs(field(weights)).max() < 0.1 * WEIGHT_MOST.value(model.spec.real), (name, weights)
@@ -319,7 +320,7 @@ def test_extremes_within_the_ranges_stay_numbers():
             model.memory.field("random_part")[...] = 0.9 if sign > 0 else 1e-4
             load(model, save(model))
             p = model.probability(x)
-            assert (p >= 0).all()
+            assert (p >= 0).all() and (p[np.arange(200), model.classify(x)] == p.max(axis=1)).all()
             assert (np.abs(p.sum(axis=1) - 1) < 4e-7).all()
             assert (model.update(x, y) >= 0).all() and np.isfinite(model.probability(x)).all()
 
@@ -382,3 +383,22 @@ def test_simulate_tells_the_log_loss_of_what_was_asked_before_each_label_came():
     assert found["second_half"]["model"] < 0.9 * found["second_half"]["base rate"]
     simulation = Simulation(spec_of("klms", mixture=False))
     assert [*simulation.run(x, y)] and "log_loss" not in simulation.report()
+
+
+def test_where_answers_round_to_one_number_the_class_is_none_of_a_smaller_probability():
+    """64 classes by chance: 2 q - 1 is coarser than q, and near ties are frequent."""
+    rng = np.random.default_rng(7)
+    content = spec_of("klms", precision="float32").model_dump(exclude_unset=True)
+    spec = make_spec({**content, "label": {"classes": [f"c{i}" for i in range(64)]}})
+    model = HostModel(spec)
+    x = rng.normal(size=(4000, 3))
+    model.update(x[:1000], rng.integers(0, 64, 1000))
+    # nearly the same function for all classes
+    for name in ("alpha", "expert_weights"):
+        values = model.memory.field(name)
+        values *= np.float32(1e-6)
+    p, y = model.probability(x), model.predict(x)
+    ties = (y == y.max(axis=1, keepdims=True)).sum(axis=1)
+    assert (ties > 1).mean() > 0.05
+    assert (p[np.arange(len(p)), model.classify(x)] == p.max(axis=1)).all()
+    assert (np.abs(p.sum(axis=1) - 1) < 4e-6).all()
