@@ -363,6 +363,9 @@ RESULTS: dict[str, Result] = {
     "class-front": Result(
         "-m benchmarks.host.class_front", ("class-front.csv",), "minutes", ("default", "class_waves")
     ),
+    "class-probability": Result(
+        "-m benchmarks.host.class_probability", ("class-probability.csv",), "minutes", ("default", "class_waves")
+    ),
     "spectrum-front": Result(
         "-m benchmarks.host.spectrum_front",
         ("spectrum-front.csv",),

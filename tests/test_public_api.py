@@ -158,6 +158,8 @@ LEARNERS = {
     "two classes": BudgetedKernelClassifier(n_max=8),
     "three classes": BudgetedKernelClassifier("at", n_max=8, rule="qklms", precision="float64"),
     "three classes, rls": BudgetedKernelClassifier(rule="quadratic-rls"),
+    "two classes, softmax": BudgetedKernelClassifier(rule="spectrum-softmax", precision="float64"),
+    "three classes, softmax": BudgetedKernelClassifier(rule="spectrum-softmax", features=4),
 }
 
 
@@ -201,6 +203,10 @@ def test_the_device_goes_on_from_what_the_estimator_learned(case, tmp_path):
         if spec.label_kind == "class":
             positions = ask(device.flow_classify, x, np.zeros((len(x), 1), np.int32))[:, 0]
             assert (model.classes_[positions] == model.predict(x)).all() and len(set(positions)) > 1
+            if model.model_.has("probability"):
+                p = ask(device.flow_probability, x, np.zeros((len(x), len(model.classes_)), kind))
+                assert p.tobytes() == model.predict_proba(x).tobytes()
+            assert model.model_.has("probability") or "softmax" not in case
             return (values == model.decision_function(x).reshape(values.shape)).all()
         return (values == model.predict(x).reshape(values.shape)).all()
 

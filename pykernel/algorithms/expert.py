@@ -34,8 +34,12 @@ FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
 EXPERT_LIMIT = Constant(1024.0)
 """Largest weight of the expert, in parts of the label's limit."""
+SHARP_LEAST = Constant(0.1)
 SHARP_MOST = Constant(30.0)
-"""Largest factor of a function before it becomes a probability."""
+"""Least and largest factor of a function before it becomes a probability."""
+RANDOM_LEAST = Constant(1e-4)
+RANDOM_MOST = Constant(0.9)
+"""Least and largest part of the labels that is taken for random ones: a model that begins to know must be heard."""
 WRONG_MOST = Constant(4.0)
 """Above every error about classes, at most 3, with room for rounding."""
 
@@ -59,6 +63,9 @@ class Expert(Struct):
     expert_sharpness: between(Real, 0, SHARP_MOST)
     model_wrong: between(Real, 0, WRONG_MOST)  # running mean of the model's errors about classes
     expert_wrong: between(Real, 0, WRONG_MOST)  # the same of the expert
+    # of classes: power of the whole's probabilities before they are told, and part of the labels that are anyone's guess; 0: first guesses
+    told_sharpness: between(Real, 0, SHARP_MOST)
+    random_part: between(Real, 0, RANDOM_MOST)
 
 
 class ExpertWork(Struct):
@@ -66,6 +73,7 @@ class ExpertWork(Struct):
 
     expert_answer: Real[OUTPUTS]  # what the expert answered before it learned
     polled: Real[OUTPUTS]  # probabilities of classes
+    whole: Real[OUTPUTS]  # the same, of the model and the expert together
     gained: Real[DIM + 1]  # P phi, for phi the input in the expert's units and the constant 1
 
 
@@ -284,6 +292,14 @@ def ignorant(m: Advised) -> Bool:
 
 
 @kernel
+def calibrated(m: Advised) -> Bool:
+    """Whether learning could have led to s and e."""
+    if m.told_sharpness[0] == real(0):
+        return m.random_part[0] == real(0)
+    return m.told_sharpness[0] >= SHARP_LEAST and m.random_part[0] >= RANDOM_LEAST
+
+
+@kernel
 def valid_expert(m: Advised) -> Bool:
     """Whether learning could have led to this expert: its units are what a standardiser can know.  O(D^2)."""
     if not m.votes:
@@ -291,6 +307,8 @@ def valid_expert(m: Advised) -> Bool:
             # it becomes expert_center
             if not m.centers and m.center[o] != real(0):
                 return False
+    elif not calibrated(m):
+        return False
     if m.compared[0] == 0:
         return ignorant(m)
     for j in range(len(m.pivots)):
@@ -327,5 +345,7 @@ def dismiss(m: Advised) -> None:
         m.model_wrong[0] = real(0)
         m.expert_wrong[0] = real(0)
         m.expert_sharpness[0] = real(0)
+        m.told_sharpness[0] = real(0)
+        m.random_part[0] = real(0)
         if m.sharpens:
             m.model_sharpness[0] = real(0)

@@ -4,22 +4,46 @@ Of both the model and the expert, functions f become probabilities by the softma
 gradient of -log p_y.  Both are judged by the running mean of Brier's score plus 1 for each wrong class: the Brier score alone
 trusts a cautious expert too long, and wrong classes alone are too few to tell.
 
-The answers of the whole are 2 p - 1, so that the largest belongs to the most likely class, and of two classes it is positive for
+What is told is calibrated by the labels that came.  Of k classes each has the probability
+
+    q = (1 - e) p^s / sum p^s + e / k,
+
+as if the part e of the labels were drawn at random.  The label of class y was one of these with the probability r = (e / k) / q_y:
+e follows r, and s the gradient of -log p_y with the weight 1 - r (expectation-maximisation, one sample at a time; A. P. Dempster,
+N. M. Laird, D. B. Rubin 1977).  Neither changes which class is the most likely one.
+
+The answers of the whole are 2 q - 1, so that the largest belongs to the most likely class, and of two classes it is positive for
 the second.
 """
 
-from pykernel.algorithms.elementary import clipped, softmax, winner
-from pykernel.algorithms.expert import EXPERT_KNOWN, SHARP_MOST, WRONG_MOST, Advised, advise, weighed
+from pykernel.algorithms.elementary import clipped, log2_one_plus, softmax, winner
+from pykernel.algorithms.expert import (
+    EXPERT_KNOWN,
+    RANDOM_LEAST,
+    RANDOM_MOST,
+    SHARP_LEAST,
+    SHARP_MOST,
+    WRONG_MOST,
+    Advised,
+    advise,
+    weighed,
+)
 from pykernel.algorithms.stages import LOUD
 from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, OUTPUTS, Constant, Index, Real, kernel, real
 
 SHARP_FIRST = Constant(3.0)
 """Functions learn to be 1 or -1: with this factor that is a chance of 1 in 400 to be wrong."""
-SHARP_LEAST = Constant(0.1)
 SHARP_RATE = Constant(0.02)
 SHARP_STEP = Constant(0.2)
 """Largest part by which one label changes the sharpness."""
+TOLD_RATE = Constant(0.01)
+"""The same rate for s of the whole."""
+RANDOM_FIRST = Constant(0.01)
+RANDOM_RATE = Constant(0.02)
+FAINT = Constant(2.0**-24)
+"""Probabilities below are taken for this: their logarithms stay small, and far less is ever told."""
+LN_2 = Constant(0.69314718055994530942)
 
 
 @kernel
@@ -52,8 +76,51 @@ def soften(f: Real[OUTPUTS], sharp: Real) -> None:
 
 
 @kernel
+def harden(p: Real[OUTPUTS]) -> None:
+    """Probabilities become functions of which they are the softmax.  O(classes)."""
+    for o in range(len(p)):
+        own = clipped(p[o], FAINT, real(1))
+        if len(p) == 1:
+            # of the two, the more likely one stands above
+            other = clipped(real(1) - p[o], FAINT, real(1))
+            if own > other:
+                p[o] = real(0.5) * LN_2 * log2_one_plus((own - other) / other)
+            else:
+                p[o] = -(real(0.5) * LN_2 * log2_one_plus((other - own) / own))
+        else:
+            p[o] = -(LN_2 * log2_one_plus((real(1) - own) / own))
+
+
+@kernel
+def sharpness_told(m: Advised) -> Real:
+    """s; before the first label 1."""
+    return m.told_sharpness[0] if m.told_sharpness[0] > real(0) else real(1)
+
+
+@kernel
+def random_labels(m: Advised) -> Real:
+    """e; before the first label a guess."""
+    return m.random_part[0] if m.random_part[0] > real(0) else RANDOM_FIRST
+
+
+@kernel
+def by_chance(outputs: Index) -> Real:
+    """1 / k: the probability of a class among random labels."""
+    return real(1) / real(2 if outputs == 1 else outputs)
+
+
+@kernel
+def tell(m: Advised, f: Real[OUTPUTS]) -> None:
+    """The whole's functions become q, the probabilities that are told.  O(classes)."""
+    soften(f, sharpness_told(m))
+    random = random_labels(m)
+    for o in range(len(f)):
+        f[o] = (real(1) - random) * f[o] + random * by_chance(len(f))
+
+
+@kernel
 def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y: the model's functions become 2 p - 1, for m.polled = p of both.  O(D) for each class."""
+    """y: the model's functions become 2 q - 1, for m.polled = q of both.  O(D) for each class."""
     soften(y, sharpness_of_model(m))
     if m.compared[0] > EXPERT_KNOWN:
         for o in range(len(y)):
@@ -61,9 +128,12 @@ def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
         soften(m.polled, sharpness(m.expert_sharpness[0]))
         for o in range(len(y)):
             y[o] = weighed(y[o], m.polled[o], m.model_wrong[0], m.expert_wrong[0])
+    harden(y)
+    tell(m, y)
     for o in range(len(y)):
-        m.polled[o] = y[o]
         y[o] = real(2) * y[o] - real(1)
+        # also where 2 q - 1 rounds two probabilities to one number, the class of the first such answer has the largest of them
+        m.polled[o] = real(0.5) * (y[o] + real(1))
 
 
 @kernel
@@ -81,33 +151,58 @@ def mistake(f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> Real:
 
 
 @kernel
-def sharper(sharp: Real, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> Real:
+def sharper(sharp: Real, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS], rate: Real) -> Real:
     """The sharpness after a label: a step down the gradient of -log p_y for its logarithm."""
     slope = real(0)
     for o in range(len(y)):
         off = p[o] - (real(1) if y[o] > real(0) else real(0))
         slope += off * odds(f[o], sharp, len(y))
-    part = real(1) - clipped(SHARP_RATE * slope, -SHARP_STEP, SHARP_STEP)
+    part = real(1) - clipped(rate * slope, -SHARP_STEP, SHARP_STEP)
     return clipped(sharp * part, SHARP_LEAST, SHARP_MOST)
 
 
 @kernel
+def calibrate(m: Advised, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> None:
+    """A label is known: s and e learn.  f: the whole's functions before; p: space.  O(classes)."""
+    sharp = sharpness_told(m)
+    random = random_labels(m)
+    copy(f, p, len(y))
+    soften(p, sharp)
+    # the class's own probability, which among two may be that of the first
+    own = p[0]
+    if len(y) == 1:
+        own = p[0] if y[0] > real(0) else real(1) - p[0]
+    else:
+        own = p[winner(y)]
+    guessed = random * by_chance(len(y))
+    guess = guessed / ((real(1) - random) * own + guessed)
+    m.told_sharpness[0] = sharper(sharp, f, p, y, TOLD_RATE * (real(1) - guess))
+    m.random_part[0] = clipped(random + RANDOM_RATE * (guess - random), RANDOM_LEAST, RANDOM_MOST)
+
+
+@kernel
 def judge_classes(m: Advised, y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Judge both by a class: the model, whose functions were k, and the expert.  O(classes)."""
+    """Judge both by a class: the model, whose functions were k, and the expert; and what they said together.  O(classes)."""
+    own = sharpness_of_model(m)
+    copy(k, m.whole, len(y))
+    soften(m.whole, own)
     if m.compared[0] > 0:
+        both = m.compared[0] > EXPERT_KNOWN
         if m.compared[0] < m.compared_most:
             m.compared[0] += 1
         rate = real(2) / real(m.compared[0])
-        copy(k, m.polled, len(y))
-        own = sharpness_of_model(m)
-        soften(m.polled, own)
-        wrong = mistake(k, m.polled, y)
-        m.model_wrong[0] = clipped(m.model_wrong[0] + rate * (wrong - m.model_wrong[0]), real(0), WRONG_MOST)
-        if m.sharpens:
-            m.model_sharpness[0] = sharper(own, k, m.polled, y)
-        copy(m.expert_answer, m.polled, len(y))
         other = sharpness(m.expert_sharpness[0])
+        copy(m.expert_answer, m.polled, len(y))
         soften(m.polled, other)
-        wrong = mistake(m.expert_answer, m.polled, y)
-        m.expert_wrong[0] = clipped(m.expert_wrong[0] + rate * (wrong - m.expert_wrong[0]), real(0), WRONG_MOST)
-        m.expert_sharpness[0] = sharper(other, m.expert_answer, m.polled, y)
+        wrong = mistake(k, m.whole, y)
+        others_wrong = mistake(m.expert_answer, m.polled, y)
+        if m.sharpens:
+            m.model_sharpness[0] = sharper(own, k, m.whole, y, SHARP_RATE)
+        m.expert_sharpness[0] = sharper(other, m.expert_answer, m.polled, y, SHARP_RATE)
+        if both:
+            for o in range(len(y)):
+                m.whole[o] = weighed(m.whole[o], m.polled[o], m.model_wrong[0], m.expert_wrong[0])
+        m.model_wrong[0] = clipped(m.model_wrong[0] + rate * (wrong - m.model_wrong[0]), real(0), WRONG_MOST)
+        m.expert_wrong[0] = clipped(m.expert_wrong[0] + rate * (others_wrong - m.expert_wrong[0]), real(0), WRONG_MOST)
+    harden(m.whole)
+    calibrate(m, m.whole, m.polled, y)

@@ -1,8 +1,8 @@
 """Classes by a linear part and few sinusoids whose frequencies learn, too: multinomial logistic regression, without a matrix.
 
 Class c has the function f_c(x) = u_c'h(x), with h = (1, sqrt(D) z, cos(w_1'z), sin(w_1'z), ...) and z = x / sigma; probabilities are
-p = softmax(f).  A sample of class y is learned by steps down the gradient of -log p_y, each normalised by what it moves: with
-r = p - 1_y, and d_ic = b_ic cos(w_i'z) - a_ic sin(w_i'z) for the weights a, b of sinusoid i,
+p = softmax(f), calibrated before they are told (``pykernel.algorithms.poll``).  A sample of class y is learned by steps down the
+gradient of -log p_y, each normalised by what it moves: with r = p - 1_y, and d_ic = b_ic cos(w_i'z) - a_ic sin(w_i'z) for the weights a, b of sinusoid i,
 
     u_c <- u_c - eta r_c h / |h|^2
     w_i <- w_i - eta_w (sum_c r_c d_ic) / (1 + sum d^2) z / (|z|^2 + FLAT)
@@ -17,8 +17,9 @@ from enum import IntEnum
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import bounded, each_class
+from pykernel.algorithms.expert import calibrated
 from pykernel.algorithms.frame import Rule, Status, hear, programs, respond
-from pykernel.algorithms.poll import soften
+from pykernel.algorithms.poll import calibrate, soften, tell
 from pykernel.algorithms.spectrum import (
     WEIGHT_MOST,
     SpectrumConfig,
@@ -86,18 +87,20 @@ def weigh(m: SoftmaxModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def chances(m: SoftmaxModel, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the probability of each class at x."""
+    """p: the calibrated probability of each class at x."""
     respond(m, x, m.y)
-    soften(m.y, real(1))
+    tell(m, m.y)
     each_class(m.y, p)
 
 
 @kernel
 def tell_apart(m: SoftmaxModel, x: Real[DIM]) -> None:
-    """Keep the sinusoids in m.h, f(x) in m.error, and in m.surplus p - 1_y.  O(N D), and O(N + D) for each output."""
+    """Keep the sinusoids in m.h, f(x) in m.error, and in m.surplus p - 1_y; calibrate.  O(N D), and O(N + D) for each output."""
     for o in range(len(m.y)):
         m.error[o] = level(m, o, x)
     keep_waves(m, x)
+    if not m.votes:
+        calibrate(m, m.error, m.surplus, m.y)
     for o in range(len(m.y)):
         m.surplus[o] = m.error[o]
     soften(m.surplus, real(1))
@@ -169,6 +172,11 @@ def blank(m: SoftmaxModel) -> Bool:
 @kernel
 def keeps(m: SoftmaxModel) -> Bool:
     """Whether learning could have led to this state: before the first sample all is zero.  O(N D), and O(N + D) for each output."""
+    if not m.votes:
+        if not calibrated(m):
+            return False
+        if m.started[0] == 0 and m.told_sharpness[0] != real(0):
+            return False
     if m.started[0] == 0:
         for o in range(len(m.plane)):
             if not empty_from(m.plane[o], 0, len(m.plane[0])):

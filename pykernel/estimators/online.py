@@ -390,7 +390,8 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         The classes, sorted. What the device calls class i is ``classes_[i]``.
     calibration_ : ndarray of shape (n_functions, 2)
         (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to what the model said of samples before it
-        learned them: of the later half, but at most of the last 1000. For ``predict_proba``.
+        learned them: of the later half, but at most of the last 1000. For ``predict_proba`` of models whose device has
+        no ``NAME_probability``; others do not have this attribute.
     spec_ : Spec
         The model's parameters with everything derived: what the code generator takes. Its classes are those of
         ``classes_`` as text.
@@ -532,8 +533,15 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         """(a, b) of each function's sigmoid, (n_functions, 2): of two classes one, of more one for each.
 
         O(n) for each of a few steps, with n samples: the later half of those that were met, but at most 1000.
+
+        Raises
+        ------
+        Absent, an AttributeError
+            If the device has ``NAME_probability``, which needs none, or all samples were beyond ``input_max_abs``.
         """
         check_is_fitted(self)
+        if self._tells:
+            raise Absent(f"{self._where}: the device calibrates its own probabilities; ask predict_proba for them")
         values, positions, count = self._forecasts
         half = min(len(values), (count + 1) // 2)
         values, positions = values[len(values) - half :], positions[len(values) - half :]
@@ -545,10 +553,12 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         return fit_calibration(values, positions, len(self.classes_), resolution)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """How probable each class is, by Platt's sigmoids (``calibration_``).
+        """How probable each class is.
 
-        The sigmoids are fitted to what the model said of each sample just before it learned the sample for the first
-        time. The device does not compute them: it has ``decision_function``.
+        With rule "spectrum-softmax", where the spec has [mixture], and with a logistic head: the numbers that the device's
+        ``NAME_probability`` writes, in the model's ``precision``. Otherwise the device has only ``decision_function``, and
+        these are Platt's sigmoids (``calibration_``), fitted to what the model said of each sample just before it learned
+        the sample for the first time.
 
         Parameters
         ----------
@@ -558,18 +568,24 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            Rows sum to 1. The most probable class need not be that of ``predict``, whose border is where functions are
-            0 or equal, not where probabilities are. NaN, with a warning, beyond ``input_max_abs``.
+            Rows sum to 1, those of the device up to its rounding. No class is more probable there than that of
+            ``predict``. Of Platt's sigmoids another one may be: the border of ``predict`` is where functions are 0 or
+            equal, not where probabilities are. NaN, with a warning, beyond ``input_max_abs``.
 
         Raises
         ------
         UserError
-            If all samples were beyond ``input_max_abs``.
+            If there are sigmoids, and all samples were beyond ``input_max_abs``.
         """
+        check_is_fitted(self)
+        if self._tells:
+            p = self.model_.probability(self._inputs(X))
+            self._finite(p)
+            return p
         return probabilities(self._functions(X), self.calibration_)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of ``predict_proba``, finite where that rounds to 0.
+        """Logarithms of ``predict_proba``; of Platt's sigmoids finite where that rounds to 0, and else -inf.
 
         Parameters
         ----------
@@ -580,7 +596,16 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         -------
         log_p : ndarray of shape (n_samples, n_classes)
         """
+        check_is_fitted(self)
+        if self._tells:
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict_proba(X), dtype=np.float64)
         return log_probabilities(self._functions(X), self.calibration_)
+
+    @property
+    def _tells(self) -> bool:
+        """Whether the device knows probabilities."""
+        return self.model_.has("probability")
 
     def _functions(self, X: Any) -> np.ndarray:
         """``decision_function``, (n_samples, n_functions)."""
@@ -588,7 +613,9 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         return values.reshape(len(values), -1)
 
     def _met(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Learn, and keep the predictions for the last samples that were made before the samples were learned."""
+        """Learn; for sigmoids, keep the predictions for the last samples that were made before the samples were learned."""
+        if self._tells:
+            return super()._met(X, y)
         found, statuses = self.model_.prequential(X, y)
         values, positions, count = self._forecasts
         found = found.astype(np.float64).reshape(len(found), -1)

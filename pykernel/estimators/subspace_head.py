@@ -150,55 +150,8 @@ class OnlineSubspaceClassifier(_WithHead, BudgetedKernelClassifier):
     >>> model = OnlineSubspaceClassifier(8, n_max=32).fit(X[:100], y[:100])
     >>> model.score(X[100:], y[100:]) > 0.9
     True
-    >>> OnlineSubspaceClassifier(head="logistic").fit(X, y).predict_proba(X[:2]).sum(axis=1).round(5)
-    array([1., 1.])
+    >>> OnlineSubspaceClassifier(head="logistic").fit(X, y).predict_proba(X[:2]).sum(axis=1).round(5).tolist()
+    [1.0, 1.0]
     """
 
     _without = (*OnlineSubspace._without, "label_max_abs")
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        p : ndarray of shape (n_samples, n_classes)
-            With ``head="logistic"`` the numbers that the device's ``NAME_probability`` writes, in float64. With
-            ``head="ridge"`` Platt's sigmoids of ``decision_function``, as of `BudgetedKernelClassifier`; samples of
-            ``monitor`` do not count for them. NaN, with a warning, beyond ``input_max_abs``.
-        """
-        if self.head != "logistic":
-            return super().predict_proba(X)
-        X = self._inputs(X)
-        return self._finite(self.model_.probability(X))
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of ``predict_proba``; with ``head="logistic"`` -inf where that is 0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        log_p : ndarray of shape (n_samples, n_classes)
-        """
-        if self.head != "logistic":
-            return super().predict_log_proba(X)
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    @property
-    def calibration_(self) -> np.ndarray:
-        """As in `BudgetedKernelClassifier`.  With ``head="logistic"`` there is no such attribute."""
-        if self.head == "logistic":
-            raise AttributeError("head='logistic' gives probabilities without a calibration")
-        return super().calibration_
-
-    def _met(self, X: np.ndarray, y: Any) -> np.ndarray:
-        return self.model_.update(X, y) if self.head == "logistic" else super()._met(X, y)

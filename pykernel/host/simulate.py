@@ -25,6 +25,8 @@ DELAY_LIMIT = 10**6
 """Most rows that are kept until their labels arrive."""
 ALARMS = 1000
 """Most alarms whose first and last rows are kept."""
+LEAST_CHANCE = 2.0**-24
+"""A class that came counts as if it had at least this probability."""
 ADVISE_AFTER = 100
 """If this many labelled samples are refused one after the other, the report says what to do about it."""
 
@@ -374,6 +376,11 @@ class Simulation(_Run):
             self._second = HostModel(spec)
             nothing = self._second.ask("interval", np.zeros((1, spec.dim)))[0][0]
             self.coverage = Coverage(spec.outputs, nothing)
+        self.losses: Errors | None = None
+        if self.model.has("probability"):
+            # in the same way, for -log p of the class that came; beside the model's p the classes' shares so far
+            self._second = HostModel(spec)
+            self.losses, self._came = Errors(("model", "base rate")), np.ones(len(self.classes))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -394,6 +401,15 @@ class Simulation(_Run):
             self.errors.add(np.where(scored[:, None], guesses != truth[:, None], np.nan))
             np.add.at(self.confusion, (truth[scored], asked[scored]), 1)
             self.signs.take_columns(x[waiting:].astype(np.float64), scored)
+            if self.losses is not None:
+                came = (known[:, None] == np.arange(len(self.classes))).cumsum(axis=0) + self._came
+                shares, self._came = np.concatenate([self._came[None], came[:-1]]), came[-1]
+                shares = shares / shares.sum(axis=1, keepdims=True)
+                of, place = np.flatnonzero(scored), truth[scored]
+                losses = np.full((len(truth), 2), np.nan)
+                for column, p in enumerate((self._chances.reshape(shares.shape), shares)):
+                    losses[of, column] = -np.log(np.maximum(p[of, place], LEAST_CHANCE))
+                self.losses.add(losses)
             return
         # (rows, labels)
         model, known, truth = (as_table(a).astype(np.float64) for a in (asked, released, truth))
@@ -407,9 +423,12 @@ class Simulation(_Run):
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
 
     def _enclosed(self, x: np.ndarray, y: np.ndarray, waiting: int) -> np.ndarray:
-        if self.coverage is None:
+        if self.coverage is None and self.losses is None:
             return super()._enclosed(x, y, waiting)
         self._second.memory.copy_from(self.model.memory)
+        if self.losses is not None:
+            self._chances = self._second.prequential(x, y, waiting, self.delay, "probability")[0].astype(np.float64)
+            return super()._enclosed(x, y, waiting)
         return as_table(self._second.prequential(x, y, waiting, self.delay, "interval")[0])
 
     def _cover(self, asked: np.ndarray, y: np.ndarray, ends: np.ndarray) -> None:
@@ -474,6 +493,7 @@ class Simulation(_Run):
         confusion: how many rows of each true class (a row of the table) were classified as each class (a column).
         statuses: the results of updates or, for a model that does not learn, of predictions.
         advice: see ``advice``; trial: the function that tries a change.
+        log_loss: with probabilities, the mean of -log p of the class that came, of the model and of the classes' shares so far.
         interval: with intervals, their level, and what ``Coverage.summary`` says of all rows and of the second half.
         verdict: see ``verdict``, for the second half; None if too few rows were scored.
         trainings, leave_one_out: for a model that is trained.  alarms: see ``Alarms``, for a model that raises alarms.
@@ -508,6 +528,7 @@ class Simulation(_Run):
             ),
             **({"classes": list(self.classes), "confusion": self.confusion.tolist()} if self.classes else {}),
             **self._coverage_told(parts),
+            **self._losses_told(parts),
             "advice": advice(self, trial),
             "verdict": self._verdict(),
             "warning": self.warning,
@@ -518,6 +539,11 @@ class Simulation(_Run):
             return {}
         told = {part: self.coverage.summary(first) for part, first in parts.items()}
         return {"interval": {"level": self.spec.interval.level, **told}}
+
+    def _losses_told(self, parts: Mapping[str, int]) -> dict[str, Any]:
+        if self.losses is None:
+            return {}
+        return {"log_loss": {part: self.losses.summary(first)["mae"] for part, first in parts.items()}}
 
 
 class Monitoring(_Run):

@@ -239,6 +239,8 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
 
     _names: Mapping[Any, int] = MappingProxyType({})
     """The classes that have a name, with their positions."""
+    _tells = False
+    """Whether the device knows probabilities."""
     _met = 0
     """How many samples were kept for the sigmoids."""
     _fitted: tuple[int, Any] = (0, None)
@@ -282,7 +284,7 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
         if position is None:
             self._require(x)
             position = self._positions([y])[0]
-        if calls.ask() >= 0:
+        if not self._tells and calls.ask() >= 0:
             self._keep(calls.answer, position)
         calls.label(position)
         self._learned(x, calls.learn())
@@ -312,11 +314,12 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
         return self._label(position.item())
 
     def predict_proba_one(self, x: Sample) -> dict[Any, float]:
-        """How probable each class is, by Platt's sigmoids, as in `pykernel.BudgetedKernelClassifier`.
+        """How probable each class is, as in `pykernel.BudgetedKernelClassifier`.
 
-        The sigmoids are fitted to what the model said of the last 1000 samples at most, before it learned them; anew
-        after every 16th part of the samples, and at the latest after 64. O(n_max inputs), and for a fit O(1000 classes)
-        for each of a few steps. The device does not compute it.
+        With rule "spectrum-softmax", and where the spec has [mixture]: the numbers that the device's ``NAME_probability``
+        writes, O(n_max inputs). Otherwise Platt's sigmoids, which the device does not compute: fitted to what the model
+        said of the last 1000 samples at most, before it learned them; anew after every 16th part of the samples, and at
+        the latest after 64, each time O(1000 classes) for each of a few steps.
 
         Parameters
         ----------
@@ -326,9 +329,16 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
         Returns
         -------
         p
-            Of each class that has a name. The most probable one need not be that of ``predict_one``.
+            Of each class that has a name; what the device gives to others is left out. Of Platt's sigmoids, the most
+            probable class need not be that of ``predict_one``.
         """
         calls = self._fill(x)
+        if self._tells:
+            ask, answer = calls.bound("probability")
+            if ask() < 0:
+                self._require(x)
+                raise self._beyond()
+            return dict(zip(self._names, answer.tolist(), strict=False))
         if calls.ask() < 0:
             self._require(x)
             raise self._beyond()
@@ -347,7 +357,11 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
         _, rows = self._rows(X)
         if len(rows):
             positions = self._positions(np.asarray(y).tolist())
-            values, statuses = self._inner.model_.prequential(rows, np.array(positions, np.int32))
+            learned = np.array(positions, np.int32)
+            if self._tells:
+                self._noted(self._inner.model_.update(rows, learned))
+                return
+            values, statuses = self._inner.model_.prequential(rows, learned)
             for value, position in zip(values.reshape(len(rows), -1), positions, strict=True):
                 if not np.isnan(value[0]):
                     self._keep(value, position)
@@ -375,10 +389,13 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
         X
             A data frame of shape (samples, inputs).
         """
-        frame, values = self._answers(X)
-        if np.isnan(values).any():
-            raise self._beyond()
-        columns = self._probable(values).T if len(values) else np.zeros((len(self._names), 0))
+        frame, rows = self._rows(X)
+        columns = np.zeros((len(self._names), 0))
+        if len(rows):
+            values = self._inner.model_.ask("probability" if self._tells else "predict", rows)[0]
+            if np.isnan(values).any():
+                raise self._beyond()
+            columns = (values[:, : len(self._names)].astype(float) if self._tells else self._probable(values)).T
         return dataframe.to_native_frame(dict(zip(self._names, columns, strict=True)), like=frame)
 
     # ---- classes
@@ -406,6 +423,7 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
         super()._begin(names, rows)
         if not self._open:
             self._names = {name: position for position, name in enumerate(self._class_names())}
+        self._tells = self._inner._tells
         # predictions for the last samples before they were learned, and the samples' classes
         self._values = np.zeros((CALIBRATED_ON + EVERY, self._inner.spec_.outputs))
         self._owners = np.zeros(len(self._values), np.int32)

@@ -26,4 +26,4 @@ def size_bound(spec: Any) -> int:
     """A bound of the numbers that the linear expert takes; the families count the other stages."""
     if getattr(spec, "mixture", None) is None:
         return 0
-    return spec.dim * (spec.dim + 1) // 2 + 5 * (spec.dim + 1) + spec.outputs * (spec.dim + 6) + 5
+    return spec.dim * (spec.dim + 1) // 2 + 5 * (spec.dim + 1) + spec.outputs * (spec.dim + 7) + 7

@@ -5,14 +5,30 @@ import math
 import numpy as np
 import pytest
 
-from pykernel.algorithms.expert import EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, SHARP_MOST
-from pykernel.algorithms.poll import SHARP_FIRST, SHARP_LEAST, SHARP_RATE, SHARP_STEP
+from pykernel.algorithms.expert import (
+    EXPERT_KNOWN,
+    EXPERT_VARIANCE,
+    FIXED_AT,
+    RANDOM_LEAST,
+    RANDOM_MOST,
+    SHARP_LEAST,
+    SHARP_MOST,
+)
+from pykernel.algorithms.poll import (
+    RANDOM_FIRST,
+    RANDOM_RATE,
+    SHARP_FIRST,
+    SHARP_RATE,
+    SHARP_STEP,
+    TOLD_RATE,
+)
 from pykernel.algorithms.spectrum import FREQUENCY_MOST, WEIGHT_MOST
 from pykernel.algorithms.spectrum_softmax import FLAT
 from pykernel.dialect import FLOAT64
 from pykernel.errors import UserError
 from pykernel.gen.check import check
 from pykernel.host.model import HostModel
+from pykernel.host.simulate import Simulation
 from pykernel.host.snapshot import load, save
 from pykernel.spec.families.spectrum import count_of, orthogonal_features
 from pykernel.spec.model import make_spec
@@ -55,6 +71,30 @@ def softmax(f):
     return e / e.sum()
 
 
+class Told:
+    """Probabilities p as they are told: (1 - e) p^s / sum p^s + e / k, and how s and e follow the labels."""
+
+    def __init__(self):
+        constants = TOLD_RATE, SHARP_STEP, SHARP_LEAST, SHARP_MOST, RANDOM_FIRST, RANDOM_RATE, RANDOM_LEAST, RANDOM_MOST
+        self.rate, self.step, self.least, self.most, self.e, self.e_rate, *self.e_range = (
+            float(each.value(FLOAT64)) for each in constants
+        )
+        self.s = 1.0
+
+    def __call__(self, p):
+        z = self.s * np.log(np.maximum(p, 2.0**-24))
+        self.c = np.exp(z) / np.exp(z).sum()
+        return (1 - self.e) * self.c + self.e / len(p)
+
+    def learn(self, p, label):
+        q = self(p)[label]
+        guess = self.e / len(p) / q
+        slope = (self.c - (np.arange(len(p)) == label)) @ (self.s * np.log(np.maximum(p, 2.0**-24)))
+        part = min(max(self.rate * (1 - guess) * slope, -self.step), self.step)
+        self.s = min(max(self.s * (1 - part), self.least), self.most)
+        self.e = min(max(self.e + self.e_rate * (guess - self.e), self.e_range[0]), self.e_range[1])
+
+
 class Waves:
     """Softmax regression of a plane and waves, with a function for each class, also of two."""
 
@@ -93,16 +133,20 @@ def seen(model, x):
 def test_the_rule_is_its_formulas(classes):
     rng = np.random.default_rng(0)
     spec = spec_of(classes=classes, mixture=False, features=4)
-    model, twin = HostModel(spec), Waves(spec)
+    model, twin, told = HostModel(spec), Waves(spec), Told()
     x, y = stream(rng, 3000, classes, wrong=0.1)
     for t in range(len(x)):
         z = seen(model, x[t])
         if t % 7 == 0 and t > 16:
-            np.testing.assert_allclose(np.ravel(model.probability(x[t])), twin.chances(z), atol=1e-9)
+            np.testing.assert_allclose(np.ravel(model.probability(x[t])), told(twin.chances(z)), atol=1e-9)
         if t >= spec.input.warmup:
+            told.learn(twin.chances(z), y[t])
             twin.learn(z, y[t])
         assert model.update(x[t], int(y[t])) >= 0
     np.testing.assert_allclose(model.memory.field("frequencies"), twin.w, rtol=1e-7, atol=1e-9)
+    found = [model.memory.field(name)[0] for name in ("told_sharpness", "random_part")]
+    np.testing.assert_allclose(found, [told.s, told.e], rtol=1e-7)
+    assert told.e > 0.03
 
 
 def score(f, label, p):
@@ -121,7 +165,7 @@ def test_the_probability_is_the_mean_of_the_models_and_of_least_squares(rule, cl
     least, most = (float(c.value(FLOAT64)) for c in (SHARP_LEAST, SHARP_MOST))
     alone, mixed = HostModel(spec_of(rule, classes, mixture=False)), HostModel(spec_of(rule, classes))
     functions, learns_own = (1 if classes == 2 else classes), rule != "spectrum-softmax"
-    sharp, wrong, count = [first if learns_own else 1.0, first], np.zeros(2), 0
+    sharp, wrong, count, told = [first if learns_own else 1.0, first], np.zeros(2), 0, Told()
     offset = scale = weights = p = None
     x, y = stream(rng, 500, classes)
     for t in range(len(x)):
@@ -135,10 +179,12 @@ def test_the_probability_is_the_mean_of_the_models_and_of_least_squares(rule, cl
             shares = wrong**-8.0
             expected = (shares[0] * chances[0] + shares[1] * chances[1]) / shares.sum()
         found = np.ravel(mixed.probability(x[t]))
-        np.testing.assert_allclose(found, expected, atol=1e-8)
-        answers = 2 * expected - 1
+        np.testing.assert_allclose(found, told(expected), atol=1e-8)
+        answers = 2 * told(expected) - 1
         np.testing.assert_allclose(np.ravel(mixed.predict(x[t])), answers[-functions:], atol=1e-8)
-        assert int(np.ravel(mixed.classify(x[t]))[0]) == found.argmax()
+        assert int(np.ravel(mixed.classify(x[t]))[0]) == found.argmax() == expected.argmax()
+        if t >= mixed.spec.input.warmup:
+            told.learn(expected, y[t])
         if weights is not None:
             count = min(count + 1, GAIN_HORIZON)
             right = np.arange(classes) == y[t]
@@ -214,6 +260,7 @@ def test_no_stream_leads_out_of_the_bounds_in_float32(classes, mixture, exhausti
             assert wrong[-1] <= most, (name, wrong)
         p = model.probability(x[:500])
         assert (np.abs(p.sum(axis=1) - 1) < 4e-7).all() and (p >= 0).all(), name
+        assert (p[np.arange(500), model.classify(x[:500])] == p.max(axis=1)).all(), name
         field = model.memory.field
         for weights in ("a", "b", "plane"):
             assert np.abs(field(weights)).max() < 0.1 * WEIGHT_MOST.value(model.spec.real), (name, weights)
@@ -231,7 +278,8 @@ def test_a_model_without_a_sample_says_that_all_classes_are_alike():
 
 @pytest.mark.parametrize(("field", "wrong"), [
     ("plane", 1e5), ("plane", float("nan")), ("started", 2), ("started", 0), ("frequencies", 33.0), ("expert_sharpness", 31.0),
-    ("expert_sharpness", -1.0), ("model_wrong", -1e-3), ("expert_wrong", 5.0), ("pivots", -1.0), ("expert_scale", 0.0),
+    ("expert_sharpness", -1.0), ("told_sharpness", 31.0), ("told_sharpness", 0.0), ("told_sharpness", 0.05), ("random_part", 0.95),
+    ("random_part", 0.0), ("random_part", -0.1), ("model_wrong", -1e-3), ("expert_wrong", 5.0), ("pivots", -1.0), ("expert_scale", 0.0),
 ])  # fmt: skip
 def test_forged_states_are_refused_and_lead_nowhere(field, wrong):
     rng = np.random.default_rng(4)
@@ -254,7 +302,10 @@ def test_extremes_within_the_ranges_stay_numbers():
         model = HostModel(spec_of(rule, precision="float32"))
         model.update(x, y)
         names = ("a", "b", "plane", "frequencies") if rule == "spectrum-softmax" else ("model_sharpness",)
-        for name in (*names, "expert_weights", "factor", "pivots", "expert_sharpness", "model_wrong", "expert_wrong"):
+        others = (
+            "expert_weights factor pivots expert_sharpness model_wrong expert_wrong told_sharpness random_part".split()
+        )
+        for name in (*names, *others):
             struct = next(s for s in model.memory.structs if name in s.fields)
             assert name in struct.ranges, name
         for sign in (1.0, -1.0):
@@ -265,8 +316,11 @@ def test_extremes_within_the_ranges_stay_numbers():
             ):
                 model.memory.field(name)[...] = sign * size
             model.memory.field("pivots")[...] = 1e6
+            model.memory.field("told_sharpness")[...] = 30.0 if sign > 0 else 0.1
+            model.memory.field("random_part")[...] = 0.9 if sign > 0 else 1e-4
             load(model, save(model))
             p = model.probability(x)
+            assert (p >= 0).all() and (p[np.arange(200), model.classify(x)] == p.max(axis=1)).all()
             assert (np.abs(p.sum(axis=1) - 1) < 4e-7).all()
             assert (model.update(x, y) >= 0).all() and np.isfinite(model.probability(x)).all()
 
@@ -303,3 +357,48 @@ def test_what_cannot_be_is_refused_in_a_sentence(change, says):
     }
     with pytest.raises(UserError, match=says):
         make_spec(base | change)
+
+
+def test_simulate_tells_the_log_loss_of_what_was_asked_before_each_label_came():
+    rng = np.random.default_rng(6)
+    x, y = stream(rng, 400, 3, wrong=0.1)
+    y = np.where(rng.random(400) < 0.1, -1, y)
+    y[:9], delay = -1, 4
+    simulation = Simulation(spec_of("klms"), delay)
+    for part in np.split(np.arange(400), [1, 7, 150, 152]):
+        for _ in simulation.run(x[part], y[part]):
+            pass
+    found = simulation.report()["log_loss"]
+    model, came, losses = HostModel(spec_of("klms")), np.ones(3), []
+    for t in range(400):
+        # scored are rows after the first label that is known
+        known = y[: max(0, t - delay)]
+        p = model.probability(x[t])[0].astype(float)
+        losses.append([math.nan] * 2 if y[t] < 0 or (known < 0).all() else -np.log([p[y[t]], came[y[t]] / came.sum()]))
+        if t >= delay and y[t - delay] >= 0:
+            model.update(x[t - delay], int(y[t - delay]))
+            came[y[t - delay]] += 1
+    for part, first in (("all", 0), ("second_half", 200)):
+        np.testing.assert_allclose([*found[part].values()], np.nanmean(losses[first:], axis=0), rtol=1e-6)
+    assert found["second_half"]["model"] < 0.9 * found["second_half"]["base rate"]
+    simulation = Simulation(spec_of("klms", mixture=False))
+    assert [*simulation.run(x, y)] and "log_loss" not in simulation.report()
+
+
+def test_where_answers_round_to_one_number_the_class_is_none_of_a_smaller_probability():
+    """64 classes by chance: 2 q - 1 is coarser than q, and near ties are frequent."""
+    rng = np.random.default_rng(7)
+    content = spec_of("klms", precision="float32").model_dump(exclude_unset=True)
+    spec = make_spec({**content, "label": {"classes": [f"c{i}" for i in range(64)]}})
+    model = HostModel(spec)
+    x = rng.normal(size=(4000, 3))
+    model.update(x[:1000], rng.integers(0, 64, 1000))
+    # nearly the same function for all classes
+    for name in ("alpha", "expert_weights"):
+        values = model.memory.field(name)
+        values *= np.float32(1e-6)
+    p, y = model.probability(x), model.predict(x)
+    ties = (y == y.max(axis=1, keepdims=True)).sum(axis=1)
+    assert (ties > 1).mean() > 0.05
+    assert (p[np.arange(len(p)), model.classify(x)] == p.max(axis=1)).all()
+    assert (np.abs(p.sum(axis=1) - 1) < 4e-6).all()

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import doctest
 import inspect
+import itertools
 import pickle
 import re
 import runpy
@@ -67,6 +68,8 @@ MODELS = {
     "three classes": BudgetedKernelClassifier("nt", n_max=8, precision="float64", rule="klms"),
     "three classes, krls-t": BudgetedKernelClassifier(rule="krls-t", n_max=8),
     "three classes, quadratic-rls": BudgetedKernelClassifier(rule="quadratic-rls"),
+    "two classes, spectrum-softmax": BudgetedKernelClassifier(rule="spectrum-softmax", features=4),
+    "three classes, spectrum-softmax": BudgetedKernelClassifier(rule="spectrum-softmax", precision="float64"),
 }
 
 
@@ -110,6 +113,7 @@ def state(model):
         BudgetedKernelClassifier("lsridge", rule="qklms"),
         BudgetedKernelClassifier(rule="krls-t"),
         BudgetedKernelClassifier(rule="rls"),
+        BudgetedKernelClassifier(rule="spectrum-softmax"),
     ]
 )
 def test_scikit_learn_conventions(estimator, check):
@@ -206,7 +210,7 @@ def test_pieces_of_a_stream_are_the_stream(stream, case):
         assert state(pieces) == state(whole)
         assert pieces.status_counts_ == whole.status_counts_
         if "classes" in case:
-            assert (pieces.calibration_ == whole.calibration_).all()
+            assert (pieces.predict_proba(x) == whole.predict_proba(x)).all()
     assert sum(whole.status_counts_.values()) == 300
 
 
@@ -472,7 +476,7 @@ def test_a_class_that_never_comes_is_never_predicted(stream):
 
 
 @pytest.mark.in_turn(2)
-@pytest.mark.parametrize("rule", [None, "klms"])
+@pytest.mark.parametrize("rule", [None, "krls-t", "klms", "spectrum-softmax"])
 @pytest.mark.parametrize("count", [2, 3])
 def test_probabilities_are_those_of_samples_that_were_not_learned(count, rule):
     """Classes that overlap: frequencies on new data, and a loss near that of the true probabilities."""
@@ -483,7 +487,7 @@ def test_probabilities_are_those_of_samples_that_were_not_learned(count, rule):
     y = np.array(["dry", "damp", "wet"])[(truth.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1)]
     model = BudgetedKernelClassifier(rule=rule, n_epochs=1).fit(x[:2000], y[:2000])
     p, order = model.predict_proba(x[2000:]), list(model.classes_)
-    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=4e-7)
     np.testing.assert_allclose(np.exp(model.predict_log_proba(x[2000:])), p, rtol=1e-9)
     rates = np.array([np.mean(y[:2000] == name) for name in order])
     best = truth[2000:][:, [["dry", "damp", "wet"].index(name) for name in order]]
@@ -491,12 +495,39 @@ def test_probabilities_are_those_of_samples_that_were_not_learned(count, rule):
     assert possible < achieved < possible + (0.5 if rule else 0.25) * (ignorant - possible)
     for k, name in enumerate(order):
         assert abs(p[:, k].mean() - np.mean(y[2000:] == name)) < (0.12 if rule else 0.06)
+    assert hasattr(model, "calibration_") != model.model_.has("probability")
+    if model.model_.has("probability"):
+        assert (p == HostModel.probability(model.model_, x[2000:])).all()
+        return
     # the later half, at most 1000, each as it was forecast before it was learned
     host = HostModel(model.spec_)
     positions = np.unique(y, return_inverse=True)[1]
     found, _ = host.prequential(x[:2000], positions[:2000])
     expected = fit_calibration(found[1000:].reshape(1000, -1).astype(float), positions[1000:2000], count, 2.0**-23)
     assert (model.calibration_ == expected).all()
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_where_the_device_has_probabilities_they_are_told(stream, count):
+    """Labels by chance and inputs of every size: numbers, whose sum is 1, and no class is more likely than the predicted one."""
+    x, y = stream
+    y = np.random.default_rng(0).integers(0, count, len(y))
+    model = BudgetedKernelClassifier(rule="spectrum-softmax", sigma=1.0, input_max_abs=1e6).fit(x, y)
+    corners = np.array([*itertools.product([-1e6, -1e-30, 0.0, 5e-324, 1e6], repeat=3)])
+    for _ in range(3):
+        for asked in (x, 1e5 * x, corners):
+            p = model.predict_proba(asked)
+            assert (p >= 0).all() and np.abs(p.sum(axis=1) - 1).max() < 4e-7
+            assert (p[np.arange(len(p)), model.predict(asked)] == p.max(axis=1)).all()
+            assert np.isfinite(model.predict_log_proba(asked)).all()
+        model.partial_fit(np.vstack([corners, 1e5 * x]), np.concatenate([np.arange(len(corners)) % count, y]))
+    with pytest.warns(UserWarning, match="1 of 2 samples have an input beyond the limit"):
+        p = model.predict_proba([[0.0, 0.0, 0.0], [0.0, 0.0, 1.1e6]])
+    assert np.isfinite(p[0]).all() and np.isnan(p[1]).all()
+    with pytest.raises(
+        UserError, match=r"^BudgetedKernelClassifier: the device calibrates its own probabilities; ask predict_proba"
+    ):
+        model.calibration_  # noqa: B018
 
 
 def test_probabilities_need_a_sample_that_was_not_refused():

@@ -93,6 +93,9 @@ CASES = {
     "two classes": Classifier(n_max=8),
     "three classes": Classifier(classes=["high", "low", "mid"], n_max=8),
     "classes as they come": Classifier(classes=4),
+    "three classes, softmax": Classifier(
+        ["high", "low", "mid"], rule="spectrum-softmax", sigma=30.0, input_max_abs=1e6
+    ),
     "monitor": AnomalyDetector(),
     "monitor, own": AnomalyDetector(4, n_max=16, sigma=50.0, threshold=0.3, warmup=20),
     "features": Transformer(),
@@ -288,7 +291,7 @@ def test_another_engine_computes_the_same(monkeypatch):
 
 
 @pytest.mark.in_turn(3)
-@pytest.mark.parametrize("case", ["three classes", "regressor", "monitor"])
+@pytest.mark.parametrize("case", ["three classes", "three classes, softmax", "regressor", "monitor"])
 def test_the_c_goes_on_from_the_models_state(case, tmp_path):
     model = CASES[case].clone()
     learn(model, stream(200))
@@ -308,7 +311,11 @@ def test_the_c_goes_on_from_the_models_state(case, tmp_path):
     device.tank_init(pointer(memory.buffer))
     for x, y in stream(200, seed=1):
         row = np.array([x[name] for name in NAMES], np.float32)
-        if case == "three classes":
+        if "softmax" in case:
+            p = np.zeros(3, np.float32)
+            assert device.tank_probability(pointer(memory.buffer), pointer(row), pointer(p)) == 0
+            assert model.predict_proba_one(x) == dict(zip(model.classes_, p.tolist(), strict=True))
+        if "three classes" in case:
             answer, given = np.zeros(1, np.int32), [model.classes_.index(label_of(model, y))]
             assert device.tank_classify(pointer(memory.buffer), pointer(row), pointer(answer)) == 0
             assert model.classes_[answer[0]] == model.predict_one(x)
@@ -412,13 +419,23 @@ def test_a_refused_class_gets_no_place():
 
 
 def test_classes_as_they_come():
-    model = Classifier(classes=3)
+    model = Classifier(classes=3, rule="klms", sigma=1.0)
     assert model.predict_proba_one({"a": 0.0}) == {} and model.predict_one({"a": 0.0}) is None
     model.learn_one({"a": 0.0}, "wet")
     assert model.predict_proba_one({"a": 0.0}) == {"wet": 1.0} and model.predict_one({"a": 0.0}) == "wet"
     assert model.to_spec("a").label.classes == ("wet", "class 1", "class 2")
     model.learn_one({"a": 1.0}, "dry")
     assert sum(model.predict_proba_one({"a": 0.0}).values()) == pytest.approx(1.0)
+    # the device knows all three, and what it gives to the one without a name is not told
+    model = Classifier(classes=3, rule="spectrum-softmax", sigma=1.0)
+    for _ in range(30):
+        model.learn_one({"a": 0.0}, "wet")
+        model.learn_one({"a": 1.0}, "dry")
+    p = model.predict_proba_one({"a": 1.0})
+    assert [*p.values()] == model.model_.probability([[1.0]])[0, :2].tolist() and 0.8 < sum(p.values()) < 1
+    found = model.predict_proba_many(pd.DataFrame({"a": [0.0, 1.0]}))
+    assert list(found.columns) == ["wet", "dry"] and found.to_dict("records")[1] == p
+    assert model.predict_one({"a": 1.0}) == max(p, key=p.get) == "dry"
 
 
 def test_parameters_are_refused_at_the_first_sample():
@@ -446,11 +463,14 @@ def test_what_is_beyond_the_limits_is_counted_and_told():
         model.learn_one({"a": 1e300}, 1.0)
     model.learn_one({"a": 0.0}, 11.0)
     assert model.status_counts_["REFUSED_INPUT"] == 32 and model.status_counts_["REFUSED_LABEL"] == 1
-    model = Classifier(rule="klms", sigma=1.0, input_max_abs=10.0)
-    model.learn_one({"a": 0.0}, True)
-    for ask in (model.predict_one, model.predict_proba_one):
+    for rule in ("klms", "spectrum-softmax"):
+        model = Classifier(rule=rule, sigma=1.0, input_max_abs=10.0)
+        model.learn_one({"a": 0.0}, True)
+        for ask in (model.predict_one, model.predict_proba_one):
+            with pytest.raises(UserError, match="an input is beyond the limit of 10"):
+                ask({"a": 11.0})
         with pytest.raises(UserError, match="an input is beyond the limit of 10"):
-            ask({"a": 11.0})
+            model.predict_proba_many(pd.DataFrame({"a": [0.0, 11.0]}))
 
 
 def test_alarms_are_the_devices():

@@ -71,6 +71,7 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     else:
         print_errors(report)
         print_intervals(report)
+        print_losses(report)
     print_statuses(report)
     print_alarms(report)
     print_training(report)
@@ -117,6 +118,14 @@ def print_intervals(report: Mapping[str, Any]) -> None:
     told = ", ".join("none" if width is None else number(width) for width in widths)
     inside = f"{rate(part['inside'])} of the labels inside, mean width{'s' * (len(widths) > 1)} {told}"
     show(f"intervals at {rate(found['level'])}: {inside}, over the second half", "")
+
+
+def print_losses(report: Mapping[str, Any]) -> None:
+    """How good the probabilities were."""
+    found = report.get("log_loss", {}).get("second_half")
+    if found and found["model"] is not None:
+        told = f"log loss {number(found['model'])}, of the classes' shares so far {number(found['base rate'])}"
+        show(f"probabilities: {told}, over the second half", "")
 
 
 def print_statuses(report: Mapping[str, Any]) -> None:
