@@ -388,7 +388,7 @@ def test_novelty_is_what_the_vectors_leave_over(stream):
     k = kernel(x, vectors)
     kappa = 1 + ridge - (k * np.linalg.solve(kernel(vectors, vectors) + ridge * np.eye(n), k.T).T).sum(axis=1)
     np.testing.assert_allclose(model.novelty(x), kappa, atol=1e-6)
-    with pytest.raises(UserError, match=r"^BudgetedKernelRegressor: rule 'rls' is linear and knows no novelty"):
+    with pytest.raises(UserError, match=r"^BudgetedKernelRegressor: rule 'rls' stores no vectors and knows no novelty"):
         BudgetedKernelRegressor(rule="rls").fit(x, y).novelty(x)
 
 

@@ -41,8 +41,11 @@ def test_ratios_on_the_page_are_the_measured_ones() -> None:
     assert first_results.table() in ONLINE
     # the goals: with room for another compiler's rounding, which there is none of
     assert np.median(numbers) <= 0.92 and np.quantile(numbers, 0.9) <= 1.03 and numbers.max() <= 1.2
-    # but for 4 errors in place of 2
-    assert np.median(classes) <= 0.95 and np.sort(classes)[-2] <= 1.5
+    assert np.median(classes) <= 0.825 and np.quantile(classes, 0.9) <= 1.05 and classes.max() <= 1.2
+    rows = first_results.read().items()
+    sea = [(each["spec without a rule"], each["linear model"]) for (name, _), each in rows if name == "sea"]
+    assert "makes up to 6 % more errors" in " ".join(ONLINE.split())
+    assert round(max(float(own["error"]) / float(linear["error"]) for own, linear in sea), 2) == 1.06
     assert all(row["refused_in_a_row"] == "0" for rows in first_results.read().values() for row in rows.values())
 
 
@@ -76,10 +79,17 @@ def test_alarms_without_a_rule_are_chosen_from_these_settings() -> None:
 
 
 def test_what_the_page_writes_out_is_what_a_spec_without_a_rule_gets() -> None:
-    short, long = re.findall(r"```toml\n(.*?)```", ONLINE, re.DOTALL)[:2]
-    content, written = tomllib.loads(short), tomllib.loads(long)
-    whole = {name: {**content.get(name, {}), **part} for name, part in written.items()} | {"name": content["name"]}
-    assert make_spec(content) == make_spec(whole)
+    short, *long = re.findall(r"```toml\n(.*?)```", ONLINE, re.DOTALL)[:3]
+    content = tomllib.loads(short)
+    label = content["label"]
+    for text, more in zip(long, ({}, {"classes": ["no", "yes"]}), strict=True):
+        content["label"], written = label | more, tomllib.loads(text)
+        whole = {
+            name: {**content.get(name, {}), **written.get(name, {})}
+            for name in {**content, **written}
+            if name != "name"
+        }
+        assert make_spec(content) == make_spec(whole | {"name": content["name"]})
 
 
 def test_every_test_of_advice_has_a_section_and_a_picture() -> None:
