@@ -321,6 +321,15 @@ def test_defaults_classify(load, worst):
     assert cross_val_score(model, x[order], y[order]).mean() > worst
 
 
+def test_passes_without_a_rule_are_those_of_the_rule_that_is_taken(stream):
+    """Waves of classes learn by steps, five times; waves of numbers by least squares, once."""
+    x, y = stream
+    for model, labels, passes in ((BudgetedKernelClassifier, y > 0, 5), (BudgetedKernelRegressor, y, 1)):
+        learned = model().fit(x, labels)
+        assert sum(learned.status_counts_.values()) == passes * len(x)
+        assert state(learned) == state(model(n_epochs=passes).fit(x, labels)) != state(model(n_epochs=2).fit(x, labels))
+
+
 def test_a_grid_over_a_pipeline(stream):
     x, y = stream
     kernels = {

@@ -8,7 +8,7 @@ import tomllib
 import numpy as np
 
 from benchmarks.device import default_cost, peers
-from benchmarks.host import advice_figures, first_alarms, first_faults, first_results, spectrum_front
+from benchmarks.host import advice_figures, class_front, first_alarms, first_faults, first_results, spectrum_front
 from benchmarks.provenance import ROOT
 from benchmarks.tables import load, markdown
 from pykernel.spec.model import make_spec
@@ -47,6 +47,18 @@ def test_ratios_on_the_page_are_the_measured_ones() -> None:
     assert "makes up to 6 % more errors" in " ".join(ONLINE.split())
     assert round(max(float(own["error"]) / float(linear["error"]) for own, linear in sea), 2) == 1.06
     assert all(row["refused_in_a_row"] == "0" for rows in first_results.read().values() for row in rows.values())
+
+
+def test_vectors_are_better_where_the_page_says() -> None:
+    page = " ".join((ROOT / "docs" / "spectrum.md").read_text(encoding="utf-8").split())
+    rows = load(class_front.DATA / "class-front.csv")
+    waves = class_front.ratios(rows, "spectrum-softmax, 16, with a linear expert")
+    stored = class_front.ratios(rows, "krls-t, 32 vectors")
+    better = [where for where in waves if waves[where] > 1.02 * stored[where]]
+    assert f"is better by more than 2 % on {len(better)} of the {len(waves)}" in page
+    curved = {name for name, _ in better if f"`{name}`" in page}
+    assert curved == {"quantiles", "circles", "hastie", "bananas"}
+    assert all((name, variant) in better for name in curved for variant in class_front.CLASS_VARIANTS)
 
 
 def test_sizes_of_the_default_are_those_that_are_taken() -> None:
