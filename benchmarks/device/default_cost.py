@@ -2,7 +2,8 @@
 
     python -m benchmarks.device.default_cost
 
-Three inputs, one label, float32; GCC -O2, and -Os for what the README shows; 800 raw samples of the demo's kind.
+Three inputs unless a model's name says more, one label, float32; GCC -O2, and -Os for what the README shows; 800 raw samples of
+the demo's kind.
 Instructions: the mean and the most of all calls of the check.  "vectors": with a budget; "krls-t" is that rule alone, with 32 vectors
 and the default's width.  Every row's memory is compared with the host's.  Writes docs/data/default-cost.csv and the README's table.
 """
@@ -20,14 +21,16 @@ from pykernel.spec.model import make_spec
 from pykernel.targets.check import check_targets
 
 TARGETS = ("cortex-m0plus", "cortex-m4f")
-LIMITED = {f"no rule, a number, target of {size} bytes": {"ram": size} for size in (512, 1024, 4096)}
+LIMITED = {f"target of {size} bytes": {"ram": size} for size in (512, 1024, 4096)}
 SHOWN = (
-    *("no rule, a number", *LIMITED, "no rule, a number, 32 vectors", "no rule, three classes", "no rule, alarms"),
-    "krls-t",
+    *("no rule, a number", *(f"no rule, a number, {limit}" for limit in LIMITED), "no rule, a number, 32 vectors"),
+    *("no rule, three classes", "no rule, three classes, target of 512 bytes", "no rule, alarms", "krls-t"),
 )
 """In the README; also built with -Os."""
 BASE: dict[str, Any] = {"name": "flow", "input": {"columns": ["a", "b", "c"]}}
 NUMBER = BASE | {"label": {"column": "y"}}
+CLASSES = BASE | {"label": {"column": "y", "classes": list("abc")}}
+WIDER = {"input": {"columns": list("abcdefgh")}, "label": {"column": "y", "classes": list("abcdef")}}
 STORED: dict[str, Any] = {"reduction": {"n_max": 32}}
 
 
@@ -52,9 +55,15 @@ STAGES = ("outliers", "mixture", "clip", "gain", "linear", "noise", "center")
 MODELS: dict[str, dict[str, Any]] = {
     "no rule, a number": dict(WAVES),
     **{f"without {', '.join(STAGES[:i])}": without(WAVES, *STAGES[:i]) for i in range(1, len(STAGES) + 1)},
-    **{name: dict(completed(NUMBER | {"target": target})) for name, target in LIMITED.items()},
+    **{f"no rule, a number, {limit}": dict(completed(NUMBER | {"target": part})) for limit, part in LIMITED.items()},
     "krls-t": without(VECTORS, "clip", "gain", "linear", "noise", "center", "standardise"),
-    "no rule, three classes": dict(completed(BASE | STORED | {"label": {"column": "y", "classes": ["a", "b", "c"]}})),
+    "no rule, three classes": dict(completed(CLASSES)),
+    **{
+        f"no rule, three classes, {limit}": dict(completed(CLASSES | {"target": part}))
+        for limit, part in LIMITED.items()
+    },
+    "no rule, six classes, eight inputs": dict(completed(BASE | WIDER)),
+    "no rule, three classes, 32 vectors": dict(completed(CLASSES | STORED)),
     "no rule, alarms": dict(completed(BASE | STORED | {"novelty": {}})),
     **{
         f"no rule, a number, {n} vectors": dict(completed(NUMBER | {"reduction": {"n_max": n}}))
@@ -63,11 +72,11 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def samples() -> tuple[np.ndarray, np.ndarray]:
+def samples(dim: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    z = rng.normal(size=(800, 3))
+    z = rng.normal(size=(800, dim))
     y = np.sin(2 * z[:, 0]) + z[:, 1] + 0.1 * rng.normal(size=800)
-    return z * [1, 20, 0.1] + [20, 1000, 0], 50 + 5 * y
+    return z * np.resize([1, 20, 0.1], dim) + np.resize([20, 1000, 0], dim), 50 + 5 * y
 
 
 def table(rows: Rows) -> str:
@@ -86,14 +95,15 @@ def table(rows: Rows) -> str:
 
 
 def main() -> None:
-    x, y = samples()
     rows = []
     for name, level in [
         (name, level) for name in MODELS for level in ("-O2", "-Os") if level == "-O2" or name in SHOWN
     ]:
         content = MODELS[name]
         spec = make_spec(content)
-        labels = np.digitize(y, [46, 54]).astype(np.int32) if spec.label.classes else y
+        x, y = samples(spec.dim)
+        borders = np.linspace(46, 54, len(spec.label.classes or "ab") - 1)
+        labels = np.digitize(y, borders).astype(np.int32) if spec.label.classes else y
         stream = (x, np.zeros((len(x), 0)) if spec.program.label_kind == "none" else labels)
         for row in check_targets(spec, TARGETS, stream=stream, chain="gcc", tries=0, level=level).rows:
             if not row["equal"]:

@@ -29,8 +29,8 @@ from pykernel.spec.model import Spec, make_spec
 
 COLUMNS = ("stream", "variant", "model", "error", "ram_bytes")
 MODELS: dict[str, dict[str, Any]] = {
-    "krls-t, 32 vectors": {},
-    "qklms, 32 vectors": {"target": {"ram": 1}},
+    "krls-t, 32 vectors": {"reduction": {"n_max": 32}},
+    "qklms, 32 vectors": {"target": {"ram": 1}, "reduction": {"n_max": 32}},
     "spectrum-softmax, 4": {"learning": {"rule": "spectrum-softmax", "features": 4}},
     "spectrum-softmax, 8": {"learning": {"rule": "spectrum-softmax", "features": 8}},
     "spectrum-softmax, 16": {"learning": {"rule": "spectrum-softmax"}},
@@ -38,7 +38,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "spectrum-nlms, 16": {"learning": {"rule": "spectrum-nlms", "features": 16}},
     "spectrum-ekf, 8": {"learning": {"rule": "spectrum-ekf", "features": 8}},
 }
-"""The first two are specs without a rule: what defaults make of them."""
+"""The first two are specs without a rule, but with a budget: what defaults make of them.  What they make of a spec without a budget
+is spectrum-softmax with the linear expert (``defaults.CLASS_WAVES``)."""
 RIVER = "river's softmax regression"
 SHOWN = (8, 3)
 """Inputs and classes of the model whose bytes the table has."""

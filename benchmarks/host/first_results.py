@@ -40,7 +40,7 @@ FIRST = 50
 
 
 SMALL = {"target": {"ram": 1}}
-"""Too little for a model with a matrix: the spec without a rule gets another one."""
+"""Too little for any model: the spec without a rule gets the smallest one."""
 
 
 def minimal(dim: int, classes: int, **more: Any) -> Spec:
@@ -81,14 +81,14 @@ def error_of(answers: np.ndarray, y: np.ndarray, classes: int) -> float:
     return math.sqrt(float(np.mean((np.nan_to_num(answers.astype(float)) - truth) ** 2)))
 
 
-SIZES: dict[tuple[str, int, int], int] = {}
+SIZES: dict[str, int] = {}
 
 
 def state_bytes(spec: Spec) -> int:
-    sizes = f"{spec.learning.rule} {spec.precision}", spec.dim, spec.outputs
-    if sizes not in SIZES:
-        SIZES[sizes] = build(spec).figures["state_bytes"]
-    return SIZES[sizes]
+    written = spec.to_toml()
+    if written not in SIZES:
+        SIZES[written] = build(spec).figures["state_bytes"]
+    return SIZES[written]
 
 
 def rows_of(name: str, variant: str) -> Iterator[dict[str, Any]]:

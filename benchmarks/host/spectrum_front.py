@@ -22,7 +22,7 @@ from benchmarks.host.first_streams import REGRESSION, stream
 from benchmarks.tables import markdown, publish
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.defaults import WAVES, completed, waves_bytes, width
+from pykernel.spec.defaults import CLASS_WAVES, WAVES, completed, width
 from pykernel.spec.model import Spec, make_spec
 
 RESULTS = DATA / "spectrum-front.csv"
@@ -110,12 +110,12 @@ def found() -> list[dict[str, Any]]:
 
 
 def sizes() -> str:
-    """The default's models, and the bytes that they take for some numbers of inputs."""
+    """The default's models, and the bytes that they take for some numbers of inputs: for one label, or three classes."""
     dims, lines = (1, 3, 8, 16), []
-    for waves in WAVES:
+    for waves, outputs in [(each, 1) for each in WAVES] + [(each, 3) for each in CLASS_WAVES]:
         blocks = f", in blocks of {waves.block}" if waves.block else ""
         beside = ", with `[mixture]`" if waves.mixed else ""
-        each = [f"{waves_bytes(waves, dim, 1):,}" for dim in dims]
+        each = [f"{waves.ram_bytes(dim, outputs):,}" for dim in dims]
         lines.append([f"`{waves.rule}`, {waves.features} waves{blocks}{beside}", *each])
     return markdown(["model", *(f"bytes, D = {dim}" for dim in dims)], lines)
 

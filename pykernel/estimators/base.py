@@ -398,7 +398,7 @@ class Streaming(KernelEstimator):
         return True
 
     def _epochs(self) -> int:
-        """The number of passes of ``fit`` over the data."""
+        """The number of passes of ``fit`` over the data, once there is a spec."""
         return int(self._given()["n_epochs"])
 
     def _limit(self, X: np.ndarray) -> float:
@@ -419,13 +419,15 @@ class Streaming(KernelEstimator):
 
     # ---- learning: shared by all families
 
-    def _stream(self, X: Any, y: Any, *, epochs: int = 1, afresh: bool, known: Any = None) -> Self:
-        """Learn samples in their order.  afresh: begin with a new model.  known: all labels that may occur."""
+    def _stream(self, X: Any, y: Any, *, fits: bool = False, afresh: bool, known: Any = None) -> Self:
+        """Learn samples in their order.  fits: in all passes of ``fit``, not once.  afresh: begin with a new model.  known: all labels
+        that may occur.
+        """
         names = column_names(y)
         X, y = self._validated(X, y, reset=afresh)
         if afresh:
             self._start(X, *self._label(y if known is None else known, names))
-        self._learn(X, self._encoded(y), epochs)
+        self._learn(X, self._encoded(y), self._epochs() if fits else 1)
         return self
 
     def _start(self, X: np.ndarray, label: dict[str, Any] | None, about: dict[str, Any]) -> None:

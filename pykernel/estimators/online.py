@@ -29,8 +29,8 @@ SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
 """What stands elsewhere in signatures than in the declarations: signatures keep their order."""
 OF_RULES = """{{{rules}}}
-        How a sample changes the model. None: a model for raw data. It is "spectrum-ekf", and "krls-t" for classes,
-        with ``n_max`` or another kernel. Inputs are in running standard deviations, unless a width is given; labels
+        How a sample changes the model. None: a model for raw data. It is "spectrum-ekf", for classes "spectrum-softmax",
+        and "krls-t" with ``n_max`` or another kernel. Inputs are in running standard deviations, unless a width is given; labels
         that are numbers are centred, a linear part is learned beside the rule's, and the noise is estimated. A rule that is named learns as its paper says: "klms": stochastic gradient.
         "qklms": as "klms", but a sample near a stored vector only changes that vector's multiplier. "krls-t": recursive
         least squares that can forget, and that predicts its variance. "fb-krls": least squares on the stored samples.
@@ -129,16 +129,15 @@ class _BudgetedKernelModel(Streaming):
         Raises
         ------
         UserError
-            If the rule is a linear one, whose features span everything.
+            If the rule stores no vectors: a linear one, whose features span everything, or one of sinusoids.
         """
         X = self._inputs(X)
-        linear = f"rule {self.spec_.learning.rule!r} is linear and knows no novelty"
-        self._where.need(self.model_.has("novelty"), f"{linear}; it takes a rule with a kernel, such as 'klms'")
+        vague = f"rule {self.spec_.learning.rule!r} stores no vectors and knows no novelty"
+        self._where.need(self.model_.has("novelty"), f"{vague}; it takes a rule that does, such as 'klms'")
         return self._finite(self.model_.novelty(X))
 
     def _epochs(self) -> int:
-        values = self._given()
-        return values["n_epochs"] or (1 if rate_of(values.get("rule")) is None else RATE_EPOCHS)
+        return self._given()["n_epochs"] or (1 if rate_of(self.spec_.learning.rule) is None else RATE_EPOCHS)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         """Whether the model has [kernel].  A linear rule with a kernel is refused by the spec.
@@ -285,7 +284,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         ValueError
             If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
         """
-        return self._stream(X, y, epochs=self._epochs(), afresh=True)
+        return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn the samples in order, once, from where the model is.
@@ -375,7 +374,9 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     For two classes, the sign of one function decides: ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max``
     kernels. With more classes, each class has a function, and the largest decides (one-vs-rest). The functions share
     the vectors, but each has its own multipliers. A function learns to be at least 1 for its class and at most -1 for
-    the others. Rules and techniques are those of `BudgetedKernelRegressor`.
+    the others. Rules and techniques are those of `BudgetedKernelRegressor`, and "spectrum-softmax". Without a rule, the
+    model takes raw inputs, and functions are a linear part and few sinusoids whose frequencies learn, unless ``n_max`` is
+    given.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C: a device that
     starts from a fitted estimator classifies as ``predict`` does, and continues with the same bytes.
@@ -452,7 +453,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         ValueError
             If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
         """
-        return self._stream(X, y, epochs=self._epochs(), afresh=True)
+        return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn the samples in order, once, from where the model is.

@@ -426,7 +426,7 @@ class OnlineKernelSubspace(OutlierMixin, OnlineSubspace):
         ValueError
             If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
         """
-        return self._stream(X, None, epochs=self._epochs(), afresh=True)
+        return self._stream(X, None, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn the samples in order, once, from where the model is.

@@ -46,8 +46,8 @@ class _Unsupervised(Model):
 class Regressor(Model, base.MiniBatchRegressor):  # type: ignore[misc]
     """Kernel regression in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    Without parameters it is a spec without a rule: recursive least squares of an expansion of 32 kernels, with inputs in
-    running standard deviations and a linear part beside (docs/online.md). Raw data need no scaler before it. What
+    Without parameters it is a spec without a rule: a sum of few sinusoids whose frequencies learn, with inputs in
+    running standard deviations and linear parts beside (docs/online.md). Raw data need no scaler before it. What
     ``pykernel.generate(model, out, name=…)`` writes goes on learning from this model's state, with the same bytes.
 
     The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
@@ -191,8 +191,8 @@ class Regressor(Model, base.MiniBatchRegressor):  # type: ignore[misc]
 class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
     """Kernel classification in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    Without parameters it is a spec without a rule: recursive least squares of an expansion of 32 kernels, with inputs in
-    running standard deviations (docs/online.md). One function tells two classes apart; with more, each class has a function,
+    Without parameters it is a spec without a rule: a linear part and few sinusoids whose frequencies learn, with inputs in
+    running standard deviations, and a linear model beside (docs/online.md). One function tells two classes apart; with more, each class has a function,
     and the largest decides. What ``pykernel.generate(model, out, name=…)`` writes goes on learning from this model's
     state, with the same bytes.
 
@@ -218,8 +218,9 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
 
     Notes
     -----
-    An update costs O(n_max^2 + n_max inputs) operations, a prediction O(n_max inputs); before each sample is learned,
-    what the model says of it is kept for probabilities.
+    Without parameters, an update costs O(inputs^2) operations, a prediction O(inputs), for each class; with ``n_max``,
+    O(n_max^2 + n_max inputs) and O(n_max inputs). Before each sample is learned, what the model says of it is kept for
+    probabilities.
 
     Examples
     --------

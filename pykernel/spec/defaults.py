@@ -32,13 +32,14 @@ BLOCK = 4
 class Waves(NamedTuple):
     """A sparse spectrum with learned frequencies."""
 
+    rule: str
     features: int
     block: int  # frequencies that share a covariance; 0: they learn by the gradient, without one
     mixed: bool  # whether a linear expert stands beside them
 
     @property
-    def rule(self) -> str:
-        return "spectrum-ekf" if self.block else "spectrum-nlms"
+    def of_classes(self) -> bool:
+        return self.rule == "spectrum-softmax"
 
     @property
     def width(self) -> float:
@@ -52,21 +53,55 @@ class Waves(NamedTuple):
             learning["features"] = self.features
         if self.block not in (0, BLOCK):
             learning["block"] = self.block
-        return NUMBERS | {"learning": learning} | ({"mixture": {}} if self.mixed else {})
+        stages = {} if self.of_classes else NUMBERS
+        return stages | {"learning": learning} | ({"mixture": {}} if self.mixed else {})
+
+    def ram_bytes(self, d: int, o: int, size: int = 4) -> int:
+        """Bytes of RAM with the stages, for d inputs, o functions and numbers of ``size`` bytes.  Exact for float32."""
+        m, block = self.features, self.block * (d + 2)
+        matrices = m // self.block * (block * (block + 1) // 2 + 2 * block) if self.block else 2 * m
+        stages = 4 * d + o * (d + 4) + 4 if self.of_classes else 7 * d + o * (d + 12) + 8
+        pairs, judged = (d + 1) * (d + 2) // 2, 5 if self.of_classes else 2
+        expert = pairs + 3 * d + o * (d + 5) + judged if self.mixed else 0
+        return size * (m * (d + 2 * o) + matrices + stages + expert)
+
+    def instructions(self, d: int, o: int, soft: bool) -> int:
+        """Approximate instructions of the most expensive update with the stages: of numbers, one with an outlying input.
+
+        soft: without a floating-point unit.
+
+        Measured on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv): within a quarter.
+        """
+        m, block = self.features, self.block * (d + 2)
+        expert = 14 * (d + 1) * (d + 2) + o * 60 * (d + 1) if self.mixed else 0
+        if self.of_classes:
+            return (m * (60 + 33 * d + 55 * o) + 400 * o + expert) * (31 if soft else 1)
+        rule = o * (m // self.block) * (12 * block * block + 60 * block) if self.block else o * m * (24 * d + 40)
+        twice = 2 * m * (100 + 5 * d)  # what the model answers with both choices for an outlying input
+        return (rule + twice + 150 * m + 100 * d + expert + 500 * o) * (34 if soft else 1)
 
 
-WAVES = (Waves(8, 8, True), Waves(4, 4, True), Waves(4, 2, True), Waves(8, 0, True), Waves(8, 0, False))
+WAVES = (
+    *(Waves("spectrum-ekf", *each, True) for each in ((8, 8), (4, 4), (4, 2))),
+    *(Waves("spectrum-nlms", 8, 0, mixed) for mixed in (True, False)),
+)
 """For labels that are numbers: the first of these that fits the target, else the last one.  Measured by
 benchmarks/host/spectrum_front.py."""
-COMMON = WAVES[1:]
+CLASS_WAVES = (
+    *(Waves("spectrum-softmax", features, 0, True) for features in (32, 16, 8, 4)),
+    Waves("spectrum-softmax", 4, 0, False),
+)
+"""The same for classes, measured by benchmarks/host/class_front.py."""
 COMMON_RAM = 8192
-"""For a spec without limits: the first of COMMON that fits so many bytes.  The first of WAVES takes three times the memory and
-the time of the second, for an error a twentieth smaller: who has both says so in [target]."""
-WAVES_KERNEL = ("function", "sigma", "gamma")
-"""Keys of a kernel whose spectrum waves can begin with."""
+"""For a spec without limits: the first but one that fits so many bytes.  The first takes more than it gives: for numbers three times
+the memory and the time for an error a twentieth smaller, for classes twice the time for a fiftieth.  Who has both says so in [target]."""
+STORED: dict[str, tuple[str, ...]] = {"reduction": (), "input": ("center", "scale")}
+CLASSES_STORED = STORED | {"learning": ("noise", "forgetting", "rho", "step_limit", "quantisation")}
+"""What waves do not have, and rules that store vectors have: a section's keys, or without keys the section.  Neither have waves
+another kernel than the Gaussian one."""
 KERNEL_NUMBERS: dict[str, Any] = NUMBERS | {"learning": {"rule": "krls-t", "noise": "auto", "forgetting": 0.999}}
-"""In the place of waves where a spec names what they do not have: a budget, or another kernel."""
-CLASSES: dict[str, Any] = {"learning": {"rule": "krls-t", "noise": 1.0, "forgetting": 0.9999}}
+KERNEL_CLASSES: dict[str, Any] = {"learning": {"rule": "krls-t", "noise": 1.0, "forgetting": 0.9999}}
+"""In the place of waves where a spec names what they do not have, such as a budget or another kernel."""
 SMALL_NUMBERS: dict[str, Any] = NUMBERS | {
     "learning": {"rule": "qklms", "eta": 0.3, "quantisation": 1.0},
     "reduction": {"technique": "nt"},
@@ -75,11 +110,11 @@ SMALL_CLASSES: dict[str, Any] = {
     "learning": {"rule": "qklms", "eta": 0.2, "quantisation": 0.7},
     "reduction": {"technique": "nt"},
 }
-"""SMALL_NUMBERS and SMALL_CLASSES replace KERNEL_NUMBERS and CLASSES if these do not fit the target: they need no matrix, and
+"""SMALL_NUMBERS and SMALL_CLASSES replace KERNEL_NUMBERS and KERNEL_CLASSES if these do not fit the target: they need no matrix, and
 a tenth of the instructions."""
 KERNEL_RULES = {
     (False, False): KERNEL_NUMBERS,
-    (False, True): CLASSES,
+    (False, True): KERNEL_CLASSES,
     (True, False): SMALL_NUMBERS,
     (True, True): SMALL_CLASSES,
 }
@@ -135,8 +170,8 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
 def _real(content: Mapping[str, Any]) -> dict[str, Any]:
     """Defaults for models of reals."""
     input, kernel = _section(content, "input"), _section(content, "kernel")
-    alarms, classes = content.get("novelty") is not None, _section(content, "label").get("classes") is not None
-    waves = None if alarms or classes or not _takes_waves(content) else waves_of(content)
+    alarms, classes = content.get("novelty") is not None, _has_classes(content)
+    waves = None if alarms or not _takes_waves(content) else waves_of(content)
     small = not alarms and waves is None and not fits(content)
     made = dict(ALARMS if alarms else waves.sections if waves is not None else KERNEL_RULES[small, classes])
     budget = _section(content, "reduction").get("n_max")
@@ -149,34 +184,35 @@ def _real(content: Mapping[str, Any]) -> dict[str, Any]:
     made["input"] = {"standardise": True, "clip": ALARM_CLIP if alarms else STAGED_CLIP, "max_abs": INPUT_LIMIT}
     factor = SMALL_WIDTH if small and not classes else 1.0
     if waves is not None:
-        made["input"]["outliers"] = "hold"
         factor = waves.width
+        if not classes:
+            made["input"]["outliers"] = "hold"
     if dim := _dim(input):
         made |= _width(kernel, length(dim) if alarms else width(dim) * factor)
     return made
 
 
 def _takes_waves(content: Mapping[str, Any]) -> bool:
-    """Whether the spec names nothing that waves do not have: a budget, or another kernel."""
-    kernel = _section(content, "kernel")
-    return content.get("reduction") is None and all(
-        key in WAVES_KERNEL and (key != "function" or _is(value, "gaussian")) for key, value in kernel.items()
-    )
+    """Whether the spec names nothing that waves do not have."""
+    for name, keys in (CLASSES_STORED if _has_classes(content) else STORED).items():
+        given = _section(content, name)
+        if any(given.get(key) is not None for key in keys) or (not keys and content.get(name) is not None):
+            return False
+    return _is(_section(content, "kernel").get("function", "gaussian"), "gaussian")
 
 
 def waves_of(content: Mapping[str, Any]) -> Waves:
     """The best waves that fit the target."""
-    target, d, outputs = _section(content, "target"), _dim(_section(content, "input")), _outputs(content)
-    wide, soft = _is(content.get("precision"), "float64"), _soft(content)
+    target, d, o = _section(content, "target"), _dim(_section(content, "input")), _outputs(content)
+    size, soft = 8 if _is(content.get("precision"), "float64") else 4, _soft(content)
+    every = CLASS_WAVES if _has_classes(content) else WAVES
     ram, instructions = target.get("ram"), target.get("instructions")
-    limited = isinstance(ram, int) or isinstance(instructions, int)
-    if not limited:
-        ram = COMMON_RAM
-    every = WAVES if limited else COMMON
+    if not isinstance(ram, int) and not isinstance(instructions, int):
+        ram, every = COMMON_RAM, every[1:]
     for waves in every:
-        if isinstance(ram, int) and waves_bytes(waves, d, outputs, 8 if wide else 4) > ram:
+        if isinstance(ram, int) and waves.ram_bytes(d, o, size) > ram:
             continue
-        if isinstance(instructions, int) and waves_instructions(waves, d, outputs, soft) > instructions:
+        if isinstance(instructions, int) and waves.instructions(d, o, soft) > instructions:
             continue
         return waves
     return every[-1]
@@ -187,12 +223,11 @@ def _whole(content: Mapping[str, Any]) -> dict[str, Any]:
 
     A fixed part of an input's range takes the place of the standard deviation.
     """
-    classes = _section(content, "label").get("classes") is not None
     input, kernel = _section(content, "input"), _section(content, "kernel")
     ranges = input.get("max_abs")
     given = list(ranges) if isinstance(ranges, (list, tuple)) else [ranges] * min(_dim(input), DIM_LIMIT)
     known = [value for value in given if isinstance(value, (int, float)) and 0 < value < math.inf]
-    made = WHOLE_CLASSES if classes else WHOLE_NUMBERS
+    made = WHOLE_CLASSES if _has_classes(content) else WHOLE_NUMBERS
     if given and len(known) == len(given) and "scale" not in input and not _has_width(kernel):
         made = made | {"input": {"scale": [float(f"{RANGE / value:.6g}") for value in known]}}
     return made | _width(kernel, WHOLE_WIDTH * math.sqrt(max(1, _dim(input))))
@@ -210,7 +245,7 @@ def _width(kernel: Mapping[str, Any], sigma: float) -> dict[str, Any]:
 
 def fits(content: Mapping[str, Any]) -> bool:
     """Whether the spec's target has enough RAM and instructions for krls-t with its stages."""
-    target, classes = _section(content, "target"), _section(content, "label").get("classes") is not None
+    target, classes = _section(content, "target"), _has_classes(content)
     n, d = _budget(content), _dim(_section(content, "input"))
     size = 8 if _is(content.get("precision"), "float64") else 4
     ram, instructions = target.get("ram"), target.get("instructions")
@@ -220,13 +255,17 @@ def fits(content: Mapping[str, Any]) -> bool:
     )
 
 
+def _has_classes(content: Mapping[str, Any]) -> bool:
+    return _section(content, "label").get("classes") is not None
+
+
 def _outputs(content: Mapping[str, Any]) -> int:
     """How many functions the model has."""
     label = _section(content, "label")
     named = [len(given) for key in ("columns", "classes") if isinstance(given := label.get(key), (list, tuple))]
     given = named[0] if named else label.get("outputs")
     outputs = given if isinstance(given, int) else 1
-    return 1 if outputs == 2 and label.get("classes") is not None else outputs  # one function separates two classes
+    return 1 if outputs == 2 and _has_classes(content) else outputs  # one function separates two classes
 
 
 def _soft(content: Mapping[str, Any]) -> bool:
@@ -240,29 +279,6 @@ def ram_bytes(n: int, d: int, o: int, size: int = 4, classes: bool = False) -> i
     """Bytes of RAM of krls-t with its stages, for n vectors, d inputs, o functions and numbers of ``size`` bytes."""
     stages = 0 if classes else d * o + 8 * o + 5
     return size * (2 * n * n + n * (d + 2 * o + 6) + 4 * d + 3 * o + 16 + stages)
-
-
-def waves_bytes(waves: Waves, d: int, o: int, size: int = 4) -> int:
-    """Bytes of RAM of waves with their stages, for d inputs, o outputs and numbers of ``size`` bytes."""
-    m, pairs, block = waves.features, (d + 1) * (d + 2) // 2, waves.block * (d + 2)
-    matrices = m // waves.block * (block * (block + 1) // 2 + 2 * block) if waves.block else 2 * m
-    stages = 7 * d + o * (d + 10) + 8
-    expert = pairs + 3 * d + o * (d + 5) + 2 if waves.mixed else 0
-    return size * (m * (d + 2 * o) + 2 * o + matrices + stages + expert)
-
-
-def waves_instructions(waves: Waves, d: int, o: int, soft: bool) -> int:
-    """Approximate instructions of the most expensive update of waves with their stages: one with an outlying input.
-
-    soft: without a floating-point unit.
-
-    Measured on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv): within a quarter.
-    """
-    m, block = waves.features, waves.block * (d + 2)
-    rule = o * (m // waves.block) * (12 * block * block + 60 * block) if waves.block else o * m * (24 * d + 40)
-    expert = 14 * (d + 1) * (d + 2) + o * 60 * (d + 1) if waves.mixed else 0
-    twice = 2 * m * (100 + 5 * d)  # what the model answers with both choices for an outlying input
-    return (rule + twice + 150 * m + 100 * d + expert + 500 * o) * (34 if soft else 1)
 
 
 def update_instructions(n: int, soft: bool) -> int:

@@ -12,10 +12,10 @@ from pydantic.fields import FieldInfo
 
 from pykernel.dialect import PRECISIONS
 from pykernel.spec.base import Spec
-from pykernel.spec.defaults import ALARMS, KERNEL_NUMBERS, WAVES, WAVES_KERNEL, WHOLE_NUMBERS
+from pykernel.spec.defaults import ALARMS, CLASS_WAVES, CLASSES_STORED, KERNEL_NUMBERS, STORED, WAVES, WHOLE_NUMBERS
 from pykernel.spec.family import Family
 from pykernel.spec.model import declared, keys_of, rules, sections, whole_rules
-from pykernel.spec.sections import KernelSection, Section, fields_of, section_of, shown_value
+from pykernel.spec.sections import Section, fields_of, section_of, shown_value
 
 Schema = dict[str, Any]
 
@@ -68,25 +68,20 @@ def spec_schema() -> Schema:
     }
 
 
-STORES: Schema = {
-    "anyOf": [
-        {"required": ["reduction"]},
-        {"properties": {"label": {"required": ["classes"]}}, "required": ["label"]},
-        {
-            "properties": {
-                "kernel": {
-                    "anyOf": [
-                        {"properties": {"function": {"not": {"const": "gaussian"}}}, "required": ["function"]},
-                        *({"required": [key]} for key in KernelSection.model_fields if key not in WAVES_KERNEL),
-                    ]
-                }
-            },
-            "required": ["kernel"],
-        },
-    ]
-}
-"""What a spec without a rule names where it gets a rule that stores vectors: see ``defaults._takes_waves``."""
 WHOLE: Schema = {"properties": {"precision": {"enum": ["int16"]}}, "required": ["precision"]}
+
+
+def _names(section: str, keys: Collection[str]) -> Schema:
+    """The schema of a spec that has one of a section's keys; without keys, the section."""
+    named: Schema = {"anyOf": [{"required": [key]} for key in keys]} if keys else {}
+    return {"properties": {section: named}, "required": [section]}
+
+
+def _stores(keys: Mapping[str, Collection[str]]) -> Schema:
+    """The schema of a spec that gets a rule that stores vectors, if it names no rule and these are the keys of such a rule."""
+    other = {"properties": {"function": {"not": {"const": "gaussian"}}}, "required": ["function"]}
+    kernel: Schema = {"properties": {"kernel": other}, "required": ["kernel"]}
+    return {"anyOf": [kernel, *(_names(section, own) for section, own in keys.items())]}
 
 
 def _if(names: list[str], whole: bool) -> Schema:
@@ -100,14 +95,12 @@ def _if(names: list[str], whole: bool) -> Schema:
     if whole:
         default = WHOLE_NUMBERS["learning"]["rule"] in names
         return {"allOf": [WHOLE, {"anyOf": [condition, nameless]} if default else condition]}
-    watched: Schema = {"required": ["novelty"]}
-    learns: list[Schema] = [nameless, {"not": watched}]
-    cases: dict[str, list[Schema]] = {
-        ALARMS["learning"]["rule"]: [nameless, watched],
-        KERNEL_NUMBERS["learning"]["rule"]: [*learns, STORES],
-        WAVES[0].rule: [*learns, {"not": STORES}],
-    }
-    chosen = [{"allOf": case} for rule, case in cases.items() if rule in names]
+    watched, classes = _names("novelty", ()), _names("label", ["classes"])
+    cases: list[tuple[str, list[Schema]]] = [(ALARMS["learning"]["rule"], [watched])]
+    for of, keys, waves in (({"not": classes}, STORED, WAVES[0]), (classes, CLASSES_STORED, CLASS_WAVES[0])):
+        learns, stores = [{"not": watched}, of], _stores(keys)
+        cases += [(KERNEL_NUMBERS["learning"]["rule"], [*learns, stores]), (waves.rule, [*learns, {"not": stores}])]
+    chosen = [{"allOf": [nameless, *case]} for rule, case in cases if rule in names]
     condition = {"anyOf": [condition, *chosen]} if chosen else condition
     return {"allOf": [{"not": WHOLE}, condition]}
 

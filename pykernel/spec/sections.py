@@ -412,7 +412,7 @@ class Learning(Section):
 
     rule: str = Field(
         "",
-        description="how a sample changes the model. If not given, a model that learns from raw data: `spectrum-ekf` within stages, `krls-t` with a budget or classes, with `[novelty]` `okfeb`",
+        description="how a sample changes the model. If not given, a model that learns from raw data: `spectrum-ekf` within stages, for classes `spectrum-softmax`, with a budget or another kernel `krls-t`, with `[novelty]` `okfeb`",
     )
 
 

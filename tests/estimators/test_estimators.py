@@ -325,6 +325,15 @@ def test_defaults_classify(load, worst):
     assert cross_val_score(model, x[order], y[order]).mean() > worst
 
 
+def test_passes_without_a_rule_are_those_of_the_rule_that_is_taken(stream):
+    """Waves of classes learn by steps, five times; waves of numbers by least squares, once."""
+    x, y = stream
+    for model, labels, passes in ((BudgetedKernelClassifier, y > 0, 5), (BudgetedKernelRegressor, y, 1)):
+        learned = model().fit(x, labels)
+        assert sum(learned.status_counts_.values()) == passes * len(x)
+        assert state(learned) == state(model(n_epochs=passes).fit(x, labels)) != state(model(n_epochs=2).fit(x, labels))
+
+
 def test_a_grid_over_a_pipeline(stream):
     x, y = stream
     kernels = {
@@ -392,7 +401,7 @@ def test_novelty_is_what_the_vectors_leave_over(stream):
     k = kernel(x, vectors)
     kappa = 1 + ridge - (k * np.linalg.solve(kernel(vectors, vectors) + ridge * np.eye(n), k.T).T).sum(axis=1)
     np.testing.assert_allclose(model.novelty(x), kappa, atol=1e-6)
-    with pytest.raises(UserError, match=r"^BudgetedKernelRegressor: rule 'rls' is linear and knows no novelty"):
+    with pytest.raises(UserError, match=r"^BudgetedKernelRegressor: rule 'rls' stores no vectors and knows no novelty"):
         BudgetedKernelRegressor(rule="rls").fit(x, y).novelty(x)
 
 

@@ -8,7 +8,7 @@ import tomllib
 import numpy as np
 
 from benchmarks.device import default_cost, peers
-from benchmarks.host import advice_figures, first_alarms, first_faults, first_results, spectrum_front
+from benchmarks.host import advice_figures, class_front, first_alarms, first_faults, first_results, spectrum_front
 from benchmarks.provenance import ROOT
 from benchmarks.tables import load, markdown
 from pykernel.spec.model import make_spec
@@ -41,9 +41,24 @@ def test_ratios_on_the_page_are_the_measured_ones() -> None:
     assert first_results.table() in ONLINE
     # the goals: with room for another compiler's rounding, which there is none of
     assert np.median(numbers) <= 0.92 and np.quantile(numbers, 0.9) <= 1.03 and numbers.max() <= 1.2
-    # but for 4 errors in place of 2
-    assert np.median(classes) <= 0.95 and np.sort(classes)[-2] <= 1.5
+    assert np.median(classes) <= 0.825 and np.quantile(classes, 0.9) <= 1.05 and classes.max() <= 1.2
+    rows = first_results.read().items()
+    sea = [(each["spec without a rule"], each["linear model"]) for (name, _), each in rows if name == "sea"]
+    assert "makes up to 6 % more errors" in " ".join(ONLINE.split())
+    assert round(max(float(own["error"]) / float(linear["error"]) for own, linear in sea), 2) == 1.06
     assert all(row["refused_in_a_row"] == "0" for rows in first_results.read().values() for row in rows.values())
+
+
+def test_vectors_are_better_where_the_page_says() -> None:
+    page = " ".join((ROOT / "docs" / "spectrum.md").read_text(encoding="utf-8").split())
+    rows = load(class_front.DATA / "class-front.csv")
+    waves = class_front.ratios(rows, "spectrum-softmax, 16, with a linear expert")
+    stored = class_front.ratios(rows, "krls-t, 32 vectors")
+    better = [where for where in waves if waves[where] > 1.02 * stored[where]]
+    assert f"is better by more than 2 % on {len(better)} of the {len(waves)}" in page
+    curved = {name for name, _ in better if f"`{name}`" in page}
+    assert curved == {"quantiles", "circles", "hastie", "bananas"}
+    assert all((name, variant) in better for name in curved for variant in class_front.CLASS_VARIANTS)
 
 
 def test_sizes_of_the_default_are_those_that_are_taken() -> None:
@@ -76,10 +91,17 @@ def test_alarms_without_a_rule_are_chosen_from_these_settings() -> None:
 
 
 def test_what_the_page_writes_out_is_what_a_spec_without_a_rule_gets() -> None:
-    short, long = re.findall(r"```toml\n(.*?)```", ONLINE, re.DOTALL)[:2]
-    content, written = tomllib.loads(short), tomllib.loads(long)
-    whole = {name: {**content.get(name, {}), **part} for name, part in written.items()} | {"name": content["name"]}
-    assert make_spec(content) == make_spec(whole)
+    short, *long = re.findall(r"```toml\n(.*?)```", ONLINE, re.DOTALL)[:3]
+    content = tomllib.loads(short)
+    label = content["label"]
+    for text, more in zip(long, ({}, {"classes": ["no", "yes"]}), strict=True):
+        content["label"], written = label | more, tomllib.loads(text)
+        whole = {
+            name: {**content.get(name, {}), **written.get(name, {})}
+            for name in {**content, **written}
+            if name != "name"
+        }
+        assert make_spec(content) == make_spec(whole | {"name": content["name"]})
 
 
 def test_every_test_of_advice_has_a_section_and_a_picture() -> None:

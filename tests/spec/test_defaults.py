@@ -13,8 +13,8 @@ from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.gen.project import build
 from pykernel.spec import defaults
-from pykernel.spec.model import make_spec
-from pykernel.spec.sections import fpu_of
+from pykernel.spec.model import make_spec, rules
+from pykernel.spec.sections import fields_of, fpu_of
 from pykernel.targets.check import exceeded
 
 
@@ -40,67 +40,129 @@ def test_ram_is_known_before_there_is_c(precision: str) -> None:
         assert estimate - 40 <= ram_of(spec_of(d, n, precision, label={"column": "y", "classes": classes})) <= estimate
 
 
+SIZES: list[tuple[int, int | list[str]]] = [
+    (1, 1),
+    (3, 2),
+    (8, 1),
+    (1, [*"ab"]),
+    (13, [*"ab"]),
+    (2, [*"abcdefg"]),
+    (8, [*"abc"]),
+]
+
+
+@pytest.mark.parametrize(("dim", "label"), SIZES, ids=str)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_the_ram_of_waves_is_known_before_there_is_c(precision: str) -> None:
-    """And the first that fits is taken: exactly at its own bytes, the next one a byte below."""
-    size = 8 if precision == "float64" else 4
-    for dim, outputs in ((1, 1), (3, 2), (8, 1)):
-        estimates = []
-        for waves in defaults.WAVES:
-            estimate = defaults.waves_bytes(waves, dim, outputs, size)
-            base = {"name": "m", "precision": precision, "input": {"dim": dim}, "label": {"outputs": outputs}}
-            spec = make_spec(base | {"target": {"ram": estimate}})
-            assert spec.learning.rule == waves.rule and spec.input.outliers == "hold"
-            assert (spec.mixture is not None) == waves.mixed
-            assert spec.capacities["FEATURES"] == waves.features
-            assert not waves.block or spec.config.group == waves.block
-            assert estimate - 40 <= ram_of(spec) <= estimate
-            estimates.append(estimate)
-        assert estimates == sorted(estimates, reverse=True)
+def test_the_ram_of_waves_is_known_before_there_is_c(precision: str, dim: int, label: int | list[str]) -> None:
+    """To the byte; float64 has whole numbers of 32 bits.  The first that fits is taken: exactly at its own bytes."""
+    base: dict[str, Any] = {"name": "m", "precision": precision, "input": {"dim": dim}}
+    classes = isinstance(label, list)
+    base["label"] = {"column": "y", "classes": label} if classes else {"outputs": label}
+    outputs = make_spec(base).outputs
+    estimates = []
+    for waves in defaults.CLASS_WAVES if classes else defaults.WAVES:
+        estimate = waves.ram_bytes(dim, outputs, 8 if precision == "float64" else 4)
+        spec = make_spec(base | {"target": {"ram": estimate}})
+        assert spec.learning.rule == waves.rule and (spec.input.outliers == "hold") is not classes
+        assert (spec.mixture is not None) == waves.mixed
+        assert spec.capacities["FEATURES"] == waves.features
+        assert not waves.block or spec.config.group == waves.block
+        assert estimate - (20 if precision == "float64" else 0) <= ram_of(spec) <= estimate
+        estimates.append(estimate)
+    assert estimates == sorted(estimates, reverse=True)
 
 
 def test_a_common_part_is_assumed_where_no_limit_is_given() -> None:
-    """Bytes grow with the square of the inputs."""
-    found = []
-    for dim in (3, 13, 20, 64):
-        content: dict[str, Any] = {"name": "m", "input": {"dim": dim}}
-        spec = make_spec(content)
-        assert spec == make_spec(content | {"target": {"name": "cortex-m0plus"}}).model_copy(update={"target": None})
-        waves = next(w for w in defaults.COMMON if defaults.waves_bytes(w, dim, 1) <= 8192)
-        assert (spec.learning.rule, spec.mixture is not None) == (waves.rule, waves.mixed)
-        found.append(waves)
-    assert found == sorted(found, key=defaults.COMMON.index) and len(set(found)) >= 4
-    assert make_spec({"name": "m", "input": {"dim": 3}, "target": {"ram": 8192}}).learning.features == 8
+    """Bytes grow with the square of the inputs, and with the classes."""
+    ten = {"label": {"column": "y", "classes": [*"abcdefghij"]}}
+    for every, label, o in ((defaults.WAVES, {}, 1), (defaults.CLASS_WAVES, ten, 10)):
+        found = []
+        for dim in (3, 13, 20, 28, 34, 64):
+            content: dict[str, Any] = {"name": "m", "input": {"dim": dim}} | label
+            spec = make_spec(content)
+            assert spec == make_spec(content | {"target": {"name": "cortex-m0plus"}}).model_copy(
+                update={"target": None}
+            )
+            waves = next(w for w in every[1:] if w.ram_bytes(dim, o) <= 8192 or w is every[-1])
+            assert (spec.learning.rule, spec.mixture is not None) == (waves.rule, waves.mixed)
+            assert spec.capacities["FEATURES"] == waves.features
+            found.append(waves)
+        assert found == sorted(found, key=every.index) and len(set(found)) >= 4
+        small: dict[str, Any] = {"name": "m", "input": {"dim": 3}, "target": {"ram": 8192}} | label
+        assert make_spec(small).capacities["FEATURES"] == every[0].features
 
 
-def test_the_instructions_of_waves_are_at_least_those_measured() -> None:
-    """They are of an update with an outlying input, which answers twice; the stream of the measurement has none."""
-    rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "no rule, a number" in row["model"]]
+def measured(kind: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The measured updates of waves, and what their spec says of its size."""
+    rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if kind in row["model"]]
     rows = [row for row in rows if "vectors" not in row["model"] and row["level"] == "-O2"]
-    assert len(rows) == 8
+    found = []
     for row in rows:
         ram = row["model"].partition("target of ")[2].removesuffix(" bytes")
-        content: dict[str, Any] = {"input": {"dim": 3}} | ({"target": {"ram": int(ram)}} if ram else {})
-        estimate = defaults.waves_instructions(defaults.waves_of(content), 3, 1, fpu_of(row["target"]) == "none")
-        assert 0.95 <= estimate / int(row["update_max"]) <= 2.1, (row, estimate)
+        content: dict[str, Any] = {"input": {"dim": 8 if "eight inputs" in row["model"] else 3}}
+        if "classes" in kind:
+            content["label"] = {"classes": [*("abcdef" if "six" in row["model"] else "abc")]}
+        found.append((row, content | ({"target": {"ram": int(ram)}} if ram else {})))
+    return found
 
 
-def test_waves_have_no_budget_and_one_kernel() -> None:
+@pytest.mark.parametrize(
+    ("kind", "count", "least", "most"), [("no rule, a number", 8, 0.95, 2.1), (" classes", 10, 0.8, 1.25)]
+)
+def test_the_instructions_of_waves_are_those_measured(kind: str, count: int, least: float, most: float) -> None:
+    """For numbers, they are of an update with an outlying input, which answers twice; the stream of the measurement has none."""
+    rows = measured(kind)
+    assert len(rows) == count
+    for row, content in rows:
+        waves, d, o = (
+            defaults.waves_of(content),
+            content["input"]["dim"],
+            len(content.get("label", {}).get("classes", "1")),
+        )
+        assert int(row["ram_bytes"]) == waves.ram_bytes(d, o)
+        estimate = waves.instructions(d, o, fpu_of(row["target"]) == "none")
+        assert least <= estimate / int(row["update_max"]) <= most, (row, estimate)
+
+
+TWO = {"label": {"column": "y", "classes": ["a", "b"]}}
+
+
+@pytest.mark.parametrize("label", [{"label": {"column": "y"}}, TWO], ids=["number", "class"])
+def test_waves_have_no_budget_and_one_kernel(label: dict) -> None:
     """Who names a budget or another kernel gets what has them."""
-    base: dict[str, Any] = {"name": "m", "input": {"dim": 3}, "label": {"column": "y"}}
+    base: dict[str, Any] = {"name": "m", "input": {"dim": 3}} | label
     for small, target in ((False, {}), (True, {"target": {"ram": 2000}})):
         stores = "qklms" if small else "krls-t"
-        assert make_spec(base | target).learning.rule == "spectrum-ekf"
-        assert make_spec(base | target | {"kernel": {"sigma": 2.0}}).mixture is None
+        raw = make_spec(base | target | {"kernel": {"sigma": 2.0}})
+        assert raw.learning.rule == ("spectrum-softmax" if label is TWO else "spectrum-ekf")
+        assert raw.mixture is None and not raw.input.standardise
         assert make_spec(base | target | {"reduction": {"n_max": 32}}).learning.rule == stores
         assert make_spec(base | target | {"kernel": {"function": "laplacian", "gamma": 1.0}}).learning.rule == stores
-        assert make_spec(base | target | {"label": {"column": "y", "classes": ["a", "b"]}}).learning.rule == stores
+        given = base | target | {"kernel": {"sigma": 2.0}, "input": {"dim": 3, "scale": [1.0, 2.0, 3.0]}}
+        assert make_spec(given).learning.rule == stores
+
+
+def test_waves_of_classes_leave_to_stored_vectors_what_these_alone_have() -> None:
+    """Whatever key krls-t or qklms have, a spec of classes may name it without a rule."""
+    waves = {(section, key) for section, key, _ in fields_of(rules()["spectrum-softmax"].spec, "spectrum-softmax")}
+    for stores, target in (("krls-t", {}), ("qklms", {"target": {"ram": 100}})):
+        spec = make_spec(
+            {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning": {"rule": stores}} | TWO
+        )
+        alone = {(section, key) for section, key, _ in fields_of(type(spec), stores)} - waves
+        alone = {(section, key) for section, key in alone if section in ("input", "learning")}
+        assert {("input", "center"), ("input", "scale")} < alone
+        for section, key in alone:
+            value = [1.0, 2.0] if section == "input" else getattr(spec.learning, key) or 0.5
+            named = {section: {"dim": 2, key: value} if section == "input" else {key: value}}
+            content = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}} | TWO | target | named
+            assert make_spec(content).learning.rule == stores, (section, key)
 
 
 def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:
     rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "vectors" in row["model"]]
     rows = [row for row in rows if row["level"] == "-O2"]
-    assert len(rows) == 8
+    assert len(rows) == 10
     for row in rows:
         *_, last = row["model"].split(", ")
         n = int(last.split()[0])

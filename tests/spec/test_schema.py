@@ -10,6 +10,7 @@ import pytest
 
 from pykernel.cli.app import main
 from pykernel.errors import UserError
+from pykernel.spec.defaults import CLASSES_STORED
 from pykernel.spec.model import declared, keys_of, make_spec, rules, sections
 from pykernel.spec.schema import key_tables, spec_schema
 from tests.support import ROOT
@@ -120,6 +121,38 @@ def test_the_tables_of_the_docs_are_the_declarations(pytestconfig):
     assert (
         "| `n_max` | | `32` |" in tables["okfeb"] and "| `rho` | `klms`, `qklms` | `0.0` | from 0 |" in tables["klms"]
     )
+
+
+@pytest.mark.parametrize("label", [{}, {"label": {"classes": ["a", "b"]}}], ids=["number", "class"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({}, {"kernel": {"gamma": 1.0}}, {"kernel": {"function": "gaussian"}}, {"novelty": {}}),
+        *({"reduction": {"n_max": 8}}, {"kernel": {"function": "laplacian", "gamma": 1.0}}, {"precision": "int16"}),
+        *({"learning": {"noise": 0.5}}, {"learning": {"forgetting": 0.99}}, {"learning": {"seed": 1}}),
+        {"input": {"dim": 2, "scale": [1.0, 2.0]}, **KERNEL},
+    ],
+    ids=str,
+)
+def test_the_schema_of_a_spec_without_a_rule_is_that_of_the_rule_that_it_gets(label, more):
+    """With a wrong value for every key of every rule, the schema forbids the same."""
+    content = copy.deepcopy({"name": "m", "input": {"dim": 2, "max_abs": 1.0}} | label | more)
+    if "precision" in more:
+        content.setdefault("label", {}).setdefault("max_abs", 1.0)
+    rule = make_spec(content).learning.rule
+    for section in sections():
+        for key in keys_of(section):
+            named = {section, key} & {"rule", "reduction", "novelty", "classes", "function"}
+            if (
+                named
+                or (section, key) in {("input", "center"), ("input", "scale")}
+                or key in CLASSES_STORED["learning"]
+            ):
+                continue  # these say which rule is taken
+            content.setdefault(section, {}).setdefault(key, "no value of any key\n")
+    without = misfits(SCHEMA, content)
+    content["learning"]["rule"] = rule
+    assert len(without) > 20 and without == misfits(SCHEMA, content)
 
 
 def test_every_key_says_what_it_means():
