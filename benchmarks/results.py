@@ -358,7 +358,7 @@ RESULTS: dict[str, Result] = {
     "intervals": Result("-m benchmarks.host.intervals", ("intervals.csv",), "minutes", ("covered",)),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "rule-front": Result(
-        "-m benchmarks.host.rule_front", ("rule-front.csv",), "hours", ("default", "techniques", "recursive")
+        "-m benchmarks.host.rule_front", ("rule-front.csv",), "minutes", ("default", "techniques", "recursive")
     ),
     "class-front": Result(
         "-m benchmarks.host.class_front", ("class-front.csv",), "minutes", ("default", "class_waves")

@@ -60,8 +60,8 @@ class Waves(NamedTuple):
         """Bytes of RAM with the stages, for d inputs, o functions and numbers of ``size`` bytes.  Exact for float32."""
         m, block = self.features, self.block * (d + 2)
         matrices = m // self.block * (block * (block + 1) // 2 + 2 * block) if self.block else 2 * m
-        stages = 4 * d + o * (d + 4) + 4 if self.of_classes else 7 * d + o * (d + 12) + 8
-        pairs, judged = (d + 1) * (d + 2) // 2, 5 if self.of_classes else 2
+        stages = 4 * d + o * (d + 4) + 6 if self.of_classes else 7 * d + o * (d + 12) + 8
+        pairs, judged = (d + 1) * (d + 2) // 2, o + 5 if self.of_classes else 2
         expert = pairs + 3 * d + o * (d + 5) + judged if self.mixed else 0
         return size * (m * (d + 2 * o) + matrices + stages + expert)
 
@@ -83,7 +83,8 @@ class Waves(NamedTuple):
 
 WAVES = (
     *(Waves("spectrum-ekf", *each, True) for each in ((8, 8), (4, 4), (4, 2))),
-    *(Waves("spectrum-nlms", 8, 0, mixed) for mixed in (True, False)),
+    *(Waves("spectrum-nlms", features, 0, True) for features in (16, 8)),
+    Waves("spectrum-nlms", 8, 0, False),
 )
 """For labels that are numbers: the first of these that fits the target, else the last one.  Measured by
 benchmarks/host/spectrum_front.py."""
