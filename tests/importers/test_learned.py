@@ -22,6 +22,7 @@ from pykernel.host.signal import SignalStage
 from pykernel.importers import learned
 from pykernel.importers.importing import load_model
 from pykernel.importers.place import Place
+from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import RULES
 from pykernel.spec.families.spectrum import RULES as SPECTRUM_RULES
@@ -39,6 +40,10 @@ MODELS |= {
     "raw": {"reduction": {"n_max": 14}},
     "several": SMALL | {"label": {"columns": ["a", "b"], "low": -1.0, "high": 0.75}},
     "scaled": SMALL | {"input": {"center": [1.0, -1.0, 0.0], "scale": [2.0, 0.5, -1.0]}, "label": {"classes": ["n", "y"]}},
+    **{
+        rule: {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}, "expansion": {"vectors": [[0.0, 0.0, 0.0]]}}
+        for rule in EXPANSION_MODELS.rules
+    },
     "rff-rls": {"kernel": {"sigma": 1.0}, "learning": {"rule": "rff-rls"}},
     **{rule: {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}} for rule in SPECTRUM_RULES},
     "spectrum-softmax": {
@@ -119,7 +124,7 @@ def test_a_state_of_every_rule_becomes_a_small_frozen_model_or_a_sentence(name: 
             made = load_model(files[0], "small", state=files[1], vectors=4, precision=spec.precision)
         except UserError as error:
             text = str(error)
-    if spec.learning.rule in (*LINEAR_MODELS.rules, *SPECTRUM_RULES):
+    if spec.learning.rule in (*LINEAR_MODELS.rules, *EXPANSION_MODELS.rules, *SPECTRUM_RULES):
         assert text == "flow: stores no vectors of its inputs; vectors is for models that do"
         return
     if spec.label_kind == "none":
