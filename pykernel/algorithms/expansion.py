@@ -11,7 +11,8 @@ Kernel Recursive Least-Squares Tracker, 2012, III.A):
 Kept is D = P_0 - P, zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P phi)).  A sum of squares is positive semidefinite,
 and P stays at or above (1 - lambda) P_0, far above what rounding changes: so no direction winds up, and no root is needed.
 
-Where labels are numbers, f_0 is taken off them before all else: every stage sees what the trained function has left.
+Where labels are numbers, f_0 is taken off them before all else: every stage sees what the trained function has left.  So this
+model has a ``respond`` and a ``take`` of its own, in place of the frame's.
 """
 
 from pykernel.algorithms import frame
@@ -25,7 +26,9 @@ from pykernel.algorithms.elementary import (
     logistic,
 )
 from pykernel.algorithms.extents import FEATURES, PACKED
-from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, respond
+from pykernel.algorithms.expert import consult, instruct, mix
+from pykernel.algorithms.frame import Rule, Status, TakenStatus, follow, hear, programs, took
+from pykernel.algorithms.interval import Covered
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.algorithms.kernels import fourier, inner_product
 from pykernel.algorithms.linear import (
@@ -38,6 +41,8 @@ from pykernel.algorithms.linear import (
     learn_by_gradient,
     shift,
 )
+from pykernel.algorithms.poll import poll
+from pykernel.algorithms.stages import clamp, combine, see, settle_inputs
 from pykernel.algorithms.vectors import empty_from, multiply, plus_product
 from pykernel.dialect import (
     CLASSES,
@@ -60,6 +65,7 @@ class ExpansionConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.expansion``."""
 
     begins: bool  # whether there is a trained function f_0
+    continues: bool  # whether labels count from f_0
     products: bool  # whether distances are computed from products
     calibrated: bool  # whether functions give probabilities
     vectors: Real[FEATURES - 1, DIM]  # v
@@ -77,6 +83,12 @@ class ExpansionConfig(Config):
     tunable = frozenset("prior_variance settled_limit".split())
 
 
+class ExpansionWork(Struct):
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+
+    trained: Real[OUTPUTS]  # values of the trained functions
+
+
 class Settled(Struct):
     """What is known of the weights."""
 
@@ -85,7 +97,7 @@ class Settled(Struct):
 
 
 class ExpansionModel(LinearModel):
-    parts = Settled, ExpansionConfig, KernelConfig
+    parts = Settled, ExpansionWork, ExpansionConfig, KernelConfig
 
 
 # ------------------------------------------------------------------------------------------------ kernel values
@@ -129,7 +141,7 @@ def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
 
 
 @kernel
-def prepare(m: ExpansionModel, x: Real[DIM]) -> None:
+def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
     """The features at x, and m.trained: the trained functions' values.  O(N D + N) for each output."""
     rest = real(1)
     if m.products:
@@ -150,7 +162,7 @@ def prepare(m: ExpansionModel, x: Real[DIM]) -> None:
 
 @kernel
 def learned(m: ExpansionModel, o: Index) -> Real:
-    """The rule's own answer from the features: what was learned; where the frame does not take f_0 off, with f_0."""
+    """The rule's own answer from the features: what was learned; where labels do not count from f_0, with f_0."""
     total = plus_product(m.weights[o, len(m.vectors)], m.weights[o], m.phi, len(m.vectors))
     return m.trained[o] + total if m.begins and not m.continues else total
 
@@ -158,12 +170,60 @@ def learned(m: ExpansionModel, o: Index) -> Real:
 @kernel
 def weigh(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x), or what of it was learned.  O(N D + N) for each output."""
-    prepare(m, x)
+    make_values(m, x)
     for o in range(len(y)):
         y[o] = learned(m, o)
 
 
+@kernel
+def clamp_rest(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
+    """y: answers, which are kept between low and high; where labels count from f_0, without f_0."""
+    for o in range(len(y)):
+        if m.continues:
+            y[o] = clipped(m.trained[o] + y[o], m.low, m.high) - m.trained[o]
+        else:
+            y[o] = clipped(y[o], m.low, m.high)
+
+
+@kernel
+def respond(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x), with what the stages of labels do."""
+    see(m, x)
+    weigh(m, m.x, y)
+    combine(m, m.x, y)
+    if m.mixes:
+        if m.votes:
+            poll(m, x, y)
+        else:
+            mix(m, x, y)
+    for o in range(len(y)):
+        if m.continues:
+            y[o] = m.trained[o] + y[o]
+        if m.clamps:
+            y[o] = clipped(y[o], m.low, m.high)
+
+
 # ----------------------------------------------------------------------------------------------------- learning
+
+
+@kernel
+def take(m: ExpansionModel, x: Real[DIM]) -> Index:
+    """Learn the sample x with label y; both were checked."""
+    if m.frozen[0] != 0:
+        return TakenStatus.FROZEN
+    see(m, x)
+    if m.continues:
+        make_values(m, m.x)
+        for o in range(len(m.y)):
+            m.y[o] = clipped(m.y[o] - m.trained[o], -m.label_limit, m.label_limit)
+    if m.mixes:
+        consult(m, x)
+    status = follow(m, m.x)
+    if took(m, status):
+        if m.mixes:
+            instruct(m, x, m.label)
+        settle_inputs(m, x)
+    return status
 
 
 @kernel
@@ -216,7 +276,7 @@ def learn_by_least_squares(m: ExpansionModel) -> Bool:
 def learn(m: ExpansionModel, x: Real[DIM]) -> Index:
     """Learn that the rule should answer m.y.  Returns DONE, or REFUSED_WEIGHT with nothing changed."""
     if not m.continues:
-        prepare(m, x)
+        make_values(m, x)
     for o in range(len(m.y)):
         m.error[o] = learned(m, o)
     hear(m)
@@ -281,14 +341,17 @@ EXPANSION = programs(
         name="expansion",
         model=ExpansionModel,
         memory=(Linear, Settled),
-        work=(LinearWork,),
+        work=(LinearWork, ExpansionWork),
         configs=(LinearConfig, ExpansionConfig, KernelConfig),
         statuses=LinearStatus,
         hooks={
             LinearModel: ExpansionModel,
-            frame.prepare: prepare,
+            Covered: ExpansionModel,
             frame.answer: weigh,
             frame.learn: learn,
+            frame.respond: respond,
+            frame.take: take,
+            clamp: clamp_rest,
             frame.blank: blank,
             frame.keeps: keeps,
             frame.chances: chances,

@@ -1,11 +1,11 @@
 """The frame around every rule that learns sample by sample: what all of them promise, once.
 
 A rule brings what is its own: its memory, ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (what
-is true of each of its states), and where it has them ``prepare``, ``intact``, ``blank``, ``took``, ``remembered``, ``chances`` and
+is true of each of its states), and where it has them ``intact``, ``blank``, ``took``, ``remembered``, ``chances`` and
 ``forget_rule``.  The frame makes the rest: checks of memory, input and label; numbers, several numbers and classes as
 labels; freezing; the stages of inputs and labels; and which states are valid.
 
-    update   refusal, acceptable_label -> take: prepare, warm_up, see -> follow: remain, learn (hear), conclude -> settle_inputs
+    update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), conclude -> settle_inputs
     predict  refusal -> see -> answer -> combine
 
 It is written for reals.  In programs of whole numbers the same kernels have other types, and other stages in the place of
@@ -55,12 +55,10 @@ from pykernel.algorithms.stages import (
     conclude,
     forget,
     gather_evidence,
-    give_trained,
     hold,
     remain,
     see,
     settle_inputs,
-    take_trained,
     valid_stages,
     warm_up,
 )
@@ -121,11 +119,6 @@ class Framed(Covered):
 @placeholder
 def answer(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x), the rule's own answer to an input as it sees it."""
-
-
-@placeholder
-def prepare(m: Framed, x: Real[DIM]) -> None:
-    """Keep what answer and learn take of an input, and m.trained, where labels count from a trained function."""
 
 
 @placeholder
@@ -202,8 +195,6 @@ def respond(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
             poll(m, x, y)
         else:
             mix(m, x, y)
-    if m.continues:
-        give_trained(m, y)
     if m.clamps:
         clamp(m, y)
 
@@ -363,10 +354,6 @@ def take(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample x with label y; both were checked."""
     if m.frozen[0] != 0:
         return TakenStatus.FROZEN
-    if m.continues:
-        see(m, x)
-        prepare(m, m.x)
-        take_trained(m, m.y)
     warming = warm_up(m, x, m.y)
     if warming:
         return TakenStatus.OBSERVED

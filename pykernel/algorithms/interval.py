@@ -108,11 +108,7 @@ def recall(m: Covered, x: Real[DIM], k: Real[OUTPUTS]) -> None:
         for o in range(len(k)):
             m.answered[o] = blended(m, o, m.answered[o], m.expert_answer[o])
     if m.clamps:
-        if m.continues:
-            for o in range(len(k)):
-                m.answered[o] = clipped(m.trained[o] + m.answered[o], m.low, m.high) - m.trained[o]
-        else:
-            clamp(m, m.answered)
+        clamp(m, m.answered)
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 From the outside in: inputs are standardised; the label's running mean m is taken off; a linear part l(x) is taken off; the
 rule learns what remains; and a gain g says how far the rule has been right.  The answer is f(x) = m + l(x) + g k(x), where
-k is the rule's own answer.  A function that was trained elsewhere is taken off the label before all of these.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label
+k is the rule's own answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label
 far from the answer may be a fault: it counts at most a number of usual errors, as does an outlying input.
 
 Running means weigh sample k of the first n by k, then by powers of 1 - 2 / (horizon + 1): a start unlike the rest is forgotten
@@ -79,7 +79,6 @@ class Sample(Struct):
     other: Real[DIM]  # the same with the other choice for outlying inputs
     absent: Index[DIM]  # 1: the input was missing, and something stands in for it
     y: Real[OUTPUTS]  # what f(x) should be
-    trained: Real[OUTPUTS]  # at x, a function that was trained elsewhere and that labels count from
     label: Real[OUTPUTS]  # the label before the stages took their part off
     value: Real[OUTPUTS]  # f(x) before the sample was learned
     most: Real[OUTPUTS]  # how far from that value a label counts in full
@@ -100,7 +99,6 @@ class StageConfig(Config):
     limits: bool  # whether a label counts at most so far from the answer
     judges: bool  # whether any of the last three is so: answers are compared with labels
     follows: bool  # whether any of these five is so: labels pass stages
-    continues: bool  # whether labels count from a function that was trained elsewhere
     clamps: bool  # whether predictions are kept between low and high
     mixes: bool  # whether the answer is a mean of the model's and of a linear expert's
     votes: bool  # whether it is a mean of probabilities of classes
@@ -358,20 +356,6 @@ def combine(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> None:
             y[o] = trust(m, o) * y[o]
         if m.centers or m.leads:
             y[o] = lead(m, x, o) + y[o]
-
-
-@kernel
-def take_trained(m: Staged, y: Real[OUTPUTS]) -> None:
-    """y: what the trained function has left of the labels, within their limit."""
-    for o in range(len(y)):
-        y[o] = clipped(y[o] - m.trained[o], -m.label_limit, m.label_limit)
-
-
-@kernel
-def give_trained(m: Staged, y: Real[OUTPUTS]) -> None:
-    """y: answers, the trained function's included."""
-    for o in range(len(y)):
-        y[o] = m.trained[o] + y[o]
 
 
 @kernel

@@ -179,7 +179,6 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "judges": staged or mixes,
             "estimates_noise": estimates_noise(spec),
             "follows": moves or staged or (mixes and not votes(spec)),
-            "continues": False,
             "mixes": mixes,
             "votes": votes(spec),
             "sharpens": votes(spec),
