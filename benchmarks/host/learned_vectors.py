@@ -75,7 +75,11 @@ def going_on(frozen: Spec, rule: str, keys: dict[str, Any] | None = None, gain: 
 
 
 def called(rule: str, keys: dict[str, Any], gain: bool) -> str:
-    words = [f"`{rule}`", *(f"`{key} = {value:g}`" for key, value in keys.items()), *([] if gain else ["`gain = false`"])]
+    words = [
+        f"`{rule}`",
+        *(f"`{key} = {value:g}`" for key, value in keys.items()),
+        *([] if gain else ["`gain = false`"]),
+    ]
     return ", ".join(words)
 
 
@@ -139,7 +143,14 @@ def table(rows: Rows) -> str:
         shown = (f"{parts[name]:.2f}" for name in SHOWN)
         means = mean(parts, CHOOSING), mean(parts, JUDGING)
         lines.append([model, *shown, *means, f"{max(parts.values()):.2f}", f"{int(ram):,}"])
-    head = ["model", *SHOWN, f"{len(CHOOSING)} streams", f"the other {len(JUDGING)}", "worst of all", f"RAM, {SHOWN[0]}"]
+    head = [
+        "model",
+        *SHOWN,
+        f"{len(CHOOSING)} streams",
+        f"the other {len(JUDGING)}",
+        "worst of all",
+        f"RAM, {SHOWN[0]}",
+    ]
     return markdown(head, lines)
 
 

@@ -25,8 +25,8 @@ from pykernel.algorithms.elementary import (
     exp2_fraction,
     logistic,
 )
-from pykernel.algorithms.extents import FEATURES, PACKED
 from pykernel.algorithms.expert import consult, instruct, mix
+from pykernel.algorithms.extents import FEATURES, PACKED
 from pykernel.algorithms.frame import Rule, Status, TakenStatus, follow, hear, programs, took
 from pykernel.algorithms.interval import Covered
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
@@ -60,6 +60,7 @@ from pykernel.dialect import (
     truncate,
     unroll,
 )
+
 
 class ExpansionConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.expansion``."""
@@ -251,9 +252,7 @@ def settle(m: ExpansionModel, inverse: Real, fresh: Bool) -> None:
         share = inverse * m.g[i]
         for j in range(i + 1):
             before = real(0) if fresh else m.settled[row + j]
-            m.settled[row + j] = clipped(
-                m.forgetting * (before + share * m.g[j]), -m.settled_limit, m.settled_limit
-            )
+            m.settled[row + j] = clipped(m.forgetting * (before + share * m.g[j]), -m.settled_limit, m.settled_limit)
         row += i + 1
 
 

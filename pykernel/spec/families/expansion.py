@@ -109,7 +109,12 @@ class ExpansionModels(FrozenModels):
 
     def capacities(self, spec: ExpansionSpec) -> dict[str, int]:
         features = len(spec.expansion.vectors) + 1
-        sizes = {"DIM": spec.dim, "FEATURES": features, "OUTPUTS": spec.outputs, "PACKED": features * (features + 1) // 2}
+        sizes = {
+            "DIM": spec.dim,
+            "FEATURES": features,
+            "OUTPUTS": spec.outputs,
+            "PACKED": features * (features + 1) // 2,
+        }
         return sizes | stages.probabilities(spec, spec.expansion.calibration is not None)
 
     def size_bound(self, spec: ExpansionSpec) -> int:
