@@ -70,7 +70,7 @@ class ExpansionModels(FrozenModels):
     programs: Mapping[LabelKind, Program] = EXPANSION
     spec = ExpansionSpec
 
-    def validate(self, spec: ExpansionSpec, refuse: Refuse) -> None:
+    def validate(self, spec: Any, refuse: Refuse) -> None:
         rule, tables, largest = spec.learning.rule, spec.expansion, kernel_settings.largest(spec.precision)
         if tables is None:
             refuse("[expansion]", f"is missing; {rule} must have vectors, and where they were trained weights and bias")
@@ -107,7 +107,7 @@ class ExpansionModels(FrozenModels):
                 "[label] max_abs must be lower",
             )
 
-    def capacities(self, spec: ExpansionSpec) -> dict[str, int]:
+    def capacities(self, spec: Any) -> dict[str, int]:
         features = len(spec.expansion.vectors) + 1
         sizes = {
             "DIM": spec.dim,
@@ -117,12 +117,12 @@ class ExpansionModels(FrozenModels):
         }
         return sizes | stages.probabilities(spec, spec.expansion.calibration is not None)
 
-    def size_bound(self, spec: ExpansionSpec) -> int:
+    def size_bound(self, spec: Any) -> int:
         features, outputs = len(spec.expansion.vectors) + 1, spec.outputs
         matrix = features * (features + 1) // 2 if RULES[spec.learning.rule] is Gain.RLS else 0
         return matrix + features * (2 * spec.dim + 2 * outputs + 8) + 4 * spec.dim + 16 * outputs + 64
 
-    def parameters(self, spec: ExpansionSpec) -> dict[str, Any]:
+    def parameters(self, spec: Any) -> dict[str, Any]:
         tables, outputs, dim = spec.expansion, spec.outputs, spec.dim
         vectors, begins = np.array(tables.vectors, float), tables.weights is not None
         multipliers = np.array(tables.weights, float) if begins else np.zeros((len(vectors), outputs))

@@ -78,7 +78,7 @@ class FrozenModels(Models):
 
     rules: tuple[str, ...] = ("frozen",)
     programs: Mapping[LabelKind, Program] = FROZEN
-    spec = FrozenSpec
+    spec: type[Spec] = FrozenSpec
 
     def validate(self, spec: Spec, refuse: Refuse) -> None:
         if spec.expansion is None:
