@@ -12,7 +12,7 @@ Kept is D = P_0 - P, zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P ph
 and P stays at or above (1 - lambda) P_0, far above what rounding changes: so no direction winds up, and no root is needed.
 
 Where labels are numbers, f_0 is taken off them before all else: every stage sees what the trained function has left.  So this
-model has a ``respond`` and a ``take`` of its own, in place of the frame's.
+model has a ``respond`` of its own, in place of the frame's.
 """
 
 from pykernel.algorithms import frame
@@ -25,9 +25,9 @@ from pykernel.algorithms.elementary import (
     exp2_fraction,
     logistic,
 )
-from pykernel.algorithms.expert import consult, instruct, mix
+from pykernel.algorithms.expert import mix
 from pykernel.algorithms.extents import FEATURES, PACKED
-from pykernel.algorithms.frame import Rule, Status, TakenStatus, follow, hear, programs, took
+from pykernel.algorithms.frame import Rule, Status, hear, programs
 from pykernel.algorithms.interval import Covered
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.algorithms.kernels import fourier, inner_product
@@ -42,7 +42,7 @@ from pykernel.algorithms.linear import (
     shift,
 )
 from pykernel.algorithms.poll import poll
-from pykernel.algorithms.stages import clamp, combine, see, settle_inputs
+from pykernel.algorithms.stages import clamp, combine, see, warm_up
 from pykernel.algorithms.vectors import empty_from, multiply, plus_product
 from pykernel.dialect import (
     CLASSES,
@@ -208,23 +208,14 @@ def respond(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def take(m: ExpansionModel, x: Real[DIM]) -> Index:
-    """Learn the sample x with label y; both were checked."""
-    if m.frozen[0] != 0:
-        return TakenStatus.FROZEN
-    see(m, x)
+def take_off(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
+    """In place of the warm-up, for inputs have a scaling that is given: take f_0 off the labels.  The rule need not wait."""
     if m.continues:
+        see(m, x)
         make_values(m, m.x)
         for o in range(len(m.y)):
             m.y[o] = clipped(m.y[o] - m.trained[o], -m.label_limit, m.label_limit)
-    if m.mixes:
-        consult(m, x)
-    status = follow(m, m.x)
-    if took(m, status):
-        if m.mixes:
-            instruct(m, x, m.label)
-        settle_inputs(m, x)
-    return status
+    return False
 
 
 @kernel
@@ -349,7 +340,7 @@ EXPANSION = programs(
             frame.answer: weigh,
             frame.learn: learn,
             frame.respond: respond,
-            frame.take: take,
+            warm_up: take_off,
             clamp: clamp_rest,
             frame.blank: blank,
             frame.keeps: keeps,
