@@ -17,6 +17,7 @@ from pykernel.algorithms.kernel_choice import KERNEL_RULES
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.host.bikeshare import bikeshare_spec
+from pykernel.spec.families.expansion import RULES as EXPANSION_RULES
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.nystrom import METHODS
 from pykernel.spec.families.spectrum import RULES as SPECTRUM_RULES
@@ -61,6 +62,11 @@ def recursive() -> list[Spec]:
 
 def linear() -> list[Spec]:
     return specs({"learning": {"rule": rule}} | (WIDTH if rule == "rff-rls" else {}) for rule in LINEAR_RULES)
+
+
+def expansions() -> list[Spec]:
+    """What was trained elsewhere and goes on learning."""
+    return specs(WIDTH | {"learning": {"rule": rule}, "expansion": WEIGHTED} for rule in EXPANSION_RULES)
 
 
 def kernels() -> list[Spec]:
@@ -170,6 +176,7 @@ MODELS = {
         kernels,
         training,
         streaming,
+        expansions,
         subspaces,
         default,
         alarms,
@@ -354,7 +361,9 @@ RESULTS: dict[str, Result] = {
     "sharding": Result("-m benchmarks.host.sharding", ("sharding.csv",), "minutes", (), (BASES,)),
     "signals": Result("-m examples.signals.study", ("signals/*.csv",), "minutes", ("signal_examples", "linear")),
     "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), "seconds", ("features",)),
-    "learned-vectors": Result("-m benchmarks.host.learned_vectors", ("learned-vectors.csv",), "minutes", ("default",)),
+    "learned-vectors": Result(
+        "-m benchmarks.host.learned_vectors", ("learned-vectors.csv",), "minutes", ("default", "expansions")
+    ),
     "intervals": Result("-m benchmarks.host.intervals", ("intervals.csv",), "minutes", ("covered",)),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "rule-front": Result(

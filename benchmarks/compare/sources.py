@@ -16,6 +16,8 @@ RULES = {
     "rls": ("bierman1977",),
     "quadratic-rls": ("bierman1977",),
     "rff-rls": ("rahimi2007", "bierman1977"),
+    "expansion-nlms": ("nagumo1967",),
+    "expansion-rls": ("vanvaerenbergh2012",),
     "spectrum-ekf": ("puskorius1991", "lazarogredilla2010"),
     "spectrum-nlms": ("lazarogredilla2010", "nagumo1967"),
     "spectrum-softmax": ("lazarogredilla2010", "bridle1990"),

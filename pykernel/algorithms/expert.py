@@ -1,6 +1,7 @@
 """A linear expert beside the model: the answer is never much worse than that of recursive least squares.
 
-The expert learns labels from inputs in units that stay: the standardiser moves, and what moves would spoil least squares.  Its
+The expert learns labels from inputs in units that stay: the standardiser moves, and what moves would spoil least squares.
+Where inputs are scaled by given numbers, these are its units.  Its
 covariance P = U D U' is kept by its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977,
 V.3), so that P is positive semidefinite by form: U is a unit upper triangle, and D is not negative.
 
@@ -184,12 +185,16 @@ def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> 
 
 @kernel
 def fix_units(m: Advised) -> None:
-    """From here on the expert's units are what the standardiser knows now.  O(D)."""
+    """From here on the expert's units are what the standardiser knows now, or given ones.  O(D)."""
     for j in range(len(m.mean)):
-        m.expert_offset[j] = m.mean[j]
-        m.expert_scale[j] = real(1)
-        if m.variance[j] > real(0):
-            m.expert_scale[j] = m.scale[j]
+        if m.standardises:
+            m.expert_offset[j] = m.mean[j]
+            m.expert_scale[j] = real(1)
+            if m.variance[j] > real(0):
+                m.expert_scale[j] = m.scale[j]
+        else:
+            m.expert_offset[j] = m.input_center[j]
+            m.expert_scale[j] = m.input_scale[j]
     if not m.votes:
         for o in range(len(m.expert_center)):
             m.expert_center[o] = m.center[o]
@@ -256,7 +261,7 @@ def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
 def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """The expert learns the labels: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
     if m.compared[0] == 0:
-        if m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
+        if not m.standardises or m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
             fix_units(m)
             consult(m, x)
     learns = m.compared[0] > 0
@@ -315,6 +320,10 @@ def valid_expert(m: Advised) -> Bool:
         if not (m.pivots[j] >= PIVOT_LEAST):
             return False
     for j in range(len(m.mean)):
+        if not m.standardises:
+            if m.expert_offset[j] != m.input_center[j] or m.expert_scale[j] != m.input_scale[j]:
+                return False
+            continue
         # twice the limits, with room for rounding, as in the stages
         if not (absolute(m.expert_offset[j]) * real(0.5) <= m.input_max_abs):
             return False

@@ -50,7 +50,7 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
         refuse("[kernel]", "has both sigma and gamma, which is 1 / (2 sigma^2); leave one of them out")
     if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
         refuse("[kernel]", "has neither sigma nor gamma; a gaussian kernel must have one of them")
-    if kernel.function == "fourier" and rule != "frozen":
+    if kernel.function == "fourier" and not spec.has("expansion", "phases"):
         refuse(
             "[kernel] function",
             f"is fourier, which is not positive definite; {rule} must have a kernel that is, and rff-rls learns with "

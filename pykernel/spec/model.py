@@ -28,6 +28,7 @@ from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
 from pykernel.spec.defaults import completed
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
+from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.families.fixed import FIXED_FROZEN_MODELS, WholeFamily, WholeSpec
 from pykernel.spec.families.fixed_linear import FIXED_LINEAR_MODELS
 from pykernel.spec.families.fixed_online import FIXED_ONLINE_MODELS
@@ -60,6 +61,7 @@ SPEC_LIMIT = 8 * STATE_LIMIT
 FAMILIES: tuple[Family, ...] = (
     *KERNEL_MODELS,
     LINEAR_MODELS,
+    EXPANSION_MODELS,
     *SPECTRUM_MODELS,
     BATCH_MODELS,
     FISHER_MODELS,

@@ -322,6 +322,15 @@ class FrozenInput(ScaledInput):
     )
 
 
+class GivenInput(ScaledInput):
+    """What a model sees that learns sample by sample, over vectors that stay where they are."""
+
+    missing: Literal["refuse", "mean", "hold"] = Field(
+        "refuse",
+        description='what becomes of a sample of which an input is missing (NaN; an empty cell): `"refuse"`, it is refused; `"mean"`, the input\'s `center` stands in; `"hold"`, its latest value',
+    )
+
+
 class AnyInput(StandardisedInput, ScaledInput):
     """What a model sees that learns sample by sample: scaled by numbers that are given, or by running ones."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -11,7 +11,7 @@ from pykernel.spec import interval, kernel_settings
 from pykernel.spec.expert import Mixture as Mixture
 from pykernel.spec.family import Refuse
 from pykernel.spec.interval import IntervalSection as IntervalSection
-from pykernel.spec.sections import Label, Section
+from pykernel.spec.sections import Counts, Label, Section, StandardisedInput
 
 
 class StagedLabel(Label):
@@ -31,6 +31,17 @@ class StagedLabel(Label):
     )
     horizon: int = Field(
         2000, ge=10, le=1_000_000, description="with `center`: how many of the latest labels the running mean describes"
+    )
+
+
+class ContinuedLabel(StagedLabel):
+    """What a model learns that goes on from a trained one: the gain is a factor of what was learned, not of the trained function."""
+
+    gain: Annotated[
+        bool, Counts("is for labels that are numbers; leave it out", ("label_kind",), ("real", "reals"))
+    ] = Field(
+        True,
+        description="multiply what was learned on the device by how far it has been right lately, from 0 to 1: so the model is never much worse than the trained one. Not with classes",
     )
 
 
@@ -61,31 +72,36 @@ def _moves(spec: Any) -> bool:
     return isinstance(spec.label, StagedLabel) and (spec.label.center or getattr(spec, "linear", None) is not None)
 
 
+def sized(spec: Any) -> bool:
+    """Whether inputs come in a known size: standardised, or scaled by numbers that are given to a model that has no choice."""
+    return bool(spec.standardises or not isinstance(spec.input, StandardisedInput))
+
+
 def validate(spec: Any, refuse: Refuse) -> None:
     """Refuse stages that do not fit the kind of label or the rule."""
     linear = getattr(spec, "linear", None)
-    if spec.input.standardise and spec.scaling != (None, None):
+    if spec.standardises and spec.scaling != (None, None):
         refuse(
             "[input]", "has both standardise and center or scale, which do the same with given numbers; leave one out"
         )
     mixture = getattr(spec, "mixture", None)
-    if spec.input.outliers == "hold":
-        if not spec.input.standardise:
+    if getattr(spec.input, "outliers", "clip") == "hold":
+        if not spec.standardises:
             refuse("[input] outliers", 'is "hold", which needs to know what is usual; add standardise = true')
         if spec.label_kind == "none":
             refuse("[input] outliers", 'is "hold", which is learned from labels; leave it out')
     if spec.label_kind == "none":
         if mixture is not None:
             refuse("[mixture]", "is learned from labels; leave it out")
-    elif mixture is not None and not spec.input.standardise:
+    elif mixture is not None and not sized(spec):
         refuse("[mixture]", "needs inputs of a known size; add standardise = true to [input]")
     if spec.label_kind in ("real", "reals"):
-        if linear is not None and not spec.input.standardise:
+        if linear is not None and not sized(spec):
             refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")
         return
     given = {
         "[label] center": spec.label.center,
-        "[label] gain": spec.label.gain,
+        "[label] gain": gains(spec),
         "[label] clip": spec.label.clip is not None,
         "[linear]": linear is not None,
         "[interval]": getattr(spec, "interval", None) is not None,
@@ -94,6 +110,18 @@ def validate(spec: Any, refuse: Refuse) -> None:
         if where == "[linear]" and spec.label_kind == "class":
             refuse(where, "is for labels that are numbers; [mixture] is the linear part for classes")
         refuse(where, "is for labels that are numbers; leave it out")
+
+
+def farthest(spec: Any) -> float:
+    """The largest sum of |x| over the inputs that a linear part sees."""
+    if isinstance(spec.input, StandardisedInput):
+        return float(spec.input.clip * spec.dim)
+    return float(kernel_settings.reach(spec).sum())
+
+
+def gains(spec: Any) -> bool:
+    """Whether the rule's answer is multiplied by a gain."""
+    return bool(spec.label.gain and spec.has("label", "gain"))
 
 
 def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
@@ -125,10 +153,12 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
     limit, label, moves = spec.label_max_abs, spec.label, _moves(spec)
     linear, mixture = getattr(spec, "linear", None), getattr(spec, "mixture", None)
     mixes, ranges = mixture is not None, interval.parameters(spec)
-    staged = label.gain or label.clip is not None or estimates_noise(spec) or ranges["covers"]
+    staged = gains(spec) or label.clip is not None or estimates_noise(spec) or ranges["covers"]
     forgetting = mixture.forgetting if mixture is not None else 1.0
-    widest = most + (limit * (2 + spec.input.clip * spec.dim) if moves else 0.0)
-    given = kernel_settings.input_parameters(spec)
+    widest = most + (limit * (2 + farthest(spec)) if moves else 0.0)
+    given, seen = kernel_settings.input_parameters(spec), spec.input
+    if not isinstance(seen, StandardisedInput):
+        seen = StandardisedInput(missing=seen.missing)
     return (
         NOISE
         | given
@@ -137,14 +167,14 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "single": spec.outputs == 1,
             "separates": spec.label_kind == "class",
             "classes": len(label.classes or ()),
-            "scales": spec.input.standardise or given["rescales"],
-            "standardises": spec.input.standardise,
-            "holds": spec.input.outliers == "hold",
+            "scales": spec.standardises or given["rescales"],
+            "standardises": spec.standardises,
+            "holds": seen.outliers == "hold",
             "completes": spec.completes,
-            "keeps_latest": spec.input.missing == "hold",
+            "keeps_latest": seen.missing == "hold",
             "centers": label.center,
             "leads": linear is not None,
-            "gains": label.gain,
+            "gains": gains(spec),
             "limits": label.clip is not None,
             "judges": staged or mixes,
             "estimates_noise": estimates_noise(spec),
@@ -157,9 +187,9 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "expert_limit": float(EXPERT_LIMIT.value(spec.real)) * limit,
             "compared_most": GAIN_HORIZON + 1,
             "clamps": label.low is not None or label.high is not None,
-            "clip": spec.input.clip,
-            "input_warmup": spec.input.warmup,
-            "input_horizon": spec.input.horizon,
+            "clip": seen.clip,
+            "input_warmup": seen.warmup,
+            "input_horizon": seen.horizon,
             "center_horizon": label.horizon,
             "gain_horizon": GAIN_HORIZON,
             "linear_eta": linear.eta if linear is not None else 0.0,

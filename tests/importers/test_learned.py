@@ -22,6 +22,7 @@ from pykernel.host.signal import SignalStage
 from pykernel.importers import learned
 from pykernel.importers.importing import load_model
 from pykernel.importers.place import Place
+from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import RULES
 from pykernel.spec.families.spectrum import RULES as SPECTRUM_RULES
@@ -30,6 +31,7 @@ from pykernel.training.distilled import made_up
 from tests.support.compilers import in_one_build
 from tests.support.machines import MACHINES, SIGNALS
 
+SPREAD = np.random.default_rng(0).normal(size=(14, 3)).tolist()
 WHOLE: dict[str, Any] = {"precision": "int16", "input": {"dim": 3, "max_abs": 4.0}, "label": {"max_abs": 4.0}}
 SMALL: dict[str, Any] = {"kernel": {"sigma": 1.0}, "reduction": {"n_max": 14}}
 MODELS: dict[str, dict[str, Any]] = MACHINES | SIGNALS
@@ -39,6 +41,10 @@ MODELS |= {
     "raw": {"reduction": {"n_max": 14}},
     "several": SMALL | {"label": {"columns": ["a", "b"], "low": -1.0, "high": 0.75}},
     "scaled": SMALL | {"input": {"center": [1.0, -1.0, 0.0], "scale": [2.0, 0.5, -1.0]}, "label": {"classes": ["n", "y"]}},
+    **{
+        rule: {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}, "expansion": {"vectors": SPREAD}}
+        for rule in EXPANSION_MODELS.rules
+    },
     "rff-rls": {"kernel": {"sigma": 1.0}, "learning": {"rule": "rff-rls"}},
     **{rule: {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}} for rule in SPECTRUM_RULES},
     "spectrum-softmax": {

@@ -18,6 +18,7 @@ import numpy as np
 
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
+from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections, whole_rules
 from pykernel.spec.sections import KernelFunctionName
 
@@ -26,6 +27,7 @@ Content = dict[str, Any]
 RULES: tuple[str, ...] = tuple(rules())
 WHOLE_RULES: tuple[str, ...] = tuple(whole_rules())
 """Those of precision int16."""
+CONTINUED: tuple[str, ...] = EXPANSION_MODELS.rules
 FUNCTIONS = tuple(name for name in get_args(KernelFunctionName) if name != "custom")
 LARGEST = 12
 """Most expansion vectors, rows and features: what is small is quick, and full soon."""
@@ -113,7 +115,7 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
         content["learning"]["samples"] = int(rng.integers(2, 4) * content["reduction"]["n_max"] + 2)
         if method == "given":
             del content["reduction"], content["learning"]["samples"]
-    if rule in ("frozen", "nystrom", "kfd") or method == "given":
+    if rule in ("frozen", "nystrom", "kfd", *CONTINUED) or method == "given":
         content["expansion"] = _expansion(rng, rule, dim, functions, classes)
         if rule == "nystrom" and "weights" not in content["expansion"]:
             content["label"] = {"outputs": len(content["expansion"]["vectors"])}
@@ -127,7 +129,8 @@ def _staged(rng: np.random.Generator, rule: str, content: Content) -> Content:
     for key in ("center", "gain"):
         if rule in declared("label", key) and rng.random() < 0.6:
             content["label"] |= {key: True}
-    content["input"] |= {"standardise": True, "warmup": int(rng.integers(1, 20))}
+    if rule in declared("input", "standardise"):
+        content["input"] |= {"standardise": True, "warmup": int(rng.integers(1, 20))}
     if rule in declared("linear") and rng.random() < 0.6:
         content["linear"] = {}
     return content
@@ -164,7 +167,8 @@ def _kernel(rng: np.random.Generator, rule: str) -> Content:
 def _expansion(rng: np.random.Generator, rule: str, dim: int, functions: int, classes: int) -> Content:
     count = int(rng.integers(1, LARGEST))
     made: Content = {"vectors": rng.normal(size=(count, dim)).tolist()}
-    if rule not in ("frozen", "nystrom") or (rule == "nystrom" and not classes and rng.random() < 0.3):
+    bare = (rule == "nystrom" and not classes) or rule in CONTINUED
+    if rule not in ("frozen", "nystrom", *CONTINUED) or (bare and rng.random() < 0.3):
         return made
     decision = str(rng.choice(["functions", "ovo", "ovo_vote"])) if rule == "frozen" and classes > 2 else "functions"
     pairs = decision != "functions"
@@ -172,7 +176,7 @@ def _expansion(rng: np.random.Generator, rule: str, dim: int, functions: int, cl
     made["bias"] = rng.normal(size=classes * (classes - 1) // 2 if pairs else functions).tolist()
     if pairs:
         made |= {"decision": decision, "support_class": sorted(rng.integers(0, classes, count).tolist())}
-    elif classes and rule == "frozen" and rng.random() < 0.5:
+    elif classes and rule != "nystrom" and rng.random() < 0.5:
         made["calibration"] = rng.normal(size=(functions, 2)).tolist()
     return made
 

@@ -78,11 +78,13 @@ class FrozenModels(Models):
 
     rules: tuple[str, ...] = ("frozen",)
     programs: Mapping[LabelKind, Program] = FROZEN
-    spec = FrozenSpec
+    spec: type[Spec] = FrozenSpec
 
     def validate(self, spec: Spec, refuse: Refuse) -> None:
         if spec.expansion is None:
             refuse("[expansion]", "is missing; a frozen model must have vectors, weights and bias")
+        if spec.expansion.weights is None or spec.expansion.bias is None:
+            refuse("[expansion]", "has no weights or no bias; a frozen model must have both")
         kernel_settings.validate(spec, refuse)
         self._complain_of_tables(spec, refuse)
         self._complain_of_decision(spec, refuse)
@@ -91,9 +93,8 @@ class FrozenModels(Models):
     def _complain_of_tables(self, spec: Spec, refuse: Refuse) -> None:
         tables = spec.expansion
         need_vectors(spec, refuse)
-        if tables.weights is None or tables.bias is None:
-            refuse("[expansion]", "has no weights or no bias; a frozen model must have both")
-        need_weights(spec, refuse, self._weights(spec), self._functions(spec))
+        if tables.weights is not None:
+            need_weights(spec, refuse, self._weights(spec), self._functions(spec))
         if tables.phases is not None:
             if spec.kernel.function != "fourier":
                 refuse("[expansion] phases", f"is of fourier kernels; {spec.kernel.function} has none: leave it out")
@@ -123,10 +124,13 @@ class FrozenModels(Models):
         if tables.distance == "products" and spec.kernel.function != "gaussian":
             refuse("[expansion] distance", 'is "products", which is of gaussian kernels; leave it out')
 
-    def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> None:
+    def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> float:
+        """Refuse what overflows.  Returns a bound of the kernel's values."""
         vectors = np.array(spec.expansion.vectors, float)
         slope, offset = np.abs(spec.expansion.calibration or ((0.0, 0.0),)).max(0)
-        need_sums(spec, refuse, kernel_settings.bound(spec, refuse, np.abs(vectors).max(0)), max(1.0, slope), offset)
+        value = kernel_settings.bound(spec, refuse, np.abs(vectors).max(0))
+        if spec.expansion.weights is not None:
+            need_sums(spec, refuse, value, max(1.0, slope), offset)
         if spec.expansion.distance == "products":
             square = kernel_settings.rate(spec) * float(np.sum(vectors**2, axis=1).max())
             if not square <= PRODUCTS_LIMIT:
@@ -135,6 +139,7 @@ class FrozenModels(Models):
                     f'is "products", for which gamma |v|^2 must be at most {PRODUCTS_LIMIT * math.log(2):.0f}; it is '
                     f"{square * math.log(2):.3g}: center the inputs, or leave distance out",
                 )
+        return value
 
     def _functions(self, spec: Spec) -> int:
         classes = len(spec.label.classes or ())
@@ -166,11 +171,8 @@ class FrozenModels(Models):
         weights, capacities = np.array(expansion.weights, float), self.capacities(spec)
         rows, square_limit = np.zeros((capacities["ROWS"], capacities["ROW"])), 0.0
         if expansion.distance == "products":
-            rate = kernel_settings.rate(spec)
-            squares = rate * np.sum(vectors**2, axis=1)
-            rows[: len(vectors)] = np.column_stack([-squares, 2 * rate * vectors, weights])
-            # beyond this, sqrt(rate) |x - v| is above sqrt(60) for every v; slightly larger because of rounding
-            square_limit = 1.001 * (math.sqrt(squares.max()) + math.sqrt(FLOOR_EXPONENT)) ** 2 + 1
+            folded, square_limit = folded_rows(spec)
+            rows[: len(vectors)] = np.column_stack([folded, weights])
         calibration = np.array(expansion.calibration or np.zeros((functions, 2)), float)
         most = 1e37 if spec.precision == "float32" else 1e305
         return kernel_settings.parameters(spec) | {
@@ -192,6 +194,17 @@ class FrozenModels(Models):
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
         }
+
+
+def folded_rows(spec: Spec) -> tuple[np.ndarray, float]:
+    """For distances from products: a row for each vector v, -rate |v|^2, 2 rate v; and the rate |x|^2 from which on all kernel
+    values are zero.
+    """
+    rate, vectors = kernel_settings.rate(spec), np.array(spec.expansion.vectors, float)
+    squares = rate * np.sum(vectors**2, axis=1)
+    # beyond this, sqrt(rate) |x - v| is above sqrt(60) for every v; slightly larger because of rounding
+    limit = 1.001 * (math.sqrt(squares.max()) + math.sqrt(FLOOR_EXPONENT)) ** 2 + 1
+    return np.column_stack([-squares, 2 * rate * vectors]), limit
 
 
 FROZEN_MODELS: Family = FrozenModels()

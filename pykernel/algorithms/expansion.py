@@ -1,0 +1,355 @@
+"""Kernel expansions that were trained elsewhere and go on learning: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
+
+The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are constants.  What is learned is w, zero before the
+first sample: until then the answers are those of the frozen model (``pykernel.algorithms.frozen``), to the bit.  The features
+phi are the k(v_i, x) and the constant 1.  Weights are learned as in ``pykernel.algorithms.linear`` by normalised least mean
+squares, or by recursive least squares that forget back to the prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria,
+Kernel Recursive Least-Squares Tracker, 2012, III.A):
+
+    w + P phi e / (1 + phi'P phi),  P <- lambda (P - P phi phi'P / (1 + phi'P phi)) + (1 - lambda) P_0,  P_0 = prior_variance I.
+
+Kept is D = P_0 - P, zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P phi)).  A sum of squares is positive semidefinite,
+and P stays at or above (1 - lambda) P_0, far above what rounding changes: so no direction winds up, and no root is needed.
+
+Where labels are numbers, f_0 is taken off them before all else: every stage sees what the trained function has left.  So this
+model has a ``respond`` of its own, in place of the frame's.
+"""
+
+from pykernel.algorithms import frame
+from pykernel.algorithms.elementary import (
+    FLOOR_EXPONENT,
+    ROUNDING,
+    ROUNDING_EXCESS,
+    ROUNDING_OFFSET,
+    clipped,
+    exp2_fraction,
+    logistic,
+)
+from pykernel.algorithms.expert import mix
+from pykernel.algorithms.extents import FEATURES, PACKED
+from pykernel.algorithms.frame import Rule, Status, hear, programs
+from pykernel.algorithms.interval import Covered
+from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
+from pykernel.algorithms.kernels import fourier, inner_product
+from pykernel.algorithms.linear import (
+    Gain,
+    Linear,
+    LinearConfig,
+    LinearModel,
+    LinearStatus,
+    LinearWork,
+    learn_by_gradient,
+    shift,
+)
+from pykernel.algorithms.poll import poll
+from pykernel.algorithms.stages import clamp, combine, see, warm_up
+from pykernel.algorithms.vectors import empty_from, multiply, plus_product
+from pykernel.dialect import (
+    CLASSES,
+    DIM,
+    OUTPUTS,
+    Bool,
+    Config,
+    Index,
+    Real,
+    Struct,
+    between,
+    kernel,
+    pow2,
+    real,
+    truncate,
+    unroll,
+)
+
+
+class ExpansionConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.expansion``."""
+
+    begins: bool  # whether there is a trained function f_0
+    continues: bool  # whether labels count from f_0
+    products: bool  # whether distances are computed from products
+    calibrated: bool  # whether functions give probabilities
+    vectors: Real[FEATURES - 1, DIM]  # v
+    turns: Real[FEATURES - 1]  # Fourier features: turns that are added to each vector's a'b
+    multipliers: Real[FEATURES - 1, OUTPUTS]  # m, of the trained functions
+    bias: Real[OUTPUTS]  # of the trained functions
+    folded: Real[FEATURES - 1, DIM + 1]  # a row for each vector v: -rate |v|^2, 2 rate v
+    square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
+    prior_variance: Real  # of each weight before the first sample
+    settled_limit: Real  # a little above it
+    # probability = 1 / (1 + exp(-(slope f + offset)))
+    calibration_slopes: Real[OUTPUTS]
+    calibration_offsets: Real[OUTPUTS]
+
+    tunable = frozenset("prior_variance settled_limit".split())
+
+
+class ExpansionWork(Struct):
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+
+    trained: Real[OUTPUTS]  # values of the trained functions
+
+
+class Settled(Struct):
+    """What is known of the weights."""
+
+    # D: the prior covariance less that of today, its lower triangle by rows
+    settled: between(Real[PACKED], "-settled_limit", "settled_limit")
+
+
+class ExpansionModel(LinearModel):
+    parts = Settled, ExpansionWork, ExpansionConfig, KernelConfig
+
+
+# ------------------------------------------------------------------------------------------------ kernel values
+
+
+@kernel
+def compare(m: ExpansionModel, x: Real[DIM]) -> None:
+    """phi_i = k(v_i, x).  O(N D)."""
+    for i in range(len(m.vectors)):
+        m.phi[i] = (
+            fourier(m.turns[i], m.vectors[i], x)
+            if m.function == KernelFunction.FOURIER
+            else kernel_value(m, m.vectors[i], x)
+        )
+
+
+@kernel
+def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
+    """phi_i = k(v_i, x) but for a factor that all share, which is returned.  O(N D).
+
+    As ``frozen.evaluate_by_products``: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.
+    """
+    square = m.rate * inner_product(x, x)
+    # beyond the limit all kernel values are zero; the condition also holds for a sum that overflows
+    if not (square <= m.square_limit):
+        for i in range(len(m.vectors)):
+            m.phi[i] = real(0)
+        return real(1)
+    whole = real(truncate(square + real(0.5)))
+    offset = ROUNDING - whole
+    for i in range(len(m.vectors)):
+        t = m.folded[i, 0]
+        for j in unroll(len(x)):
+            t += m.folded[i, 1 + j] * x[j]
+        rounded = t + offset
+        k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
+        m.phi[i] = real(0)
+        if k >= -FLOOR_EXPONENT:
+            m.phi[i] = exp2_fraction(t - (rounded - offset)) * pow2(k)
+    return exp2_fraction(whole - square)
+
+
+@kernel
+def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
+    """The features at x, and m.trained: the trained functions' values.  O(N D + N) for each output."""
+    rest = real(1)
+    if m.products:
+        rest = compare_by_products(m, x)
+    else:
+        compare(m, x)
+    if m.begins:
+        for o in range(len(m.trained)):
+            # in the order of the frozen model
+            total = real(0) if m.products else m.bias[o]
+            for i in range(len(m.vectors)):
+                total += m.multipliers[i, o] * m.phi[i]
+            m.trained[o] = rest * total + m.bias[o] if m.products else total
+    if m.products:
+        multiply(m.phi, rest, len(m.vectors))
+    m.phi[len(m.vectors)] = real(1)
+
+
+@kernel
+def learned(m: ExpansionModel, o: Index) -> Real:
+    """The rule's own answer from the features: what was learned; where labels do not count from f_0, with f_0."""
+    total = plus_product(m.weights[o, len(m.vectors)], m.weights[o], m.phi, len(m.vectors))
+    return m.trained[o] + total if m.begins and not m.continues else total
+
+
+@kernel
+def weigh(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x), or what of it was learned.  O(N D + N) for each output."""
+    make_values(m, x)
+    for o in range(len(y)):
+        y[o] = learned(m, o)
+
+
+@kernel
+def clamp_rest(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
+    """y: answers, which are kept between low and high; where labels count from f_0, without f_0."""
+    for o in range(len(y)):
+        if m.continues:
+            y[o] = clipped(m.trained[o] + y[o], m.low, m.high) - m.trained[o]
+        else:
+            y[o] = clipped(y[o], m.low, m.high)
+
+
+@kernel
+def respond(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x), with what the stages of labels do."""
+    see(m, x)
+    weigh(m, m.x, y)
+    combine(m, m.x, y)
+    if m.mixes:
+        if m.votes:
+            poll(m, x, y)
+        else:
+            mix(m, x, y)
+    for o in range(len(y)):
+        if m.continues:
+            y[o] = m.trained[o] + y[o]
+        if m.clamps:
+            y[o] = clipped(y[o], m.low, m.high)
+
+
+# ----------------------------------------------------------------------------------------------------- learning
+
+
+@kernel
+def take_off(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
+    """In place of the warm-up, for inputs have a scaling that is given: take f_0 off the labels.  The rule need not wait."""
+    if m.continues:
+        see(m, x)
+        make_values(m, m.x)
+        for o in range(len(m.y)):
+            m.y[o] = clipped(m.y[o] - m.trained[o], -m.label_limit, m.label_limit)
+    return False
+
+
+@kernel
+def gather(m: ExpansionModel, fresh: Bool) -> Real:
+    """g = P phi; returns phi'P phi.  fresh: P is P_0.  O(N^2)."""
+    for i in range(len(m.phi)):
+        m.g[i] = m.prior_variance * m.phi[i]
+    if not fresh:
+        row = 0
+        for i in range(len(m.phi)):
+            taken = m.settled[row + i] * m.phi[i]
+            for j in range(i):
+                taken += m.settled[row + j] * m.phi[j]
+                m.g[j] = m.g[j] - m.settled[row + j] * m.phi[i]
+            m.g[i] = m.g[i] - taken
+            row += i + 1
+    return plus_product(real(0), m.phi, m.g, len(m.phi))
+
+
+@kernel
+def settle(m: ExpansionModel, inverse: Real, fresh: Bool) -> None:
+    """D = lambda (D + inverse g g').  fresh: D was 0.  O(N^2)."""
+    row = 0
+    for i in range(len(m.g)):
+        share = inverse * m.g[i]
+        for j in range(i + 1):
+            before = real(0) if fresh else m.settled[row + j]
+            m.settled[row + j] = clipped(m.forgetting * (before + share * m.g[j]), -m.settled_limit, m.settled_limit)
+        row += i + 1
+
+
+@kernel
+def learn_by_least_squares(m: ExpansionModel) -> Bool:
+    """Learn by w + P phi e / (1 + phi'P phi), and update P.  O(N^2)."""
+    spread = gather(m, False)
+    # only a memory that was overwritten holds a P that is not positive semidefinite: it begins anew
+    fresh = not (spread >= real(0))
+    if fresh:
+        spread = gather(m, True)
+    inverse = real(1) / (real(1) + spread)
+    taken = shift(m, inverse)
+    if taken:
+        settle(m, inverse, fresh)
+    return taken
+
+
+@kernel
+def learn(m: ExpansionModel, x: Real[DIM]) -> Index:
+    """Learn that the rule should answer m.y.  Returns DONE, or REFUSED_WEIGHT with nothing changed."""
+    if not m.continues:
+        make_values(m, x)
+    for o in range(len(m.y)):
+        m.error[o] = learned(m, o)
+    hear(m)
+    # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
+    if m.separates and empty_from(m.error, 0, len(m.y)):
+        return Status.DONE
+    taken = False
+    if m.gain == Gain.NLMS:
+        taken = learn_by_gradient(m)
+    else:
+        taken = learn_by_least_squares(m)
+    if not taken:
+        return LinearStatus.REFUSED_WEIGHT
+    return Status.DONE
+
+
+# ---------------------------------------------------------------------------------------------------- snapshots
+
+
+@kernel
+def blank(m: ExpansionModel) -> Bool:
+    """Whether nothing was learned.  O(N), with least squares O(N^2)."""
+    for o in range(len(m.weights)):
+        if not empty_from(m.weights[o], 0, len(m.weights[0])):
+            return False
+    return m.gain == Gain.NLMS or empty_from(m.settled, 0, len(m.settled))
+
+
+@kernel
+def keeps(m: ExpansionModel) -> Bool:
+    """Whether learning could have led to this state: no variance is above the prior's.  O(N)."""
+    if m.gain == Gain.RLS:
+        row = 0
+        for i in range(len(m.phi)):
+            if not (m.settled[row + i] >= real(0)):
+                return False
+            row += i + 1
+    return True
+
+
+# ------------------------------------------------------------------------------------------------ probabilities
+
+
+@kernel
+def chances(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> None:
+    """p: the probability of each class at x (Platt, Probabilities for SV Machines, 1999); of several their sum is 1."""
+    respond(m, x, m.y)
+    if m.single:
+        p[1] = logistic(m.calibration_slopes[0] * m.y[0] + m.calibration_offsets[0])
+        p[0] = real(1) - p[1]
+    else:
+        total = real(0)
+        for o in range(len(p)):
+            p[o] = logistic(m.calibration_slopes[o] * m.y[o] + m.calibration_offsets[o])
+            total += p[o]
+        for o in range(len(p)):
+            p[o] = p[o] / total if total > real(0) else real(1) / real(len(p))
+
+
+EXPANSION = programs(
+    Rule(
+        name="expansion",
+        model=ExpansionModel,
+        memory=(Linear, Settled),
+        work=(LinearWork, ExpansionWork),
+        configs=(LinearConfig, ExpansionConfig, KernelConfig),
+        statuses=LinearStatus,
+        hooks={
+            LinearModel: ExpansionModel,
+            Covered: ExpansionModel,
+            frame.answer: weigh,
+            frame.learn: learn,
+            frame.respond: respond,
+            warm_up: take_off,
+            clamp: clamp_rest,
+            frame.blank: blank,
+            frame.keeps: keeps,
+            frame.chances: chances,
+        },
+        costs=(
+            "O(N D) for N vectors",
+            "O(N D) for N vectors, with recursive least squares O(N^2 + N D)",
+        ),
+        calibrated=lambda config: bool(config.calibrated),
+    )
+)

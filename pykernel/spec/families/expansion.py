@@ -1,0 +1,175 @@
+"""Trained expansions that go on learning, in a spec: what goes together, and the parameters of ``expansion``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from pykernel.algorithms.expansion import EXPANSION
+from pykernel.algorithms.linear import FeatureKind, Gain
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.spec import kernel_settings, stages
+from pykernel.spec.base import Spec
+from pykernel.spec.families.features import never
+from pykernel.spec.families.frozen import Expansion, FrozenModels, folded_rows
+from pykernel.spec.families.linear import REHEARSED
+from pykernel.spec.family import Family, Refuse, affordable
+from pykernel.spec.sections import (
+    TRIED_ETA,
+    GivenInput,
+    KernelSection,
+    Learning,
+    Of,
+    Rate,
+    Tried,
+    Within,
+)
+
+RULES = {"expansion-nlms": Gain.NLMS, "expansion-rls": Gain.RLS}
+
+
+class ExpansionLearning(Learning):
+    """How a sample changes the model.  Defaults were measured on streams by benchmarks/host/learned_vectors.py."""
+
+    eta: Annotated[float, Of("expansion-nlms"), Rate(), TRIED_ETA] = Field(
+        0.5, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
+    )
+    forgetting: Annotated[float, Of("expansion-rls"), Tried((300, 1000), 3, 0.98, 0.9998, "memory")] = Field(
+        0.998,
+        ge=0.5,
+        le=0.9999,
+        description="how much of what is known of the weights each sample leaves: about the last 1 / (1 - forgetting) samples count",
+    )
+    prior_variance: Annotated[
+        float, Of("expansion-rls"), Within(float32=(1e-9, 1e9), float64=(1e-60, 1e60)), Tried((), 10, 1e-2, 1e4)
+    ] = Field(
+        10.0,
+        gt=0,
+        description="variance of what is learned on top of the trained weights, before the first sample, in parts of that of the labels' noise: smaller stays nearer to the trained function",
+    )
+
+
+class ExpansionSpec(Spec):
+    input: GivenInput
+    label: stages.ContinuedLabel = stages.ContinuedLabel()
+    kernel: KernelSection | None = None
+    linear: stages.LinearPart | None = None
+    mixture: stages.Mixture | None = None
+    interval: stages.IntervalSection | None = None
+    learning: ExpansionLearning = ExpansionLearning()
+    expansion: Expansion | None = None
+
+
+class ExpansionModels(FrozenModels):
+    """The tables of a frozen model, and what is learned on top of them."""
+
+    rules: tuple[str, ...] = tuple(RULES)
+    programs: Mapping[LabelKind, Program] = EXPANSION
+    spec = ExpansionSpec
+
+    def validate(self, spec: Any, refuse: Refuse) -> None:
+        rule, tables, largest = spec.learning.rule, spec.expansion, kernel_settings.largest(spec.precision)
+        if tables is None:
+            refuse("[expansion]", f"is missing; {rule} must have vectors, and where they were trained weights and bias")
+        stages.validate(spec, refuse)
+        kernel_settings.validate(spec, refuse)
+        if tables.decision != "functions":
+            refuse(
+                "[expansion] decision",
+                f'is "{tables.decision}", whose functions are of pairs of classes; {rule} must have a function for each class',
+            )
+        for key in ("bias", "calibration") if tables.weights is None else ():
+            if getattr(tables, key) is not None:
+                refuse(f"[expansion] {key}", "is given without weights, which it must go with: leave it out")
+        if tables.weights is not None and tables.bias is None:
+            refuse("[expansion] bias", "is missing; weights must go with it")
+        if tables.calibration is not None and spec.mixture is not None:
+            refuse("[expansion] calibration", "is of probabilities that [mixture] learns; leave one of them out")
+        self._complain_of_tables(spec, refuse)
+        self._complain_of_decision(spec, refuse)
+        value = self._complain_of_numbers(spec, refuse)
+        spec.check_size(refuse)
+        # phi'P phi
+        if not (len(tables.vectors) + 1) * max(1.0, value) ** 2 * max(1.0, spec.learning.prior_variance) <= largest:
+            refuse(
+                "[input] max_abs",
+                f"is {spec.input.max_abs:g}, with which k(x, v) can reach {value:.3g} and sums overflow {spec.precision}; it must "
+                "be lower",
+            )
+        far = stages.farthest(spec)
+        if spec.linear is not None and not max(far * far, spec.label_max_abs * (2 + far)) <= largest:
+            refuse(
+                "[linear]",
+                f"can reach {spec.label_max_abs * (2 + far):.3g} with inputs within max_abs, and overflow; [input] max_abs or "
+                "[label] max_abs must be lower",
+            )
+
+    def capacities(self, spec: Any) -> dict[str, int]:
+        features = len(spec.expansion.vectors) + 1
+        sizes = {
+            "DIM": spec.dim,
+            "FEATURES": features,
+            "OUTPUTS": spec.outputs,
+            "PACKED": features * (features + 1) // 2,
+        }
+        return sizes | stages.probabilities(spec, spec.expansion.calibration is not None)
+
+    def size_bound(self, spec: Any) -> int:
+        features, outputs = len(spec.expansion.vectors) + 1, spec.outputs
+        matrix = features * (features + 1) // 2 if RULES[spec.learning.rule] is Gain.RLS else 0
+        return matrix + features * (2 * spec.dim + 2 * outputs + 8) + 4 * spec.dim + 16 * outputs + 64
+
+    def parameters(self, spec: Any) -> dict[str, Any]:
+        tables, outputs, dim = spec.expansion, spec.outputs, spec.dim
+        vectors, begins = np.array(tables.vectors, float), tables.weights is not None
+        multipliers = np.array(tables.weights, float) if begins else np.zeros((len(vectors), outputs))
+        bias = np.array(tables.bias, float) if begins else np.zeros(outputs)
+        folded, square_limit = np.zeros((len(vectors), dim + 1)), 0.0
+        if tables.distance == "products":
+            folded, square_limit = folded_rows(spec)
+        calibration = np.array(tables.calibration or np.zeros((outputs, 2)), float)
+        value = kernel_settings.bound(spec, never, np.abs(vectors).max(0))
+        features, largest = len(vectors) + 1, 1e37 if spec.precision == "float32" else 1e300
+        limit = min(2.0**20 * stages.label_unit(spec), 2.0**100, largest / features / max(1.0, value))
+        trained = float((np.abs(multipliers).sum(0) * value + np.abs(bias)).max())
+        most = min(limit * features * max(1.0, value), largest)
+        return (
+            stages.parameters(spec, most + trained)
+            | kernel_settings.parameters(spec)
+            | {
+                "gain": RULES[spec.learning.rule],
+                "eta": spec.learning.eta,
+                "forgetting": spec.learning.forgetting,
+                "prior_variance": spec.learning.prior_variance,
+                "settled_limit": 1.01 * spec.learning.prior_variance,
+                "weight_limit": limit,
+                # of other linear models
+                "forgets": False,
+                "start": 0.0,
+                "trace_limit": 0.0,
+                "root_limit": 0.0,
+                "feature_kind": FeatureKind.INPUTS,
+                "amplitude": 1.0,
+                "frequencies": np.zeros((len(vectors), dim)),
+                "phases": np.zeros(len(vectors)),
+                "begins": begins,
+                "continues": begins and spec.label_kind != "class",
+                "products": tables.distance == "products",
+                "calibrated": tables.calibration is not None,
+                "vectors": vectors,
+                "turns": tables.phases or np.zeros(len(vectors)),
+                "multipliers": multipliers,
+                "bias": bias,
+                "folded": folded,
+                "square_limit": square_limit,
+                "calibration_slopes": -calibration[:, 0],
+                "calibration_offsets": -calibration[:, 1],
+                "rehearsed": affordable(REHEARSED, lambda m: m * self.size_bound(spec)),
+            }
+        )
+
+
+EXPANSION_MODELS: Family = ExpansionModels()

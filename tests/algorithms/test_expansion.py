@@ -1,0 +1,324 @@
+"""Trained expansions that go on learning: against the frozen model, against definitions in NumPy, and as C."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pykernel.errors import UserError
+from pykernel.gen.check import check
+from pykernel.gen.project import build
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
+from pykernel.spec.families.expansion import RULES
+from pykernel.spec.model import make_spec
+from tests.support.compilers import compilers
+from tests.support.naive import kernel_values
+from tests.support.random_specs import FUNCTIONS
+
+EACH = pytest.mark.parametrize("rule", RULES)
+Content = dict[str, Any]
+SCALED: Content = {"dim": 3, "max_abs": 20.0, "center": [0.5, -1.0, 2.0], "scale": [1.5, 0.5, -0.75]}
+PRODUCTS: Content = {"distance": "products"}
+LABELS: dict[str, Content] = {
+    "one": {"column": "y", "max_abs": 1e3},
+    "several": {"outputs": 3, "max_abs": 1e3},
+    "two classes": {"classes": ["a", "b"]},
+    "classes": {"classes": ["a", "b", "c"]},
+}
+
+
+def content_of(
+    rule: str = "frozen",
+    kind: str = "one",
+    function: str = "gaussian",
+    trained: bool = True,
+    precision: str = "float64",
+    size: int = 9,
+    **sections: Any,
+) -> Content:
+    """Trained tables of random numbers; sections: more keys of these sections."""
+    rng = np.random.default_rng(5)
+    functions = {"one": 1, "several": 3, "two classes": 1, "classes": 3}[kind]
+    content: Content = {
+        "name": "m",
+        "precision": precision,
+        "input": SCALED,
+        "label": LABELS[kind],
+        "kernel": {"function": function} | ({} if function in ("linear", "fourier") else {"gamma": 0.3}),
+        "learning": {"rule": rule},
+        "expansion": {"vectors": rng.normal(size=(size, 3)).tolist()},
+    }
+    weights = {"weights": rng.normal(size=(size, functions)).tolist(), "bias": rng.normal(size=functions).tolist()}
+    content["expansion"] |= weights if trained else {}
+    for section, keys in sections.items():
+        content[section] = content.get(section, {}) | keys
+    return content
+
+
+def model_of(*args: Any, **sections: Any) -> HostModel:
+    return HostModel(make_spec(content_of(*args, **sections)))
+
+
+def inputs(rows: int, seed: int = 0) -> np.ndarray:
+    """Raw inputs; some of them far from all vectors."""
+    rng = np.random.default_rng(seed)
+    x = np.array(SCALED["center"]) + rng.normal(size=(rows, 3)) / np.array(SCALED["scale"])
+    x[::17] = rng.uniform(-20, 20, size=x[::17].shape)
+    return x
+
+
+# ------------------------------------------------------------------------------------------------- at power-on
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("function", [*FUNCTIONS, "products"])
+def test_before_the_first_sample_it_answers_what_the_frozen_model_does(function: str, precision: str) -> None:
+    """To the byte: each kernel, label and order of sums, with probabilities; and after a restart again."""
+    x = inputs(200)
+    kernel, more = (function, {}) if function != "products" else ("gaussian", PRODUCTS)
+    more = more | ({"phases": np.linspace(-1, 1, 9).tolist()} if function == "fourier" else {})
+    for label in LABELS:
+        if "classes" in label:
+            more = more | {"calibration": [[-1.5, 0.25]] * (1 if label == "two classes" else 3)}
+        frozen = model_of("frozen", label, kernel, True, precision, expansion=more)
+        questions = ["predict", *(["classify", "probability"] if "classes" in label else [])]
+        for rule in RULES:
+            model = model_of(rule, label, kernel, True, precision, expansion=more)
+            for _ in range(2):
+                for name in questions:
+                    for ours, theirs in zip(model.ask(name, x), frozen.ask(name, x), strict=True):
+                        assert ours.tobytes() == theirs.tobytes(), (label, rule, name)
+                model.update(x[:20], (x[:20, 0] > 0).astype(np.int32) if "classes" in label else _labels(x[:20], label))
+                assert "classes" in label or snapshot.save(model) != snapshot.save(HostModel(model.spec))
+                model.reset()
+
+
+def _labels(x: np.ndarray, label: str) -> np.ndarray:
+    y = 3 + 2 * np.sin(x.sum(1)) + 0.1 * np.cos(50 * x[:, 0])
+    return y if label == "one" else np.column_stack([y, -y, x[:, 1]])
+
+
+# ------------------------------------------------------------------------------------------------- definitions
+
+
+def features(content: Content, x: np.ndarray) -> np.ndarray:
+    spec = make_spec(content)
+    seen = (x - np.array(SCALED["center"])) * np.array(SCALED["scale"])
+    return np.column_stack([kernel_values(spec, np.array(content["expansion"]["vectors"]), seen).T, np.ones(len(x))])
+
+
+class Twin:
+    """The definitions: w + eta e phi / |phi|^2, and a Kalman filter whose covariance goes back to the prior."""
+
+    def __init__(self, content: Content, outputs: int) -> None:
+        self.learning = content["learning"]
+        tables = content["expansion"]
+        size = len(tables["vectors"]) + 1
+        self.weights = np.zeros((size, outputs))
+        self.trained = np.zeros((size, outputs))
+        if "weights" in tables:
+            self.trained = np.vstack([tables["weights"], tables["bias"]])
+        self.prior = self.learning.get("prior_variance", 10.0) * np.eye(size)
+        self.covariance = self.prior.copy()
+
+    def learn(self, phi: np.ndarray, error: np.ndarray) -> None:
+        if self.learning["rule"] == "expansion-nlms":
+            self.weights += self.learning.get("eta", 0.5) * np.outer(phi, error) / (phi @ phi)
+            return
+        after = np.linalg.inv(np.linalg.inv(self.covariance) + np.outer(phi, phi))
+        self.weights += np.outer(after @ phi, error)
+        forgetting = self.learning.get("forgetting", 0.998)
+        self.covariance = forgetting * after + (1 - forgetting) * self.prior
+
+
+@pytest.mark.parametrize("learning", [{}, {"eta": 0.1, "forgetting": 0.95, "prior_variance": 1.0}], ids=str)
+@pytest.mark.parametrize("label", LABELS)
+@EACH
+def test_it_learns_what_the_definition_says(rule: str, label: str, learning: Content) -> None:
+    own = {"eta": ["expansion-nlms"], "forgetting": ["expansion-rls"], "prior_variance": ["expansion-rls"]}
+    learning = {key: value for key, value in learning.items() if rule in own[key]}
+    numbers = "classes" not in label
+    content = content_of(rule, label, learning=learning, **({"label": {"gain": False}} if numbers else {}))
+    x = inputs(300, 1)
+    classes = (x[:, 0] > 0.5).astype(np.int32) + (x[:, 1] > -1) * (label == "classes")
+    y = _labels(x, label).reshape(len(x), -1) if numbers else classes
+    model, phi = HostModel(make_spec(content)), features(content, x)
+    twin = Twin(content, {"one": 1, "several": 3, "two classes": 1, "classes": 3}[label])
+    for t in range(len(x)):
+        answer = phi[t] @ (twin.trained + twin.weights)
+        np.testing.assert_allclose(model.predict(x[t : t + 1]).ravel(), answer, rtol=1e-6, atol=1e-6)
+        if numbers:
+            error = y[t] - answer
+        else:
+            wanted = np.where(np.arange(len(answer)) == y[t], 1, -1) if len(answer) > 1 else np.array([2 * y[t] - 1])
+            error = np.where(wanted * answer >= 1, 0, wanted - answer)
+        model.update(x[t : t + 1], y[t : t + 1] if y.ndim == 1 or y.shape[1] > 1 else y[t])
+        if error.any():
+            twin.learn(phi[t], error)
+
+
+STAGES: dict[str, Content] = {
+    "gain": {},
+    "center": {"label": {"center": True, "gain": False}},
+    "linear": {"linear": {}},
+    "clip": {"label": {"clip": 3.0}},
+    "mixture": {"mixture": {}},
+    "all": {"label": {"center": True, "clip": 5.0}, "linear": {}, "mixture": {}, "interval": {}},
+    "hold": {"label": {"center": True}, "input": {"missing": "hold"}},
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("label", ["one", "several"])
+@EACH
+def test_every_stage_sees_what_the_trained_function_has_left(rule: str, label: str, stage: str) -> None:
+    """A model with weights, of labels y, is f_0 plus a model without weights, of labels y - f_0."""
+    content = content_of(rule, label, **copy.deepcopy(STAGES[stage]))
+    whole = HostModel(make_spec(content))
+    rest = HostModel(make_spec(content | {"expansion": {"vectors": content["expansion"]["vectors"]}}))
+    x = inputs(400, 2)
+    y = _labels(x, label).reshape(len(x), -1)
+    y[50::61] += 40
+    trained = model_of("frozen", label).predict(x).reshape(len(x), -1)
+    shown = np.where(np.arange(3) == 1, np.nan, x[::1]) if stage == "hold" else x
+    shown = np.where((np.arange(len(x)) % 7 == 3)[:, None], shown, x)
+    if stage == "hold":
+        whole_row, trained = HostModel(make_spec(content)), trained.copy()
+        for t in range(len(x)):  # what stands in for a missing input is in f_0, too
+            trained[t] = whole_row.predict(shown[t : t + 1]).ravel()
+            full = shown[t].copy()
+            full[1] = x[:t][~np.isnan(shown[:t, 1]), 1][-1] if np.isnan(full[1]) and t else full[1]
+            trained[t] = model_of("frozen", label).predict(full[None]).ravel()
+    for t in range(len(x)):
+        row, own = shown[t : t + 1], y[t] if label == "one" else y[t : t + 1]
+        left = y[t] - trained[t] if label == "one" else (y[t] - trained[t])[None]
+        np.testing.assert_allclose(
+            whole.predict(row).ravel(), trained[t] + rest.predict(row).ravel(), rtol=1e-7, atol=1e-7
+        )
+        if stage == "all" and t > 30:
+            mine, other = (m.ask("interval", row)[0].reshape(2, -1) for m in (whole, rest))
+            np.testing.assert_allclose(mine, trained[t] + other, rtol=1e-7, atol=1e-7)
+        assert whole.update(row, own) == rest.update(row, left)
+    assert snapshot.save(whole) != snapshot.save(model_of(rule, label, **copy.deepcopy(STAGES[stage])))
+
+
+def test_limits_of_predictions_are_those_of_the_whole_answer() -> None:
+    bounded = {"label": {"low": 2.0, "high": 4.0}, "interval": {}}
+    model, x = model_of("expansion-nlms", **bounded), inputs(400, 3)
+    model.update(x, _labels(x, "one"))
+    answers, ends = model.predict(x).ravel(), model.ask("interval", x)[0].reshape(len(x), 2)
+    assert ((answers >= 2) & (answers <= 4) & (ends >= 2).all(1) & (ends <= 4).all(1)).all()
+    assert len(np.unique(answers)) > 100
+
+
+# ------------------------------------------------------------------------------------------------- what it promises
+
+
+@EACH
+def test_labels_that_the_trained_function_explains_but_for_noise_cost_nothing(rule: str) -> None:
+    """The gain: there is nothing to learn, and the error is that of the frozen model, within a hundredth."""
+    x, rng = inputs(6000, 4), np.random.default_rng(4)
+    frozen = model_of("frozen").predict(x).ravel()
+    y = frozen + rng.normal(size=len(x))
+    answers = model_of(rule).prequential(x, y)[0].ravel()
+    assert np.mean((y - answers)[1000:] ** 2) < 1.02 * np.mean((y - frozen)[1000:] ** 2)
+    free = model_of(rule, label={"gain": False}).prequential(x, y)[0].ravel()
+    assert np.mean((y - free)[1000:] ** 2) > np.mean((y - answers)[1000:] ** 2)
+
+
+@EACH
+def test_100000_smooth_rows_in_float32_leave_no_growing_error(rule: str) -> None:
+    """A slow walk on a circle, then one point for long, then the circle: after some rounds the errors are those of before."""
+    model = model_of(rule, precision="float32", size=12, label={"center": True, "clip": 5.0}, linear={})
+    t = np.arange(100_000)
+    angle = np.where((t > 40_000) & (t < 80_000), 0.3, t / 300)
+    x = np.column_stack([np.cos(angle), np.sin(angle), np.cos(angle / 7)]) + np.array(SCALED["center"])
+    y = np.sin(2 * angle) + 0.5 * np.cos(angle / 3) + 100
+    answers, statuses = model.prequential(x, y)[:2]
+    error = np.abs(y - answers.ravel())
+    assert np.isfinite(error).all() and (np.asarray(statuses) == 0).all()
+    assert snapshot.save(model) and error[95_000:].max() < 1.5 * error[2_000:40_000].max() + 1e-3
+    assert error[60_000:79_000].max() < 0.01
+
+
+# ------------------------------------------------------------------------------------------------- as C
+
+CASES: tuple[tuple[str, str, Content], ...] = (
+    ("expansion-nlms", "one", {"expansion": PRODUCTS, "mixture": {}}),
+    ("expansion-nlms", "several", {"linear": {}, "label": {"center": True, "clip": 5.0}, "interval": {}}),
+    ("expansion-nlms", "classes", {"expansion": {"calibration": [[-1.0, 0.0]] * 3} | PRODUCTS}),
+    ("expansion-rls", "one", {"kernel": {"function": "matern32", "gamma": 0.5}, "mixture": {}, "linear": {}}),
+    ("expansion-rls", "several", {"input": {"missing": "hold"}, "label": {"low": -0.5}}),
+    ("expansion-rls", "two classes", {"learning": {"forgetting": 0.95}, "mixture": {}}),
+)
+
+
+@pytest.mark.in_turn(6)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("case", CASES, ids=json.dumps)
+def test_host_and_c_agree_to_the_byte(case: tuple[str, str, Content], precision: str, exhaustive: bool) -> None:
+    rule, label, more = case
+    found = compilers(exhaustive)
+    chosen = found if exhaustive else [found[(CASES.index(case) + (precision == "float64")) % len(found)]]
+    report = check(
+        make_spec(content_of(rule, label, "gaussian", True, precision, **copy.deepcopy(more))),
+        samples=100_000 if exhaustive else 20_000,
+        levels=("-O2",),
+        compilers=[c.name for c in chosen],
+    )
+    assert report.ok, report.rows
+    assert report.statuses["done"] > 1000 and report.statuses["refused_input"] > 10
+
+
+def test_the_tables_are_const_and_ram_holds_what_is_learned() -> None:
+    """N + 1 numbers for each output, two of the gain, a counter, and whether learning is off; no matrix with nlms."""
+    size = 9
+    states = {rule: build(make_spec(content_of(rule, precision="float32"))).figures["state_bytes"] for rule in RULES}
+    assert states["expansion-nlms"] == 4 * (size + 1 + 2 + 2)
+    assert states["expansion-rls"] == states["expansion-nlms"] + 4 * (size + 1) * (size + 2) // 2
+    code = build(make_spec(content_of("expansion-nlms", precision="float32"))).files["src/m.c"]
+    assert "const float m_vectors" in code and "m_frequencies" not in code
+
+
+# ------------------------------------------------------------------------------------------------- refusals
+
+REFUSED: tuple[tuple[Content, str], ...] = (
+    ({"expansion": None}, r"\[expansion\] is missing; expansion-nlms must have vectors"),
+    ({"input": {"standardise": True}}, r"standardise is of .*; expansion-nlms does not have it: leave it out"),
+    ({"precision": "int16"}, 'precision is "int16", which .* can have; expansion-nlms needs "float32" or "float64"'),
+    ({"expansion": {"decision": "ovo"}}, 'decision is "ovo", whose functions are of pairs of classes; expansion-nlms'),
+    ({"expansion": {"weights": None}}, r"\[expansion\] bias is given without weights"),
+    ({"expansion": {"bias": None}}, r"\[expansion\] bias is missing"),
+    ({"expansion": {"weights": [[1.0]]}}, r"weights has 1 rows; it must have 9, one for each vector"),
+    ({"learning": {"forgetting": 0.9}}, "forgetting is of .*; expansion-nlms"),
+    ({"kernel": {"function": "polynomial"}, "input": {"max_abs": 1e6}}, "overflow"),
+    ({"kernel": {"function": "linear"}, "input": {"max_abs": 1e19}, "linear": {}}, "overflow"),
+)
+
+
+@pytest.mark.parametrize(("change", "sentence"), REFUSED, ids=str)
+def test_what_does_not_go_together_is_refused(change: Content, sentence: str) -> None:
+    content = content_of("expansion-nlms", precision="float32")
+    for section, keys in change.items():
+        merged = content.get(section, {}) | keys if isinstance(keys, dict) else keys
+        if section == "kernel" and keys["function"] == "linear":
+            merged = keys
+        content[section] = merged
+        if isinstance(merged, dict):
+            content[section] = {key: value for key, value in merged.items() if value is not None}
+    with pytest.raises(UserError, match=sentence):
+        make_spec({key: value for key, value in content.items() if value is not None})
+
+
+def test_of_classes_stages_of_numbers_are_refused() -> None:
+    for keys, sentence in (({"gain": False}, "gain is for labels that are numbers"), ({"clip": 5.0}, "clip is for")):
+        with pytest.raises(UserError, match=sentence):
+            make_spec(content_of("expansion-nlms", "classes", label=keys))
+    learned = {"expansion": {"calibration": [[-1.0, 0.0]] * 3}, "mixture": {}}
+    with pytest.raises(UserError, match=r"calibration is of probabilities that \[mixture\] learns"):
+        make_spec(content_of("expansion-nlms", "classes", **learned))
