@@ -140,6 +140,14 @@ def whole() -> list[Spec]:
     return specs([*found, learning | reduced("klms", technique="fklms", projection="fklms"), learning])
 
 
+def whole_waves() -> list[Spec]:
+    """Waves in whole numbers, the default of whole numbers, and the same waves in float32."""
+    staged = {"label": {"max_abs": 4.0, "center": True, "gain": True}, "linear": {}}
+    rule, precision = WIDTH | {"learning": {"rule": "spectrum-nlms"}}, {"precision": "int16"}
+    real = rule | staged | {"input": {"dim": 3, "standardise": True, "clip": 3.0}}
+    return specs([precision | rule | staged, precision | {"label": {"max_abs": 4.0}}, real])
+
+
 def signals() -> list[Spec]:
     return [with_features(ALONE), *(spec for _, spec in measured())]
 
@@ -181,6 +189,7 @@ MODELS = {
         default,
         alarms,
         whole,
+        whole_waves,
         signals,
         demo,
         monitor,
@@ -381,6 +390,10 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("default", "waves"),
     ),
+    "spectrum-stability": Result(
+        "-m benchmarks.host.spectrum_stability", ("spectrum-stability.csv",), "hours", ("waves", "class_waves")
+    ),
+    "spectrum-whole": Result("-m benchmarks.host.spectrum_whole", ("spectrum-whole.csv",), "minutes", ("whole_waves",)),
     "streaming-cost": Result("-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), "minutes", ("streaming",)),
     "streaming-quality": Result(
         "-m benchmarks.host.streaming_quality", ("streaming-quality.csv",), "minutes", ("streaming",), (BASES,)

@@ -32,6 +32,7 @@ from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.families.fixed import FIXED_FROZEN_MODELS, WholeFamily, WholeSpec
 from pykernel.spec.families.fixed_linear import FIXED_LINEAR_MODELS
 from pykernel.spec.families.fixed_online import FIXED_ONLINE_MODELS
+from pykernel.spec.families.fixed_spectrum import FIXED_SPECTRUM_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
@@ -71,6 +72,7 @@ FAMILIES: tuple[Family, ...] = (
     SUBSPACE_MODELS,
     FIXED_ONLINE_MODELS,
     FIXED_LINEAR_MODELS,
+    FIXED_SPECTRUM_MODELS,
     FIXED_FROZEN_MODELS,
 )
 """All families.  Those whose specs are of ``WholeSpec`` have rules of the others, in integers."""

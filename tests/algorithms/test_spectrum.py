@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.host.spectrum_stability import streams_of_numbers
 from pykernel.algorithms.spectrum import FREQUENCY_MOST
 from pykernel.algorithms.stages import TRUSTED
 from pykernel.dialect import FLOAT64
@@ -171,21 +172,6 @@ def symmetric(packed):
 ROWS = 20_000
 
 
-def hard_streams(rng, n):
-    """Streams that leave directions without inputs, or that are far from what a prior says."""
-    t = np.arange(n)
-    normal, on = rng.normal(size=(n, 3)), (t % 5000 < 200).astype(float)
-    yield "constant", np.ones((n, 3)), rng.normal(size=n)
-    yield "collinear", np.repeat(normal[:, :1], 3, 1), np.sin(normal[:, 0])
-    yield "ramp", np.c_[t / 1e3, np.sin(t / 50), np.cos(t / 300)], np.sin(t / 77)
-    yield "jumps", np.repeat(rng.integers(0, 9, (n // 500 + 1, 3)), 500, 0)[:n], np.sin(t // 500)
-    yield "tiny labels", normal, 1e-9 * rng.normal(size=n)
-    yield "outliers", rng.standard_t(1.2, (n, 3)), rng.standard_t(1.1, n)
-    yield "steps", normal, np.where(t % 8000 < 4000, 1e-3, 1e5) * rng.normal(size=n)
-    yield "bursts", normal * on[:, None], rng.normal(size=n) * on
-    yield "sorted", np.sort(normal, axis=0), np.sin(3 * np.sort(normal[:, 0]))
-
-
 SETTINGS = [
     {},
     {"features": 8, "block": 8, "noise": 1e-3},
@@ -201,7 +187,7 @@ def test_the_covariance_stays_between_its_bounds_in_float32(settings, staged, ex
     """(1 - lambda) P0 <= P <= P0: no update leads out, whatever the inputs are, so that rounding cannot add up."""
     rng = np.random.default_rng(1)
     rows = 50 * ROWS if exhaustive else ROWS
-    for name, x, y in hard_streams(rng, rows):
+    for name, x, y in streams_of_numbers(rng, rows):
         x, y = np.clip(x, -1e5, 1e5), np.clip(y, -1e6, 1e6)
         spec = spec_of("spectrum-ekf", "float32", label={"max_abs": 1e6}, staged=staged, **settings)
         model = HostModel(spec)

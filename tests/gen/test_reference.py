@@ -67,6 +67,9 @@ SMALLEST: dict[str, Callable[[], Spec]] = {
     "int16, frozen": lambda: frozen(2),
     "int16, online": lambda: learned("int16", label={"max_abs": 4.0}, input={"dim": 2, "max_abs": 4.0}),
     "int16, linear": lambda: rule_of("nlms", "int16", label={"max_abs": 4.0}, input={"dim": 2, "max_abs": 4.0}),
+    "int16, spectrum": lambda: rule_of(
+        "spectrum-nlms", "int16", label={"max_abs": 4.0}, input={"dim": 2, "max_abs": 4.0}, kernel={"sigma": 1.0}
+    ),
     "signal": lambda: behind_a_signal("float32"),
 }
 
@@ -96,7 +99,7 @@ def test_the_smallest_programs(name: str) -> None:
 
 def test_they_are_of_every_family_and_precision() -> None:
     specs = [make() for make in SMALLEST.values()]
-    assert len(specs) == 13 and {spec.precision for spec in specs} == {"float32", "float64", "int16"}
+    assert len(specs) == 14 and {spec.precision for spec in specs} == {"float32", "float64", "int16"}
     for family in FAMILIES:
         assert any(type(spec) is family.spec for spec in specs), family.rules
     assert any(spec.signal is not None for spec in specs)

@@ -55,6 +55,7 @@ MODELS |= {
     "whole-klms": WHOLE | SMALL | {"learning": {"rule": "klms"}},
     "whole-qklms": WHOLE | {"kernel": {"function": "matern32", "gamma": 1.0}, "reduction": {"n_max": 14}},
     "whole-nlms": WHOLE | {"learning": {"rule": "nlms"}},
+    "whole-waves": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-nlms"}},
     "whole-signal": {
         "precision": "int16",
         "signal": {"channels": ["a", "b"], "max_abs": 4.0, "lags": [0, 1]},

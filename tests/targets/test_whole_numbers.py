@@ -15,6 +15,7 @@ from pykernel.targets.check import check_targets
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import find_target
 from tests.algorithms.test_fixed import ONLINE, frozen, online
+from tests.algorithms.test_spectrum_whole import spec_of as waves
 from tests.support.random_specs import WHOLE_RULES, random_spec
 from tests.support.targets import EIGHT, rarely
 
@@ -35,8 +36,9 @@ MODELS: dict[str, Spec] = {
     "outputs": online(**ONLINE[20]),
     "nlms": linear(max_abs=4.0),
     "nlms classes": linear(classes=["a", "b", "c"]),
+    "waves": waves(),
 }
-OTHERS = ("svr", "pairs", "nt", "fklms", "outputs", "nlms", "nlms classes")
+OTHERS = ("svr", "pairs", "nt", "fklms", "outputs", "nlms", "nlms classes", "waves")
 
 
 def test_every_rule_of_whole_numbers_is_among_the_models() -> None:

@@ -178,33 +178,12 @@ class FixedOnlineModels(Models):
                 "matern52, or the precision float32",
             )
         complain_of_inputs(spec, refuse)
-        self._complain_of_labels(spec, refuse)
-        if spec.scales_found is None:
-            refuse(
-                "[input] max_abs",
-                f"lets inputs be too far apart for 16 bits, where the kernel's width is {spec.length_scale:.3g}; it must be lower, "
-                "or the kernel wider",
-            )
-        if spec.conversion.reach.max() < 1:
-            width = "sigma" if spec.kernel.sigma is not None else "gamma"
-            refuse(
-                f"[kernel] {width}",
-                f"is {getattr(spec.kernel, width):g}, with which all inputs within max_abs are alike in int16; the kernel must be "
-                "narrower, or max_abs larger",
-            )
+        complain_of_label_range(spec, refuse)
+        complain_of_stages(spec, refuse)
+        complain_of_width(spec, refuse)
         self._complain_of_learning(spec, refuse)
         if not spec.reduction.force:
             self._complain_of_pairs(spec, refuse)
-
-    def _complain_of_labels(self, spec: Any, refuse: Refuse) -> None:
-        complain_of_label_range(spec, refuse)
-        given = {
-            "[label] center": spec.label.center,
-            "[label] gain": spec.label.gain,
-            "[linear]": spec.linear is not None,
-        }
-        for where in [where for where in given if given[where] and spec.label_kind == "class"]:
-            refuse(where, "is for labels that are numbers; leave it out")
 
     def _complain_of_learning(self, spec: Any, refuse: Refuse) -> None:
         learning, least = spec.learning, 2.0 ** -(spec.label_shift + 1)
@@ -308,6 +287,34 @@ def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
         refuse(
             "[label] max_abs",
             "is missing; whole numbers need the range of the labels: write the largest magnitude that a label has",
+        )
+
+
+def complain_of_stages(spec: Any, refuse: Refuse) -> None:
+    """Refuse stages of numbers where labels are classes."""
+    given = {
+        "[label] center": spec.label.center,
+        "[label] gain": spec.label.gain,
+        "[linear]": spec.linear is not None,
+    }
+    for where in [where for where in given if given[where] and spec.label_kind == "class"]:
+        refuse(where, "is for labels that are numbers; leave it out")
+
+
+def complain_of_width(spec: Any, refuse: Refuse) -> None:
+    """Refuse kernels that are so narrow, or so wide, that 16 bits of an input do not do."""
+    if spec.scales_found is None:
+        refuse(
+            "[input] max_abs",
+            f"lets inputs be too far apart for 16 bits, where the kernel's width is {spec.length_scale:.3g}; it must be lower, "
+            "or the kernel wider",
+        )
+    if spec.conversion.reach.max() < 1:
+        width = "sigma" if spec.kernel.sigma is not None else "gamma"
+        refuse(
+            f"[kernel] {width}",
+            f"is {getattr(spec.kernel, width):g}, with which all inputs within max_abs are alike in int16; the kernel must be "
+            "narrower, or max_abs larger",
         )
 
 

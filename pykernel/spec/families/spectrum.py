@@ -36,8 +36,8 @@ REHEARSED = 96
 NoiseKey = float | Literal["auto"]
 
 
-class SpectrumLearning(Learning):
-    """How a sample changes the model."""
+class WavesLearning(Learning):
+    """Where the waves begin."""
 
     features: Annotated[int | None, Tried((), 1.5, 1, 64, "whole")] = Field(
         None,
@@ -45,14 +45,19 @@ class SpectrumLearning(Learning):
         le=256,
         description="how many frequencies; each has a cosine and a sine. 4 for spectrum-ekf, 8 for spectrum-nlms and 16 for spectrum-softmax if not given",
     )
+    seed: int = Field(
+        0, ge=0, le=2**31 - 1, description="the random numbers' seed: another seed gives other frequencies at the start"
+    )
+
+
+class SpectrumLearning(WavesLearning):
+    """How a sample changes the model."""
+
     block: Annotated[int | None, Of("spectrum-ekf")] = Field(
         None,
         ge=1,
         le=64,
         description="how many frequencies share a covariance, a divisor of features: more learn better and take more, (block (dim + 2))^2 / 2 numbers a block. The largest divisor up to 4 if not given",
-    )
-    seed: int = Field(
-        0, ge=0, le=2**31 - 1, description="the random numbers' seed: another seed gives other frequencies at the start"
     )
     noise: Annotated[NoiseKey, Of("spectrum-ekf", "spectrum-nlms"), Tried((), 10, 1e-3, 30)] = Field(
         "auto",
@@ -96,7 +101,16 @@ class SpectrumSpec(Spec):
         return super().derived | {"learning": found}
 
 
-def count_of(spec: SpectrumSpec) -> int:
+def complain_of_spectrum(spec: Any, refuse: Refuse) -> None:
+    """Refuse a spec without a kernel whose spectrum waves can begin with."""
+    rule, kernel = spec.learning.rule, spec.kernel
+    if kernel is None:
+        refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel whose spectrum it starts with")
+    if kernel.function != "gaussian":
+        refuse("[kernel] function", f"is {kernel.function}; {rule} starts with the spectrum of gaussian")
+
+
+def count_of(spec: Any) -> int:
     """How many frequencies there are."""
     return spec.learning.features or FEATURES[spec.learning.rule]
 
@@ -145,12 +159,9 @@ class SpectrumModels:
         self.rules: tuple[str, ...] = rules
 
     def validate(self, spec: SpectrumSpec, refuse: Refuse) -> None:
-        rule, learning, kernel = spec.learning.rule, spec.learning, spec.kernel
+        rule, learning = spec.learning.rule, spec.learning
         stages.validate(spec, refuse)
-        if kernel is None:
-            refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel whose spectrum it starts with")
-        if kernel.function != "gaussian":
-            refuse("[kernel] function", f"is {kernel.function}; {rule} starts with the spectrum of gaussian")
+        complain_of_spectrum(spec, refuse)
         kernel_settings.validate(spec, refuse)
         count = count_of(spec)
         if count % block_of(spec):

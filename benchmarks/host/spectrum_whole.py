@@ -1,0 +1,191 @@
+"""Does a net of eight waves learn in whole numbers?  And with how few bits?
+
+    python -m benchmarks.host.spectrum_whole           # docs/data/spectrum-whole.csv, and the table of docs/spectrum.md
+    python -m benchmarks.host.spectrum_whole --show    # only the table of the file
+
+error: root mean square over the second half of each stream of benchmarks/host/first_streams.py, over that of the best simple
+predictor.  Models have the stages of the default of whole numbers: label's mean, linear part, gain.  Inputs have known centers.
+"range": a third of an input's range stands for its deviation, as by default; "deviation": it is given.  Of float32,
+inputs are standardised as they come.  Without stages, all precisions see the same inputs and labels.
+
+Fewer bits: after each sample, the numbers of the state are rounded to so many, of which 16 u is the largest weight.
+State: bytes; predict and update: instructions on a Cortex-M0+ (GCC -O2), medians; for three inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.host.first_results import NUMBERS_SIMPLE, error_of, read
+from benchmarks.host.first_streams import REGRESSION, stream
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.spec.defaults import RANGE, WHOLE_WIDTH, completed, length, width
+from pykernel.spec.model import Spec, make_spec
+from pykernel.targets.check import check_targets
+
+RESULTS = DATA / "spectrum-whole.csv"
+VARIANTS = ("as is", "noise")
+STAGES: dict[str, Any] = {"label": {"center": True, "gain": True}, "linear": {}}
+ROOM = 1.001
+"""Ranges are so much larger than what comes: no sample is refused."""
+WEIGHT_MOST = 16.0
+"""Largest weight in units of the output, where weights have fewer bits."""
+BITS: dict[str, dict[str, int]] = {
+    "frequencies of 12 bits": {"frequencies": 12},
+    "frequencies of 8 bits": {"frequencies": 8},
+    "weights of 16 bits": {"weights": 16},
+    "weights of 12 bits": {"weights": 12},
+    "weights of 8 bits": {"weights": 8},
+}
+WHOLE = "`spectrum-nlms`, int16"
+QKLMS = "`qklms` with 32 vectors, int16"
+REAL = "`spectrum-nlms`, float32"
+GIVEN = ", deviations given"
+BARE = ", no stages"
+
+
+def spec_of(
+    rule: str, precision: str, reach: np.ndarray, scale: np.ndarray | None, label: float, staged: bool = True
+) -> Spec:
+    """reach: the largest magnitudes of the inputs, whose centers are zero.  scale: None to standardise them as they come."""
+    dim = len(reach)
+    content: dict[str, Any] = {"name": "wave", "precision": precision}
+    content |= {"input": {"dim": dim, "max_abs": float(reach.max())}, "label": {"max_abs": label}}
+    content["kernel"] = {"sigma": float(f"{width(dim):.4g}")}
+    if precision == "int16":
+        content["input"] = {"dim": dim, "max_abs": reach.tolist()}
+        if scale is not None:
+            content["input"]["scale"] = scale.tolist()
+    elif staged:
+        content["input"] |= {"standardise": True, "clip": 3.0}
+    if staged:
+        content |= {"label": content["label"] | STAGES["label"], "linear": STAGES["linear"]}
+    if rule == "qklms":
+        return make_spec(completed(content | {"kernel": {"sigma": WHOLE_WIDTH * length(dim)}}))
+    return make_spec(content | {"learning": {"rule": rule}})
+
+
+def coarsened(spec: Spec, bits: dict[str, int], x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Answers of a model whose state has fewer bits: it is rounded after each sample."""
+    model, answers = HostModel(spec), np.zeros(len(y))
+    field, config = model.memory.field, spec.config
+    for t in range(len(y)):
+        answers[t] = np.ravel(model.prequential(x[t : t + 1], y[t : t + 1])[0])[0]
+        if "frequencies" in bits:
+            grain, most = 2.0 ** (16 - bits["frequencies"]), 2 ** (bits["frequencies"] - 1) - 1
+            w = field("frequencies")
+            w[...] = np.clip(np.rint(w / grain), -most, most) * grain
+        if "weights" in bits:
+            unit = 2.0 ** max(int(field("level")[0] >> config.level_shift).bit_length(), config.unit_least)
+            most = 2 ** (bits["weights"] - 1) - 1
+            grain = WEIGHT_MOST * unit / (most + 1)
+            for name in ("a", "b"):
+                weights = field(name)
+                weights[...] = np.clip(
+                    np.rint(np.clip(np.rint(weights / grain), -most, most) * grain), -(2**31), 2**31 - 1
+                )
+    return answers
+
+
+Answers = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def models(x: np.ndarray, y: np.ndarray) -> dict[str, Answers]:
+    """Functions of inputs whose means are zero, and of labels; each answers with what it predicts before it learns."""
+    reach, deviation = ROOM * np.abs(x).max(0), x.std(0)
+    reach, deviation = np.where(reach > 0, reach, 1.0), np.where(deviation > 0, deviation, 1.0)
+    label, bare = ROOM * float(np.abs(y).max()), ROOM * float(np.abs(y - y.mean()).max())
+
+    def of(spec: Spec) -> Answers:
+        def answers(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            found, statuses = HostModel(spec).prequential(x, y)
+            assert (statuses >= 0).all()
+            return np.ravel(found)
+
+        return answers
+
+    def fewer(spec: Spec, bits: dict[str, int]) -> Answers:
+        return lambda x, y: coarsened(spec, bits, x, y)
+
+    def centered(spec: Spec) -> Answers:
+        return lambda x, y: of(spec)(x / deviation, y - y.mean()) + y.mean()
+
+    ranged = spec_of("spectrum-nlms", "int16", reach, RANGE / reach, label)
+    ones = np.ones(len(reach))
+    own = reach / deviation
+    return {
+        QKLMS: of(spec_of("qklms", "int16", reach, RANGE / reach, label)),
+        WHOLE: of(ranged),
+        **{name: fewer(ranged, bits) for name, bits in BITS.items()},
+        QKLMS + GIVEN: of(spec_of("qklms", "int16", reach, 1 / deviation, label)),
+        WHOLE + GIVEN: of(spec_of("spectrum-nlms", "int16", reach, 1 / deviation, label)),
+        REAL: of(spec_of("spectrum-nlms", "float32", reach, None, label)),
+        WHOLE + BARE: centered(spec_of("spectrum-nlms", "int16", own, ones, bare, staged=False)),
+        REAL + BARE: centered(spec_of("spectrum-nlms", "float32", own, ones, bare, staged=False)),
+    }
+
+
+def costs() -> dict[str, tuple[Any, Any, Any]]:
+    """State, prediction and update of three inputs, by model."""
+    rng, reach = np.random.default_rng(0), np.full(3, 3.0)
+    x, y = rng.uniform(-2, 2, (400, 3)), np.clip(rng.normal(size=400), -4, 4)
+    found: dict[str, tuple[Any, Any, Any]] = {}
+    for name, rule, precision in (
+        (QKLMS, "qklms", "int16"),
+        (WHOLE, "spectrum-nlms", "int16"),
+        (REAL, "spectrum-nlms", "float32"),
+    ):
+        spec = spec_of(rule, precision, reach, np.ones(3) if precision == "int16" else None, 4.0)
+        (row,) = check_targets(spec, ["cortex-m0plus"], samples=len(x), chain="gcc", stream=(x, y), tries=0).rows
+        assert row["equal"], row
+        found[name] = build(spec).figures["state_bytes"], row["predict"]["median"], row["update"]["median"]
+    return found
+
+
+def measure() -> list[dict[str, Any]]:
+    rows, simple, cost = [], read(), costs()
+    for variant in VARIANTS:
+        for name in REGRESSION:
+            x, y = stream(name, variant)
+            x = x - x.mean(0)
+            least = max(min(float(simple[name, variant][each]["error"]) for each in NUMBERS_SIMPLE), 1e-12)
+            for model, answers in models(x, y).items():
+                size, predict, update = cost.get(model, ("", "", ""))
+                row = {"stream": name, "variant": variant, "model": model}
+                row["error"] = f"{error_of(answers(x, y), y, 0) / least:.6g}"
+                rows.append(row | {"state_bytes": size, "predict": predict, "update": update})
+            print(name, variant, flush=True)
+    return rows
+
+
+def table(rows: Rows) -> str:
+    lines = []
+    for model in dict.fromkeys(row["model"] for row in rows):
+        own, line = [row for row in rows if row["model"] == model], [model]
+        for variant in VARIANTS:
+            errors = [float(row["error"]) for row in own if row["variant"] == variant]
+            line.append(f"{math.exp(float(np.mean(np.log(errors)))):.3f}")
+        line += [f"{int(float(own[0][key])):,}" if own[0][key] else "" for key in ("state_bytes", "predict", "update")]
+        lines.append(line)
+    return markdown(["model", *VARIANTS, "state, bytes", "predict", "update"], lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--show", action="store_true", help="only write the table of the file")
+    if not parser.parse_args().show:
+        save(RESULTS, measure())
+    made = table(load(RESULTS))
+    publish({"spectrum-whole": made}, DATA.parent / "spectrum.md")
+    print(made)
+
+
+if __name__ == "__main__":
+    main()

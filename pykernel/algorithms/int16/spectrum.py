@@ -1,0 +1,257 @@
+"""A sparse spectrum whose frequencies learn, in whole numbers: f(x) = sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma).
+
+The model and the normalised gradient of ``spectrum-nlms`` in ``pykernel.algorithms.spectrum``.  An angle is a Word of which 2^32
+are a turn: whole turns vanish by themselves, and a table of a quarter has the sines.  Frequencies have 16 bits, weights 32.
+
+The unit u of an output is a power of two near the mean of |y|.  Steps for frequencies are in this unit; weights are in the
+label's, so that they stay when u changes.  A sample divides once for each output.
+"""
+
+import math
+
+from pykernel.algorithms import frame
+from pykernel.algorithms.extents import FEATURES
+from pykernel.algorithms.frame import Rule, Status, programs
+from pykernel.algorithms.int16.arithmetic import clip, part_of, places, size, times
+from pykernel.algorithms.int16.frame import VALUE_MOST, WHOLE, FixedFramed, hear
+from pykernel.algorithms.int16.kernels import square_norm
+from pykernel.algorithms.spectrum import SpectrumStatus
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Bool,
+    Config,
+    Constant,
+    Index,
+    Int,
+    Int16,
+    Struct,
+    Uint16,
+    Word,
+    between,
+    exact_square,
+    floor_shift,
+    index,
+    kernel,
+    multiply_high,
+    quotient,
+    word,
+)
+
+ONE = 32767
+"""A cosine of 1."""
+# a line between two numbers lies below the sine, by up to 7.5e-5 of it: the table lies a third of that above
+QUARTER = Constant(
+    tuple(min(65535, round(65535 * math.sin(math.pi * i / 128) * (1 + 2.5e-5))) for i in range(65)), scalar=Uint16
+)
+"""sin(2 pi i / 256), in units of 1 / 65535."""
+FREQUENCY_MOST = 32767
+PACE = 11
+"""The mean of |y| reaches back 2^PACE labels."""
+COUNTED = 2048
+BEND = 12
+"""Slopes are in units of 2^-BEND u ..."""
+BEND_MOST = 32767
+STEP = 16
+"""... and steps for frequencies in units of 2^-STEP u."""
+STEP_MOST = 65535
+FINE = 11
+"""A product of both is divided by 2^FINE."""
+
+
+class FixedWaves(Struct):
+    """The model is f(x) = sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma)."""
+
+    a: between(Int[OUTPUTS, FEATURES], "-weight_most", "weight_most")
+    b: between(Int[OUTPUTS, FEATURES], "-weight_most", "weight_most")
+    level: between(Int[OUTPUTS], 0, "level_most")  # running mean of |y|, times level_factor
+    counted: between(Index, 0, COUNTED)  # number of labels behind that mean, at most its horizon
+    # w: what the angle turns by where a converted input is 1, in units of 2^(turn_places - 32) turns
+    frequencies: between(Int16[FEATURES, DIM], -FREQUENCY_MOST, FREQUENCY_MOST)
+
+
+class FixedWavesWork(Struct):
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+
+    c: between(Int16[FEATURES], -ONE, ONE)  # cosine of each angle
+    s: between(Int16[FEATURES], -ONE, ONE)  # sine of each angle
+
+
+class FixedWavesConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.fixed_spectrum``."""
+
+    start: Int16[FEATURES, DIM]  # frequencies before the first sample
+    turn_places: Index
+    weight_most: Index  # largest |a| and |b|
+    level_most: Index
+    level_factor: Index
+    level_shift: Index  # level_factor is 2 to this power
+    unit_least: Index  # log2 of the smallest unit
+    size: Index  # number of waves, in units of 2^-8
+    square_shift: Index  # |x / sigma|^2 in units of 2^-8 is |z|^2 of the converted inputs, divided by 2 to this power
+    frequency_share: Index  # how much faster frequencies learn than weights by the gradient
+    bend_most: Index  # largest |x / sigma|^2 times the sum of squared slopes, in units of 2^-8
+    eta: Index  # learning rate, in units of 2^-(24 + eta_shift)
+    eta_shift: Index  # a step for weights is in units of 2^-eta_shift
+    turn_factor: Index  # what a step and a slope turn into a change of frequencies, times 2^16 and a power of two
+    turn_shift: Index  # ... which
+
+    tunable = frozenset("eta eta_shift unit_least".split())
+
+
+class FixedWavesModel(FixedFramed):
+    parts = FixedWaves, FixedWavesWork, FixedWavesConfig
+
+
+# ------------------------------------------------------------------------------------------------------- answers
+
+
+@kernel
+def sine(angle: Word) -> Int:
+    """The sine of an angle of which 2^32 are a turn, in units of 1 / ONE.  Error: 7e-5."""
+    rest = angle & 1073741823
+    if (angle >> 30) & 1 == 1:
+        rest = word(1073741823) - rest
+    i = index(rest >> 24)
+    first = QUARTER[i]
+    value = first + multiply_high(QUARTER[i + 1] - first, index((rest >> 8) & 65535))
+    value = clip(floor_shift(value + 1, 1), 0, ONE)
+    return value if angle >> 31 == 0 else -value
+
+
+@kernel
+def turn(m: FixedWavesModel, x: Int16[DIM]) -> None:
+    """m.c, m.s: the cosine and the sine of each wave's angle at x.  O(N D)."""
+    for i in range(len(m.frequencies)):
+        angle = word(0)
+        for j in range(len(x)):
+            angle += word(m.frequencies[i, j] * x[j])
+        angle = angle << m.turn_places
+        m.s[i] = sine(angle)
+        m.c[i] = sine(angle + 1073741824)
+
+
+@kernel
+def sum_of(m: FixedWavesModel, o: Index) -> Int:
+    """The sum of the waves, after turn().  O(N)."""
+    total = 0
+    for i in range(len(m.frequencies)):
+        total += times(m.a[o, i], 2 * m.c[i]) + times(m.b[o, i], 2 * m.s[i])
+    return clip(total, -VALUE_MOST, VALUE_MOST)
+
+
+@kernel
+def answer(m: FixedWavesModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+    """y = f(x).  O(N D), and O(N) for each output."""
+    turn(m, x)
+    for o in range(len(y)):
+        y[o] = sum_of(m, o)
+
+
+# ------------------------------------------------------------------------------------------------------ learning
+
+
+@kernel
+def rounded(a: Int, k: Index) -> Int:
+    """a / 2^k, to the nearest whole number, k from 0 to 31: what is rounded down in each sample would add up."""
+    return floor_shift(floor_shift(a, k - 1) + 1, 1) if k > 0 else a
+
+
+@kernel
+def begin(m: FixedWavesModel) -> None:
+    """The first sample: the frequencies are the random ones.  O(N D)."""
+    for i in range(len(m.frequencies)):
+        for j in range(len(m.frequencies[0])):
+            m.frequencies[i, j] = m.start[i, j]
+
+
+@kernel
+def unit_of(m: FixedWavesModel, o: Index) -> Index:
+    """Add an output's label to the mean of |y|.  Returns log2 of the output's unit."""
+    missing = size(m.y[o]) * m.level_factor - m.level[o]
+    moved = m.level[o] + floor_shift(missing, clip(places(word(m.counted[0])), 0, PACE))
+    m.level[o] = clip(moved, 0, m.level_most)
+    return clip(places(word(floor_shift(m.level[o], m.level_shift))) + 1, m.unit_least, 30)
+
+
+@kernel
+def slope(m: FixedWavesModel, o: Index, i: Index, unit: Index) -> Int:
+    """The derivative of f / u for the angle of wave i, in units of 2^-BEND."""
+    bend = times(m.b[o, i], 2 * m.c[i]) - times(m.a[o, i], 2 * m.s[i])
+    return clip(rounded(bend, unit - BEND), -BEND_MOST, BEND_MOST)
+
+
+@kernel
+def rate_of(m: FixedWavesModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
+    """eta over the squared length of the gradient, in units of 2^-(16 + eta_shift).  O(N + D)."""
+    bends = word(0)
+    for i in range(len(m.frequencies)):
+        bends += exact_square(rounded(slope(m, o, i, unit), 4))
+    square = index(square_norm(x) >> m.square_shift)
+    bend = multiply_high(index(bends), square if square < 65535 else 65535)
+    rate = quotient(m.eta, m.size + m.frequency_share * (bend if bend < m.bend_most else m.bend_most))
+    return rate if rate < 65535 else 65535
+
+
+@kernel
+def descend(m: FixedWavesModel, o: Index, x: Int16[DIM]) -> None:
+    """Learn an error by a normalised step along the gradient.  O(N D)."""
+    unit = unit_of(m, o)
+    step = part_of(m.error[o], rate_of(m, o, unit, x))
+    part = clip(rounded(step, clip(unit + m.eta_shift - STEP, 0, 31)), -STEP_MOST, STEP_MOST)
+    part = part_of(part, m.turn_factor)
+    for i in range(len(m.frequencies)):
+        along = clip(rounded(part * slope(m, o, i, unit), FINE), -STEP_MOST, STEP_MOST)
+        a = m.a[o, i] + rounded(times(step, 2 * m.c[i]), m.eta_shift)
+        b = m.b[o, i] + rounded(times(step, 2 * m.s[i]), m.eta_shift)
+        m.a[o, i] = clip(a, -m.weight_most, m.weight_most)
+        m.b[o, i] = clip(b, -m.weight_most, m.weight_most)
+        for j in range(len(x)):
+            w = m.frequencies[i, j] + rounded(along * x[j], m.turn_shift)
+            m.frequencies[i, j] = clip(w, -FREQUENCY_MOST, FREQUENCY_MOST)
+
+
+@kernel
+def learn(m: FixedWavesModel, x: Int16[DIM]) -> Index:
+    """Learn that f(x) should be m.y.  Returns DONE."""
+    if m.counted[0] == 0:
+        begin(m)
+    answer(m, x, m.error)
+    hear(m)
+    if m.counted[0] < COUNTED:
+        m.counted[0] += 1
+    for o in range(len(m.y)):
+        descend(m, o, x)
+    return Status.DONE
+
+
+# ---------------------------------------------------------------------------------------------------- snapshots
+
+
+@kernel
+def keeps(m: FixedWavesModel) -> Bool:
+    """Whether learning could have led to this state: before the first sample all is zero.  O(N D)."""
+    if m.counted[0] == 0:
+        for i in range(len(m.frequencies)):
+            for j in range(len(m.frequencies[0])):
+                if m.frequencies[i, j] != 0:
+                    return False
+            for o in range(len(m.level)):
+                if m.a[o, i] != 0 or m.b[o, i] != 0 or m.level[o] != 0:
+                    return False
+    return True
+
+
+FIXED_SPECTRUM = programs(
+    Rule(
+        name="spectrum",
+        model=FixedWavesModel,
+        memory=(FixedWaves,),
+        work=(FixedWavesWork,),
+        configs=(FixedWavesConfig,),
+        statuses=SpectrumStatus,
+        hooks={frame.answer: answer, frame.learn: learn, frame.keeps: keeps},
+        costs=("O(N D) for N frequencies", "O(N D)"),
+        stand_ins=WHOLE,
+    )
+)
