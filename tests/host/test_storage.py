@@ -47,6 +47,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "signal": SIGNALS["signal-windows"],
     "whole": WHOLE | {"learning": {"rule": "klms"}, "kernel": {"sigma": 1.0}, "reduction": {"technique": "fklms", "n_max": 4}},
     "whole-linear": WHOLE | {"learning": {"rule": "nlms"}},
+    "whole-spectrum": WHOLE | {"learning": {"rule": "spectrum-nlms"}, "kernel": {"sigma": 1.0}},
 }  # fmt: skip
 KINDS = (
     "a bit flipped",
@@ -104,7 +105,7 @@ def histories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def test_every_family_that_saves_has_histories() -> None:
     saving = {f.spec for f in FAMILIES if any(p.persistent for p in f.programs.values())}
-    assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 9
+    assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 10
 
 
 @pytest.mark.in_turn(2 * len(KINDS))
