@@ -42,7 +42,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "expansion": {
         "kernel": {"sigma": 1.0},
         "learning": {"rule": "expansion-rls"},
-        "expansion": {"vectors": [[0.0, 0.0, 1.0], [1.0, 0.5, 0.0]], "weights": [[0.5, -0.5]], "bias": [0.25]},
+        "expansion": {"vectors": [[0.0, 0.0, 1.0], [1.0, 0.5, 0.0]], "weights": [[0.5], [-0.5]], "bias": [0.25]},
     },
     "krr": {"kernel": {"sigma": 1.0}, "learning": {"rule": "krr", "samples": 4}},
     "kfd": MACHINES["kfd"],
