@@ -3,6 +3,7 @@
     python -m benchmarks.host.held_back            # models and simple predictors: docs/data/held-back.csv
     python -m benchmarks.host.held_back --river    # river's models, an hour: docs/data/held-back-river.csv
     python -m benchmarks.host.held_back --show     # tables of both files, in docs/benchmarks.md
+    python -m benchmarks.host.held_back --why      # of each loss of the default: without a stage, and shown the rows again
 
 ``held_streams`` says how its data come here.  Each row is predicted, then learned, in float32; error: that of ``first_results``,
 over the second half of the rows.  No target is a spec without limits; other columns of bytes are ``ram`` of its target.  Tables
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import tomllib
 from collections.abc import Callable, Iterator
 from multiprocessing import Pool
 from typing import Any
@@ -34,6 +36,7 @@ from benchmarks.host.held_streams import CLASSES, NUMBERS, held
 from benchmarks.tables import Rows, load, markdown, publish, save
 from pykernel.host.model import HostModel
 from pykernel.host.simple import LastAndMajority, LastAndMean, linear_specs
+from pykernel.spec.model import Spec, make_spec
 
 MODELS: dict[str, dict[str, Any]] = {
     "no target": {},
@@ -130,6 +133,42 @@ def every(rows: Rows, classes: bool) -> str:
     return markdown(["", "rows", "D", "best simple one", *shown], lines)
 
 
+def causes() -> str:
+    """Where the default loses to the best simple predictor: ratios without one of its stages, and, in a second pass over the same
+    rows, of the default and the best simple predictor of that pass.
+    """
+    lines, rows = [], load(PATHS[0])
+    for classes in (False, True):
+        for name in (each for each, row in ratios(rows, classes).items() if row["no target"] > 1):
+            (x, y), known = held(name), count(name)
+            spec = minimal(x.shape[1], known)
+            stages = [("mixture",)] if known else [("mixture",), ("linear",), ("label", "gain"), ("label", "clip")]
+            found = [error_of(learned(HostModel(without(spec, *each)), x, y)[0], y, known) for each in stages]
+            best = min(
+                float(row["error"]) for row in rows if row["stream"] == name and row["predictor"] in NUMBERS_SIMPLE
+            )
+            twice = [again(each, x, y, known) for each in (spec, *linear_specs(spec).values())]
+            cells = [f"{error / best:.2f}" for error in found] + [""] * (4 - len(found))
+            lines.append([name, *cells, f"{twice[0] / min(twice[1:]):.2f}"])
+    heads = ["without [mixture]", "without [linear]", "without gain", "without clip"]
+    return markdown(["", *heads, "second pass"], lines)
+
+
+def without(spec: Spec, section: str, key: str | None = None) -> Spec:
+    """A spec without a rule, written out but for one stage."""
+    content = tomllib.loads(spec.to_toml())
+    if key is None:
+        del content[section]
+    else:
+        del content[section][key]
+    return make_spec(content)
+
+
+def again(spec: Spec, x: np.ndarray, y: np.ndarray, classes: int) -> float:
+    answers, _, _ = learned(HostModel(spec), np.concatenate([x, x]), np.concatenate([y, y]))
+    return error_of(answers[len(y) :], y, classes)
+
+
 def show() -> None:
     rows = [row for path in PATHS if path.is_file() for row in load(path)]
     tables = {
@@ -144,7 +183,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--river", action="store_true", help="river's models")
     parser.add_argument("--show", action="store_true", help="only the tables of what was measured")
+    parser.add_argument("--why", action="store_true", help="what the default's losses come from")
     options = parser.parse_args()
+    if options.why:
+        made = causes()
+        publish({"held-back-why": made})
+        print(made)
+        return
     if not options.show:
         save(PATHS[options.river], list(measure(river_rows if options.river else rows_of)))
     show()
