@@ -137,15 +137,16 @@ def whole() -> list[Spec]:
     learning = {"precision": "int16", "label": {"max_abs": 4.0}}
     found.append(learning | {"learning": {"rule": "nlms"}})
     found += [learning | reduced("klms", technique=name) for name in ("nt", "fklms", "fmklms")]
-    return specs([*found, learning | reduced("klms", technique="fklms", projection="fklms"), learning])
+    return specs([*found, learning | reduced("klms", technique="fklms", projection="fklms"), learning | {"reduction": {}}])
 
 
 def whole_waves() -> list[Spec]:
-    """Waves in whole numbers, the default of whole numbers, and the same waves in float32."""
+    """Waves in whole numbers, vectors in whole numbers, and the same waves in float32."""
     staged = {"label": {"max_abs": 4.0, "center": True, "gain": True}, "linear": {}}
     rule, precision = WIDTH | {"learning": {"rule": "spectrum-nlms"}}, {"precision": "int16"}
     real = rule | staged | {"input": {"dim": 3, "standardise": True, "clip": 3.0}}
-    return specs([precision | rule | staged, precision | {"label": {"max_abs": 4.0}}, real])
+    vectors = precision | {"label": {"max_abs": 4.0}, "reduction": {}}
+    return specs([precision | rule | staged, precision | CLASSES, vectors, vectors | CLASSES, real])
 
 
 def signals() -> list[Spec]:
@@ -452,7 +453,7 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.device.whole_numbers",
         ("whole-numbers.csv",),
         "minutes",
-        ("whole",),
+        ("whole", "whole_waves"),
         (
             "pykernel.spec.families.fixed",
             "pykernel.spec.families.fixed_scales",

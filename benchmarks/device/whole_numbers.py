@@ -35,6 +35,7 @@ from pykernel.gen.project import build
 from pykernel.host.bikeshare import bikeshare
 from pykernel.host.model import HostModel
 from pykernel.importers.importing import from_sklearn
+from pykernel.spec.defaults import width
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 
@@ -195,12 +196,12 @@ def learner(precision: str, technique: str, projection: str | None = None) -> Sp
 def small(precision: str) -> Spec:
     """The default of whole numbers, and the same of float32."""
     content: dict[str, Any] = {"name": "model", "precision": precision, "input": {"dim": 4, "max_abs": 3.0}}
+    label: dict[str, Any] = {"max_abs": 4.0}
     if precision == "float32":
         content["input"] |= {"standardise": True}
-        content |= {"linear": {}, "kernel": {"sigma": 1.0}, "reduction": {"technique": "nt", "n_max": 16}}
-        content |= {"learning": {"rule": "qklms", "eta": 0.2, "quantisation": 1.0}}
-        return make_spec(content | {"label": {"max_abs": 4.0, "center": True, "gain": True}})
-    return make_spec(content | {"label": {"max_abs": 4.0}, "reduction": {"n_max": 16}})
+        content |= {"linear": {}, "kernel": {"sigma": width(4)}, "learning": {"rule": "spectrum-nlms"}}
+        label |= {"center": True, "gain": True}
+    return make_spec(content | {"label": label})
 
 
 def updates() -> list[dict[str, Any]]:

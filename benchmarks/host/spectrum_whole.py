@@ -1,32 +1,34 @@
 """Does a net of eight waves learn in whole numbers?  And with how few bits?
 
-    python -m benchmarks.host.spectrum_whole           # docs/data/spectrum-whole.csv, and the table of docs/spectrum.md
-    python -m benchmarks.host.spectrum_whole --show    # only the table of the file
+    python -m benchmarks.host.spectrum_whole           # docs/data/spectrum-whole.csv, and the tables of docs/spectrum.md
+    python -m benchmarks.host.spectrum_whole --show    # only the tables of the file
+
+Of classes: what a spec without a rule gets, and one without a rule but with a budget.
 
 error: root mean square over the second half of each stream of benchmarks/host/first_streams.py, over that of the best simple
-predictor.  Models have the stages of the default of whole numbers: label's mean, linear part, gain.  Inputs have known centers.
+predictor; of classes, the part that is wrong, at least half of a row.  Models have the stages of the default of whole numbers: label's mean, linear part, gain.  Inputs have known centers.
 "range": a third of an input's range stands for its deviation, as by default; "deviation": it is given.  Of float32,
 inputs are standardised as they come.  Without stages, all precisions see the same inputs and labels.
 
 Fewer bits: after each sample, the numbers of the state are rounded to so many, of which 16 u is the largest weight.
-State: bytes; predict and update: instructions on a Cortex-M0+ (GCC -O2), medians; for three inputs.
+State: bytes; predict and update: instructions on a Cortex-M0+ (GCC -O2), medians; for three inputs, and three classes.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.host.first_results import NUMBERS_SIMPLE, error_of, read
-from benchmarks.host.first_streams import REGRESSION, stream
+from benchmarks.host.first_results import NUMBERS_SIMPLE, SIMPLE, error_of, read
+from benchmarks.host.first_streams import CLASS_VARIANTS, CLASSES, REGRESSION, stream
 from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.defaults import RANGE, WHOLE_WIDTH, completed, length, width
+from pykernel.spec.defaults import WHOLE_WIDTH, length, width
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 
@@ -51,6 +53,12 @@ GIVEN = ", deviations given"
 BARE = ", no stages"
 
 
+def default_of(reach: np.ndarray, label: dict[str, Any], **more: Any) -> Spec:
+    """What a spec without a rule gets.  reach: the largest magnitudes of the inputs, whose centers are zero."""
+    content = {"name": "wave", "precision": "int16", "input": {"dim": len(reach), "max_abs": reach.tolist()}}
+    return make_spec(content | {"label": label} | more)
+
+
 def spec_of(
     rule: str, precision: str, reach: np.ndarray, scale: np.ndarray | None, label: float, staged: bool = True
 ) -> Spec:
@@ -68,7 +76,7 @@ def spec_of(
     if staged:
         content |= {"label": content["label"] | STAGES["label"], "linear": STAGES["linear"]}
     if rule == "qklms":
-        return make_spec(completed(content | {"kernel": {"sigma": WHOLE_WIDTH * length(dim)}}))
+        return make_spec(content | {"kernel": {"sigma": WHOLE_WIDTH * length(dim)}, "reduction": {}})
     return make_spec(content | {"learning": {"rule": rule}})
 
 
@@ -97,10 +105,15 @@ def coarsened(spec: Spec, bits: dict[str, int], x: np.ndarray, y: np.ndarray) ->
 Answers = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
+def reach_of(x: np.ndarray) -> np.ndarray:
+    reach = ROOM * np.abs(x).max(0)
+    return np.where(reach > 0, reach, 1.0)
+
+
 def models(x: np.ndarray, y: np.ndarray) -> dict[str, Answers]:
     """Functions of inputs whose means are zero, and of labels; each answers with what it predicts before it learns."""
-    reach, deviation = ROOM * np.abs(x).max(0), x.std(0)
-    reach, deviation = np.where(reach > 0, reach, 1.0), np.where(deviation > 0, deviation, 1.0)
+    reach, deviation = reach_of(x), x.std(0)
+    deviation = np.where(deviation > 0, deviation, 1.0)
     label, bare = ROOM * float(np.abs(y).max()), ROOM * float(np.abs(y - y.mean()).max())
 
     def of(spec: Spec) -> Answers:
@@ -117,11 +130,11 @@ def models(x: np.ndarray, y: np.ndarray) -> dict[str, Answers]:
     def centered(spec: Spec) -> Answers:
         return lambda x, y: of(spec)(x / deviation, y - y.mean()) + y.mean()
 
-    ranged = spec_of("spectrum-nlms", "int16", reach, RANGE / reach, label)
+    ranged = default_of(reach, {"max_abs": label})
     ones = np.ones(len(reach))
     own = reach / deviation
     return {
-        QKLMS: of(spec_of("qklms", "int16", reach, RANGE / reach, label)),
+        QKLMS: of(default_of(reach, {"max_abs": label}, reduction={})),
         WHOLE: of(ranged),
         **{name: fewer(ranged, bits) for name, bits in BITS.items()},
         QKLMS + GIVEN: of(spec_of("qklms", "int16", reach, 1 / deviation, label)),
@@ -132,59 +145,83 @@ def models(x: np.ndarray, y: np.ndarray) -> dict[str, Answers]:
     }
 
 
-def costs() -> dict[str, tuple[Any, Any, Any]]:
-    """State, prediction and update of three inputs, by model."""
-    rng, reach = np.random.default_rng(0), np.full(3, 3.0)
-    x, y = rng.uniform(-2, 2, (400, 3)), np.clip(rng.normal(size=400), -4, 4)
-    found: dict[str, tuple[Any, Any, Any]] = {}
-    for name, rule, precision in (
-        (QKLMS, "qklms", "int16"),
-        (WHOLE, "spectrum-nlms", "int16"),
-        (REAL, "spectrum-nlms", "float32"),
-    ):
-        spec = spec_of(rule, precision, reach, np.ones(3) if precision == "int16" else None, 4.0)
-        (row,) = check_targets(spec, ["cortex-m0plus"], samples=len(x), chain="gcc", stream=(x, y), tries=0).rows
-        assert row["equal"], row
-        found[name] = build(spec).figures["state_bytes"], row["predict"]["median"], row["update"]["median"]
-    return found
+def of_classes(reach: np.ndarray, count: int) -> dict[str, Spec]:
+    label = {"classes": [str(c) for c in range(count)]}
+    return {QKLMS: default_of(reach, label, reduction={}), WHOLE: default_of(reach, label)}
+
+
+Cost = tuple[Any, Any, Any]
+
+
+def cost(spec: Spec, y: np.ndarray) -> Cost:
+    """State, prediction and update of three inputs."""
+    x = np.random.default_rng(0).uniform(-2, 2, (len(y), 3))
+    (row,) = check_targets(spec, ["cortex-m0plus"], samples=len(x), chain="gcc", stream=(x, y), tries=0).rows
+    assert row["equal"], row
+    return build(spec).figures["state_bytes"], row["predict"]["median"], row["update"]["median"]
+
+
+def costs() -> tuple[dict[str, Cost], dict[str, Cost]]:
+    """By model: of numbers, of three classes."""
+    rng, reach, label = np.random.default_rng(1), np.full(3, 3.0), {"max_abs": 4.0}
+    y, classes = np.clip(rng.normal(size=400), -4, 4), rng.integers(0, 3, 400)
+    numbers = {QKLMS: default_of(reach, label, reduction={}), WHOLE: default_of(reach, label)}
+    numbers[REAL] = spec_of("spectrum-nlms", "float32", reach, None, 4.0)
+    kinds = {name: cost(spec, classes.astype(np.int32)) for name, spec in of_classes(reach, 3).items()}
+    return {name: cost(spec, y) for name, spec in numbers.items()}, kinds
 
 
 def measure() -> list[dict[str, Any]]:
-    rows, simple, cost = [], read(), costs()
+    rows, simple, (numbers, kinds) = list[dict[str, Any]](), read(), costs()
+
+    def add(name: str, variant: str, model: str, error: float, found: Cost) -> None:
+        row = {"stream": name, "variant": variant, "model": model, "error": f"{error:.6g}"}
+        rows.append(row | dict(zip(("state_bytes", "predict", "update"), found, strict=True)))
+
     for variant in VARIANTS:
         for name in REGRESSION:
             x, y = stream(name, variant)
             x = x - x.mean(0)
             least = max(min(float(simple[name, variant][each]["error"]) for each in NUMBERS_SIMPLE), 1e-12)
             for model, answers in models(x, y).items():
-                size, predict, update = cost.get(model, ("", "", ""))
-                row = {"stream": name, "variant": variant, "model": model}
-                row["error"] = f"{error_of(answers(x, y), y, 0) / least:.6g}"
-                rows.append(row | {"state_bytes": size, "predict": predict, "update": update})
+                add(name, variant, model, error_of(answers(x, y), y, 0) / least, numbers.get(model, ("", "", "")))
+            print(name, variant, flush=True)
+    for variant in CLASS_VARIANTS:
+        for name in CLASSES:
+            x, y = stream(name, variant)
+            x, y, count = x - x.mean(0), y.astype(np.int32), int(y.max()) + 1
+            least = 0.5 / (len(y) / 2)
+            best = max(min(float(simple[name, variant][each]["error"]) for each in SIMPLE), least)
+            for model, spec in of_classes(reach_of(x), count).items():
+                found, statuses = HostModel(spec).prequential(x, y, question="classify")
+                assert (statuses >= 0).all()
+                add(name, variant, model, max(error_of(found, y, count), least) / best, kinds[model])
             print(name, variant, flush=True)
     return rows
 
 
-def table(rows: Rows) -> str:
+def table(rows: Rows, variants: Iterable[str]) -> str:
     lines = []
     for model in dict.fromkeys(row["model"] for row in rows):
         own, line = [row for row in rows if row["model"] == model], [model]
-        for variant in VARIANTS:
+        for variant in variants:
             errors = [float(row["error"]) for row in own if row["variant"] == variant]
             line.append(f"{math.exp(float(np.mean(np.log(errors)))):.3f}")
         line += [f"{int(float(own[0][key])):,}" if own[0][key] else "" for key in ("state_bytes", "predict", "update")]
         lines.append(line)
-    return markdown(["model", *VARIANTS, "state, bytes", "predict", "update"], lines)
+    return markdown(["model", *variants, "state, bytes", "predict", "update"], lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--show", action="store_true", help="only write the table of the file")
+    parser.add_argument("--show", action="store_true", help="only write the tables of the file")
     if not parser.parse_args().show:
         save(RESULTS, measure())
-    made = table(load(RESULTS))
-    publish({"spectrum-whole": made}, DATA.parent / "spectrum.md")
-    print(made)
+    rows = load(RESULTS)
+    numbers = table([row for row in rows if row["stream"] in REGRESSION], VARIANTS)
+    classes = table([row for row in rows if row["stream"] in CLASSES], CLASS_VARIANTS)
+    publish({"spectrum-whole": numbers, "spectrum-whole-classes": classes}, DATA.parent / "spectrum.md")
+    print(numbers, classes, sep="\n\n")
 
 
 if __name__ == "__main__":

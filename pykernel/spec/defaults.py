@@ -123,17 +123,19 @@ KERNEL_RULES = {
 SMALL_WIDTH = 0.7
 """Factor of ``width`` for SMALL_NUMBERS."""
 DEFAULT_BUDGET = 32
-WHOLE_NUMBERS: dict[str, Any] = {
-    "label": {"center": True, "gain": True},
-    "linear": {},
+WHOLE_STORED: dict[str, tuple[str, ...]] = {"reduction": (), "learning": ("rho", "step_limit", "quantisation")}
+"""The same for models of integers, whose waves have a center and a scale."""
+WHOLE_STAGES: dict[str, Any] = {"label": {"center": True, "gain": True}, "linear": {}}
+"""Stages of labels that are numbers, for models of integers."""
+WHOLE_WAVES: dict[str, Any] = {"learning": {"rule": "spectrum-nlms"}}
+"""Measured by benchmarks/host/spectrum_whole.py."""
+WHOLE_VECTORS: dict[str, Any] = {
     "learning": {"rule": "qklms", "eta": 0.2, "quantisation": 1.0},
     "reduction": {"technique": "nt"},
 }
-WHOLE_CLASSES: dict[str, Any] = {
-    "learning": {"rule": "qklms", "eta": 0.2, "quantisation": 0.7},
-    "reduction": {"technique": "nt"},
-}
+"""In the place of waves of integers where a spec names what they do not have; of classes, SMALL_CLASSES."""
 WHOLE_WIDTH = 0.5
+"""Factor of ``length`` for vectors of integers."""
 RANGE = 3.0
 """For models of integers: the range of an input is assumed to be this number of standard deviations on each side of the
 center."""
@@ -195,7 +197,9 @@ def _real(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _takes_waves(content: Mapping[str, Any]) -> bool:
     """Whether the spec names nothing that waves do not have."""
-    for name, keys in (CLASSES_STORED if _has_classes(content) else STORED).items():
+    whole = _is(content.get("precision"), "int16")
+    stored = WHOLE_STORED if whole else CLASSES_STORED if _has_classes(content) else STORED
+    for name, keys in stored.items():
         given = _section(content, name)
         if any(given.get(key) is not None for key in keys) or (not keys and content.get(name) is not None):
             return False
@@ -220,7 +224,7 @@ def waves_of(content: Mapping[str, Any]) -> Waves:
 
 
 def _whole(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Defaults for models of integers: a rule without a matrix.
+    """Defaults for models of integers: rules without a matrix.
 
     A fixed part of an input's range takes the place of the standard deviation.
     """
@@ -228,10 +232,21 @@ def _whole(content: Mapping[str, Any]) -> dict[str, Any]:
     ranges = input.get("max_abs")
     given = list(ranges) if isinstance(ranges, (list, tuple)) else [ranges] * min(_dim(input), DIM_LIMIT)
     known = [value for value in given if isinstance(value, (int, float)) and 0 < value < math.inf]
-    made = WHOLE_CLASSES if _has_classes(content) else WHOLE_NUMBERS
-    if given and len(known) == len(given) and "scale" not in input and not _has_width(kernel):
+    classes, waves = _has_classes(content), _takes_waves(content)
+    made = WHOLE_WAVES if waves else SMALL_CLASSES if classes else WHOLE_VECTORS
+    made = made if classes else WHOLE_STAGES | made
+    if given and len(known) == len(given) and scales_by_range(content):
         made = made | {"input": {"scale": [float(f"{RANGE / value:.6g}") for value in known]}}
-    return made | _width(kernel, WHOLE_WIDTH * math.sqrt(max(1, _dim(input))))
+    dim = max(1, _dim(input))
+    return made | _width(kernel, width(dim) if waves else WHOLE_WIDTH * math.sqrt(dim))
+
+
+def scales_by_range(content: Mapping[str, Any]) -> bool:
+    """Of models of integers: whether a part of an input's range stands for its deviation.  So it is where the spec gives no rule, no
+    scale and no width.
+    """
+    given = _section(content, "input").get("scale") is not None or _has_width(_section(content, "kernel"))
+    return "rule" not in _section(content, "learning") and not given
 
 
 def _has_width(kernel: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ from pykernel.spec import signal_whole as signals_whole
 from pykernel.spec.base import NotComputed, Spec
 from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
-from pykernel.spec.defaults import completed
+from pykernel.spec.defaults import completed, scales_by_range
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
 from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.families.fixed import FIXED_FROZEN_MODELS, WholeFamily, WholeSpec
@@ -280,6 +280,8 @@ def _with_features(content: Any, written: bool) -> Any:
         if content.get("precision") == "int16":
             signals_whole.complain(section)
             own = signals_whole.inputs_of(section, given)
+            if scales_by_range(content):
+                own.pop("scale", None)
         else:
             signals.complain_of_reals(section, content.get("precision"))
             # if the user gives a center or a scale, the inputs are not standardised in addition

@@ -12,7 +12,17 @@ from pydantic.fields import FieldInfo
 
 from pykernel.dialect import PRECISIONS
 from pykernel.spec.base import Spec
-from pykernel.spec.defaults import ALARMS, CLASS_WAVES, CLASSES_STORED, KERNEL_NUMBERS, STORED, WAVES, WHOLE_NUMBERS
+from pykernel.spec.defaults import (
+    ALARMS,
+    CLASS_WAVES,
+    CLASSES_STORED,
+    KERNEL_NUMBERS,
+    STORED,
+    WAVES,
+    WHOLE_STORED,
+    WHOLE_VECTORS,
+    WHOLE_WAVES,
+)
 from pykernel.spec.family import Family
 from pykernel.spec.model import declared, keys_of, rules, sections, whole_rules
 from pykernel.spec.sections import Section, fields_of, section_of, shown_value
@@ -92,17 +102,19 @@ def _if(names: list[str], whole: bool) -> Schema:
     named: Schema = {"required": ["rule"], "properties": {"rule": {"enum": names}}}
     condition: Schema = {"properties": {"learning": named}, "required": ["learning"]}
     nameless: Schema = {"not": {"properties": {"learning": {"required": ["rule"]}}, "required": ["learning"]}}
+    cases: list[tuple[str, list[Schema]]]
     if whole:
-        default = WHOLE_NUMBERS["learning"]["rule"] in names
-        return {"allOf": [WHOLE, {"anyOf": [condition, nameless]} if default else condition]}
-    watched, classes = _names("novelty", ()), _names("label", ["classes"])
-    cases: list[tuple[str, list[Schema]]] = [(ALARMS["learning"]["rule"], [watched])]
-    for of, keys, waves in (({"not": classes}, STORED, WAVES[0]), (classes, CLASSES_STORED, CLASS_WAVES[0])):
-        learns, stores = [{"not": watched}, of], _stores(keys)
-        cases += [(KERNEL_NUMBERS["learning"]["rule"], [*learns, stores]), (waves.rule, [*learns, {"not": stores}])]
+        stores = _stores(WHOLE_STORED)
+        cases = [(WHOLE_VECTORS["learning"]["rule"], [stores]), (WHOLE_WAVES["learning"]["rule"], [{"not": stores}])]
+    else:
+        watched, classes = _names("novelty", ()), _names("label", ["classes"])
+        cases = [(ALARMS["learning"]["rule"], [watched])]
+        for of, keys, waves in (({"not": classes}, STORED, WAVES[0]), (classes, CLASSES_STORED, CLASS_WAVES[0])):
+            learns, stores = [{"not": watched}, of], _stores(keys)
+            cases += [(KERNEL_NUMBERS["learning"]["rule"], [*learns, stores]), (waves.rule, [*learns, {"not": stores}])]
     chosen = [{"allOf": [nameless, *case]} for rule, case in cases if rule in names]
     condition = {"anyOf": [condition, *chosen]} if chosen else condition
-    return {"allOf": [{"not": WHOLE}, condition]}
+    return {"allOf": [WHOLE if whole else {"not": WHOLE}, condition]}
 
 
 def _drawn(spec: type[Spec]) -> Schema:

@@ -10,6 +10,7 @@ from pykernel.dialect import INT16, bind
 from pykernel.errors import UserError
 from pykernel.gen.check import check, raw_stream
 from pykernel.gen.compilers import find_compilers
+from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
 from pykernel.host.signal import SignalStage
 from pykernel.spec.model import make_spec
@@ -17,6 +18,7 @@ from pykernel.spec.signal import plan_of
 from pykernel.spec.signal_whole import MEASURED, measure_units
 from tests.algorithms.test_signal import inner_bytes
 from tests.support.compilers import in_one_build
+from tests.support.every_model import MODELS, content_of
 from tests.support.signal_errors import Truth
 
 CHANNELS = ("a", "b", "c")
@@ -40,6 +42,18 @@ def waves(samples, seed=0):
     x[200:300, 1] = 0.25
     x[350:420] = np.sign(x[350:420])
     return np.clip(x, -1, 1) * np.array(MOST)
+
+
+@pytest.mark.parametrize(
+    "model", [model for model in MODELS if model[1] == "int16" and model[2] in ("windows", "forecast")], ids=" ".join
+)
+def test_every_rule_becomes_c_behind_a_signal(model):
+    """Both had a kernel or a constant of one name, and one of them could not be generated."""
+    content = content_of(*model)
+    if content is None:
+        pytest.skip("the rule has no such stage")
+    spec = make_spec(content)
+    assert spec.signal is not None and model_code(spec).config_hash
 
 
 @pytest.mark.in_turn(2)

@@ -13,7 +13,7 @@ from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.gen.project import build
 from pykernel.spec import defaults
-from pykernel.spec.model import make_spec, rules
+from pykernel.spec.model import make_spec, rules, whole_rules
 from pykernel.spec.sections import fields_of, fpu_of
 from pykernel.targets.check import exceeded
 
@@ -159,6 +159,31 @@ def test_waves_of_classes_leave_to_stored_vectors_what_these_alone_have() -> Non
             named = {section: {"dim": 2, key: value} if section == "input" else {key: value}}
             content = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}} | TWO | target | named
             assert make_spec(content).learning.rule == stores, (section, key)
+
+
+@pytest.mark.parametrize("label", [{"max_abs": 1.0}, {"classes": ["a", "b", "c"]}], ids=["number", "class"])
+def test_waves_of_whole_numbers_leave_to_stored_vectors_what_these_alone_have(label: dict) -> None:
+    """Whatever key qklms has, a spec may name it without a rule; centers and scales do not say which rule it gets."""
+    base: dict[str, Any] = {"name": "m", "precision": "int16", "input": {"dim": 2, "max_abs": 1.0}, "label": label}
+    families = whole_rules()
+    waves = {(section, key) for section, key, _ in fields_of(families["spectrum-nlms"].spec, "spectrum-nlms")}
+    vectors = make_spec(base | {"kernel": {"sigma": 1.0}, "learning": {"rule": "qklms"}})
+    keys = {(section, key) for section, key, _ in fields_of(type(vectors), "qklms") if key is not None}
+    alone = keys - waves
+    assert {section for section, _ in alone} == {"learning", "reduction"} and len(alone) > 8
+    for section, key in alone:
+        value = getattr(getattr(vectors, section), key)
+        value = {"projection": "none", "rho": 0.01}.get(key, 0.5 if value is None else value)
+        if key == "truncate_age":
+            value = 100
+        spec = make_spec(base | {section: {key: value}})
+        assert (spec.learning.rule, spec.reduction.technique) == ("qklms", "nt" if key != "technique" else value)
+    assert make_spec(base | {"kernel": {"function": "matern32", "gamma": 1.0}}).learning.rule == "qklms"
+    for more in ({}, {"center": [1.0, 2.0]}, {"scale": [1.0, 2.0]}):
+        for kernel in ({}, {"kernel": {"sigma": 2.0}}, {"kernel": {"gamma": 2.0}}, {"target": {"ram": 1}}):
+            found = make_spec(base | {"input": base["input"] | more} | kernel)
+            assert found.learning.rule == "spectrum-nlms"
+            assert (found.linear is not None) is ("max_abs" in label)
 
 
 def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:

@@ -131,6 +131,11 @@ def test_the_tables_of_the_docs_are_the_declarations(pytestconfig):
         *({"reduction": {"n_max": 8}}, {"kernel": {"function": "laplacian", "gamma": 1.0}}, {"precision": "int16"}),
         *({"learning": {"noise": 0.5}}, {"learning": {"forgetting": 0.99}}, {"learning": {"seed": 1}}),
         {"input": {"dim": 2, "scale": [1.0, 2.0]}, **KERNEL},
+        {"precision": "int16", "reduction": {"n_max": 8}},
+        {"precision": "int16", "kernel": {"function": "laplacian", "gamma": 1.0}},
+        {"precision": "int16", "learning": {"rho": 0.01}},
+        {"precision": "int16", "learning": {"features": 4}},
+        {"precision": "int16", "input": {"dim": 2, "max_abs": 1.0, "center": [1.0, 2.0], "scale": [1.0, 2.0]}},
     ],
     ids=str,
 )

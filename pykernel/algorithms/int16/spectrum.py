@@ -41,7 +41,7 @@ from pykernel.dialect import (
 ONE = 32767
 """A cosine of 1."""
 # a line between two numbers lies below the sine, by up to 7.5e-5 of it: the table lies a third of that above
-QUARTER = Constant(
+SINES = Constant(
     tuple(min(65535, round(65535 * math.sin(math.pi * i / 128) * (1 + 2.5e-5))) for i in range(65)), scalar=Uint16
 )
 """sin(2 pi i / 256), in units of 1 / 65535."""
@@ -113,8 +113,8 @@ def sine(angle: Word) -> Int:
     if (angle >> 30) & 1 == 1:
         rest = word(1073741823) - rest
     i = index(rest >> 24)
-    first = QUARTER[i]
-    value = first + multiply_high(QUARTER[i + 1] - first, index((rest >> 8) & 65535))
+    first = SINES[i]
+    value = first + multiply_high(SINES[i + 1] - first, index((rest >> 8) & 65535))
     value = clip(floor_shift(value + 1, 1), 0, ONE)
     return value if angle >> 31 == 0 else -value
 
@@ -152,7 +152,7 @@ def answer(m: FixedWavesModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 
 @kernel
-def rounded(a: Int, k: Index) -> Int:
+def nearest_shift(a: Int, k: Index) -> Int:
     """a / 2^k, to the nearest whole number, k from 0 to 31: what is rounded down in each sample would add up."""
     return floor_shift(floor_shift(a, k - 1) + 1, 1) if k > 0 else a
 
@@ -178,7 +178,7 @@ def unit_of(m: FixedWavesModel, o: Index) -> Index:
 def slope(m: FixedWavesModel, o: Index, i: Index, unit: Index) -> Int:
     """The derivative of f / u for the angle of wave i, in units of 2^-BEND."""
     bend = times(m.b[o, i], 2 * m.c[i]) - times(m.a[o, i], 2 * m.s[i])
-    return clip(rounded(bend, unit - BEND), -BEND_MOST, BEND_MOST)
+    return clip(nearest_shift(bend, unit - BEND), -BEND_MOST, BEND_MOST)
 
 
 @kernel
@@ -186,7 +186,7 @@ def rate_of(m: FixedWavesModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
     """eta over the squared length of the gradient, in units of 2^-(16 + eta_shift).  O(N + D)."""
     bends = word(0)
     for i in range(len(m.frequencies)):
-        bends += exact_square(rounded(slope(m, o, i, unit), 4))
+        bends += exact_square(nearest_shift(slope(m, o, i, unit), 4))
     square = index(square_norm(x) >> m.square_shift)
     bend = multiply_high(index(bends), square if square < 65535 else 65535)
     rate = quotient(m.eta, m.size + m.frequency_share * (bend if bend < m.bend_most else m.bend_most))
@@ -198,16 +198,16 @@ def descend(m: FixedWavesModel, o: Index, x: Int16[DIM]) -> None:
     """Learn an error by a normalised step along the gradient.  O(N D)."""
     unit = unit_of(m, o)
     step = part_of(m.error[o], rate_of(m, o, unit, x))
-    part = clip(rounded(step, clip(unit + m.eta_shift - STEP, 0, 31)), -STEP_MOST, STEP_MOST)
+    part = clip(nearest_shift(step, clip(unit + m.eta_shift - STEP, 0, 31)), -STEP_MOST, STEP_MOST)
     part = part_of(part, m.turn_factor)
     for i in range(len(m.frequencies)):
-        along = clip(rounded(part * slope(m, o, i, unit), FINE), -STEP_MOST, STEP_MOST)
-        a = m.a[o, i] + rounded(times(step, 2 * m.c[i]), m.eta_shift)
-        b = m.b[o, i] + rounded(times(step, 2 * m.s[i]), m.eta_shift)
+        along = clip(nearest_shift(part * slope(m, o, i, unit), FINE), -STEP_MOST, STEP_MOST)
+        a = m.a[o, i] + nearest_shift(times(step, 2 * m.c[i]), m.eta_shift)
+        b = m.b[o, i] + nearest_shift(times(step, 2 * m.s[i]), m.eta_shift)
         m.a[o, i] = clip(a, -m.weight_most, m.weight_most)
         m.b[o, i] = clip(b, -m.weight_most, m.weight_most)
         for j in range(len(x)):
-            w = m.frequencies[i, j] + rounded(along * x[j], m.turn_shift)
+            w = m.frequencies[i, j] + nearest_shift(along * x[j], m.turn_shift)
             m.frequencies[i, j] = clip(w, -FREQUENCY_MOST, FREQUENCY_MOST)
 
 
