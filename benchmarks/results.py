@@ -283,6 +283,14 @@ RESULTS: dict[str, Result] = {
     "grid-search": Result(
         "-m benchmarks.host.grid_search", ("grid-search.*",), "minutes", (), (SELECTION, CLOSED_FORM)
     ),
+    "held-back": Result(
+        "-m benchmarks.host.held_back",
+        ("held-back.csv",),
+        "minutes",
+        ("default", "linear", "waves", "class_waves", "recursive"),
+    ),
+    # river's models, not ours, like first-river
+    "held-back-river": Result("-m benchmarks.host.held_back --river", ("held-back-river.csv",), "minutes"),
     "import-errors": Result(
         "-m benchmarks.host.import_errors", ("import-errors.csv",), "seconds", ("kernels",), (IMPORTERS,)
     ),

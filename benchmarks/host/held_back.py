@@ -1,7 +1,7 @@
 """The default on streams that chose none of its constants: ``held_streams``, once.
 
     python -m benchmarks.host.held_back            # models and simple predictors: docs/data/held-back.csv
-    python -m benchmarks.host.held_back --river    # river's models, an hour: docs/data/held-back-river.csv
+    python -m benchmarks.host.held_back --river    # river's models, a quarter of an hour: docs/data/held-back-river.csv
     python -m benchmarks.host.held_back --show     # tables of both files, in docs/benchmarks.md
     python -m benchmarks.host.held_back --why      # of each loss of the default: without a stage, and shown the rows again
 
@@ -169,14 +169,23 @@ def again(spec: Spec, x: np.ndarray, y: np.ndarray, classes: int) -> float:
     return error_of(answers[len(y) :], y, classes)
 
 
+def measured() -> Rows:
+    return [row for path in PATHS if path.is_file() for row in load(path)]
+
+
+def tables(rows: Rows) -> dict[str, str]:
+    """By their names in docs/benchmarks.md."""
+    found = {}
+    for kind, classes in (("numbers", False), ("classes", True)):
+        found[f"held-back-{kind}"] = summary(rows, classes)
+        found[f"held-back-{kind}-all"] = every(rows, classes)
+    return found
+
+
 def show() -> None:
-    rows = [row for path in PATHS if path.is_file() for row in load(path)]
-    tables = {
-        f"held-back-{what}": make(rows, what.startswith("classes"))
-        for what, make in {"numbers": summary, "classes": summary, "numbers-all": every, "classes-all": every}.items()
-    }
-    publish(tables)
-    print(*tables.values(), sep="\n")
+    made = tables(measured())
+    publish(made)
+    print(*made.values(), sep="\n")
 
 
 def main() -> None:
