@@ -137,7 +137,9 @@ def whole() -> list[Spec]:
     learning = {"precision": "int16", "label": {"max_abs": 4.0}}
     found.append(learning | {"learning": {"rule": "nlms"}})
     found += [learning | reduced("klms", technique=name) for name in ("nt", "fklms", "fmklms")]
-    return specs([*found, learning | reduced("klms", technique="fklms", projection="fklms"), learning | {"reduction": {}}])
+    return specs(
+        [*found, learning | reduced("klms", technique="fklms", projection="fklms"), learning | {"reduction": {}}]
+    )
 
 
 def whole_waves() -> list[Spec]:

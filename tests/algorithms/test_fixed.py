@@ -505,7 +505,9 @@ REFUSED = {
         "kernel": {"function": "sigmoid", "gamma": 1.0}
     },
     "[kernel] function is linear, with which int16 does not learn": {"kernel": {"function": "linear"}},
-    'precision is "int16", which klms, qklms, nlms, spectrum-nlms, frozen can have; krls-t needs': {"learning": {"rule": "krls-t"}},
+    'precision is "int16", which klms, qklms, nlms, spectrum-nlms, frozen can have; krls-t needs': {
+        "learning": {"rule": "krls-t"}
+    },
     "[reduction] technique is 'mklms'; did you mean 'fmklms'?": {"reduction": {"technique": "mklms"}},
     "[learning] rho is 1e-09": {"learning": {"rule": "klms", "rho": 1e-9}},
     "[reduction] projection nt with projection fklms fails": {"reduction": {"technique": "nt", "projection": "fklms"}},
