@@ -145,7 +145,7 @@ def row(name: str, mixed: bool, simple: Mapping[str, float]) -> dict[str, Any]:
             best = mean, factor, keys, found
     mean, factor, keys, found = best
     spec = spec_of(tried, 3, factor, keys, mixed)
-    (there,) = check_targets(spec, ("cortex-m4f",), stream=samples(), chain="gcc", tries=0, level="-O2").rows
+    (there,) = check_targets(spec, ("cortex-m4f",), stream=samples(3), chain="gcc", tries=0, level="-O2").rows
     if not there["equal"]:
         raise RuntimeError(f"{name}: {there['first_difference']}")
     ratios = [found[each] / simple[each] for each in REGRESSION]

@@ -38,6 +38,7 @@ from pykernel.dialect import (
     Index,
     Real,
     Struct,
+    absolute,
     between,
     kernel,
     real,
@@ -58,6 +59,8 @@ FREQUENCY_MOST = Constant(32.0)
 SETTLED = 40
 """After so many labels, a square counts at most USUAL times their mean: one outlying label does not change the unit."""
 USUAL = Constant(25.0)
+SUITED = Constant(4.0)
+"""Largest |a| and |b| that a smaller unit leaves."""
 UNCERTAIN = Constant(0.3)
 """How much noise slows the gradient's steps down."""
 SLOWEST = Constant(30.0)
@@ -204,8 +207,20 @@ def begin(m: SpectrumModel) -> None:
 
 
 @kernel
+def suits(m: SpectrumModel, o: Index, part: Real) -> Bool:
+    """Whether an output's weights may be multiplied by this: where they grow, they stay of the size of their prior.  O(N)."""
+    if part > real(1):
+        for i in range(len(m.frequencies)):
+            if absolute(part * m.a[o, i]) > SUITED or absolute(part * m.b[o, i]) > SUITED:
+                return False
+    return True
+
+
+@kernel
 def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
     """Add an output's label to its mean square; where the unit is wrong by a factor of two, take another.  O(N).
+
+    Where labels are not limited, no unit is taken in which the weights were large: quiet labels first have to be learned.
 
     The weights are in units, and change with the unit: f stays what it is.
     """
@@ -219,10 +234,12 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
         wanted = sqrt(m.power[o])
         if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:
             part = m.unit[o] / wanted
-            for i in range(len(m.frequencies)):
-                m.a[o, i] = bounded(part * m.a[o, i], WEIGHT_MOST)
-                m.b[o, i] = bounded(part * m.b[o, i], WEIGHT_MOST)
-            m.unit[o] = wanted
+            # rare labels count little as long as they outlie: they must not lose the unit that their weights are in
+            if m.limits or suits(m, o, part):
+                for i in range(len(m.frequencies)):
+                    m.a[o, i] = bounded(part * m.a[o, i], WEIGHT_MOST)
+                    m.b[o, i] = bounded(part * m.b[o, i], WEIGHT_MOST)
+                m.unit[o] = wanted
 
 
 @kernel

@@ -330,8 +330,9 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
         Returns
         -------
         p
-            Of each class that has a name; what the device gives to others is left out. Of Platt's sigmoids, the most
-            probable class need not be that of ``predict_one``.
+            Of each class that has a name, with the sum 1: the device's numbers are divided by their sum in float64, which changes them by
+            rounding, and where classes have no name yet. Of Platt's sigmoids, the most probable class need not be that of
+            ``predict_one``.
         """
         calls = self._fill(x)
         if self._tells:
@@ -339,7 +340,7 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
             if ask() < 0:
                 self._require(x)
                 raise self._beyond()
-            return dict(zip(self._names, answer.tolist(), strict=False))
+            return dict(zip(self._names, self._shares(answer[None])[0].tolist(), strict=True))
         if calls.ask() < 0:
             self._require(x)
             raise self._beyond()
@@ -396,7 +397,7 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
             values = self._inner.model_.ask("probability" if self._tells else "predict", rows)[0]
             if np.isnan(values).any():
                 raise self._beyond()
-            columns = (values[:, : len(self._names)].astype(float) if self._tells else self._probable(values)).T
+            columns = (self._shares(values) if self._tells else self._probable(values)).T
         return dataframe.to_native_frame(dict(zip(self._names, columns, strict=True)), like=frame)
 
     # ---- classes
@@ -464,6 +465,12 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
         at = self._met % len(self._owners)
         self._values[at], self._owners[at] = values, position
         self._met += 1
+
+    def _shares(self, told: np.ndarray) -> np.ndarray:
+        """What the device gives to the classes that have a name, (rows, names), with the sum 1 that River asks for."""
+        named = told[:, : len(self._names)].astype(float)
+        total = named.sum(axis=1, keepdims=True)
+        return np.divide(named, total, out=np.full_like(named, 1 / max(1, len(self._names))), where=total > 0)
 
     def _probable(self, values: np.ndarray) -> np.ndarray:
         """Probabilities of the classes that have a name, (n, names)."""

@@ -81,7 +81,8 @@ class Twin:
             square = y[o] ** 2 if self.count <= 40 else min(y[o] ** 2, 25 * (self.power[o] or 1e30))
             self.power[o] += step * (square - self.power[o])
             root = math.sqrt(self.power[o])
-            if root > 2 * self.unit[o] or 2 * root < self.unit[o]:
+            largest = max(np.abs(self.a[o]).max(), np.abs(self.b[o]).max()) * self.unit[o]
+            if root > 2 * self.unit[o] or (2 * root < self.unit[o] and largest <= 4 * root):
                 self.a[o] *= self.unit[o] / root
                 self.b[o] *= self.unit[o] / root
                 self.unit[o] = root
@@ -263,6 +264,19 @@ def test_the_error_does_not_grow_where_samples_are_rare():
     wrong = np.square(np.ravel(model.prequential(x, y)[0]) - y).reshape(8, -1).mean(axis=1)
     early, late = np.sqrt(wrong[1:4].mean()), np.sqrt(wrong[4:].mean())
     assert late < 0.2 and late < 1.1 * early
+
+
+@pytest.mark.parametrize("rule", OF_NUMBERS)
+def test_the_error_does_not_grow_where_labels_come_in_bursts(rule, exhaustive):
+    """Between bursts of 100 samples, inputs and labels are zero for 4,900: the labels' mean square falls without end."""
+    rng = np.random.default_rng(0)
+    rows = 1_000_000 if exhaustive else 200_000
+    on = np.arange(rows) % 5000 < 100
+    x = rng.normal(size=(rows, 3)) * on[:, None]
+    y = np.sin(2 * x[:, 0])
+    found = np.ravel(HostModel(spec_of(rule, "float32")).prequential(x, y)[0])
+    wrong = np.sqrt(np.square(found - y)[on].reshape(8, -1).mean(axis=1))
+    assert wrong[1:].max() < 0.15, wrong
 
 
 def test_labels_that_were_constant_may_begin_to_move():

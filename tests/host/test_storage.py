@@ -39,6 +39,11 @@ MODELS: dict[str, dict[str, Any]] = {
     "mklms": {"kernel": {"sigma": 1.0}, "reduction": {"technique": "mklms", "n_max": 6}, "precision": "float64"},
     "rls": {"learning": {"rule": "rls"}},
     "spectrum": {"learning": {"rule": "spectrum-ekf"}, "kernel": {"sigma": 1.0}},
+    "expansion": {
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "expansion-rls"},
+        "expansion": {"vectors": [[0.0, 0.0, 1.0], [1.0, 0.5, 0.0]], "weights": [[0.5], [-0.5]], "bias": [0.25]},
+    },
     "krr": {"kernel": {"sigma": 1.0}, "learning": {"rule": "krr", "samples": 4}},
     "kfd": MACHINES["kfd"],
     "stream": MACHINES["stream-uncached"],
@@ -47,6 +52,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "signal": SIGNALS["signal-windows"],
     "whole": WHOLE | {"learning": {"rule": "klms"}, "kernel": {"sigma": 1.0}, "reduction": {"technique": "fklms", "n_max": 4}},
     "whole-linear": WHOLE | {"learning": {"rule": "nlms"}},
+    "whole-spectrum": WHOLE | {"learning": {"rule": "spectrum-nlms"}, "kernel": {"sigma": 1.0}},
 }  # fmt: skip
 KINDS = (
     "a bit flipped",
@@ -104,7 +110,7 @@ def histories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def test_every_family_that_saves_has_histories() -> None:
     saving = {f.spec for f in FAMILIES if any(p.persistent for p in f.programs.values())}
-    assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 9
+    assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 11
 
 
 @pytest.mark.in_turn(2 * len(KINDS))
