@@ -61,6 +61,7 @@ def streams_of_numbers(rng: np.random.Generator, n: int) -> Streams:
     yield "steps", normal, np.where(t % 8000 < 4000, 1e-3, 1e5) * rng.normal(size=n)
     yield "bursts", normal * on[:, None], rng.normal(size=n) * on
     yield "sorted", np.sort(normal, axis=0), np.sin(3 * np.sort(normal[:, 0]))
+    yield "bursts of a wave", normal * on[:, None], np.sin(3 * normal[:, 0] * on)
 
 
 def streams_of_classes(rng: np.random.Generator, n: int, classes: int) -> Streams:
