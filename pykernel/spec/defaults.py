@@ -76,7 +76,7 @@ class Waves(NamedTuple):
         expert = 14 * (d + 1) * (d + 2) + o * 60 * (d + 1) if self.mixed else 0
         if self.of_classes:
             return (m * (60 + 33 * d + 55 * o) + 400 * o + expert) * (31 if soft else 1)
-        rule = o * (m // self.block) * (12 * block * block + 60 * block) if self.block else o * m * (24 * d + 40)
+        rule = o * (m // self.block) * (10 * block * block + 60 * block) if self.block else o * m * (24 * d + 40)
         twice = 2 * m * (100 + 5 * d)  # what the model answers with both choices for an outlying input
         return (rule + twice + 150 * m + 100 * d + expert + 500 * o) * (34 if soft else 1)
 

@@ -149,6 +149,7 @@ def test_no_number_of_any_model_leaves_its_type(seed):
     build(random_spec(np.random.default_rng(seed), RULE, precision="int16"))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("label", LABELS[:3], ids=str)
 @pytest.mark.parametrize(
     ("dim", "features", "eta", "sigma"),

@@ -25,6 +25,7 @@ ORDINARY = {
     "bounded": "English: 'in bounded time'",
     "constant": "English, and a type of the dialect; a step is called so",
     "drop": "English: fields that C drops",
+    "expansion": "a section of specs: vectors that are given",
     "exact": "English: 'exact counts'",
     "frozen": "Python: a dataclass of which nothing changes",
     "freeze": "an instruction of LLVM",

@@ -58,6 +58,12 @@ SMALLEST: dict[str, Callable[[], Spec]] = {
     "frozen": lambda: machine("two"),
     "linear": lambda: rule_of("nlms", "float32"),
     "spectrum": lambda: rule_of("spectrum-ekf", "float32", kernel={"sigma": 1.0}),
+    "learned on a trained expansion": lambda: rule_of(
+        "expansion-rls",
+        "float32",
+        kernel={"sigma": 1.0},
+        expansion={"vectors": [[0.0, 1.0], [1.0, 0.0]], "weights": [[0.5], [-0.5]], "bias": [0.25]},
+    ),
     "learned on a basis": lambda: machine("given", "float64"),
     "trained on the device": lambda: machine("krr"),
     "trained for classes": lambda: machine("kfd"),
@@ -99,7 +105,7 @@ def test_the_smallest_programs(name: str) -> None:
 
 def test_they_are_of_every_family_and_precision() -> None:
     specs = [make() for make in SMALLEST.values()]
-    assert len(specs) == 14 and {spec.precision for spec in specs} == {"float32", "float64", "int16"}
+    assert len(specs) == 15 and {spec.precision for spec in specs} == {"float32", "float64", "int16"}
     for family in FAMILIES:
         assert any(type(spec) is family.spec for spec in specs), family.rules
     assert any(spec.signal is not None for spec in specs)
