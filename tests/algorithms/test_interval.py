@@ -129,7 +129,8 @@ def test_intervals_are_those_of_a_naive_twin(case, stages, outputs):
     assert (ends[0, asked] <= answers[asked]).all() and (answers[asked] <= ends[1, asked]).all()
 
 
-@pytest.mark.parametrize("precision", ["float64", pytest.param("float32", marks=pytest.mark.exhaustive)])
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize(("case", "stages", "outputs"), TWINS)
 def test_host_and_c_have_the_same_bits(case, stages, outputs, precision):
     report = in_one_build(spec_of(case, precision, outputs, stages), samples=6000, level="-O0")

@@ -244,7 +244,7 @@ def assert_promises_hold(spec, folder, exhaustive):
     assert int(re.search(r"(\d+) taken", said)[1]) > 0, said
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(16)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize("model", FUZZED)
 def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exhaustive):
@@ -255,7 +255,7 @@ def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exha
             assert_promises_hold(spec_of(model, precision, full), tmp_path / f"{precision}-{full}", exhaustive)
 
 
-@pytest.mark.in_turn(120)
+@pytest.mark.in_turn(160)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize(("rule", "precision", "stage"), LEARNING)
 def test_every_rule_precision_and_stage_keeps_every_promise(rule, precision, stage, tmp_path, exhaustive):

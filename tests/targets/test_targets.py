@@ -184,7 +184,7 @@ def test_a_stack_that_does_not_fit_is_told(monkeypatch):
         model.call("selftest")
 
 
-@pytest.mark.in_turn(160)
+@pytest.mark.in_turn(240)
 @pytest.mark.parametrize("kind", EVERY_LABEL)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(("rule", "precision"), sorted({model[:2] for model in EVERY_MODEL}))
