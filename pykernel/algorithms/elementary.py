@@ -325,6 +325,14 @@ def log2_one_plus(x: Real) -> Real:
 
 
 @kernel
+def log2_of(x: Real) -> Real:
+    """log2(x) for x > 0, within 4 ulp where x >= 2 or x <= 1/2.  Zero, infinity and NaN give NaN or infinity."""
+    if x >= real(1):
+        return log2_one_plus(x - real(1))
+    return -log2_one_plus(real(1) / x - real(1))
+
+
+@kernel
 def clipped(x: Real, low: Real, high: Real) -> Real:
     """x, limited to the range from low to high.  NaN gives low."""
     if x > high:

@@ -4,7 +4,7 @@ Lower triangles and symmetric matrices are stored row by row, up to the diagonal
 row, from the diagonal on.  The first row of an upper triangle has ``width`` places, even if fewer are in use.
 """
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.dialect import Index, Real, floor_shift, kernel, real, sqrt
 
 
@@ -231,3 +231,47 @@ def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, wid
             r[row + i - j] = cosine * upper + sine * z[i]
             z[i] = cosine * z[i] - sine * upper
         row = row + width - j
+
+
+@kernel
+def whiten(r: Real[...], z: Real[...], first: Index, n: Index, width: Index, most: Real) -> None:
+    """Replace z by R'^-1 z from element ``first`` on, before which z is zero.  No result exceeds ``most``.  O(n^2 / 2)."""
+    row = upper_row_of(first, width)
+    for i in range(first, n):
+        value = bounded(z[i] / r[row], most)
+        z[i] = value
+        for j in range(i + 1, n):
+            z[j] = z[j] - r[row + j - i] * value
+        row = row + width - i
+
+
+@kernel
+def blend(r: Real[...], z: Real[...], norms: Real[...], keep: Real, floor: Real, n: Index) -> None:
+    """Replace R'R by keep^2 R'R + z z' by Givens rotations; z is lost.  O(n^2).
+
+    An element of the diagonal stays at least ``floor`` times the length of its column: then R has an inverse.
+    norms: what the columns above have of these lengths; lost.
+    """
+    for j in range(n):
+        norms[j] = real(0)
+    row = 0
+    for j in range(n):
+        old = keep * r[row]
+        length = sqrt(old * old + z[j] * z[j])
+        cosine = real(1)
+        sine = real(0)
+        if length > real(0):
+            inverse = real(1) / length
+            cosine = old * inverse
+            sine = z[j] * inverse
+        least = floor * sqrt(norms[j] + length * length)
+        r[row] = length if length > least else least
+        kept = cosine * keep
+        turned = sine * keep
+        for i in range(j + 1, n):
+            upper = r[row + i - j]
+            changed = kept * upper + sine * z[i]
+            r[row + i - j] = changed
+            z[i] = cosine * z[i] - turned * upper
+            norms[i] += changed * changed
+        row = row + n - j

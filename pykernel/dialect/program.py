@@ -34,7 +34,7 @@ TAKES = {
     "action": "it takes structs and configurations only",
     "training": "it takes structs and configurations only",
     "switch": "it takes (…, an Index)",
-    "reading": "it takes (…, an array), which is no input",
+    "reading": "it takes (…, an array)",
 }
 """For each kind of entry, the end of the error message: what an entry of this kind must take."""
 
@@ -148,7 +148,7 @@ class Program:
     labels: the kind of label that the answers predict, for a program without an update.
     statuses: the enumerations whose members the program's kernels return.
     alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm,
-        which writes a level, and the threshold above which there is an alarm.  A model without this reading raises no
+        which writes a level, the threshold above which there is an alarm, and the number of rows since it began, 0 if there is none.  A model without this reading raises no
         alarm.
     unanswered: statuses above 0 with which a reading writes nothing, because there is no value yet.
     between: actions that a check calls between the parts of its stream, in this order.
@@ -224,8 +224,8 @@ class Program:
             raise TypeError(
                 f"{self.name}: update takes (…, x: Real[DIM]), then a Real, Real[OUTPUTS], Index or nothing"
             )
-        if self.alarms and (update is None or self.readings.get("alarm") != Real[2]):
-            raise TypeError(f"{self.name}: alarms are of update, and need the reading alarm(…, state: Real[2])")
+        if self.alarms and (update is None or self.readings.get("alarm") != Real[3]):
+            raise TypeError(f"{self.name}: alarms are of update, and need the reading alarm(…, state: Real[3])")
         if bool(self.persistent) != (self.valid is not None):
             raise TypeError(f"{self.name}: valid is for what is persistent; give both, or neither")
         if self.persistent != self.structs[: len(self.persistent)]:
@@ -246,7 +246,7 @@ class Program:
                 "action": not kinds,
                 "training": not kinds,
                 "switch": kinds == [Index],
-                "reading": len(kinds) == 1 and isinstance(kinds[0], Array) and kinds != [sample],
+                "reading": len(kinds) == 1 and isinstance(kinds[0], Array),
             }
             if not fits[entry.kind] or (entry.name == "update" and entry.kind != "update"):
                 raise TypeError(f"{self.name}: {entry.name} is no {entry.kind}: {TAKES[entry.kind]}")

@@ -195,7 +195,7 @@ class HostModel:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As ``prequential``, for a model that raises alarms: (answers, states, statuses).
 
-        states: the alarm's level and its threshold after each row, (samples, 2).  Raises UserError if there are no alarms.
+        states: the alarm's level, its threshold and the rows since it began, after each row, (samples, 3).  Raises UserError if there are no alarms.
         """
         if not self.spec.program.raises_alarms(self.config):
             raise UserError(f"{self.spec.name} raises no alarms")
@@ -217,7 +217,7 @@ class HostModel:
             answers, statuses = self._taken(program.learner, x, y, question)
             return answers, np.zeros((len(x), 0)), statuses
         self._require(question)
-        states = np.full((len(x) - first, 2), 0 if program.whole else np.nan, self.spec.real.dtype)
+        states = np.full((len(x) - first, 3), 0 if program.whole else np.nan, self.spec.real.dtype)
         if not program.learns:
             answers, statuses = self.ask(question, given[first:])
             return self._shaped(answers), states, statuses

@@ -38,7 +38,7 @@ class Steps:
     labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.
     statuses: the results of learning; ``learnt`` says which rows have one.  For a model that does not learn: the
     results of the predictions; ``learnt`` is then true for all rows.
-    states: for a model that raises alarms, its level and threshold after each row, (rows, 2); else (rows, 0).
+    states: for a model that raises alarms, its level, threshold and rows since the alarm began, after each row, (rows, 3); else (rows, 0).
     ends: for a model with intervals, their lower ends, then the upper ones, (rows, 2 labels); else (rows, 0).
     """
 
@@ -82,10 +82,10 @@ class Alarms:
         return alarmed
 
     def report(self, state: np.ndarray) -> dict[str, Any]:
-        """The alarms as plain values.  state: the present level and threshold."""
-        level, threshold = map(float, state)
+        """The alarms as plain values.  state: the present level, threshold and rows since the alarm began."""
+        level, threshold, since = map(float, state)
         counts = {"count": self.count, "samples": self.samples, "listed": self.listed}
-        return counts | {"level": level, "threshold": threshold}
+        return counts | {"level": level, "threshold": threshold, "since": int(since)}
 
 
 class _Run:
@@ -569,7 +569,7 @@ class Monitoring(_Run):
             self._distances = self.simple.step(np.where(self._missing(asked)[:, None], np.nan, x))
 
     def _follow(self, steps: Steps) -> np.ndarray:
-        alarmed, states = super()._follow(steps), np.full((len(steps.statuses), 2), np.nan)
+        alarmed, states = super()._follow(steps), np.full((len(steps.statuses), 3), np.nan)
         if self.alarms is not None:
             states = steps.states
             warmup = self.spec.novelty.warmup if self.spec.has("novelty", "warmup") else 0
@@ -620,7 +620,7 @@ def answer_names(spec: Spec) -> tuple[str, ...]:
 
 def prediction_header(spec: Spec) -> str:
     """The first line of a CSV file of predictions; without labels, of the main question's answers."""
-    state = ["level", "threshold"] if spec.program.raises_alarms(spec.config) else []
+    state = ["level", "threshold", "since"] if spec.program.raises_alarms(spec.config) else []
     if spec.program.label_kind == "none":
         return _csv([["row", *answer_names(spec), *state, "status"]])
     names = [""] if spec.program.label_kind != "reals" else [f" {name}" for name in spec.label_columns]

@@ -34,6 +34,7 @@ from pykernel.spec.families.fixed_linear import FIXED_LINEAR_MODELS
 from pykernel.spec.families.fixed_online import FIXED_ONLINE_MODELS
 from pykernel.spec.families.fixed_spectrum import FIXED_SPECTRUM_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
+from pykernel.spec.families.gmm import GMM_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, N_MAX_LIMIT
@@ -69,6 +70,7 @@ FAMILIES: tuple[Family, ...] = (
     FROZEN_MODELS,
     NYSTROM_MODELS,
     NYSTROM_LEARNERS,
+    GMM_MODELS,
     SUBSPACE_MODELS,
     FIXED_ONLINE_MODELS,
     FIXED_LINEAR_MODELS,

@@ -143,10 +143,11 @@ def chances(m: LabelledModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 
 @kernel
-def alarm(m: OkfebModel, state: Real[2]) -> Index:
-    """Write the alarm level to state[0] and its threshold to state[1].  Returns DONE."""
+def alarm(m: OkfebModel, state: Real[3]) -> Index:
+    """Write to state the level, its threshold, and the number of rows since the alarm began, 0 if there is none.  Returns DONE."""
     state[0] = m.level[0]
     state[1] = threshold_of(m)
+    state[2] = real(m.held[0])
     return Status.DONE
 
 

@@ -1,0 +1,273 @@
+"""A bank of Gaussians, one for each regime of a machine, that are born and merged as rows come.
+
+Each is a mean and a root R, an upper triangle with R'R the covariance; roots are only ever added to, so no covariance loses its
+definiteness.  The Gaussian that explains a row best learns the row.  Rows that none explains go to a candidate, which becomes a
+regime when it has enough rows (P. M. Engel, M. R. Heinen, Incremental learning of multivariate Gaussian mixture models, 2010).
+If there is no room, those two regimes become one whose merging loses least (A. R. Runnalls, Kullback-Leibler approach to Gaussian
+mixture reduction, 2007).
+"""
+
+from pykernel.algorithms.elementary import log2_of, log2_one_plus
+from pykernel.algorithms.novelty.state import WEIGHT_MOST, WHITE_MOST, GmmModel, GmmStatus
+from pykernel.algorithms.packed import blend, take_up, upper_row_of, whiten
+from pykernel.algorithms.vectors import copy, plus_product, zero
+from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
+
+LEAST_OWN = Constant(0.03)
+"""Least part of a sensor's deviation that the sensors before it do not explain."""
+GRAIN = Constant(2.0**-20)
+"""Least deviation of a sensor, in parts of its mean: below, there is rounding."""
+TINY = Constant(2.0**-40)
+FIRST = Constant(2.0**-10)
+"""Deviation of a sensor after the first row, in parts of its value."""
+CANDIDATE = Constant(0.3)
+"""Deviations of a candidate's first row, in parts of those of the nearest regime."""
+SMALL = Constant(2.0**-40)
+LARGE = Constant(2.0**40)
+GIVEN_UP = 3
+"""A candidate is given up after so many rows of known regimes for each of its own."""
+KEPT = Constant(1 - 1 / 5000)
+"""What a row leaves of the weights,"""
+FAINT = Constant(2.0**-10)
+"""down to this."""
+
+
+@kernel
+def log_volume(r: Real[...], first: Index, n: Index, width: Index) -> Real:
+    """log2 of the product of a triangle's diagonal, from row ``first`` on.  O(n)."""
+    total = real(0)
+    product = real(1)
+    row = upper_row_of(first, width)
+    for i in range(first, n):
+        product = product * r[row]
+        if product > LARGE or product < SMALL:
+            total += log2_of(product)
+            product = real(1)
+        row = row + width - i
+    return total + log2_of(product)
+
+
+@kernel
+def deviations(m: GmmModel, k: Index, x: Real[DIM], z: Real[...]) -> None:
+    """z: what x is away from a Gaussian's mean, whitened.  O(D^2 / 2)."""
+    for j in range(len(x)):
+        z[j] = x[j] - m.means[k, j]
+    whiten(m.roots[k], z, 0, len(x), len(x), WHITE_MOST)
+
+
+@kernel
+def lengthened(m: GmmModel, square: Real) -> Real:
+    """(nu + D) log2(1 + d^2 / nu): twice the surprise of a t-distribution, but for constants."""
+    return (m.tail_of_rows + real(len(m.own))) * log2_one_plus(square * (real(1) / m.tail_of_rows))
+
+
+@kernel
+def look_around(m: GmmModel, x: Real[DIM]) -> None:
+    """Find the Gaussian that explains a row best, and how well.  O(K D^2 / 2)."""
+    total = real(0)
+    for k in range(m.known[0]):
+        total += m.weights[k]
+    m.nearest[0] = 0
+    m.forbidden[0] = 0
+    found = False
+    least = real(0)
+    barred = real(0)
+    any_barred = False
+    for k in range(m.known[0]):
+        deviations(m, k, x, m.turned)
+        square = plus_product(real(0), m.turned, m.turned, len(x))
+        score = lengthened(m, square) + real(2) * (m.volumes[k] - log2_of(m.weights[k] / total))
+        if m.rejected[k] != 0:
+            if not any_barred or score < barred:
+                barred = score
+                any_barred = True
+        elif not found or score < least:
+            found = True
+            least = score
+            m.nearest[0] = k
+            m.distance[0] = square
+            copy(m.turned, m.own, len(x))
+    m.surprise[1] = least
+    if any_barred and barred < least:
+        m.forbidden[0] = 1
+
+
+@kernel
+def is_strange(m: GmmModel) -> Bool:
+    """Whether the row is too far even from the nearest Gaussian, which has seen enough to tell."""
+    return m.distance[0] > m.outlying and m.counts[m.nearest[0]] > m.fresh
+
+
+@kernel
+def keep_wide(m: GmmModel, k: Index) -> None:
+    """Keep every deviation above rounding, and measure the volume.  O(D)."""
+    row = 0
+    for j in range(len(m.own)):
+        least = GRAIN * absolute(m.means[k, j]) + TINY
+        if m.roots[k, row] < least:
+            m.roots[k, row] = least
+        row = row + len(m.own) - j
+    m.volumes[k] = log_volume(m.roots[k], 0, len(m.own), len(m.own))
+
+
+@kernel
+def absorb(m: GmmModel, k: Index, x: Real[DIM], rate: Real) -> None:
+    """Let a Gaussian learn a row: mean and covariance move by ``rate``.  O(D^2)."""
+    rest = real(1) - rate
+    share = sqrt(rate * rest)
+    for j in range(len(x)):
+        difference = x[j] - m.means[k, j]
+        m.change[j] = share * difference
+        m.means[k, j] = m.means[k, j] + rate * difference
+    blend(m.roots[k], m.change, m.norms, sqrt(rest), LEAST_OWN, len(x))
+    keep_wide(m, k)
+
+
+@kernel
+def start_at(m: GmmModel, k: Index, x: Real[DIM]) -> None:
+    """A Gaussian around the first row.  O(D)."""
+    copy(x, m.means[k], len(x))
+    zero(m.roots[k], len(m.roots[0]))
+    row = 0
+    for j in range(len(x)):
+        m.roots[k, row] = FIRST * absolute(x[j]) + SMALL
+        row = row + len(x) - j
+    keep_wide(m, k)
+    m.counts[k] = 1
+
+
+@kernel
+def gather(m: GmmModel, x: Real[DIM]) -> None:
+    """Let the candidate learn a row.  O(D^2)."""
+    k = len(m.weights)
+    if m.counts[k] == 0:
+        copy(x, m.means[k], len(x))
+        for i in range(len(m.roots[0])):
+            m.roots[k, i] = CANDIDATE * m.roots[m.nearest[0], i]
+        keep_wide(m, k)
+        m.counts[k] = 1
+        m.unmet[0] = 0
+    else:
+        if m.counts[k] < m.horizon:
+            m.counts[k] += 1
+        absorb(m, k, x, real(1) / real(m.counts[k]))
+
+
+@kernel
+def drop_candidate(m: GmmModel) -> None:
+    """Forget the candidate.  O(D^2)."""
+    k = len(m.weights)
+    zero(m.means[k], len(m.means[0]))
+    zero(m.roots[k], len(m.roots[0]))
+    m.volumes[k] = real(0)
+    m.counts[k] = 0
+    m.unmet[0] = 0
+
+
+@kernel
+def renew(m: GmmModel, x: Real[DIM]) -> None:
+    """Let the nearest Gaussian learn a row, and the candidate fade.  O(D^2)."""
+    k = m.nearest[0]
+    if m.counts[k] < m.horizon:
+        m.counts[k] += 1
+    m.weights[k] += real(1)
+    absorb(m, k, x, real(1) / real(m.counts[k]))
+    if m.counts[len(m.weights)] > 0:
+        if m.unmet[0] < m.unmet_most:
+            m.unmet[0] += 1
+        if m.unmet[0] > GIVEN_UP * m.counts[len(m.weights)]:
+            drop_candidate(m)
+
+
+@kernel
+def fade(m: GmmModel) -> None:
+    """Let the weights of regimes fade that are not rejected."""
+    for k in range(m.known[0]):
+        if m.rejected[k] == 0 and m.weights[k] > FAINT:
+            m.weights[k] = KEPT * m.weights[k]
+
+
+# ------------------------------------------------------------------------------------------------------- merging
+
+
+@kernel
+def heavy(m: GmmModel, k: Index) -> Real:
+    """A regime's weight, at least one row."""
+    return m.weights[k] if m.weights[k] > real(1) else real(1)
+
+
+@kernel
+def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
+    """Write to m.merged the root of the Gaussian with the moments of two.  O(D^3 / 3)."""
+    part = heavy(m, i) / (heavy(m, i) + heavy(m, j))
+    rest = real(1) - part
+    here = sqrt(part)
+    there = sqrt(rest)
+    n = len(m.own)
+    for c in range(len(m.merged)):
+        m.merged[c] = here * m.roots[i, c]
+    row = 0
+    for c in range(n):
+        for a in range(c, n):
+            m.turned[a] = there * m.roots[j, row + a - c]
+        take_up(m.merged, m.turned, TINY, c, n, n)
+        row = row + n - c
+    between = sqrt(part * rest)
+    for a in range(n):
+        m.turned[a] = between * (m.means[j, a] - m.means[i, a])
+    take_up(m.merged, m.turned, TINY, 0, n, n)
+
+
+@kernel
+def loss_of_merging(m: GmmModel, i: Index, j: Index) -> Real:
+    """What is lost of the likelihood of all rows if two Gaussians become one.  O(D^3 / 3)."""
+    merge_roots(m, i, j)
+    both = log_volume(m.merged, 0, len(m.own), len(m.own))
+    return heavy(m, i) * (both - m.volumes[i]) + heavy(m, j) * (both - m.volumes[j])
+
+
+@kernel
+def merge_nearest(m: GmmModel) -> Index:
+    """Merge those two regimes whose merging loses least; the place that is free then.  O(K^2 D^3)."""
+    first = 0
+    second = 0
+    least = real(0)
+    found = False
+    for i in range(1, m.known[0]):
+        for j in range(i):
+            if m.rejected[i] == 0 and m.rejected[j] == 0:
+                loss = loss_of_merging(m, i, j)
+                if not found or loss < least:
+                    least = loss
+                    first = j
+                    second = i
+                    found = True
+    merge_roots(m, first, second)
+    part = heavy(m, first) / (heavy(m, first) + heavy(m, second))
+    copy(m.merged, m.roots[first], len(m.merged))
+    for a in range(len(m.own)):
+        m.means[first, a] = m.means[first, a] + (real(1) - part) * (m.means[second, a] - m.means[first, a])
+    keep_wide(m, first)
+    m.weights[first] = m.weights[first] + m.weights[second]
+    together = m.counts[first] + m.counts[second]
+    m.counts[first] = together if together < m.horizon else m.horizon
+    return second
+
+
+@kernel
+def admit(m: GmmModel, rejected: Index) -> Index:
+    """Make the candidate a regime; its place.  O(K^2 D^3) if the bank is full."""
+    k = m.known[0]
+    if k < len(m.weights):
+        m.known[0] = k + 1
+    else:
+        k = merge_nearest(m)
+    last = len(m.weights)
+    copy(m.means[last], m.means[k], len(m.means[0]))
+    copy(m.roots[last], m.roots[k], len(m.roots[0]))
+    m.volumes[k] = m.volumes[last]
+    m.counts[k] = m.counts[last]
+    m.weights[k] = real(m.counts[last])
+    m.rejected[k] = rejected
+    drop_candidate(m)
+    return k

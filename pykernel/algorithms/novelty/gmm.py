@@ -1,0 +1,375 @@
+"""A monitor that learns what is normal for a machine, row by row, and says what is not, where, and of which kind.
+
+Three surprises make the level: that the row does not follow from the row before (``course``), that no regime has such rows
+(``bank``), and that a sensor repeats itself.  The first two count in their usual spreads.  The level is compared with a threshold
+that keeps a rate in rows (``threshold``).  While there is an alarm nothing learns but the candidate for a new regime; a change
+that lasts becomes normal.
+"""
+
+from pykernel.algorithms import frame
+from pykernel.algorithms.elementary import bounded, exp_negative, log2_one_plus
+from pykernel.algorithms.extents import COMPONENTS
+from pykernel.algorithms.frame import Rule, Status, programs, refusal
+from pykernel.algorithms.novelty.bank import (
+    admit,
+    drop_candidate,
+    fade,
+    gather,
+    is_strange,
+    look_around,
+    renew,
+    start_at,
+)
+from pykernel.algorithms.novelty.blame import accuse, forget_blame, kind_of
+from pykernel.algorithms.novelty.course import (
+    NATURAL,
+    count_repeats,
+    innovate,
+    learn_course,
+    learn_repeats,
+    start_course,
+    surprise_by_course,
+    surprise_of_repeats,
+)
+from pykernel.algorithms.novelty.state import (
+    SCORE_MOST,
+    Bank,
+    Blame,
+    Course,
+    GmmConfig,
+    GmmModel,
+    GmmStatus,
+    Sight,
+)
+from pykernel.algorithms.novelty.threshold import (
+    LEVEL_MOST,
+    Threshold,
+    ThresholdConfig,
+    follow_episode,
+    forget_threshold,
+    raise_level,
+    teach,
+    threshold_of,
+    valid_threshold,
+)
+from pykernel.algorithms.vectors import copy, empty_from, zero
+from pykernel.dialect import DIM, Bool, Constant, Index, Real, kernel, real, sqrt
+from pykernel.dialect.program import Entry
+
+REPEATS_SHARE = Constant(1.0 / 3.0)
+"""Weight of the surprise of repeats, in nats, beside the two others, in usual spreads."""
+LEAST_SPREAD = Constant(1e-6)
+USUALLY = 100
+"""After so many rows, a surprise counts at most FAR spreads when its usual value is learned."""
+FAR = Constant(4.0)
+AGAIN_FOLLOWED = 50
+AGAIN_JUDGED = 100
+AGAIN_TAUGHT = 300
+"""After a new regime, course, usual surprises and threshold learn as fast as after so many rows."""
+
+
+# ------------------------------------------------------------------------------------------------------ questions
+
+
+@kernel
+def judge_row(m: GmmModel, x: Real[DIM]) -> None:
+    """See how surprising a row is: write its parts to m.loud.  O(K D^2)."""
+    look_around(m, x)
+    innovate(m)
+    surprise_by_course(m)
+    for i in range(len(m.surprise)):
+        m.loud[i] = bounded((m.surprise[i] - m.usual[i]) / sqrt(m.spread[i] + LEAST_SPREAD), LEVEL_MOST)
+    repeats = surprise_of_repeats(m, x)
+    m.loud[2] = bounded(REPEATS_SHARE * repeats, LEVEL_MOST)
+
+
+@kernel
+def score_of(m: GmmModel) -> Real:
+    """ln(e^a + e^b + e^c) of the three surprises."""
+    most = m.loud[0]
+    for i in range(1, len(m.loud)):
+        if m.loud[i] > most:
+            most = m.loud[i]
+    total = real(0)
+    for i in range(len(m.loud)):
+        total += exp_negative(m.loud[i] - most)
+    return bounded(most + NATURAL * log2_one_plus(total - real(1)), LEVEL_MOST)
+
+
+@kernel
+def novelty(
+    m: GmmModel,
+    x: Real[DIM],
+    score: Real[1],
+) -> Index:
+    """Write to score how surprising x would be as the next row, from -64 to 64: about 0 for usual rows.  O(K D^2).
+
+    Returns DONE, or REFUSED_INPUT with score unchanged.
+    """
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    score[0] = real(0)
+    if m.watched[0] > 0:
+        judge_row(m, x)
+        score[0] = score_of(m)
+    return Status.DONE
+
+
+@kernel
+def alarm(m: GmmModel, state: Real[3]) -> Index:
+    """Write to state the level, its threshold, and the number of rows since the alarm began, 0 if there is none.  Returns DONE."""
+    state[0] = m.level[0]
+    state[1] = threshold_of(m)
+    state[2] = real(m.episode[0])
+    return Status.DONE
+
+
+@kernel
+def blame(m: GmmModel, parts: Real[DIM]) -> Index:
+    """Write to parts each sensor's share in the present alarm, or in the last one.
+
+    Returns the alarm's kind, UNKNOWN to REGIME; DONE if there is none now.
+    """
+    copy(m.shares, parts, len(parts))
+    if m.episode[0] == 0:
+        return Status.DONE
+    return kind_of(m)
+
+
+@kernel
+def regimes(m: GmmModel, shares: Real[COMPONENTS]) -> Index:
+    """Write to shares the part of the latest rows that each known regime has; 0 for a rejected one.  Returns DONE."""
+    total = real(0)
+    for k in range(m.known[0]):
+        if m.rejected[k] == 0:
+            total += m.weights[k]
+    for k in range(len(shares)):
+        shares[k] = real(0)
+        if k < m.known[0] and m.rejected[k] == 0:
+            shares[k] = m.weights[k] / total
+    return Status.DONE
+
+
+# ------------------------------------------------------------------------------------------------------- learning
+
+
+@kernel
+def quicken(m: GmmModel) -> None:
+    """The machine runs otherwise from here on: learn the rest faster, and go on learning."""
+    if m.followed[0] > AGAIN_FOLLOWED:
+        m.followed[0] = AGAIN_FOLLOWED
+    if m.surprised[0] > AGAIN_JUDGED:
+        m.surprised[0] = AGAIN_JUDGED
+    if m.taught[0] > AGAIN_TAUGHT:
+        m.taught[0] = AGAIN_TAUGHT
+    m.settling[0] = m.relearn_after
+    m.episode[0] = 0
+    m.quiet[0] = 0
+
+
+@kernel
+def grow_used(m: GmmModel) -> None:
+    """Learn what surprises are usual.  O(1)."""
+    if m.surprised[0] < m.horizon:
+        m.surprised[0] += 1
+    rate = real(1) / real(m.surprised[0])
+    for i in range(len(m.usual)):
+        difference = m.surprise[i] - m.usual[i]
+        if m.surprised[0] > USUALLY:
+            most = FAR * sqrt(m.spread[i])
+            if difference > most:
+                difference = most
+        m.usual[i] = bounded(m.usual[i] + rate * difference, SCORE_MOST)
+        above = difference if difference > real(0) else real(0)
+        m.spread[i] = m.spread[i] + rate * (real(2) * (above * above) - m.spread[i])
+
+
+@kernel
+def start(m: GmmModel, x: Real[DIM]) -> None:
+    """The first row: a regime around it.  O(D^2)."""
+    start_at(m, 0, x)
+    start_course(m, x)
+    m.known[0] = 1
+    m.weights[0] = real(1)
+    m.spread[0] = real(1)
+    m.spread[1] = real(1)
+    m.watched[0] = 1
+
+
+@kernel
+def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
+    """Judge a row, then learn it.  O(K D^2 + 8 D^2), in an alarm and D^3 / 2; O(K^2 D^3) where regimes merge."""
+    if m.watched[0] == 0:
+        start(m, x)
+        return Status.DONE
+    judge_row(m, x)
+    warm = m.watched[0] < m.warmup
+    raise_level(m, score_of(m), m.watched[0] == 1)
+    alarmed = False
+    if not warm:
+        alarmed = m.level[0] > threshold_of(m) or m.forbidden[0] != 0
+    follow_episode(m, alarmed)
+    if real(4) * real(m.watched[0]) >= real(m.warmup):
+        teach(m, alarmed, not warm)
+    if alarmed:
+        accuse(m)
+    held = alarmed and m.settling[0] == 0
+    if m.settling[0] > 0:
+        m.settling[0] = m.settling[0] - 1
+    lasting = held and m.episode[0] > m.relearn_after and m.forbidden[0] == 0
+    status = Status.DONE
+    place = m.nearest[0]
+    strange = is_strange(m)
+    if m.forbidden[0] == 0:
+        if strange or held:
+            gather(m, x)
+            status = GmmStatus.STRANGE
+        else:
+            renew(m, x)
+        fade(m)
+        if m.counts[len(m.weights)] >= (m.patience if warm else m.relearn_after):
+            place = admit(m, 0)
+            status = GmmStatus.BORN
+    if not held or lasting:
+        if not strange:
+            learn_course(m)
+        learn_repeats(m, x)
+        if m.watched[0] > m.loud_first:
+            grow_used(m)
+    count_repeats(m, x)
+    if (status == GmmStatus.BORN or lasting) and not warm:
+        quicken(m)
+    copy(x, m.before, len(x))
+    m.place[0] = place
+    if m.watched[0] < m.watched_most:
+        m.watched[0] += 1
+    if alarmed:
+        return GmmStatus.HELD if held and not lasting else GmmStatus.NOVEL
+    return status
+
+
+# ------------------------------------------------------------------------------------------------------- answers
+
+
+@kernel
+def acknowledge(m: GmmModel) -> Index:
+    """This is normal from now on: the rows of the alarm, which wait as a candidate, become a regime at once.  O(K^2 D^3).
+
+    Returns DONE, or NOTHING_NEW.
+    """
+    if m.counts[len(m.weights)] == 0:
+        return GmmStatus.NOTHING_NEW
+    place = admit(m, 0)
+    m.place[0] = place
+    quicken(m)
+    return Status.DONE
+
+
+@kernel
+def reject(m: GmmModel) -> Index:
+    """This never may be normal: rows like those of the alarm are always in alarm, and nothing learns them.  O(K^2 D^3).
+
+    Returns DONE, NOTHING_NEW, or NO_ROOM if the regimes but two are rejected ones already.
+    """
+    if m.counts[len(m.weights)] == 0:
+        return GmmStatus.NOTHING_NEW
+    others = len(m.weights) - 2
+    for k in range(m.known[0]):
+        if m.rejected[k] != 0:
+            others = others - 1
+    if others <= 0:
+        return GmmStatus.NO_ROOM
+    place = admit(m, 1)
+    # the row before counts in a regime that is normal
+    for k in range(m.known[0]):
+        if k != place and m.rejected[k] == 0:
+            m.place[0] = k
+    return Status.DONE
+
+
+@kernel
+def forget_all(m: GmmModel) -> None:
+    """Forget all that was learned."""
+    last = len(m.weights)
+    for k in range(last + 1):
+        zero(m.means[k], len(m.means[0]))
+        zero(m.roots[k], len(m.roots[0]))
+        m.volumes[k] = real(0)
+        m.counts[k] = 0
+    for k in range(last):
+        m.weights[k] = real(0)
+        m.rejected[k] = 0
+    m.known[0] = 0
+    m.unmet[0] = 0
+    zero(m.joint, len(m.joint))
+    m.joint_volume[0] = real(0)
+    m.followed[0] = 0
+    for j in range(len(m.before)):
+        m.before[j] = real(0)
+        m.repeats[j] = real(0)
+        m.run[j] = 0
+    m.place[0] = 0
+    zero(m.usual, len(m.usual))
+    zero(m.spread, len(m.spread))
+    m.surprised[0] = 0
+    m.settling[0] = 0
+    m.watched[0] = 0
+    forget_blame(m)
+    forget_threshold(m)
+
+
+# ------------------------------------------------------------------------------------------------------ snapshots
+
+
+@kernel
+def intact(m: GmmModel) -> Bool:
+    """Whether the counts that lead to places are within their ranges."""
+    if m.known[0] < 0 or m.known[0] > len(m.weights) or m.place[0] < 0 or m.place[0] >= len(m.weights):
+        return False
+    return m.culprit[0] >= 0 and m.culprit[0] < len(m.shares) and (m.known[0] > 0 or m.watched[0] == 0)
+
+
+@kernel
+def blank(m: GmmModel) -> Bool:
+    """Whether nothing was learned."""
+    return m.watched[0] == 0
+
+
+@kernel
+def keeps(m: GmmModel) -> Bool:
+    """Whether learning could have led to this state.  O(K D^2)."""
+    if not intact(m) or not valid_threshold(m):
+        return False
+    return True
+
+
+GMM = programs(
+    Rule(
+        name="gmm",
+        model=GmmModel,
+        memory=(Bank, Course, Blame, Threshold),
+        work=(Sight,),
+        configs=(GmmConfig, ThresholdConfig),
+        statuses=GmmStatus,
+        hooks={
+            frame.learn: watch_row,
+            frame.intact: intact,
+            frame.blank: blank,
+            frame.keeps: keeps,
+            frame.forget_rule: forget_all,
+        },
+        costs=("O(K D^2)", "O(K D^2), in an alarm O(D^3), where regimes merge O(K^2 D^3)"),
+        questions=(Entry("novelty", novelty, "question"),),
+        actions=(
+            Entry("alarm", alarm, "reading"),
+            Entry("blame", blame, "reading"),
+            Entry("regimes", regimes, "reading"),
+            Entry("acknowledge", acknowledge, "action"),
+            Entry("reject", reject, "action"),
+        ),
+        labels=("none",),
+        restarts=True,
+        alarms=(GmmStatus.NOVEL, GmmStatus.HELD),
+    )
+)

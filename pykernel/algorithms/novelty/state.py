@@ -1,0 +1,118 @@
+"""What a monitor keeps: a bank of Gaussians, how a row follows from the row before, which sensors repeat, and what is wrong."""
+
+from enum import IntEnum
+
+from pykernel.algorithms.extents import COMPONENTS
+from pykernel.algorithms.frame import Framed
+from pykernel.algorithms.novelty.threshold import Threshold, ThresholdConfig
+from pykernel.dialect import DIM, Config, Constant, Index, Real, Struct, Uint8, Uint16, between
+
+WHITE_MOST = Constant(2.0**20)
+"""A whitened number, in standard deviations, is at most so large."""
+SCORE_MOST = Constant(2.0**24)
+LONGEST = 65535
+"""Counting of repeats stops here."""
+WEIGHT_MOST = 5000
+"""The weights of the bank sum up to at most this many rows."""
+
+
+class GmmStatus(IntEnum):
+    """What only monitors return.  DONE: the row was learned."""
+
+    BORN = 1  # the row was learned, and the bank knows one regime more
+    STRANGE = 2  # the row was learned, but not as one of a known regime
+    NOVEL = 4  # alarm: the level is above its threshold
+    HELD = 5  # alarm: the level is above its threshold, and nothing learned the row
+    UNKNOWN = 8  # an alarm that fits none of the others, or too short a one
+    JUMP = 9  # a sensor's offset or gain is suddenly another one
+    DRIFT = 10  # a sensor creeps away
+    STUCK = 11  # a sensor repeats itself
+    NOISE = 12  # a sensor became noisier
+    REGIME = 13  # several sensors say something that was never seen, and agree on it
+    NOTHING_NEW = -10  # there is no regime that could be acknowledged or rejected; nothing changed
+    NO_ROOM = -11  # too many rejected regimes are kept already; nothing changed
+
+
+class Bank(Struct):
+    """Gaussians of the regimes.  The last place is the candidate: rows that may become a regime."""
+
+    means: between(Real[COMPONENTS + 1, DIM], "-input_max_abs", "input_max_abs")
+    # R of each, where R'R is its covariance: an upper triangle, row by row from the diagonal on
+    roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
+    volumes: between(Real[COMPONENTS + 1], -SCORE_MOST, SCORE_MOST)  # log2 of the determinant of R
+    counts: between(Index[COMPONENTS + 1], 0, "horizon")  # rows behind each, at most the horizon
+    weights: between(Real[COMPONENTS], 0, 2 * WEIGHT_MOST)  # rows of each, lately
+    rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: a regime that never may be normal
+    known: between(Index, 0, COMPONENTS)  # number of regimes
+    unmet: between(Index, 0, "unmet_most")  # rows of known regimes since the candidate began
+
+
+class Course(Struct):
+    """How a row follows from the row before, in deviations from its regime; and which sensors repeat themselves."""
+
+    # root of the covariance of (deviations of the row before, deviations of the row), whitened by the regime
+    joint: between(Real[DIM * (DIM * 2 + 1)], -WHITE_MOST, WHITE_MOST)
+    joint_volume: between(Real, -SCORE_MOST, SCORE_MOST)  # log2 of its determinant's later half
+    followed: between(Index, 0, "horizon")  # number of rows behind it, at most the horizon
+    before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the row before
+    place: between(Index, 0, COMPONENTS - 1)  # its regime
+    repeats: between(Real[DIM], 0, 1)  # part of the rows in which a sensor repeats its value
+    run: Uint16[DIM]  # number of latest rows with the same value
+    usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise by the course and by the bank
+    spread: between(Real[2], 0, 2.0**51)  # how far it lies above, squared
+    surprised: between(Index, 0, "horizon")  # number of rows behind these, at most the horizon
+    settling: between(Index, 0, "relearn_after")  # rows to go in which alarms do not stop learning
+    watched: between(Index, 0, "watched_most")  # number of rows, at most those that matter
+
+
+class Blame(Struct):
+    """What the present alarm, or the last one, is about."""
+
+    shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
+    culprit: between(Index, 0, DIM - 1)  # the sensor with the largest share
+    seen_rows: between(Index, 0, "horizon")  # rows of the alarm since it is
+    early: between(Real, -WHITE_MOST, WHITE_MOST)  # its deviation in the first rows, given the other sensors
+    late: between(Real, -WHITE_MOST, WHITE_MOST)  # its deviation in the latest rows
+    power: between(Real, 0, 2.0**41)  # the mean of its square
+    still: between(Real, 0, 1.0625)  # part of the rows in which repeats were the reason
+
+
+class Sight(Struct):
+    """What a row looks like.  Every call computes it anew; zeros are always valid."""
+
+    nearest: Index  # the regime that explains the row best
+    forbidden: Index  # 1: a rejected regime explains it better
+    distance: Real  # squared distance from the nearest, in its standard deviations
+    own: Real[DIM]  # its deviations from there, whitened
+    turned: Real[DIM]
+    former: Real[DIM]  # the same of the row before
+    step: Real  # square of the innovation, what does not follow from the row before
+    pair: Real[DIM * 2]  # deviations of the row before and of this row, then whitened by what follows from what
+    partner: Real[DIM * 2]
+    norms: Real[DIM * 2]
+    change: Real[DIM * 2]
+    parts: Real[DIM]  # what each sensor has of an alarm
+    surprise: Real[2]  # by the course and by the bank
+    loud: Real[3]  # both in usual spreads, and the surprise of repeats
+    repeater: Index  # the sensor whose repeats surprise most
+    merged: Real[DIM * (DIM + 1) // 2]  # root of two Gaussians taken for one
+
+
+class GmmConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.gmm``."""
+
+    horizon: Index  # number of latest rows that means and roots describe
+    warmup: Index  # rows without alarms at first
+    relearn_after: Index  # rows that make a new regime, or a lasting alarm, normal
+    patience: Index  # rows that make a new regime in the warm-up
+    unmet_most: Index  # counting of rows without the candidate stops here
+    watched_most: Index  # counting of rows stops here
+    root_most: Real  # bound of the roots
+    outlying: Real  # squared distance from which a row is strange to a Gaussian
+    fresh: Index  # rows from which a Gaussian can tell
+    tail_of_rows: Real  # nu: degrees of freedom of the bank's t-distributions
+    loud_first: Index  # rows before surprises are surprised
+
+
+class GmmModel(Framed):
+    parts = (Bank, Course, Blame, Sight, GmmConfig, Threshold, ThresholdConfig)

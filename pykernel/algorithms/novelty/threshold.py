@@ -1,0 +1,142 @@
+"""When there is an alarm: the level of novelty is above a threshold that keeps a rate in rows.
+
+The threshold is q + e (ln(p / rate) + s).  q is the level that the part p of the rows exceeds, a stochastic approximation of the
+quantile (H. Robbins, S. Monro, 1951); e is the mean of what they exceed it by, as if the tail were exponential; and s corrects
+both: each row in alarm raises it, each other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under distribution
+shift, 2021).  So ``rate`` is the part of the rows without faults that are in alarm.
+
+An *episode* is an alarm with its gaps of a few quiet rows.  Only its first rows teach the threshold: a fault that lasts must not
+become usual.
+"""
+
+from pykernel.algorithms.elementary import bounded, clipped
+from pykernel.dialect import Bool, Config, Constant, Index, Model, Real, Struct, between, kernel, real
+
+LEVEL_MOST = Constant(64.0)
+"""Largest |level|."""
+SHIFT_MOST = Constant(64.0)
+STEADY = 200
+"""After so many rows, what exceeds q counts at most as far as the threshold was meant to lie, and once more."""
+TAUGHT = 5
+"""Rows of an episode that teach the threshold."""
+GAP = 5
+"""Longest gap of an episode, in rows."""
+LONG = 1_000_000
+"""Counting of an episode's rows stops here."""
+FASTEST = Constant(4.0)
+SLOWEST = Constant(0.01)
+"""Steps of q, in parts of e: FASTEST / (n + FASTEST), but at least SLOWEST."""
+CORRECTION = Constant(0.02)
+
+
+class Threshold(Struct):
+    """The state of the alarms."""
+
+    level: between(Real, -LEVEL_MOST, LEVEL_MOST)  # the smoothed novelty
+    quantile: between(Real, -LEVEL_MOST, LEVEL_MOST)  # q: what the part ``upper`` of the usual rows exceeds
+    excess: between(Real, 0, 128)  # e: by how much, in the mean
+    shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the rate
+    taught: between(Index, 0, "threshold_horizon")  # number of rows behind them, at most the horizon
+    episode: between(Index, 0, LONG)  # number of rows since the present alarm began; 0: there is none
+    quiet: between(Index, 0, GAP)  # number of latest rows of the episode that were quiet
+
+
+class ThresholdConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.novelty``."""
+
+    rate: Real  # wanted part of the usual rows in alarm
+    upper: Real  # p, a larger part
+    tail: Real  # ln(p / rate)
+    smoothing: Real  # weight of a new score in the level; 1: the level is the score
+    excess_first: Real  # e before the first row
+    excess_least: Real  # steps of q are as if e were at least this
+    threshold_horizon: Index  # number of latest rows that q and e describe
+
+
+class ThresholdModel(Model):
+    parts = Threshold, ThresholdConfig
+
+
+@kernel
+def threshold_of(m: ThresholdModel) -> Real:
+    """The level above which there is an alarm."""
+    return m.quantile[0] + m.excess[0] * (m.tail + m.shift[0])
+
+
+@kernel
+def raise_level(m: ThresholdModel, score: Real, first: Bool) -> None:
+    """Take a score into the level."""
+    if first:
+        m.level[0] = bounded(score, LEVEL_MOST)
+    else:
+        m.level[0] = bounded(m.level[0] + m.smoothing * (score - m.level[0]), LEVEL_MOST)
+
+
+@kernel
+def follow_episode(m: ThresholdModel, alarm: Bool) -> None:
+    """Count the row as one of an episode, or end it."""
+    if alarm:
+        m.quiet[0] = 0
+        if m.episode[0] < LONG:
+            m.episode[0] += 1
+    elif m.episode[0] > 0:
+        if m.quiet[0] < GAP:
+            m.quiet[0] += 1
+            if m.episode[0] < LONG:
+                m.episode[0] += 1
+        else:
+            m.quiet[0] = 0
+            m.episode[0] = 0
+
+
+@kernel
+def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
+    """Let the threshold learn the level.  corrects: whether the row could have been in alarm.  O(1)."""
+    if alarm and m.episode[0] > TAUGHT:
+        return
+    if m.taught[0] == 0:
+        m.quantile[0] = m.level[0]
+        m.excess[0] = m.excess_first
+    if m.taught[0] < m.threshold_horizon:
+        m.taught[0] += 1
+    count = real(m.taught[0])
+    part = FASTEST / (count + FASTEST)
+    if part < SLOWEST:
+        part = SLOWEST
+    size = m.excess[0] if m.excess[0] > m.excess_least else m.excess_least
+    above = m.level[0] > m.quantile[0]
+    step = part * size
+    change = (real(1) - m.upper) * step if above else -(m.upper * step)
+    m.quantile[0] = bounded(m.quantile[0] + change, LEVEL_MOST)
+    if m.level[0] > m.quantile[0]:
+        more = m.level[0] - m.quantile[0]
+        most = m.excess[0] * (m.tail + real(1))
+        if m.taught[0] > STEADY and more > most:
+            more = most
+        rate = real(1) / (m.upper * count + real(1))
+        m.excess[0] = clipped(m.excess[0] + rate * (more - m.excess[0]), real(0), real(2) * LEVEL_MOST)
+    if corrects:
+        change = CORRECTION * ((real(1) if alarm else real(0)) - m.rate)
+        m.shift[0] = clipped(m.shift[0] + change, -(real(0.7) * m.tail), SHIFT_MOST)
+
+
+@kernel
+def forget_threshold(m: ThresholdModel) -> None:
+    """Forget level, threshold and alarm."""
+    m.level[0] = real(0)
+    m.quantile[0] = real(0)
+    m.excess[0] = real(0)
+    m.shift[0] = real(0)
+    m.taught[0] = 0
+    m.episode[0] = 0
+    m.quiet[0] = 0
+
+
+@kernel
+def valid_threshold(m: ThresholdModel) -> Bool:
+    """Whether levels could have led to this state."""
+    if m.quiet[0] > 0 and m.episode[0] <= m.quiet[0]:
+        return False
+    if m.taught[0] == 0:
+        return m.quantile[0] == real(0) and m.excess[0] == real(0) and m.shift[0] == real(0)
+    return True

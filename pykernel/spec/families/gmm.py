@@ -1,0 +1,118 @@
+"""Monitors with a bank of Gaussians in a spec: which keys fit together, and the parameters of the kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from pykernel.algorithms.novelty.gmm import GMM
+from pykernel.dialect.program import LabelKind, Program
+from pykernel.spec import stages
+from pykernel.spec.base import Spec
+from pykernel.spec.family import Family, Models, Refuse, affordable
+from pykernel.spec.novelty import NoveltySection, threshold_parameters
+from pykernel.spec.sections import Input, Learning
+
+COMPONENTS_LIMIT = 32
+HORIZON = 1000
+TAIL_OF_ROWS = 5.0
+STRANGE = 4.0
+"""A row is strange beyond so many standard deviations, as a normal variable: of the cube root of its squared distance."""
+PATIENCE = 20
+REHEARSED = 64
+MOST = {"float32": 1e15, "float64": 1e100}
+
+
+class GmmInput(Input):
+    """What a monitor sees: sensors as they are; each regime has its own scale."""
+
+    missing: Literal["refuse", "hold"] = Field(
+        "refuse",
+        description='what becomes of a sample of which an input is missing (NaN; an empty cell): `"refuse"`, it is refused; `"hold"`, its latest value stands in',
+    )
+
+
+class GmmLearning(Learning):
+    """How many regimes the machine has."""
+
+    components: int = Field(
+        4,
+        ge=2,
+        le=COMPONENTS_LIMIT,
+        description="Gaussians in the bank, about one for each regime; if a further one comes, two that are alike become one",
+    )
+
+
+class GmmNovelty(NoveltySection):
+    """When a row is an alarm."""
+
+    smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
+    relearn_after: int = Field(
+        100,
+        ge=2,
+        le=10_000,
+        description="in an alarm nothing is learned, for at most this many rows; what lasts longer is the new normal",
+    )
+
+
+class GmmSpec(Spec):
+    input: GmmInput
+    label: stages.StagedLabel = stages.StagedLabel()
+    learning: GmmLearning = GmmLearning()
+    novelty: GmmNovelty = GmmNovelty()
+
+
+class GmmModels(Models):
+    """A monitor that keeps a Gaussian for each regime."""
+
+    rules: tuple[str, ...] = ("gmm",)
+    programs: Mapping[LabelKind, Program] = GMM
+    spec = GmmSpec
+    online = True
+
+    def validate(self, spec: GmmSpec, refuse: Refuse) -> None:
+        stages.validate(spec, refuse)
+        if not 1e-15 <= spec.input.max_abs <= MOST[spec.precision]:
+            refuse(
+                "[input] max_abs",
+                f"is {spec.input.max_abs:g}; it must be from 1e-15 to {MOST[spec.precision]:g} for {spec.precision}",
+            )
+        spec.check_size(refuse)
+
+    def capacities(self, spec: GmmSpec) -> dict[str, int]:
+        return {"DIM": spec.dim, "COMPONENTS": spec.learning.components, "OUTPUTS": spec.outputs}
+
+    def size_bound(self, spec: GmmSpec) -> int:
+        dim, places = spec.dim, spec.learning.components + 1
+        triangle = dim * (dim + 1) // 2
+        return places * (triangle + dim + 5) + dim * (2 * dim + 1) + triangle + 24 * dim + 64
+
+    def parameters(self, spec: GmmSpec) -> dict[str, Any]:
+        novelty, dim = spec.novelty, spec.dim
+        spread = 2 / (9 * dim)
+        return (
+            stages.parameters(spec, 1.0)
+            | threshold_parameters(novelty, 1.0)
+            | {
+                "horizon": HORIZON,
+                "warmup": novelty.warmup,
+                "relearn_after": novelty.relearn_after,
+                "patience": min(PATIENCE, novelty.relearn_after),
+                "unmet_most": 3 * HORIZON + 1,
+                "watched_most": max(novelty.warmup, 4 * dim) + 1,
+                "root_most": 8 * spec.input.max_abs,
+                # Wilson, Hilferty 1931: the cube root of a chi-squared variable is nearly normal
+                "outlying": dim * (1 - spread + STRANGE * math.sqrt(spread)) ** 3,
+                "fresh": 2 * dim + 2,
+                "tail_of_rows": TAIL_OF_ROWS,
+                "loud_first": 4 * dim,
+                "rehearsed": affordable(REHEARSED, lambda m: m * self.size_bound(spec)),
+            }
+        )
+
+
+GMM_MODELS: Family = GmmModels()
+"""What a family of models brings to a spec: its rules, its checks and the parameters of its kernels."""

@@ -1,0 +1,50 @@
+"""[novelty]: when a row is an alarm, and the parameters of the threshold that every monitor has."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from pykernel.spec.sections import Section, Within
+
+THRESHOLD_HORIZON = 1000
+UPPER = 0.1
+"""The threshold's quantile is exceeded by this part of the rows, or by twice the wanted rate where that is more."""
+
+
+class NoveltySection(Section):
+    """When a row is an alarm."""
+
+    false_alarm_rate: Annotated[float, Within(float32=(1e-6, 0.25), float64=(1e-12, 0.25))] = Field(
+        0.01,
+        gt=0,
+        le=0.5,
+        description="the part of the rows of normal operation that are in alarm; the threshold adapts until it is so",
+    )
+    smoothing: float = Field(
+        1.0, ge=8e-6, le=1, description="level = (1 − smoothing) · level + smoothing · score"
+    )
+    warmup: int = Field(500, ge=2, le=1_000_000, description="number of rows without alarms at first")
+    relearn_after: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="in an alarm nothing is learned, for at most this many rows; what lasts longer is the new normal",
+    )
+
+
+def threshold_parameters(novelty: NoveltySection, size: float) -> dict[str, Any]:
+    """Values of ThresholdConfig.  size: how far apart levels usually are."""
+    rate = novelty.false_alarm_rate
+    upper = min(max(UPPER, 2 * rate), 0.9)
+    return {
+        "rate": rate,
+        "upper": upper,
+        "tail": math.log(upper / rate),
+        "smoothing": novelty.smoothing,
+        "excess_first": size,
+        "excess_least": size / 20,
+        "threshold_horizon": THRESHOLD_HORIZON,
+    }
