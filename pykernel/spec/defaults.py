@@ -139,11 +139,22 @@ WHOLE_WIDTH = 0.5
 RANGE = 3.0
 """For models of integers: the range of an input is assumed to be this number of standard deviations on each side of the
 center."""
+MONITOR: dict[str, Any] = {"learning": {"rule": "gmm"}}
+"""Measured by benchmarks/host/alarms."""
+MONITOR_COMPONENTS = (4, 3, 2)
+"""How many Gaussians there are: the first number that fits the target, else the last one."""
+MONITOR_STORED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("kernel", "subspace", "reduction", "label", "linear", "mixture", "interval"), ()),
+    "input": ("standardise", "clip", "center", "scale", "warmup", "horizon", "outliers"),
+    "learning": ("features", "ridge", "forgetting", "eta"),
+    "novelty": ("threshold",),
+}
+"""What a bank of Gaussians does not have: a section's keys, or without keys the section."""
 ALARMS: dict[str, Any] = {
     "learning": {"rule": "okfeb", "features": 12},
     "novelty": {"smoothing": 0.5, "relearn_after": 100},
 }
-"""Measured by benchmarks/host/first_alarms.py."""
+"""In its place where a spec names what a bank of Gaussians does not have."""
 ALARM_CLIP = 6.0
 """Limit of standardised inputs for alarms, in standard deviations.  It is larger than STAGED_CLIP, so that outliers
 stay visible."""
@@ -174,6 +185,8 @@ def _real(content: Mapping[str, Any]) -> dict[str, Any]:
     """Defaults for models of reals."""
     input, kernel = _section(content, "input"), _section(content, "kernel")
     alarms, classes = content.get("novelty") is not None, _has_classes(content)
+    if alarms and not _names_any(content, MONITOR_STORED):
+        return _monitor(content)
     waves = None if alarms or not _takes_waves(content) else waves_of(content)
     small = not alarms and waves is None and not fits(content)
     made = dict(ALARMS if alarms else waves.sections if waves is not None else KERNEL_RULES[small, classes])
@@ -195,14 +208,40 @@ def _real(content: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+def _monitor(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Defaults for a monitor: the largest bank of Gaussians that fits the target."""
+    made = MONITOR | {"input": {"max_abs": INPUT_LIMIT}}
+    ram, dim = _section(content, "target").get("ram"), _dim(_section(content, "input"))
+    if isinstance(ram, int):
+        size = 8 if _is(content.get("precision"), "float64") else 4
+        fitting = [k for k in MONITOR_COMPONENTS if monitor_bytes(k, dim, size) <= ram]
+        made["learning"] = MONITOR["learning"] | {"components": (fitting or MONITOR_COMPONENTS[-1:])[0]}
+    return made
+
+
+def monitor_bytes(k: int, d: int, size: int = 4) -> int:
+    """Bytes of RAM of a monitor with k Gaussians, for d inputs and numbers of ``size`` bytes, but for padding."""
+    triangle = d * (d + 1) // 2
+    kept = (k + 1) * (triangle + d + 1) + k + d * (2 * d + 1) + 3 * d + 13
+    work = triangle + 14 * d + 9
+    return size * (kept + work) + 4 * (k + 17) + k + 2 * d
+
+
+def _names_any(content: Mapping[str, Any], stored: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether the spec has one of these keys, or one of the sections without keys."""
+    for name, keys in stored.items():
+        given = _section(content, name)
+        if any(given.get(key) is not None for key in keys) or (not keys and content.get(name) is not None):
+            return True
+    return False
+
+
 def _takes_waves(content: Mapping[str, Any]) -> bool:
     """Whether the spec names nothing that waves do not have."""
     whole = _is(content.get("precision"), "int16")
     stored = WHOLE_STORED if whole else CLASSES_STORED if _has_classes(content) else STORED
-    for name, keys in stored.items():
-        given = _section(content, name)
-        if any(given.get(key) is not None for key in keys) or (not keys and content.get(name) is not None):
-            return False
+    if _names_any(content, stored):
+        return False
     return _is(_section(content, "kernel").get("function", "gaussian"), "gaussian")
 
 

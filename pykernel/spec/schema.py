@@ -17,6 +17,8 @@ from pykernel.spec.defaults import (
     CLASS_WAVES,
     CLASSES_STORED,
     KERNEL_NUMBERS,
+    MONITOR,
+    MONITOR_STORED,
     STORED,
     WAVES,
     WHOLE_STORED,
@@ -108,7 +110,11 @@ def _if(names: list[str], whole: bool) -> Schema:
         cases = [(WHOLE_VECTORS["learning"]["rule"], [stores]), (WHOLE_WAVES["learning"]["rule"], [{"not": stores}])]
     else:
         watched, classes = _names("novelty", ()), _names("label", ["classes"])
-        cases = [(ALARMS["learning"]["rule"], [watched])]
+        subspace = _stores(MONITOR_STORED)
+        cases = [
+            (ALARMS["learning"]["rule"], [watched, subspace]),
+            (MONITOR["learning"]["rule"], [watched, {"not": subspace}]),
+        ]
         for of, keys, waves in (({"not": classes}, STORED, WAVES[0]), (classes, CLASSES_STORED, CLASS_WAVES[0])):
             learns, stores = [{"not": watched}, of], _stores(keys)
             cases += [(KERNEL_NUMBERS["learning"]["rule"], [*learns, stores]), (waves.rule, [*learns, {"not": stores}])]
