@@ -18,6 +18,8 @@ LEAST_OWN = Constant(0.03)
 GRAIN = Constant(2.0**-20)
 """Least deviation of a sensor, in parts of its mean: below, there is rounding."""
 TINY = Constant(2.0**-40)
+STEP = Constant(0.28867513459481288)
+"""Least deviation of a sensor, in parts of its smallest step: that of rounding to a whole number, 1 / sqrt(12)."""
 FIRST = Constant(2.0**-10)
 """Deviation of a sensor after the first row, in parts of its value."""
 CANDIDATE = Constant(0.3)
@@ -104,6 +106,8 @@ def keep_wide(m: GmmModel, k: Index) -> None:
     row = 0
     for j in range(len(m.own)):
         least = GRAIN * absolute(m.means[k, j]) + TINY
+        if STEP * m.steps[j] > least:
+            least = STEP * m.steps[j]
         if m.roots[k, row] < least:
             m.roots[k, row] = least
         row = row + len(m.own) - j
@@ -255,8 +259,8 @@ def merge_nearest(m: GmmModel) -> Index:
 
 
 @kernel
-def admit(m: GmmModel, rejected: Index) -> Index:
-    """Make the candidate a regime; its place.  O(K^2 D^3) if the bank is full."""
+def admit(m: GmmModel, rejected: Index) -> None:
+    """Make the candidate a regime.  O(K^2 D^3) if the bank is full."""
     k = m.known[0]
     if k < len(m.weights):
         m.known[0] = k + 1
@@ -270,4 +274,3 @@ def admit(m: GmmModel, rejected: Index) -> Index:
     m.weights[k] = real(m.counts[last])
     m.rejected[k] = rejected
     drop_candidate(m)
-    return k

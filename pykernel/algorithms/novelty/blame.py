@@ -47,21 +47,15 @@ def blame_bank(m: GmmModel) -> None:
 
 @kernel
 def blame_course(m: GmmModel) -> None:
-    """m.parts: the same, from what the row before and the other sensors let expect.  O(D^3 / 3)."""
+    """m.parts: the same, from what the row before and the other sensors let expect.  O(D^3 / 6)."""
     n = len(m.own)
-    k = m.nearest[0]
     copy(m.pair, m.partner, len(m.pair))
     solve_upper(m.joint, m.partner, len(m.pair), len(m.pair))
     for j in range(n):
         m.change[j] = m.partner[n + j]
-    solve_upper(m.roots[k], m.change, n, n)
     for j in range(n):
-        zero(m.turned, n)
-        m.turned[j] = real(1)
-        whiten(m.roots[k], m.turned, j, n, n, BEYOND)
         zero(m.partner, len(m.partner))
-        for i in range(j, n):
-            m.partner[n + i] = m.turned[i]
+        m.partner[n + j] = real(1)
         whiten(m.joint, m.partner, n + j, len(m.partner), len(m.partner), BEYOND)
         own = plus_product(real(0), m.partner, m.partner, len(m.partner))
         m.parts[j] = bounded(m.change[j] / sqrt(own), WHITE_MOST)

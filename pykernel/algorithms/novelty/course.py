@@ -1,16 +1,15 @@
 """How a row follows from the row before, and which sensors repeat their values.
 
-Deviations of a row from its regime, whitened, follow from those of the row before by a linear model (a vector autoregression of
-order 1, whose root is that of their joint covariance); what does not follow is the *innovation*.  A change of regime is no
-surprise by itself: then the row before counts in its own regime, or in the new one, whichever explains more.
+A row follows from the row before by a linear model, a vector autoregression of order 1, which the root of their joint covariance
+holds; what does not follow is the *innovation*.  A change between known regimes is no surprise: the row counts by the bank then.
 """
 
 from pykernel.algorithms.elementary import log2_of
-from pykernel.algorithms.novelty.bank import deviations, lengthened, log_volume
+from pykernel.algorithms.novelty.bank import FIRST, GRAIN, TINY, lengthened, log_volume
 from pykernel.algorithms.novelty.state import LONGEST, WHITE_MOST, GmmModel
-from pykernel.algorithms.packed import blend, upper_row_of, whiten
+from pykernel.algorithms.packed import blend, whiten
 from pykernel.algorithms.vectors import copy, zero
-from pykernel.dialect import DIM, Constant, Index, Real, kernel, real, sqrt
+from pykernel.dialect import DIM, Constant, Real, absolute, kernel, real, sqrt
 
 LEAST_NEW = Constant(0.03)
 RARE = Constant(0.1)
@@ -23,71 +22,73 @@ HALF_ROW = Constant(0.5)
 
 
 @kernel
-def innovation(m: GmmModel, pair: Real[DIM * 2]) -> Real:
-    """Whiten a pair by what follows from what; returns the square of the innovation, its later half.  O(2 D^2)."""
-    whiten(m.joint, pair, 0, len(pair), len(pair), WHITE_MOST)
-    square = real(0)
-    for i in range(len(m.own), len(pair)):
-        square += pair[i] * pair[i]
-    return square
-
-
-@kernel
-def innovate(m: GmmModel) -> None:
-    """m.pair: the row's innovation, whitened, and m.step its square; what it was made of stays in m.former and m.own.  O(3 D^2)."""
-    n = len(m.own)
-    deviations(m, m.nearest[0], m.before, m.former)
-    copy(m.former, m.pair, n)
+def innovate(m: GmmModel, x: Real[DIM]) -> None:
+    """m.pair: the row and the row before, whitened, and m.innovation: the square of what does not follow.  O(2 D^2)."""
+    n = len(x)
     for j in range(n):
-        m.pair[n + j] = m.own[j]
-    square = innovation(m, m.pair)
-    m.step[0] = square
-    if m.nearest[0] != m.place[0]:
-        deviations(m, m.place[0], m.before, m.change)
-        copy(m.change, m.partner, n)
-        for j in range(n):
-            m.partner[n + j] = m.own[j]
-        otherwise = innovation(m, m.partner)
-        if otherwise < m.step[0]:
-            m.step[0] = otherwise
-            copy(m.partner, m.pair, len(m.pair))
-            copy(m.change, m.former, n)
+        m.pair[j] = m.before[j] - m.middle[j]
+        m.pair[n + j] = x[j] - m.middle[j]
+    whiten(m.joint, m.pair, 0, len(m.pair), len(m.pair), WHITE_MOST)
+    square = real(0)
+    for i in range(n, len(m.pair)):
+        square += m.pair[i] * m.pair[i]
+    m.innovation[0] = square
 
 
 @kernel
 def surprise_by_course(m: GmmModel) -> None:
     """m.surprise of the course: the innovation's, or if the bank explains the row better, the bank's."""
-    own = lengthened(m, m.step[0]) + real(2) * (m.joint_volume[0] + m.volumes[m.nearest[0]])
+    own = lengthened(m, m.innovation[0]) + real(2) * m.joint_volume[0]
     m.surprise[0] = own if own < m.surprise[1] else m.surprise[1]
 
 
 @kernel
-def learn_course(m: GmmModel) -> None:
-    """Learn how the row followed from the row before, which m.former and m.own hold.  O(4 D^2)."""
-    n = len(m.own)
+def learn_course(m: GmmModel, x: Real[DIM]) -> None:
+    """Learn how the row followed from the row before.  O(4 D^2)."""
+    n = len(x)
     if m.followed[0] < m.horizon:
         m.followed[0] += 1
     rate = real(1) / real(m.followed[0])
     share = rate
     usual = TOO_FAR * real(n)
-    if m.step[0] > usual and m.followed[0] > 6 * n:
-        share = rate * (usual / m.step[0])
-    part = sqrt(share)
+    if m.innovation[0] > usual and m.followed[0] > 6 * n:
+        share = rate * (usual / m.innovation[0])
+    part = sqrt(share * (real(1) - rate))
     for j in range(n):
-        m.partner[j] = part * m.former[j]
-        m.partner[n + j] = part * m.own[j]
+        difference = x[j] - m.middle[j]
+        m.partner[j] = part * (m.before[j] - m.middle[j])
+        m.partner[n + j] = part * difference
+        m.middle[j] = m.middle[j] + share * difference
     blend(m.joint, m.partner, m.norms, sqrt(real(1) - rate), LEAST_NEW, len(m.partner))
-    m.joint_volume[0] = log_volume(m.joint, n, len(m.partner), len(m.partner))
+    keep_wide_course(m)
+
+
+@kernel
+def keep_wide_course(m: GmmModel) -> None:
+    """Keep every deviation above rounding, and measure the volume.  O(D)."""
+    n = len(m.own)
+    row = 0
+    for i in range(len(m.pair)):
+        j = i if i < n else i - n
+        least = GRAIN * absolute(m.middle[j]) + TINY
+        if m.joint[row] < least:
+            m.joint[row] = least
+        row = row + len(m.pair) - i
+    m.joint_volume[0] = log_volume(m.joint, n, len(m.pair), len(m.pair))
 
 
 @kernel
 def start_course(m: GmmModel, x: Real[DIM]) -> None:
     """Nothing is known of what follows from what.  O(D^2)."""
     zero(m.joint, len(m.joint))
-    for i in range(len(m.pair)):
-        m.joint[upper_row_of(i, len(m.pair))] = real(1)
-    m.followed[0] = 1
+    copy(x, m.middle, len(x))
     copy(x, m.before, len(x))
+    row = 0
+    for i in range(len(m.pair)):
+        m.joint[row] = FIRST * absolute(x[i if i < len(x) else i - len(x)]) + TINY
+        row = row + len(m.pair) - i
+    keep_wide_course(m)
+    m.followed[0] = 1
 
 
 # ------------------------------------------------------------------------------------------------------- repeats
@@ -109,6 +110,15 @@ def surprise_of_repeats(m: GmmModel, x: Real[DIM]) -> Real:
                     most = surprise
                     m.repeater[0] = j
     return most
+
+
+@kernel
+def learn_steps(m: GmmModel, x: Real[DIM]) -> None:
+    """Learn the smallest step that each sensor makes.  O(D)."""
+    for j in range(len(x)):
+        step = absolute(x[j] - m.before[j])
+        if step > real(0) and (m.steps[j] == real(0) or step < m.steps[j]):
+            m.steps[j] = step
 
 
 @kernel

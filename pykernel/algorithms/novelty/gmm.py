@@ -24,6 +24,7 @@ from pykernel.algorithms.novelty.blame import accuse, forget_blame, kind_of
 from pykernel.algorithms.novelty.course import (
     NATURAL,
     count_repeats,
+    learn_steps,
     innovate,
     learn_course,
     learn_repeats,
@@ -56,13 +57,13 @@ from pykernel.algorithms.vectors import copy, empty_from, zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
-REPEATS_SHARE = Constant(1.0 / 3.0)
+REPEATS_SHARE = Constant(0.5)
 """Weight of the surprise of repeats, in nats, beside the two others, in usual spreads."""
 LEAST_SPREAD = Constant(1e-6)
 USUALLY = 100
 """After so many rows, a surprise counts at most FAR spreads when its usual value is learned."""
 FAR = Constant(4.0)
-AGAIN_FOLLOWED = 50
+AGAIN_FOLLOWED = 100
 AGAIN_JUDGED = 100
 AGAIN_TAUGHT = 300
 """After a new regime, course, usual surprises and threshold learn as fast as after so many rows."""
@@ -75,7 +76,7 @@ AGAIN_TAUGHT = 300
 def judge_row(m: GmmModel, x: Real[DIM]) -> None:
     """See how surprising a row is: write its parts to m.loud.  O(K D^2)."""
     look_around(m, x)
-    innovate(m)
+    innovate(m, x)
     surprise_by_course(m)
     for i in range(len(m.surprise)):
         m.loud[i] = bounded((m.surprise[i] - m.usual[i]) / sqrt(m.spread[i] + LEAST_SPREAD), LEVEL_MOST)
@@ -219,7 +220,6 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         m.settling[0] = m.settling[0] - 1
     lasting = held and m.episode[0] > m.relearn_after and m.forbidden[0] == 0
     status = Status.DONE
-    place = m.nearest[0]
     strange = is_strange(m)
     if m.forbidden[0] == 0:
         if strange or held:
@@ -229,19 +229,19 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
             renew(m, x)
         fade(m)
         if m.counts[len(m.weights)] >= (m.patience if warm else m.relearn_after):
-            place = admit(m, 0)
+            admit(m, 0)
             status = GmmStatus.BORN
     if not held or lasting:
         if not strange:
-            learn_course(m)
+            learn_course(m, x)
         learn_repeats(m, x)
         if m.watched[0] > m.loud_first:
             grow_used(m)
+    learn_steps(m, x)
     count_repeats(m, x)
     if (status == GmmStatus.BORN or lasting) and not warm:
         quicken(m)
     copy(x, m.before, len(x))
-    m.place[0] = place
     if m.watched[0] < m.watched_most:
         m.watched[0] += 1
     if alarmed:
@@ -260,8 +260,7 @@ def acknowledge(m: GmmModel) -> Index:
     """
     if m.counts[len(m.weights)] == 0:
         return GmmStatus.NOTHING_NEW
-    place = admit(m, 0)
-    m.place[0] = place
+    admit(m, 0)
     quicken(m)
     return Status.DONE
 
@@ -280,11 +279,7 @@ def reject(m: GmmModel) -> Index:
             others = others - 1
     if others <= 0:
         return GmmStatus.NO_ROOM
-    place = admit(m, 1)
-    # the row before counts in a regime that is normal
-    for k in range(m.known[0]):
-        if k != place and m.rejected[k] == 0:
-            m.place[0] = k
+    admit(m, 1)
     return Status.DONE
 
 
@@ -307,9 +302,10 @@ def forget_all(m: GmmModel) -> None:
     m.followed[0] = 0
     for j in range(len(m.before)):
         m.before[j] = real(0)
+        m.middle[j] = real(0)
+        m.steps[j] = real(0)
         m.repeats[j] = real(0)
         m.run[j] = 0
-    m.place[0] = 0
     zero(m.usual, len(m.usual))
     zero(m.spread, len(m.spread))
     m.surprised[0] = 0
@@ -325,9 +321,9 @@ def forget_all(m: GmmModel) -> None:
 @kernel
 def intact(m: GmmModel) -> Bool:
     """Whether the counts that lead to places are within their ranges."""
-    if m.known[0] < 0 or m.known[0] > len(m.weights) or m.place[0] < 0 or m.place[0] >= len(m.weights):
+    if m.known[0] > len(m.weights) or m.culprit[0] >= len(m.shares):
         return False
-    return m.culprit[0] >= 0 and m.culprit[0] < len(m.shares) and (m.known[0] > 0 or m.watched[0] == 0)
+    return m.known[0] > 0 or m.watched[0] == 0
 
 
 @kernel

@@ -40,28 +40,29 @@ class Bank(Struct):
     # R of each, where R'R is its covariance: an upper triangle, row by row from the diagonal on
     roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
     volumes: between(Real[COMPONENTS + 1], -SCORE_MOST, SCORE_MOST)  # log2 of the determinant of R
-    counts: between(Index[COMPONENTS + 1], 0, "horizon")  # rows behind each, at most the horizon
+    counts: between(Uint16[COMPONENTS + 1], 0, "horizon")  # rows behind each, at most the horizon
     weights: between(Real[COMPONENTS], 0, 2 * WEIGHT_MOST)  # rows of each, lately
     rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: a regime that never may be normal
-    known: between(Index, 0, COMPONENTS)  # number of regimes
-    unmet: between(Index, 0, "unmet_most")  # rows of known regimes since the candidate began
+    known: between(Uint8, 0, COMPONENTS)  # number of regimes
+    unmet: between(Uint16, 0, "unmet_most")  # rows of known regimes since the candidate began
 
 
 class Course(Struct):
-    """How a row follows from the row before, in deviations from its regime; and which sensors repeat themselves."""
+    """How a row follows from the row before, which sensors repeat themselves, and what is usual."""
 
-    # root of the covariance of (deviations of the row before, deviations of the row), whitened by the regime
-    joint: between(Real[DIM * (DIM * 2 + 1)], -WHITE_MOST, WHITE_MOST)
+    middle: between(Real[DIM], "-input_max_abs", "input_max_abs")  # mean of the rows
+    # root of the covariance of a row before and its row together
+    joint: between(Real[DIM * (DIM * 2 + 1)], "-root_most", "root_most")
     joint_volume: between(Real, -SCORE_MOST, SCORE_MOST)  # log2 of its determinant's later half
-    followed: between(Index, 0, "horizon")  # number of rows behind it, at most the horizon
+    followed: between(Uint16, 0, "horizon")  # number of rows behind it, at most the horizon
     before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the row before
-    place: between(Index, 0, COMPONENTS - 1)  # its regime
+    steps: between(Real[DIM], 0, "root_most")  # the smallest step that a sensor has made: a converter's, or next to nothing
     repeats: between(Real[DIM], 0, 1)  # part of the rows in which a sensor repeats its value
     run: Uint16[DIM]  # number of latest rows with the same value
     usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise by the course and by the bank
     spread: between(Real[2], 0, 2.0**51)  # how far it lies above, squared
-    surprised: between(Index, 0, "horizon")  # number of rows behind these, at most the horizon
-    settling: between(Index, 0, "relearn_after")  # rows to go in which alarms do not stop learning
+    surprised: between(Uint16, 0, "horizon")  # number of rows behind these, at most the horizon
+    settling: between(Uint16, 0, "relearn_after")  # rows to go in which alarms do not stop learning
     watched: between(Index, 0, "watched_most")  # number of rows, at most those that matter
 
 
@@ -69,8 +70,8 @@ class Blame(Struct):
     """What the present alarm, or the last one, is about."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
-    culprit: between(Index, 0, DIM - 1)  # the sensor with the largest share
-    seen_rows: between(Index, 0, "horizon")  # rows of the alarm since it is
+    culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
+    seen_rows: between(Uint16, 0, "horizon")  # rows of the alarm since it is
     early: between(Real, -WHITE_MOST, WHITE_MOST)  # its deviation in the first rows, given the other sensors
     late: between(Real, -WHITE_MOST, WHITE_MOST)  # its deviation in the latest rows
     power: between(Real, 0, 2.0**41)  # the mean of its square
@@ -85,9 +86,8 @@ class Sight(Struct):
     distance: Real  # squared distance from the nearest, in its standard deviations
     own: Real[DIM]  # its deviations from there, whitened
     turned: Real[DIM]
-    former: Real[DIM]  # the same of the row before
-    step: Real  # square of the innovation, what does not follow from the row before
-    pair: Real[DIM * 2]  # deviations of the row before and of this row, then whitened by what follows from what
+    innovation: Real  # square of what does not follow from the row before
+    pair: Real[DIM * 2]  # deviations of the row before and of this row from the mean, whitened
     partner: Real[DIM * 2]
     norms: Real[DIM * 2]
     change: Real[DIM * 2]

@@ -17,7 +17,7 @@ LEVEL_MOST = Constant(64.0)
 SHIFT_MOST = Constant(64.0)
 STEADY = 200
 """After so many rows, what exceeds q counts at most as far as the threshold was meant to lie, and once more."""
-TAUGHT = 5
+TAUGHT = 10
 """Rows of an episode that teach the threshold."""
 GAP = 5
 """Longest gap of an episode, in rows."""

@@ -17,8 +17,8 @@ from pykernel.spec.novelty import NoveltySection, threshold_parameters
 from pykernel.spec.sections import Input, Learning
 
 COMPONENTS_LIMIT = 32
-HORIZON = 1000
-TAIL_OF_ROWS = 5.0
+HORIZON = 2000
+TAIL_OF_ROWS = 10.0
 STRANGE = 4.0
 """A row is strange beyond so many standard deviations, as a normal variable: of the cube root of its squared distance."""
 PATIENCE = 20
@@ -51,7 +51,7 @@ class GmmNovelty(NoveltySection):
 
     smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     relearn_after: int = Field(
-        100,
+        25,
         ge=2,
         le=10_000,
         description="in an alarm nothing is learned, for at most this many rows; what lasts longer is the new normal",
