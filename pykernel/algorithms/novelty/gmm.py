@@ -214,7 +214,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
     if real(4) * real(m.watched[0]) >= real(m.warmup):
         teach(m, alarmed, not warm)
     if alarmed:
-        accuse(m)
+        accuse(m, x)
     held = alarmed and m.settling[0] == 0
     if m.settling[0] > 0:
         m.settling[0] = m.settling[0] - 1

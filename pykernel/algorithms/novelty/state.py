@@ -4,7 +4,7 @@ from enum import IntEnum
 
 from pykernel.algorithms.extents import COMPONENTS
 from pykernel.algorithms.frame import Framed
-from pykernel.algorithms.novelty.threshold import Threshold, ThresholdConfig
+from pykernel.algorithms.novelty.threshold import LEVEL_MOST, Threshold, ThresholdConfig
 from pykernel.dialect import DIM, Config, Constant, Index, Real, Struct, Uint8, Uint16, between
 
 WHITE_MOST = Constant(2.0**20)
@@ -70,12 +70,13 @@ class Blame(Struct):
     """What the present alarm, or the last one, is about."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
-    culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
-    seen_rows: between(Uint16, 0, "horizon")  # rows of the alarm since it is
-    early: between(Real, -WHITE_MOST, WHITE_MOST)  # its deviation in the first rows, given the other sensors
-    late: between(Real, -WHITE_MOST, WHITE_MOST)  # its deviation in the latest rows
-    power: between(Real, 0, 2.0**41)  # the mean of its square
     still: between(Real, 0, 1.0625)  # part of the rows in which repeats were the reason
+    onset: between(Real, -LEVEL_MOST, LEVEL_MOST)  # surprise by the course in the first row, in parts of the threshold
+    culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
+    told: between(Uint16, 0, "horizon")  # rows of the alarm since it is
+    sudden: between(Real, 0, WHITE_MOST)  # its step in the first of them, in usual steps
+    rough: between(Real, 0, 2.0**41)  # the mean square of its later steps, in usual ones
+    others: between(Real, 0, 2.0**41)  # what the squared distance would be without it, in the mean
 
 
 class Sight(Struct):
