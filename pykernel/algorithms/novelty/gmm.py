@@ -12,6 +12,8 @@ from pykernel.algorithms.extents import COMPONENTS
 from pykernel.algorithms.frame import Rule, Status, programs, refusal
 from pykernel.algorithms.novelty.bank import (
     admit,
+    begin_search,
+    compare_all,
     drop_candidate,
     fade,
     gather,
@@ -200,7 +202,7 @@ def start(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
-    """Judge a row, then learn it.  O(K D^2 + 8 D^2), in an alarm and D^3 / 2; O(K^2 D^3) where regimes merge."""
+    """Judge a row, then learn it.  O(K D^2 + 8 D^2), in an alarm and D^3 / 2"""
     if m.watched[0] == 0:
         start(m, x)
         return Status.DONE
@@ -260,6 +262,7 @@ def acknowledge(m: GmmModel) -> Index:
     """
     if m.counts[len(m.weights)] == 0:
         return GmmStatus.NOTHING_NEW
+    compare_all(m)
     admit(m, 0)
     quicken(m)
     return Status.DONE
@@ -279,6 +282,7 @@ def reject(m: GmmModel) -> Index:
             others = others - 1
     if others <= 0:
         return GmmStatus.NO_ROOM
+    compare_all(m)
     admit(m, 1)
     return Status.DONE
 
@@ -290,15 +294,14 @@ def forget_all(m: GmmModel) -> None:
     for k in range(last + 1):
         zero(m.means[k], len(m.means[0]))
         zero(m.roots[k], len(m.roots[0]))
-        m.volumes[k] = real(0)
         m.counts[k] = 0
     for k in range(last):
         m.weights[k] = real(0)
         m.rejected[k] = 0
     m.known[0] = 0
     m.unmet[0] = 0
+    begin_search(m)
     zero(m.joint, len(m.joint))
-    m.joint_volume[0] = real(0)
     m.followed[0] = 0
     for j in range(len(m.before)):
         m.before[j] = real(0)
@@ -355,7 +358,7 @@ GMM = programs(
             frame.keeps: keeps,
             frame.forget_rule: forget_all,
         },
-        costs=("O(K D^2)", "O(K D^2), in an alarm O(D^3), where regimes merge O(K^2 D^3)"),
+        costs=("O(K D^2)", "O(K D^2), in an alarm O(D^3)"),
         questions=(Entry("novelty", novelty, "question"),),
         actions=(
             Entry("alarm", alarm, "reading"),

@@ -39,12 +39,16 @@ class Bank(Struct):
     means: between(Real[COMPONENTS + 1, DIM], "-input_max_abs", "input_max_abs")
     # R of each, where R'R is its covariance: an upper triangle, row by row from the diagonal on
     roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
-    volumes: between(Real[COMPONENTS + 1], -SCORE_MOST, SCORE_MOST)  # log2 of the determinant of R
     counts: between(Uint16[COMPONENTS + 1], 0, "horizon")  # rows behind each, at most the horizon
     weights: between(Real[COMPONENTS], 0, 2 * WEIGHT_MOST)  # rows of each, lately
     rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: a regime that never may be normal
     known: between(Uint8, 0, COMPONENTS)  # number of regimes
     unmet: between(Uint16, 0, "unmet_most")  # rows of known regimes since the candidate began
+    # where the bank is full, which two regimes to merge is sought while the candidate gathers rows
+    sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
+    pair_first: between(Uint8, 0, COMPONENTS - 1)  # the best pair so far
+    pair_second: between(Uint8, 0, COMPONENTS - 1)
+    pair_loss: Real  # what is lost if it becomes one
 
 
 class Course(Struct):
@@ -53,7 +57,6 @@ class Course(Struct):
     middle: between(Real[DIM], "-input_max_abs", "input_max_abs")  # mean of the rows
     # root of the covariance of a row before and its row together
     joint: between(Real[DIM * (DIM * 2 + 1)], "-root_most", "root_most")
-    joint_volume: between(Real, -SCORE_MOST, SCORE_MOST)  # log2 of its determinant's later half
     followed: between(Uint16, 0, "horizon")  # number of rows behind it, at most the horizon
     before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the row before
     steps: between(Real[DIM], 0, "root_most")  # the smallest step that a sensor has made: a converter's, or next to nothing
@@ -110,6 +113,7 @@ class GmmConfig(Config):
     watched_most: Index  # counting of rows stops here
     root_most: Real  # bound of the roots
     outlying: Real  # squared distance from which a row is strange to a Gaussian
+    pairs_a_row: Index  # pairs that are compared with each of the candidate's rows
     fresh: Index  # rows from which a Gaussian can tell
     tail_of_rows: Real  # nu: degrees of freedom of the bank's t-distributions
     loud_first: Index  # rows before surprises are surprised

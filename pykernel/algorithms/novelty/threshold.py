@@ -10,7 +10,7 @@ become usual.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
-from pykernel.dialect import Bool, Config, Constant, Index, Model, Real, Struct, between, kernel, real
+from pykernel.dialect import Bool, Config, Constant, Index, Model, Real, Struct, Uint8, Uint16, between, kernel, real
 
 LEVEL_MOST = Constant(64.0)
 """Largest |level|."""
@@ -36,9 +36,9 @@ class Threshold(Struct):
     quantile: between(Real, -LEVEL_MOST, LEVEL_MOST)  # q: what the part ``upper`` of the usual rows exceeds
     excess: between(Real, 0, 128)  # e: by how much, in the mean
     shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the rate
-    taught: between(Index, 0, "threshold_horizon")  # number of rows behind them, at most the horizon
+    taught: between(Uint16, 0, "threshold_horizon")  # number of rows behind them, at most the horizon
     episode: between(Index, 0, LONG)  # number of rows since the present alarm began; 0: there is none
-    quiet: between(Index, 0, GAP)  # number of latest rows of the episode that were quiet
+    quiet: between(Uint8, 0, GAP)  # number of latest rows of the episode that were quiet
 
 
 class ThresholdConfig(Config):

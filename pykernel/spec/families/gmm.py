@@ -92,7 +92,8 @@ class GmmModels(Models):
 
     def parameters(self, spec: GmmSpec) -> dict[str, Any]:
         novelty, dim = spec.novelty, spec.dim
-        spread = 2 / (9 * dim)
+        spread, k = 2 / (9 * dim), spec.learning.components
+        pairs = k * (k - 1) // 2
         return (
             stages.parameters(spec, 1.0)
             | threshold_parameters(novelty, 1.0)
@@ -106,6 +107,7 @@ class GmmModels(Models):
                 "root_most": 8 * spec.input.max_abs,
                 # Wilson, Hilferty 1931: the cube root of a chi-squared variable is nearly normal
                 "outlying": dim * (1 - spread + STRANGE * math.sqrt(spread)) ** 3,
+                "pairs_a_row": math.ceil(pairs / max(1, min(PATIENCE, novelty.relearn_after) - 1)),
                 "fresh": 2 * dim + 2,
                 "tail_of_rows": TAIL_OF_ROWS,
                 "loud_first": 4 * dim,
