@@ -61,6 +61,9 @@ from pykernel.dialect.program import Entry
 
 REPEATS_SHARE = Constant(0.5)
 """Weight of the surprise of repeats, in nats, beside the two others, in usual spreads."""
+LEAST_WEIGHT = Constant(2.0**-12)
+LEAST_WIDTH = Constant(2.0**-42)
+"""Bounds of a sound state, below what learning leaves."""
 LEAST_SPREAD = Constant(1e-6)
 USUALLY = 100
 """After so many rows, a surprise counts at most FAR spreads when its usual value is learned."""
@@ -336,11 +339,44 @@ def blank(m: GmmModel) -> Bool:
 
 
 @kernel
+def wide(r: Real[...], n: Index) -> Bool:
+    """Whether a triangle can be divided by its diagonal.  O(n)."""
+    row = 0
+    for i in range(n):
+        if not (r[row] > LEAST_WIDTH):
+            return False
+        row = row + n - i
+    return True
+
+
+@kernel
 def keeps(m: GmmModel) -> Bool:
     """Whether learning could have led to this state.  O(K D^2)."""
     if not intact(m) or not valid_threshold(m):
         return False
-    return True
+    if m.known[0] > 0 and m.watched[0] == 0:
+        return False
+    last = len(m.weights)
+    normal = 0
+    for k in range(last + 1):
+        used = m.counts[last] > 0 if k == last else k < m.known[0]
+        if not used:
+            if m.counts[k] != 0 or not empty_from(m.means[k], 0, len(m.means[0])):
+                return False
+            if not empty_from(m.roots[k], 0, len(m.roots[0])):
+                return False
+        elif m.counts[k] == 0 or not wide(m.roots[k], len(m.before)):
+            return False
+        if k < last:
+            if used and m.rejected[k] == 0:
+                normal = normal + 1
+            if used and not (m.weights[k] > LEAST_WEIGHT):
+                return False
+            if not used and (m.weights[k] != real(0) or m.rejected[k] != 0):
+                return False
+    if m.watched[0] == 0:
+        return m.counts[last] == 0 and m.followed[0] == 0 and empty_from(m.joint, 0, len(m.joint))
+    return normal > 0 and m.followed[0] > 0 and wide(m.joint, len(m.pair))
 
 
 GMM = programs(
