@@ -12,7 +12,7 @@ from benchmarks.host.alarms.stream import Fault, Stream
 
 GUARD = 60
 """Rows after a fault that are neither faulty nor free of faults: levels are smoothed."""
-RATES = (0.01, 0.005)
+RATES = (0.01, 0.005, 0.001)
 """False rows, parts of the rows without faults."""
 OWN = 0.01
 """What detectors are asked for in ``own()``."""
@@ -73,7 +73,7 @@ def own(stream: Stream, alarms: np.ndarray) -> tuple[float, Seen]:
 def measured(detector: Detector, stream: Stream) -> dict[str, Any]:
     """A line of docs/data/alarms.csv."""
     levels, (alarms,) = detector.judged(stream.rows, OWN)
-    one, half = (at_equal_rates(stream, levels, rate) for rate in RATES)
+    one, half, tenth = (at_equal_rates(stream, levels, rate) for rate in RATES)
     false, told = own(stream, alarms)
     return {
         "faults": len(judged_faults(stream)),
@@ -81,6 +81,8 @@ def measured(detector: Detector, stream: Stream) -> dict[str, Any]:
         "rows_1": round(one.rows, 4),
         "events_05": round(half.events, 4),
         "rows_05": round(half.rows, 4),
+        "events_01": round(tenth.events, 4),
+        "rows_01": round(tenth.rows, 4),
         "delay_1": round(one.delay, 2),
         "own_false": round(false, 5),
         "own_events": round(told.events, 4),
