@@ -149,7 +149,9 @@ def theirs(rows: Rows) -> dict[str, str]:
 def place(made: dict[str, str]) -> None:
     """Print tables, and put those into the page that have a place there."""
     there = read(PAGE)
-    publish({name: table for name, table in made.items() if f"<!-- {name} -->" in there}, PAGE)
+    placed = {name: table for name, table in made.items() if f"<!-- {name} -->" in there}
+    if placed:
+        publish(placed, PAGE)
     for name, table in made.items():
         print(f"{name}\n\n{table}")
 

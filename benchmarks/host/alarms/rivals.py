@@ -171,7 +171,7 @@ class Chance(Rival):
 
 class Largest(Rival):
     name = "max |z|"
-    grid = crossed(window=(300, 1000, 4000, 0), hold=(0, 100))
+    grid = crossed(window=(30, 100, 300, 1000, 4000, 0), hold=(0, 100))
 
     def bytes(self, dim: int) -> int:
         return NUMBER * 2 * dim
@@ -182,7 +182,7 @@ class Largest(Rival):
 
 class Mahalanobis(Rival):
     name = "Mahalanobis"
-    grid = crossed(window=(300, 1000, 4000, 0), ridge=(1e-3, 1e-2), hold=(0, 100))
+    grid = crossed(window=(300, 1000, 4000, 0), ridge=(1e-5, 1e-4, 1e-3, 1e-2), hold=(0, 100))
 
     def bytes(self, dim: int) -> int:
         return NUMBER * (dim + dim * (dim + 1) // 2)
@@ -193,7 +193,7 @@ class Mahalanobis(Rival):
 
 class MovingAverage(Rival):
     name = "EWMA chart"
-    grid = crossed(rate=(0.05, 0.1, 0.2, 0.4), window=(1000, 4000, 0))
+    grid = crossed(rate=(0.05, 0.1, 0.2, 0.4), window=(100, 300, 1000, 4000, 0))
     smoothings = (1.0,)
 
     def bytes(self, dim: int) -> int:
@@ -219,15 +219,15 @@ class CumulativeSum(Rival):
 
 class Autoregression(Rival):
     name = "VAR(1)"
-    grid = crossed(forgetting=(0.999, 0.9998, 1.0), window=(1000, 4000, 0), hold=(0, 100))
+    grid = crossed(forgetting=(0.99, 0.997, 0.999, 0.9998), window=(300, 1000, 4000), ridge=(1e-5, 1e-3), hold=(0, 100))
 
     def bytes(self, dim: int) -> int:
         """Weights, P, the residuals' moments, the inputs' mean and variance, the last row."""
         return NUMBER * ((dim + 1) * dim + (dim + 1) * (dim + 2) // 2 + dim + dim * (dim + 1) // 2 + 3 * dim)
 
     def raw(self, rows: np.ndarray) -> np.ndarray:
-        forgetting, window, hold = (self.setting[key] for key in ("forgetting", "window", "hold"))
-        return kernels.autoregression(doubles(rows), forgetting, window, 1e-3, hold)
+        forgetting, window, ridge, hold = (self.setting[key] for key in ("forgetting", "window", "ridge", "hold"))
+        return kernels.autoregression(doubles(rows), forgetting, window, ridge, hold)
 
 
 # ----------------------------------------------------------------------------------------------------------- trained

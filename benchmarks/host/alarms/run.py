@@ -22,8 +22,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,13 +30,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.host.alarms import page
+from benchmarks.host.alarms.held_plants import held, held_sound
 from benchmarks.host.alarms.measure import RATES, at_equal_rates, judged_faults, measured, rates
+from benchmarks.host.alarms.plants import fault_free, plants
 from benchmarks.host.alarms.rivals import DETECTORS, named, of, settling, smoothed, written
 from benchmarks.host.alarms.stream import Fault, Stream
 from benchmarks.host.first_alarms import sensors
 from benchmarks.host.first_alarms import streams as raw_names
 from benchmarks.tables import DATA, Rows, load, merged, save
-from pykernel.errors import UserError
 from pykernel.parallel import Workers, one_thread
 from pykernel.tuning.trials import FAULTS, faulty
 
@@ -76,23 +75,11 @@ def raw_streams(seed: int) -> Iterator[Stream]:
         yield Stream(name, "raw streams", x.astype(np.float32), tuple(faults))
 
 
-def theirs(module: str, function: str) -> Callable[[int], Iterator[Stream]]:
-    """A function of a module of this folder, imported when it is called."""
-
-    def call(seed: int) -> Iterator[Stream]:
-        name = f"benchmarks.host.alarms.{module}"
-        if importlib.util.find_spec(name) is None:
-            raise UserError(f"there is no {name}, whose {function}(seed) makes the streams")
-        return getattr(importlib.import_module(name), function)(seed)
-
-    return call
-
-
 SOURCES: dict[str, Callable[[int], Iterator[Stream]]] = {
-    "plants": theirs("plants", "plants"),
-    "fault-free plants": theirs("plants", "fault_free"),
-    "held": theirs("held_plants", "held"),
-    "fault-free held": theirs("held_plants", "held_sound"),
+    "plants": plants,
+    "fault-free plants": fault_free,
+    "held": held,
+    "fault-free held": held_sound,
     "raw": raw_streams,
 }
 
@@ -204,19 +191,16 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="only the tables of what was measured")
     parser.add_argument("--only", nargs="+", metavar="DETECTOR", choices=DETECTORS, default=list(DETECTORS))
     options = parser.parse_args()
-    held = "-held" if options.held else ""
+    which = "-held" if options.held else ""
     if not options.show:
         names = here(options.only)
+        sources, sound = (("held",), "fault-free held") if options.held else (("plants", "raw"), "fault-free plants")
         with Workers(work, jobs=2, title="alarms") as workers:
-            settings = chosen(load(SETTINGS)) if held else choose(workers, names)
-            judge(workers, names, settings, ("held",) if held else ("plants", "raw"), DATA / f"alarms{held}.csv")
-            sound = "fault-free held" if held else "fault-free plants"
-            judge(workers, names, settings, (sound,), DATA / f"alarms{held}-rates.csv")
-    page.show(held)
+            settings = chosen(load(SETTINGS)) if options.held else choose(workers, names)
+            judge(workers, names, settings, sources, DATA / f"alarms{which}.csv")
+            judge(workers, names, settings, (sound,), DATA / f"alarms{which}-rates.csv")
+    page.show(which)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except UserError as error:
-        sys.exit(str(error))
+    main()
